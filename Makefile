@@ -84,7 +84,7 @@ $(VENV)/ready: pyproject.toml | system
 	  { echo "ccplay needs Python 3.11 or newer; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing ccplay into $(VENV)"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[report]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[report,web]'
 	@$(BIN)/python -m compileall -q ccplay # as pip does where it copies; a first start would take twice as long
 	@touch $@
 

@@ -175,11 +175,28 @@ def add_share(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="the same for the members of this group",
     )
+    add_web(parser)
+
+
+def add_web(parser: argparse.ArgumentParser) -> None:
+    """Add where browsers may watch."""
+    parser.add_argument(
+        "--web",
+        nargs="?",
+        const="",
+        metavar="ADDRESS:PORT",
+        help="let browsers watch too, by a link with a secret in it: on this machine alone, or "
+        "wherever this address can be reached, such as 0.0.0.0:8000",
+    )
 
 
 def wants_share(arguments: argparse.Namespace) -> bool:
-    """Whether others may watch."""
-    return bool(arguments.share or arguments.share_group)
+    """Whether others may watch. Raises ``UsageError`` for an address that is none."""
+    from ccplay.share.browsers import read_place
+
+    if arguments.web:
+        read_place(arguments.web)
+    return bool(arguments.share or arguments.share_group or arguments.web is not None)
 
 
 def add_ghost(parser: argparse.ArgumentParser) -> None:

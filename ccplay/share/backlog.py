@@ -19,6 +19,7 @@ from ccplay.model.events import AnyEvent, Health, Hello
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
 from ccplay.model.traffic import PROGRESS
 from ccplay.share import privacy
+from ccplay.share.packing import Packer
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.wire import UnknownEvent
@@ -45,6 +46,10 @@ class Chunk:
     """Complete lines that are sent together."""
 
     lines: bytes
+    packed: bytes
+    """The same, compressed; empty where nobody was there to read it."""
+    begins: bool
+    """Whether the packed lines can be read without those of the chunk before."""
     t: float
     """Moment of the newest event by then."""
     kept: int
@@ -93,10 +98,15 @@ class Backlog:
     now: float = 0.0
     view: bytes = b""
     """The line of the presenter's newest view."""
+    board: bytes = b""
+    """The line of the page of a lesson that is shown."""
+    packs: bool = True
+    """Whether chunks are packed: not while nobody watches."""
     full: bool = False
     """Whether the past has reached its bound, or its disk is full."""
     _kept_bytes: int = 0
     _memory: int = 0
+    _packer: Packer = field(default_factory=Packer)
     _pending: _Pending = field(default_factory=_Pending)
     _recorder: Recorder | None = None
     _live: Recorder | None = None
@@ -137,6 +147,16 @@ class Backlog:
         self.view = view
         self._append(view)
 
+    def write_board(self, board: bytes) -> None:
+        """Take the page of a lesson: a line of a frame."""
+        self.board = board
+        self._append(board)
+
+    @property
+    def shown(self) -> bytes:
+        """What the presenter shows now, for who joins."""
+        return self.view + self.board
+
     def take(self) -> None:
         """Make a chunk of the lines that are complete."""
         if lines := self._pending.taken():
@@ -165,6 +185,7 @@ class Backlog:
         else:
             self.past_end, self.past_until = size, self.end
             self.past_kept, self.past_now = self.chunked, self.now
+            self._packer.begin()
 
     def preload(self, recording: int, size: int) -> None:
         """Begin with the first ``size`` bytes of a recording, given by its file descriptor.
@@ -206,12 +227,18 @@ class Backlog:
             self.kept.append(line)
 
     def _append(self, lines: bytes) -> None:
-        self.chunks.append(Chunk(lines, self.now, self.chunked))
-        self._memory += len(lines)
+        packed, begins = b"", False
+        if self.packs:
+            packed, begins = self._packer.pack(lines)
+        else:
+            self._packer.begin()
+        self.chunks.append(Chunk(lines, packed, begins, self.now, self.chunked))
+        self._memory += len(lines) + len(packed)
         while len(self.chunks) > MOST_CHUNKS or (
             self._memory > MOST_MEMORY and len(self.chunks) > 1
         ):
-            self._memory -= len(self.chunks.popleft().lines)
+            oldest = self.chunks.popleft()
+            self._memory -= len(oldest.lines) + len(oldest.packed)
             self.first += 1
 
     def _give_up_past(self) -> None:

@@ -13,7 +13,8 @@ from ccplay.model.commands import Order
 from ccplay.model.events import AnyEvent, Ended, Log
 from ccplay.model.samples import Sweep
 from ccplay.share import frames
-from ccplay.share.frames import AnyFrame, Gap, Greeting, Over, Present, PresenterView
+from ccplay.share.frames import AnyFrame, Board, Gap, Greeting, Over, Present, PresenterView
+from ccplay.share.packing import Unpacker
 from ccplay.stream import wire
 from ccplay.stream.limits import RecordingLimits
 from ccplay.stream.wire import UnknownEvent
@@ -35,6 +36,8 @@ class WatchSource:
         self.greeting = greeting
         self.view: PresenterView | None = None
         """What the presenter sees; None before it is known."""
+        self.board: Board | None = None
+        """The page of the presenter's lesson; None without one."""
         self.present = False
         """Whether the past has been read, so that what comes happens now."""
         self._connection = connection
@@ -65,7 +68,12 @@ class WatchSource:
             yield Ended(t=self._now, reason="the connection to the presenter is lost")
 
     def send(self, command: Order) -> None:
-        """Do nothing: spectators can't send anything."""
+        """Do nothing: spectators can't send anything to the lab."""
+
+    def vote(self, question: int, choice: float) -> None:
+        """Vote on the question of a lesson; the newest vote counts."""
+        with contextlib.suppress(OSError):
+            self._connection.send(frames.encode_vote(question, choice))
 
     async def close(self) -> None:
         """Leave."""
@@ -74,18 +82,12 @@ class WatchSource:
             self._connection.shutdown(SHUT_RDWR)
 
     async def _lines(self) -> AsyncIterator[bytes]:
-        """Yield complete lines. Raises ``WireError`` for one longer than in any stream."""
+        """Yield complete lines. Raises ``WireError`` for what is no stream."""
         self._connection.setblocking(False)
-        loop, rest = asyncio.get_running_loop(), bytearray()
+        loop, unpacker = asyncio.get_running_loop(), Unpacker()
         while data := await _received(loop, self._connection):
-            *lines, last = data.split(b"\n")
-            for line in lines:
-                rest += line
-                yield bytes(rest) + b"\n"
-                rest.clear()
-            rest += last
-            if len(rest) > wire.LONGEST_LINE:
-                raise WireError(f"a line of more than {wire.LONGEST_LINE:,} bytes")
+            for line in unpacker.lines(data):
+                yield line
 
     def _read(self, line: bytes) -> list[AnyEvent | UnknownEvent]:
         """Return the events of a line."""
@@ -101,6 +103,8 @@ class WatchSource:
     def _take(self, frame: AnyFrame) -> list[AnyEvent | UnknownEvent]:
         if isinstance(frame, PresenterView):
             self.view = frame
+        elif isinstance(frame, Board):
+            self.board = frame if frame.page else None
         elif isinstance(frame, Present):
             self.present = True
         elif isinstance(frame, Over) and self._begun and not self._ended:

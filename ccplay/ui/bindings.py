@@ -90,8 +90,16 @@ MAIN: list[BindingType] = [
     Binding("y", "theory", "Theory: W(t) and Reno's line", id="theory"),
     Binding("i", "explain", "Explain", id="explain", tooltip=_EXPLAIN),
     Binding("W", "share", "Share", id="share", tooltip="Let others watch; no longer"),
+    Binding(
+        "ctrl+b", "browsers", "Watch in a browser", id="browsers", tooltip="A link for browsers"
+    ),
     Binding("F", "follow", "Follow", id="follow", tooltip="See what the presenter sees again"),
     Binding("M", "point", "Point", id="point", tooltip="Point at this moment on all screens"),
+    Binding("enter", "lesson_next", "Lesson: answer, run, reveal, next page", id="lesson-next"),
+    Binding("backspace", "lesson_back", "Lesson: the page before", id="lesson-back"),
+    Binding("R", "lesson_again", "Lesson: this page again", id="lesson-again"),
+    Binding("pagedown", "lesson_scroll(1)", "Lesson: scroll the page", id="lesson-down"),
+    Binding("pageup", "lesson_scroll(-1)", id="lesson-up"),
     Binding("s", "picture", "Save a picture (SVG, PNG)", id="picture"),
     Binding("S", "save_scenario", "Save as scenario", id="scenario", priority=True),
     Binding("question_mark", "help", "Help", id="help"),

@@ -1,11 +1,15 @@
 """``python -m tests.bench [NAME ...]``: print the figures of the named benchmarks, or of all.
 
+``python -m tests.bench lessons [LESSON ...] [--repeats N]`` takes lessons in real labs.
+``--seconds S`` is how long those measure that can take any time.
+
 A benchmark is a module of this folder with ``run(console)``, a function or a coroutine function,
 that prints tables: each figure with its peer measured in the same run, their ratio, and the aim.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import compileall
 import importlib
@@ -26,7 +30,17 @@ def main() -> int:
         for module in pkgutil.iter_modules([str(Path(__file__).parent)])
         if not module.name.startswith("_")
     )
-    names = sys.argv[1:] or there
+    if sys.argv[1:2] == ["lessons"]:
+        # It alone has words of its own: lessons, and how often.
+        from tests.bench import lessons
+
+        asyncio.run(lessons.run(Console(highlight=False), sys.argv[2:]))
+        return 0
+    parser = argparse.ArgumentParser(prog="python -m tests.bench")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--seconds", type=float, metavar="S")
+    asked = parser.parse_args()
+    names = asked.names or there
     if unknown := [name for name in names if name not in there]:
         print(f"no benchmark {', '.join(unknown)}; there are: {', '.join(there)}", file=sys.stderr)
         return 2
@@ -36,10 +50,12 @@ def main() -> int:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     for name in names:
         run = importlib.import_module(f"tests.bench.{name}").run
+        timed = asked.seconds is not None and "seconds" in inspect.signature(run).parameters
+        options = {"seconds": asked.seconds} if timed else {}
         if inspect.iscoroutinefunction(run):
-            asyncio.run(run(console))
+            asyncio.run(run(console, **options))
         else:
-            run(console)
+            run(console, **options)
     return 0
 
 

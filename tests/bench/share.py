@@ -89,7 +89,7 @@ async def _observe(session: Session, sharing: Sharing | None, spectators: int) -
     crowd = None
     if sharing is not None:
         path = places.find(sharing.name).path
-        words = [str(path), str(spectators), str(STILL), str(MEASURED_S)]
+        words = [str(MEASURED_S), str(path), str(spectators), str(STILL)]
         crowd = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "tests.bench._crowd", *words, stdout=asyncio.subprocess.PIPE
         )
@@ -108,8 +108,10 @@ async def _observe(session: Session, sharing: Sharing | None, spectators: int) -
     if crowd is not None and crowd.stdout is not None:
         found = json.loads(await crowd.stdout.readline())
         await crowd.wait()
-        figures["kB/s for each spectator"] = found["bytes"] / 1e3
-        figures["delay p50 ms"], figures["delay p95 ms"] = found["p50"] * 1e3, found["p95"] * 1e3
+        terminals = found["terminal"]
+        figures["kB/s for each spectator"] = terminals["bytes"] / 1e3
+        figures["delay p50 ms"] = terminals["p50"] * 1e3
+        figures["delay p95 ms"] = terminals["p95"] * 1e3
         figures["gaps of those who read"] = found["gaps"]
     return figures
 

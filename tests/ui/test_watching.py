@@ -19,6 +19,7 @@ from ccplay.model.samples import Sweep
 from ccplay.session.session import Session
 from ccplay.share import frames, places
 from ccplay.share.frames import Wants
+from ccplay.share.packing import Unpacker
 from ccplay.share.sharing import MOST_BEHIND, Sharing
 from ccplay.share.watching import WatchSource
 from ccplay.stream.sinks import Recorder
@@ -239,6 +240,7 @@ def test_a_server_that_stands_still_costs_the_presenter_nothing() -> None:
         connection, _ = places.join(places.find("still").path, Wants.WHOLE)
         sharing.close()
         data = b"".join(iter(lambda: connection.recv(1 << 20), b""))
+        data = b"".join(Unpacker().lines(data))
         connection.close()
         assert b"not shared: 0" in data
         assert b"stopped sharing" in data

@@ -19,6 +19,7 @@ from ccplay.model.samples import Sweep, Sweeps
 from ccplay.share import frames
 from ccplay.share.backlog import LIVE_S, MOST_CHUNKS, Backlog
 from ccplay.share.frames import Gap, Greeting, Over, Pointer, Present, PresenterView, Wants
+from ccplay.share.packing import Packer, Unpacker
 from ccplay.share.privacy import without_paths
 from ccplay.share.server import Server
 from ccplay.share.spectator import Spectator
@@ -58,8 +59,7 @@ class Reader:
 
     @property
     def lines(self) -> list[bytes]:
-        assert self.data.endswith(b"\n")
-        return self.data.splitlines(keepends=True)
+        return list(Unpacker().lines(self.data))
 
     @property
     def frames(self) -> list[frames.AnyFrame]:
@@ -210,9 +210,10 @@ def test_no_path_of_the_host_is_sent(backlog: Backlog, join: Callable[[Wants], R
     put(backlog, [*EVENTS[:5], begun, unknown, log])
     reader = join(Wants.WHOLE)
     reader.read()
-    assert b"alice" not in reader.data
-    assert b"lab:x.pcapng" in reader.data
-    assert b"can't write z (as q): no space" in reader.data
+    said = b"".join(reader.lines)
+    assert b"alice" not in reader.data + said
+    assert b"lab:x.pcapng" in said
+    assert b"can't write z (as q): no space" in said
 
 
 @pytest.mark.parametrize(
@@ -389,8 +390,9 @@ def test_nothing_that_10_000_hostile_messages_say_gets_through(hosted: Hosted) -
     hosted.server.backlog.flush()
     hosted.step()
     data += received(friend)
-    assert b"hostile" not in data
-    events = [each for each in data.splitlines(keepends=True) if b'{"share":' not in each]
+    lines = list(Unpacker().lines(data))
+    assert b"hostile" not in data + b"".join(lines)
+    events = [each for each in lines if b'{"share":' not in each]
     assert same([wire.decode_event(each) for each in events], EVENTS)
     friend.close()
 
@@ -412,6 +414,78 @@ def test_sweeps_go_out_soon(backlog: Backlog) -> None:
     assert blocks
     assert all(sum(each.after_us) <= LIVE_S * 1e6 for each in blocks)
     assert all(one.t < other.t for one, other in pairwise(blocks))
+
+
+def test_a_chunk_is_packed_once_for_all_who_have_those_before(backlog: Backlog) -> None:
+    put(backlog, EVENTS, settle=100)
+    raw = sum(len(each.lines) for each in backlog.chunks)
+    packed = sum(len(each.packed) for each in backlog.chunks)
+    assert packed < raw / 2
+    unpacker = Unpacker()
+    for chunk in backlog.chunks:
+        assert b"".join(unpacker.lines(chunk.packed)) == chunk.lines
+
+
+def test_who_has_lost_its_place_needs_no_chunk_that_it_missed(
+    backlog: Backlog, join: Callable[[Wants], Reader]
+) -> None:
+    put(backlog, EVENTS[: len(EVENTS) // 2], settle=10_000)
+    reader = join(Wants.NOW)
+    reader.read()
+    # The context of these has begun before it came.
+    put(backlog, EVENTS[len(EVENTS) // 2 :], settle=100)
+    reader.read()
+    raw, _, packed = reader.data.partition(b'{"share":"packed"')
+    assert b'{"event":"sweeps"' in raw
+    assert packed
+    assert any(isinstance(each, Sweeps) for each in reader.events)
+
+
+def test_nothing_is_packed_while_nobody_watches(
+    backlog: Backlog, join: Callable[[Wants], Reader]
+) -> None:
+    third = len(EVENTS) // 3
+    reader = join(Wants.WHOLE)
+    backlog.packs = False
+    put(backlog, EVENTS[:third])
+    assert not any(each.packed for each in backlog.chunks)
+    backlog.packs = True
+    put(backlog, EVENTS[third : 2 * third])
+    backlog.packs = False
+    put(backlog, EVENTS[2 * third :])
+    reader.read()
+    assert same(reader.events, EVENTS)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"share":"packed","bytes":4}\nabcd',
+        b'{"share":"packed","bytes":0,"begins":true}\n',
+        b'{"share":"packed","bytes":99999999,"begins":true}\n',
+        b'{"share":"packed","bytes":4,"begins":true}\n\xff\xff\xff\xff\n',
+        b'{"share":"packed"}\n',
+    ],
+)
+def test_what_is_no_chunk_is_refused(data: bytes) -> None:
+    with pytest.raises(WireError):
+        list(Unpacker().lines(data))
+
+
+def test_a_small_chunk_does_not_become_a_large_one() -> None:
+    packed, _ = Packer().pack(b" " * (wire.LONGEST_LINE + 1) + b"\n")
+    assert len(packed) < 100_000
+    with pytest.raises(WireError, match="more than"):
+        list(Unpacker().lines(packed))
+
+
+@given(st.lists(st.binary(min_size=1, max_size=50), max_size=8), st.integers(1, 40))
+def test_lines_are_the_same_however_they_are_cut(lines: list[bytes], piece: int) -> None:
+    packer, unpacker = Packer(), Unpacker()
+    wanted = [line.replace(b"\n", b"").replace(b"\r", b"") + b"\n" for line in lines]
+    data = b"".join(packer.pack(line)[0] for line in wanted)
+    cut = (data[at : at + piece] for at in range(0, len(data), piece))
+    assert [line for each in cut for line in unpacker.lines(each)] == wanted
 
 
 def test_the_first_event_is_hello(backlog: Backlog, join: Callable[[Wants], Reader]) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ccplay.errors import CcplayError
 from ccplay.share.frames import Pointer
-from ccplay.ui.actions.base import Actions
+from ccplay.ui.actions.lesson import LessonActions
 from ccplay.ui.audience.following import ROAMING, Following
 from ccplay.ui.audience.presenting import Presenting
 
+if TYPE_CHECKING:
+    from ccplay.share.browsers import Browsers
 
-class AudienceActions(Actions):
+
+class AudienceActions(LessonActions):
     """The keys of presenter and spectator."""
 
     def offers(self, action: str) -> bool:
@@ -23,7 +28,8 @@ class AudienceActions(Actions):
     def note_action(self, action: str) -> None:
         """Let a spectator roam who has pressed a key that looks elsewhere."""
         name = action.partition("(")[0].rpartition(".")[2]
-        if isinstance(self.audience, Following) and name in ROAMING:
+        votes = self.asked and name in ("enlarge", "select_flow")
+        if isinstance(self.audience, Following) and name in ROAMING and not votes:
             self.audience.roam()
 
     def action_follow(self) -> None:
@@ -39,7 +45,7 @@ class AudienceActions(Actions):
         if not isinstance(audience, Presenting):
             return
         if audience.name:
-            audience.close()
+            audience.stop()
             self.app.notify("This session is not shared any more.", markup=False)
             return
         try:
@@ -55,6 +61,26 @@ class AudienceActions(Actions):
         if self.audience.name:
             said = f"Others can watch: ccplay watch {self.audience.name}"
             self.app.notify(said, timeout=8, markup=False)
+        if isinstance(self.audience, Presenting) and self.audience.browsers is not None:
+            self._show_link(self.audience.browsers)
+
+    def action_browsers(self) -> None:
+        """Let browsers watch too, and show the link for them."""
+        audience = self.audience
+        if not isinstance(audience, Presenting):
+            return
+        try:
+            browsers = audience.open_to_browsers()
+        except CcplayError as error:
+            self.app.notify(str(error), severity="error", timeout=8, markup=False)
+        else:
+            self._show_link(browsers)
+        self.redraw()
+
+    def _show_link(self, browsers: Browsers) -> None:
+        from ccplay.ui.dialogs.browser_link import BrowserLink  # noqa: PLC0415 - paint first
+
+        self.app.push_screen(BrowserLink(browsers, self.appearance.glyphs))
 
     def action_point(self) -> None:
         """Point at the moment shown with a few words, or stop pointing."""

@@ -10,10 +10,11 @@ import msgspec
 from ccplay.errors import CcplayError
 from ccplay.files.reading import open_regular
 from ccplay.session.session import Session
-from ccplay.share.frames import Pointer, PresenterView
+from ccplay.share.frames import Board, Pointer, PresenterView, Votes
 from ccplay.ui.audience.snapshot import Shown, captured
 
 if TYPE_CHECKING:
+    from ccplay.share.browsers import Browsers
     from ccplay.share.sharing import Sharing
 
 _SOON_S = 0.3
@@ -43,9 +44,14 @@ class Presenting:
         self._label = label
         self._group = group
         self._recording = recording
+        self.browsers: Browsers | None = None
+        """What serves browsers; None while nothing does."""
         self._sharing: Sharing | None = None
         self._sent: PresenterView | None = None
         self._sent_at = 0.0
+        self._board: Board | None = None
+        self.shares = False
+        """Whether sharing was asked for, also of the network that follows this one."""
 
     @property
     def name(self) -> str:
@@ -57,6 +63,9 @@ class Presenting:
     def words(self) -> str:
         """What the header says about the audience."""
         watching = self._sharing.watching if self._sharing else 0
+        if self.browsers is not None and not self.browsers.failed:
+            # Their server is one of the spectators.
+            watching = max(watching - 1, 0) + self.browsers.count
         return f"{watching} watching" if watching else ""
 
     def start(self) -> None:
@@ -80,13 +89,51 @@ class Presenting:
                 past.close()
         if not session.done and not recorded:
             session.join(self._sharing)
-        self._sent = None
+        self._sent = self._board = None
+        self.shares = True
+
+    @property
+    def votes(self) -> Votes | None:
+        """The newest count of votes on the question of a lesson."""
+        return self._sharing.votes if self._sharing else None
+
+    def write(self, board: Board) -> None:
+        """Show spectators the page of a lesson."""
+        if self._sharing is not None and board != self._board:
+            self._board = board
+            self._sharing.show(board)
+
+    def stop(self) -> None:
+        """Share no longer, as was asked for."""
+        self.shares = False
+        self.close()
+
+    def open_to_browsers(self, place: str = "") -> Browsers:
+        """Let browsers watch too, at an address, by default on this machine alone.
+
+        Raises ``CcplayError`` where the session can't be shared.
+        """
+        from ccplay.share.browsers import Browsers  # noqa: PLC0415 - most sessions are not shared
+
+        if not self.name:
+            self.close()
+            self.start()
+        if self._sharing is not None and (self.browsers is None or self.browsers.failed):
+            if self.browsers is not None:
+                self.browsers.close()
+            self.browsers = Browsers(self._sharing.path, place)
+        assert self.browsers is not None  # noqa: S101 - it is shared now
+        return self.browsers
 
     def close(self) -> None:
         """Share no longer."""
         sharing, self._sharing, self.pointer = self._sharing, None, None
+        browsers, self.browsers = self.browsers, None
         if sharing is not None:
             sharing.close()
+        if browsers is not None:
+            browsers.close()
+        if sharing is not None:
             self._session.watched = False
 
     def tick(self, screen: Shown, now: float) -> None:
@@ -94,6 +141,8 @@ class Presenting:
         if self._sharing is None:
             return
         self._sharing.listen()
+        if self.browsers is not None:
+            self.browsers.listen()
         self._session.watched = self._sharing.watching > 0
         view = captured(screen, self.pointer)
         if self._sent is None or self._differs(self._sent, view, now - self._sent_at):

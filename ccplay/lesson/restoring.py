@@ -1,0 +1,63 @@
+"""What sets a lab back to the network of its file, before a page's steps run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ccplay.model.commands import AnyCommand, SetClasses, SetCongestionControl, SetLink, SetQdisc
+from ccplay.model.traffic import KINDS, TRAFFIC
+from ccplay.model.values import LinkSetting
+from ccplay.state.lab_state import LabState
+
+_SETTINGS = ("rate", "delay_us", "jitter_us", "loss", "mark")
+
+
+def restoring(state: LabState) -> list[AnyCommand]:
+    """Return the commands that stop all traffic and undo every change of links and hosts."""
+    return [*_stops(state), *_links(state), *_hosts(state)]
+
+
+def is_clear(state: LabState) -> bool:
+    """Return whether no traffic runs and nothing waits in the observed queues."""
+    if any(each.ended is None for each in state.traffic.values()):
+        return False
+    return not any(queue.series["qlen"].last for queue in state.queues.values())
+
+
+def _stops(state: LabState) -> Iterator[AnyCommand]:
+    running = [each for each in state.traffic.values() if each.ended is None]
+    running.sort(key=lambda each: TRAFFIC.index(KINDS[each.kind]))
+    for each in running:
+        if each.kind != "subflow":
+            yield KINDS[each.kind].stopping(each.name)
+
+
+def _links(state: LabState) -> Iterator[AnyCommand]:
+    for link, changes in state.links.items():
+        was, now = changes[0].setting, changes[-1].setting
+        if was != now:
+            yield from _link(link, was, now)
+
+
+def _link(link: str, was: LinkSetting, now: LinkSetting) -> Iterator[AnyCommand]:
+    changed = {
+        name: getattr(was, name) or 0
+        for name in _SETTINGS
+        if (getattr(was, name) or 0) != (getattr(now, name) or 0)
+    }
+    down = bool(was.down) if bool(was.down) != bool(now.down) else None
+    if changed or down is not None:
+        yield SetLink(link=link, **changed, down=down)
+    if (was.classes or []) != (now.classes or []):
+        yield SetClasses(link=link, classes=was.classes or [])
+    if was.qdisc is not None and was.qdisc != now.qdisc and not was.classes:
+        yield SetQdisc(link=link, qdisc=was.qdisc)
+
+
+def _hosts(state: LabState) -> Iterator[AnyCommand]:
+    first: dict[str, str] = {}
+    for change in state.host_changes:
+        first.setdefault(change.host, change.cc)
+    for host, cc in first.items():
+        if state.hosts.get(host) != cc:
+            yield SetCongestionControl(cc=cc, host=host)

@@ -1,0 +1,7 @@
+"""``python -m ccplay.web``: the server for browsers, started by the presenter."""
+
+import sys
+
+from ccplay.web.process import main
+
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,62 @@
+"""What goes to all browsers: the newest messages, in which each browser has a place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+MOST_MESSAGES = 200
+"""Messages kept: half a minute. A browser that has not read the oldest begins anew."""
+
+MOST_BYTES = 4 << 20
+"""Bytes of them."""
+
+
+class Broadcast:
+    """Messages for everybody. One more browser costs only what is sent to it."""
+
+    def __init__(self) -> None:
+        self.first = 0
+        """Number of the oldest message that is kept."""
+        self.closed = False
+        """Whether no more messages follow."""
+        self._messages: deque[bytes] = deque()
+        self._bytes = 0
+        self._news = asyncio.Event()
+
+    @property
+    def end(self) -> int:
+        """Number of the message that comes next."""
+        return self.first + len(self._messages)
+
+    def put(self, message: bytes) -> None:
+        """Add a message."""
+        self._messages.append(message)
+        self._bytes += len(message)
+        while len(self._messages) > MOST_MESSAGES or (
+            self._bytes > MOST_BYTES and len(self._messages) > 1
+        ):
+            self._bytes -= len(self._messages.popleft())
+            self.first += 1
+        self._wake()
+
+    def close(self) -> None:
+        """Add no more."""
+        self.closed = True
+        self._wake()
+
+    def since(self, number: int) -> bytes | None:
+        """Return all messages from this one on; None where it is not kept any more."""
+        if number < self.first:
+            return None
+        return b"".join(self._messages[at - self.first] for at in range(number, self.end))
+
+    async def more(self, number: int) -> bool:
+        """Wait until there is a message of this number; return False where none will follow."""
+        while number >= self.end and not self.closed:
+            await self._news.wait()
+        return number < self.end
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()

@@ -1,0 +1,22 @@
+"""A link as a QR code for a terminal: two rows of modules in a line of half blocks."""
+
+from __future__ import annotations
+
+import segno
+
+_QUIET = 2
+"""Light modules around the code."""
+
+_BLOCKS = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
+
+
+def rows(link: str) -> list[str]:
+    """Return the code, to be drawn dark on light whatever the terminal's colours are."""
+    matrix = segno.make(link, error="l", micro=False).matrix_iter(border=_QUIET)
+    modules = [[int(module) & 1 for module in row] for row in matrix]
+    if len(modules) % 2:
+        modules.append([0] * len(modules[0]))
+    return [
+        "".join(_BLOCKS[pair] for pair in zip(upper, lower, strict=True))
+        for upper, lower in zip(modules[::2], modules[1::2], strict=True)
+    ]

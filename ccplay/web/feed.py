@@ -1,0 +1,147 @@
+"""The feed of a page: facts when they change, values of all lines on a grid, as messages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ccplay.session.session import Session
+from ccplay.share.frames import PresenterView
+from ccplay.web import facts
+from ccplay.web.lines import Drawn, lines, value
+
+_encoder = msgspec.json.Encoder()
+
+STEPS_MS = (50, 100, 200, 500, 1000)
+"""Milliseconds from one moment of the grid to the next, the least that is affordable."""
+
+VALUES_S = 2400
+"""Values a second of all lines together: some 6 kB/s for a browser."""
+
+_FACTS_S = 0.25
+"""Seconds from one look at the facts to the next."""
+
+_MOST_BEHIND = 40
+"""Moments in a frame; what is older comes with the past."""
+
+
+def message(kind: str, content: Any) -> bytes:
+    """Return a server-sent event: a line with its kind, and a line of JSON."""
+    return b"event: " + kind.encode() + b"\ndata: " + _encoder.encode(content) + b"\n\n"
+
+
+class Feed:
+    """Makes messages from a session. A page that has the opening understands all that follow."""
+
+    def __init__(self, session: Session, *, recorded: bool) -> None:
+        self._session = session
+        self._recorded = recorded
+        self._lines: list[Drawn] = []
+        self._numbers: dict[tuple[str, str, str, str], int] = {}
+        self._last: list[int | None] = []
+        self._at = -1
+        self._step_ms = STEPS_MS[0]
+        self._told: dict[str, bytes] = {}
+        self._logged: dict[int, list[Any]] = {}
+        self._looked = -math.inf
+        self._view: PresenterView | None = None
+
+    @property
+    def lines(self) -> Sequence[Drawn]:
+        """The lines so far, each at its number."""
+        return self._lines
+
+    def opening(self) -> bytes:
+        """Return what a page needs before anything else."""
+        state = self._session.state
+        return message(
+            "opening",
+            {
+                "title": self._session.title,
+                "recorded": self._recorded,
+                "now": round(state.now, 3),
+                "facts": {name: msgspec.Raw(each) for name, each in self._told.items()},
+                "lines": [facts.described(each) for each in self._lines],
+                "last": self._last,
+                "log": list(self._logged.values()),
+                "view": self._view,
+            },
+        )
+
+    def messages(self, now: float, view: PresenterView | None) -> bytes:
+        """Return what is new; ``now`` is a clock in seconds."""
+        found = b""
+        if view is not None and view is not self._view:
+            self._view = view
+            found += message("view", view)
+        if now - self._looked >= _FACTS_S:
+            self._looked = now
+            found += self._news()
+        return found + self._frame()
+
+    def _news(self) -> bytes:
+        state = self._session.state
+        news: dict[str, Any] = {}
+        for name, fact in facts.facts(state).items():
+            told = _encoder.encode(fact)
+            if self._told.get(name) != told:
+                self._told[name] = told
+                news[name] = msgspec.Raw(told)
+        found = message("facts", news) if news else b""
+        if fresh := [each for each in lines(state) if each.key not in self._numbers]:
+            for each in fresh:
+                self._numbers[each.key] = len(self._lines)
+                self._lines.append(each)
+                self._last.append(None)
+            found += message("lines", [facts.described(each) for each in fresh])
+            least = len(self._lines) / VALUES_S * 1000
+            step_ms = next((each for each in STEPS_MS if each >= least), STEPS_MS[-1])
+            if step_ms != self._step_ms:
+                self._step_ms, self._at = step_ms, -1
+        logged = {each[0]: each for each in facts.log(state)}
+        if rows := [each for at, each in logged.items() if self._logged.get(at) != each]:
+            found += message("log", rows)
+        self._logged = logged
+        return found
+
+    def _frame(self) -> bytes:
+        """Return the values at the moments of the grid that have passed since the last frame."""
+        state = self._session.state
+        step = self._step_ms / 1000
+        until = int(state.now / step)
+        first = max(self._at + 1, until - _MOST_BEHIND + 1) if self._at >= 0 else until
+        self._at = max(until, self._at)
+        if first > until or state.hello is None:
+            return b""
+        moments = [at * step for at in range(first, until + 1)]
+        rows: list[Any] = []
+        for number, line in enumerate(self._lines):
+            values = [value(state, line, t, step) for t in moments]
+            rows.append(_steps(values, self._last[number]))
+            self._last[number] = values[-1]
+        return message("frame", [self._step_ms, first, len(moments), rows])
+
+
+def deltas(values: Sequence[int | None]) -> list[int | None] | int | None:
+    """Return each value as its difference from the known one before; one if all are the same."""
+    if not values or all(each == values[0] for each in values):
+        return values[0] if values else None
+    return _differences(values, 0)
+
+
+def _steps(values: Sequence[int | None], last: int | None) -> list[int | None] | int | None:
+    """Return the same after a value that the page has; 0 if nothing has changed."""
+    if all(each == last for each in values):
+        return None if last is None else 0
+    return _differences(values, last or 0)
+
+
+def _differences(values: Sequence[int | None], known: int) -> list[int | None]:
+    found: list[int | None] = []
+    for each in values:
+        found.append(None if each is None else each - known)
+        known = known if each is None else each
+    return found

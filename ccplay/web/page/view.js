@@ -1,0 +1,106 @@
+// What is shown: the window of time, the selected flow, the queue and the plots; the presenter's, or one's own.
+
+const DEFAULT = ["cwnd", "queue", "rtt", "throughput"];
+
+export class View {
+  constructor() {
+    this.presenter = null; // the newest view of the presenter
+    this.since = 0; // when it came, in ms
+    this.following = true;
+    this.recorded = false;
+    this.live = true; // whether the axis runs
+    this.left = 0;
+    this.width = 30;
+    this.selected = null;
+    this.observed = 0;
+    this.plots = DEFAULT;
+    this.hover = null;
+    this.now = 0;
+    this.seen = 0;
+  }
+
+  present(view) {
+    this.seen = Math.max(this.seen, view.t);
+    this.presenter = view;
+    this.since = performance.now();
+    if (this.following) this.takeOver();
+  }
+
+  takeOver() {
+    const view = this.presenter;
+    this.following = true;
+    this.live = !view || (view.running && !this.recorded);
+    if (!view) return;
+    this.width = view.width;
+    this.left = view.left;
+    this.selected = view.selected ?? null;
+    this.observed = view.observed ?? 0;
+    if (view.plots?.length) this.plots = view.plots;
+  }
+
+  get follows() { return this.following && this.presenter !== null; }
+
+  /** Seconds that a replay has run since its presenter's last word. */
+  get _ran() {
+    const view = this.presenter;
+    if (!this.following || !view?.running || !this.recorded) return 0;
+    return ((performance.now() - this.since) / 1000) * (view.speed ?? 1);
+  }
+
+  get start() {
+    if (this.live) return Math.max(this.now - this.width, 0);
+    if (!this.follows || !this.recorded || !this.presenter.running) return this.left;
+    // A replay runs to the right edge, and then pages, as the presenter's screen does.
+    const t = this.presenter.t + this._ran, quarter = this.width / 4;
+    return t < this.left + this.width ? this.left : Math.max(Math.floor(t / quarter) - 3, 0) * quarter;
+  }
+
+  get end() { return this.start + this.width; }
+
+  /** The moment up to which plots draw: of a replay what its presenter has not reached is hidden. */
+  get until() {
+    if (!this.follows || !this.recorded) return this.now;
+    const t = Math.min(this.presenter.t + this._ran, this.now);
+    this.seen = Math.max(this.seen, t);
+    return this.presenter.running ? t : Math.max(t, Math.min(this.seen, this.end));
+  }
+
+  /** The moment whose values are shown. */
+  get t() {
+    if (this.hover !== null) return this.hover;
+    if (this.live) return this.now;
+    if (this.follows) return Math.min(this.presenter.t + this._ran, this.now);
+    return Math.min(this.end, this.now);
+  }
+
+  /** The moment that is held, to be drawn; null while the axis runs. */
+  get cursor() { return this.hover ?? (this.live ? null : this.t); }
+
+  roam() {
+    if (!this.live) this.left = this.start;
+    this.following = false;
+  }
+
+  hold() {
+    this.left = this.start;
+    this.roam();
+    this.live = !this.live;
+  }
+
+  pan(seconds) {
+    const left = this.start;
+    this.roam();
+    this.left = Math.max(left + seconds, 0);
+    this.live = seconds > 0 && this.left + this.width >= this.now && !this.recorded;
+  }
+
+  zoom(factor, at = this.live ? 1 : 0.5) {
+    const left = this.start, width = this.width;
+    this.roam();
+    this.width = Math.min(Math.max(width * factor, 0.5), Math.max(this.now, 30) * 1.5);
+    this.left = Math.max(left + (width - this.width) * at, 0);
+  }
+
+  home() { this.roam(); this.live = false; this.left = 0; }
+  toEnd() { this.roam(); this.live = !this.recorded; this.left = Math.max(this.now - this.width, 0); }
+}

@@ -1,0 +1,183 @@
+"""Watches a shared session and serves it to browsers until it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ccplay.errors import CcplayError
+from ccplay.model.events import AnyEvent
+from ccplay.session.session import Session
+from ccplay.share import places
+from ccplay.share.browsers import Place
+from ccplay.share.frames import Wants
+from ccplay.share.watching import WatchSource
+from ccplay.stream.wire import UnknownEvent
+from ccplay.web import admission
+from ccplay.web.admission import Admission
+from ccplay.web.broadcast import Broadcast
+from ccplay.web.feed import Feed, message
+from ccplay.web.windows import Windows
+
+_GATHER_S = 0.01
+"""Seconds in which events that came together are folded, before browsers receive them."""
+
+_LOOK_S = 0.1
+"""Seconds after which the presenter's view is looked at where no event comes."""
+
+_LAST_S = 1.5
+"""Seconds for browsers to receive the rest at the end."""
+
+_FILES = 4096
+"""Descriptors that this process may have: two for a browser that looks at the past."""
+
+_WAITING = 512
+"""Connections that the kernel keeps until they are accepted: a class opens the page at once."""
+
+
+MISSING = (
+    "browsers need aiohttp and segno, which are not installed: pip install 'ccplay[web]', "
+    "or make play in a checkout"
+)
+"""What to do where the server library is missing."""
+
+
+def require() -> None:
+    """Raise ``CcplayError`` where the libraries are missing that only this room needs."""
+    try:
+        import aiohttp  # noqa: F401, PLC0415 - only to know
+        import segno  # noqa: F401, PLC0415 - the same
+    except ImportError:
+        raise CcplayError(MISSING) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What to show to whom."""
+
+    link: str
+    """With the token in it."""
+    session: str
+    """The session's title."""
+
+
+class _Watched:
+    """The session as this process watches it; it is also a sink that notes that events came."""
+
+    def __init__(self, path: Path) -> None:
+        """Join the session on the socket at ``path``. Raises ``CcplayError``."""
+        connection, greeting = places.join(path, Wants.WHOLE)
+        self.source = WatchSource(connection, greeting)
+        self.recorded = greeting.recorded
+        self.session = Session(
+            self.source, title=greeting.title, sinks=[self], recorded=self.recorded
+        )
+        self._event = asyncio.Event()
+
+    def put(self, _: AnyEvent | UnknownEvent) -> None:
+        """Note an event."""
+        self._event.set()
+
+    def close(self) -> None:
+        """Note the end."""
+        self._event.set()
+
+    async def woken(self) -> bool:
+        """Wait for an event, but not long; return whether there was one."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_S):
+                await self._event.wait()
+        woken = self._event.is_set()
+        self._event.clear()
+        return woken
+
+
+async def serve(
+    path: Path,
+    place: Place,
+    ready: Callable[[Served], None],
+    count: Callable[[int], None],
+) -> None:
+    """Serve the session on the socket at ``path`` until it ends.
+
+    ``ready`` is called with the link once, ``count`` with the number of browsers when it changes.
+    Raises ``CcplayError`` where the session can't be watched, or the address not be listened on.
+    """
+    from aiohttp import web  # noqa: PLC0415 - only this needs it
+
+    from ccplay.web.server import Pages  # noqa: PLC0415 - the same
+
+    # A client's mistake is no news for the presenter's terminal.
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
+    _allow_files()
+    watched = _Watched(path)
+    session = watched.session
+    feed, broadcast = Feed(session, recorded=watched.recorded), Broadcast()
+    token = admission.make_token()
+    pages = Pages(Admission(place, token), feed, broadcast, Windows(session, feed))
+    runner = web.AppRunner(
+        pages.application(),
+        access_log=None,
+        handler_cancellation=True,
+        keepalive_timeout=15.0,
+        shutdown_timeout=_LAST_S,
+        max_line_size=2048,
+        max_field_size=4096,
+    )
+    playing = asyncio.create_task(session.run())
+    try:
+        while not (watched.source.present or session.done):
+            await watched.woken()
+        feed.messages(time.monotonic(), watched.source.view)
+        await runner.setup()
+        port = await _listen(web.TCPSite, runner, place)
+        link = f"http://{admission.link_name(place)}:{port}/{token}/"
+        ready(Served(link, session.title))
+        await _tell(watched, feed, broadcast, lambda: count(pages.browsers))
+        reason = session.error or session.state.end_reason or "the session has ended"
+        broadcast.put(message("over", {"reason": reason}))
+        broadcast.close()
+    finally:
+        await runner.cleanup()
+        await session.close()
+        await playing
+
+
+async def _tell(
+    watched: _Watched, feed: Feed, broadcast: Broadcast, count: Callable[[], None]
+) -> None:
+    """Put what is new into the broadcast until the session ends."""
+    while not watched.session.done:
+        if await watched.woken():
+            await asyncio.sleep(_GATHER_S)
+        if new := feed.messages(time.monotonic(), watched.source.view):
+            broadcast.put(new)
+        count()
+
+
+async def _listen(site: type, runner: object, place: Place) -> int:
+    """Listen, and return the port. Raises ``CcplayError``."""
+    try:
+        listening = site(runner, place.address, place.port, backlog=_WAITING)
+        await listening.start()
+    except OSError as error:
+        reason = error.strerror or error
+        raise CcplayError(
+            f"can't serve browsers at {place.address}:{place.port}: {reason}; "
+            "choose another with --web ADDRESS:PORT"
+        ) from None
+    port: int = listening._server.sockets[0].getsockname()[1]
+    return port
+
+
+def _allow_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

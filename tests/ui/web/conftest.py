@@ -1,0 +1,81 @@
+"""A session that is shared and served to browsers, fed by the test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from ccplay.model.events import AnyEvent
+from ccplay.share import places
+from ccplay.share.browsers import Place
+from ccplay.share.sharing import Sharing
+from ccplay.web.serving import Served, serve
+from tests.ui.synthetic import stream
+
+
+class Stage:
+    """A shared session, its server for browsers, and the link."""
+
+    def __init__(self, sharing: Sharing) -> None:
+        self.sharing = sharing
+        self.link = ""
+        self.browsers = 0
+        self.events: list[AnyEvent] = list(stream(seconds=30))
+        self._next = 0
+        self._serving: asyncio.Task[None] | None = None
+
+    def play(self, until: float) -> None:
+        """Share what happens until this moment."""
+        while self._next < len(self.events) and self.events[self._next].t <= until:
+            self.sharing.put(self.events[self._next])
+            self._next += 1
+
+    async def serve(self, port: int = 0) -> str:
+        """Serve, and return the link."""
+        ready = asyncio.get_running_loop().create_future()
+
+        def told(served: Served) -> None:
+            ready.set_result(served.link)
+
+        def counted(browsers: int) -> None:
+            self.browsers = browsers
+
+        self._serving = asyncio.create_task(
+            serve(self.sharing.path, Place(port=port), told, counted)
+        )
+        await asyncio.wait([self._serving, ready], return_when=asyncio.FIRST_COMPLETED)
+        if self._serving.done():
+            await self._serving
+        self.link = ready.result()
+        return self.link
+
+    async def stop(self) -> None:
+        """End the server for browsers at once, as a crash would."""
+        if self._serving is not None:
+            self._serving.cancel()
+            await asyncio.gather(self._serving, return_exceptions=True)
+            self._serving = None
+
+    async def over(self) -> None:
+        """Stop sharing, and wait for the server."""
+        await asyncio.to_thread(self.sharing.close)
+        if self._serving is not None:
+            async with asyncio.timeout(20):
+                await self._serving
+            self._serving = None
+
+
+@pytest_asyncio.fixture
+async def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(places, "_GROUPS", tmp_path / "groups")
+    it = Stage(Sharing("test", "A <script>title</script>"))
+    try:
+        yield it
+    finally:
+        await it.stop()
+        it.sharing.close()

@@ -1,0 +1,187 @@
+"""The page in a real browser: what it shows, keys, themes, and what it does without a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from ccplay.model.commands import Mark
+from ccplay.model.events import Applied
+from ccplay.model.traffic_events import FlowStarted
+from ccplay.share.frames import Pointer, PresenterView
+from tests.ui.web.chromium import Tab, chromium, needs_chromium, new_tab
+from tests.ui.web.conftest import Stage
+
+pytestmark = [needs_chromium, pytest.mark.xdist_group("chromium")]
+
+SCRIPT = "<script>document.title='broken into'</script>"
+
+NAME = "<script>x=1<script>"
+"""A flow's name can't have a slash."""
+
+STATE = "document.getElementById('state').textContent"
+ROWS = "[...document.querySelectorAll('#table tbody tr')].map((row) => row.innerText).join('|')"
+DRAWN = """[...document.querySelectorAll('canvas')].map((canvas) => {
+  const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  return new Set(new Uint32Array(pixels.buffer)).size;
+})"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with chromium(tmp_path_factory.mktemp("chromium")) as address:
+        yield address
+
+
+@pytest_asyncio.fixture
+async def tab(stage: Stage, browser: str) -> AsyncIterator[Tab]:
+    """A page that shows a session of twelve seconds."""
+    stage.play(12)
+    await stage.serve()
+    async with new_tab(browser) as tab:
+        await tab.size(1366, 900)
+        await tab.open(stage.link)
+        await tab.until(f"{ROWS}.includes('cubic')")
+        yield tab
+
+
+async def test_a_session_is_shown_live(stage: Stage, tab: Tab) -> None:
+    assert "live" in await tab.tell(STATE)
+    assert await tab.tell("document.querySelector('h1').textContent") == "A <script>title</script>"
+    assert await tab.tell("document.querySelectorAll('#plots figure').length") == 4
+    # Lines, and not only axes: in each plot are colours and their mixtures with the ground.
+    await tab.until(f"{DRAWN}.every((colours) => colours > 20)")
+    assert "s1 → d1" in await tab.tell(ROWS)
+    assert "10 Mbit/s" in await tab.until("document.getElementById('queue-words').textContent")
+    assert await tab.tell("document.querySelectorAll('#drawing rect.box').length") >= 6
+    assert "flow" in await tab.tell("document.getElementById('log').innerText")
+    stage.play(20)
+    await tab.until(f"{STATE}.includes('0:2') || {STATE}.includes('0:19')")
+    assert tab.complaints == []
+
+
+async def test_the_past_is_there_to_pan_and_zoom(stage: Stage, tab: Tab) -> None:
+    await tab.press("Home")
+    await tab.until(f"{STATE}.includes('roaming') || {STATE}.includes('watching')")
+    assert "held" in await tab.tell(STATE)
+    await tab.press("+")
+    await tab.press("+")
+    await tab.until(f"{DRAWN}.every((colours) => colours > 20)")
+    stage.play(20)
+    assert "held" in await tab.tell(STATE)
+    await tab.press("End")
+    await tab.until(f"{STATE}.includes('live 0:19') || {STATE}.includes('live 0:20')")
+    assert tab.complaints == []
+
+
+async def test_names_and_texts_are_text(stage: Stage, tab: Tab) -> None:
+    stage.sharing.put(FlowStarted(t=12.5, flow=NAME, src="s1", dst="d1", cc="reno", port=9))
+    stage.sharing.put(Applied(t=12.6, command=Mark(text=SCRIPT)))
+    stage.play(14)
+    await tab.until(f"{ROWS}.includes({json.dumps(NAME)})")
+    await tab.until(f"document.getElementById('log').innerText.includes({json.dumps(SCRIPT)})")
+    assert await tab.tell("document.querySelectorAll('main script').length") == 0
+    assert "broken" not in await tab.tell("document.title")
+    assert tab.complaints == []
+
+
+async def test_keys_alone_are_enough(stage: Stage, tab: Tab) -> None:
+    await tab.press("ArrowDown")
+    await tab.until("document.querySelector('tr[data-chosen]')?.innerText.includes('1')")
+    await tab.press("v")
+    said = await tab.until("document.getElementById('spoken').textContent")
+    assert "congestion window (cwnd) in segments at 0:1" in said
+    assert "round-trip time in ms" in said
+    await tab.press("2")
+    await tab.until("document.querySelectorAll('#plots figure').length === 5")
+    await tab.press("?")
+    await tab.until("document.querySelector('dialog').open")
+    await tab.press("Escape")
+    await tab.until("!document.querySelector('dialog').open")
+    await tab.press(" ")
+    await tab.until(f"{STATE}.includes('held')")
+    # The first stop of tab leads past the buttons.
+    await tab.press("Tab")
+    assert await tab.tell("document.activeElement.className") == "skip"
+    await tab.press("Tab")
+    assert await tab.tell("document.activeElement.dataset.does") == "follow"
+    assert tab.complaints == []
+
+
+async def test_each_plot_has_its_newest_values_in_words(stage: Stage, tab: Tab) -> None:
+    words = """[...document.querySelectorAll('canvas')].map((canvas) =>
+      document.getElementById(canvas.getAttribute('aria-describedby')).textContent)"""
+    await tab.until(f"{words}.every((each) => / at 0:1\\d: .*\\d/.test(each))")
+    stage.play(25)
+    await tab.until(f"{words}.every((each) => / at 0:2\\d: .*\\d/.test(each))")
+
+
+async def test_it_follows_the_presenter_until_a_key_is_touched(stage: Stage, tab: Tab) -> None:
+    view = PresenterView(t=6.0, left=2.0, width=8.0, plots=("rtt", "cwnd"), selected="1")
+    pointer = Pointer(t=5.0, text="here <b>it</b> is")
+    stage.sharing.show(view)
+    await tab.until(f"{STATE} === 'held 0:06 · following the presenter'")
+    shown = "[...document.querySelectorAll('#plots strong')].map((each) => each.textContent).join()"
+    assert await tab.tell(shown) == "round-trip time,congestion window (cwnd)"
+    stage.sharing.show(msgspec.structs.replace(view, pointer=pointer))
+    await tab.until("document.getElementById('notice').textContent.includes('here <b>it</b> is')")
+    await tab.press("ArrowLeft")
+    await tab.until(f"{STATE}.includes('roaming')")
+    stage.sharing.show(PresenterView(t=9.0, left=2.0, width=8.0, plots=("queue",)))
+    stage.play(14)
+    await tab.until("!document.getElementById('notice').textContent")
+    assert await tab.tell(shown) == "round-trip time,congestion window (cwnd)"
+    await tab.press("F")
+    await tab.until(f"{shown} === 'queue'")
+
+
+async def test_it_connects_again_by_itself_and_says_so(stage: Stage, tab: Tab) -> None:
+    link = urlsplit(stage.link)
+    await stage.stop()
+    await tab.until(f"{STATE}.includes('Connection lost: trying again')")
+    assert "lost" in await tab.tell("document.getElementById('spoken').textContent")
+    # What it has can still be looked at.
+    assert "cubic" in await tab.tell(ROWS)
+    from ccplay.web import admission
+
+    token = link.path.strip("/")
+    known, admission.make_token = admission.make_token, lambda: token
+    try:
+        await stage.serve(link.port or 0)
+    finally:
+        admission.make_token = known
+    stage.play(20)
+    await tab.until(f"{STATE}.includes('live 0:19') || {STATE}.includes('live 0:20')")
+
+
+async def test_the_end_is_shown_and_what_came_stays(stage: Stage, tab: Tab) -> None:
+    await stage.over()
+    await tab.until("document.getElementById('notice').textContent.includes('stopped sharing')")
+    assert "cubic" in await tab.tell(ROWS)
+    assert "over" in await tab.tell(STATE)
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1366, 768), (1920, 1080)])
+async def test_nothing_is_cut_off(stage: Stage, tab: Tab, width: int, height: int) -> None:
+    await tab.size(width, height)
+    await tab.until(f"innerWidth === {width}")
+    await tab.until("document.documentElement.scrollWidth <= innerWidth")
+    shown = "[...document.querySelectorAll('button')].filter((each) => each.offsetParent)"
+    # As a finger needs it; see "target size (minimum)" of WCAG 2.2.
+    assert await tab.tell(f"{shown}.every((each) => each.offsetHeight >= 24)")
+
+
+async def test_light_and_dark_follow_the_system_and_a_key(tab: Tab) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    await tab.prefer("dark")
+    await tab.until(f"{ground} === 'rgb(17, 22, 28)'")
+    await tab.prefer("light")
+    await tab.until(f"{ground} !== 'rgb(17, 22, 28)'")
+    await tab.press("t")
+    await tab.until(f"{ground} === 'rgb(17, 22, 28)'")
+    assert tab.complaints == []

@@ -1,0 +1,218 @@
+"""The server for browsers: who has the link sees everything, whoever has not sees nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import socket
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+import pytest
+from yarl import URL
+
+from ccplay.errors import CcplayError
+from ccplay.web.server import PAGE
+from tests.ui.web.conftest import Stage
+
+HOSTILE = 10_000
+
+
+def decoded(lines: bytes) -> list[tuple[str, Any]]:
+    """Return kind and content of each complete message."""
+    found = []
+    for block in lines.decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if ": " in line)
+        if "event" in fields and "data" in fields:
+            found.append((fields["event"], msgspec.json.decode(fields["data"])))
+    return found
+
+
+async def read_until(answer: aiohttp.ClientResponse, *kinds: str) -> list[tuple[str, Any]]:
+    """Read messages until all of these kinds have come."""
+    lines = b""
+    async with asyncio.timeout(20):
+        while not {*kinds} <= {kind for kind, _ in decoded(lines)}:
+            lines += await answer.content.readany()
+    return decoded(lines)
+
+
+async def test_messages_and_windows_have_what_the_session_has(stage: Stage) -> None:
+    stage.play(10)
+    link = await stage.serve()
+    async with aiohttp.ClientSession() as client:
+        await caught_up(client, link, 9.9)
+    async with aiohttp.ClientSession() as client, client.get(f"{link}events") as answer:
+        assert answer.content_type == "text/event-stream"
+        [(kind, opening)] = await read_until(answer, "opening")
+        assert kind == "opening"
+        assert opening["title"] == "A <script>title</script>"
+        assert {each["name"] for each in opening["facts"]["flows"]} >= {"1"}
+        assert [each[0] for each in opening["facts"]["others"]] == ["p1"]
+        stage.play(12)
+        later = await read_until(answer, "frame")
+        step_ms, first, count, rows = next(content for kind, content in later if kind == "frame")
+        assert len(rows) == len(opening["lines"])
+        assert count >= 1
+        assert 9 < first * step_ms / 1000 < 13
+        async with client.get(f"{link}window", params={"from": "0", "to": "9"}) as past:
+            window = await past.json()
+        cwnd = [line[:3] for line in opening["lines"]].index(["cwnd", "line", "1"])
+        steps = window["rows"][cwnd][0]
+        assert len(steps) == window["count"] > 50
+        assert sum(each for each in steps if each is not None) > 0
+
+
+async def caught_up(client: aiohttp.ClientSession, link: str, t: float) -> None:
+    """Wait until who joins receives flows, and everything until ``t``, at once."""
+    now = 0.0
+    flows: list[Any] = []
+    async with asyncio.timeout(20):
+        while now < t or not flows:
+            async with client.get(f"{link}events") as answer:
+                opening = (await read_until(answer, "opening"))[0][1]
+                now, flows = opening["now"], opening["facts"]["flows"]
+
+
+async def test_who_is_over_says_so_and_ends(stage: Stage) -> None:
+    stage.play(5)
+    link = await stage.serve()
+    async with aiohttp.ClientSession() as client, client.get(f"{link}events") as answer:
+        await read_until(answer, "opening")
+        ending = asyncio.create_task(stage.over())
+        found = await read_until(answer, "over")
+        assert "stopped sharing" in found[-1][1]["reason"]
+        await ending
+
+
+async def test_browsers_are_counted(stage: Stage) -> None:
+    stage.play(5)
+    link = await stage.serve()
+    async with aiohttp.ClientSession() as client:
+        async with client.get(f"{link}events") as answer:
+            await read_until(answer, "opening")
+            await counted(stage, 1)
+        await counted(stage, 0)
+
+
+async def counted(stage: Stage, browsers: int) -> None:
+    async with asyncio.timeout(20):
+        while stage.browsers != browsers:
+            stage.play(stage.events[stage._next].t)
+            await asyncio.sleep(0.01)
+
+
+NAMES = ["", "events", "window", "looks", *(path.name for path in PAGE.iterdir())]
+
+
+@pytest.mark.parametrize("token", ["", "x", "0" * 22, "%00", "..", "events"])
+async def test_without_the_token_nothing_is_served(stage: Stage, token: str) -> None:
+    link = urlsplit(await stage.serve())
+    async with aiohttp.ClientSession() as client:
+        for name in NAMES:
+            async with client.get(f"http://{link.netloc}/{token}/{name}") as answer:
+                assert answer.status == 404, name
+                assert await answer.read() == b""
+
+
+async def test_only_pages_from_here_may_ask(stage: Stage) -> None:
+    link = await stage.serve()
+    place = urlsplit(link).netloc
+    cases = {
+        # A page elsewhere whose name leads here.
+        421: {"Host": "attacker.example"},
+        403: {"Origin": "http://attacker.example"},
+    }
+    async with aiohttp.ClientSession() as client:
+        for status, headers in cases.items():
+            async with client.get(link, headers=headers) as answer:
+                assert answer.status == status
+        async with client.get(f"{link}events", headers={"Sec-Fetch-Site": "cross-site"}) as answer:
+            assert answer.status == 403
+        async with client.get(link, headers={"Origin": f"http://{place}"}) as answer:
+            assert answer.status == 200
+            policy = answer.headers["Content-Security-Policy"]
+            assert "default-src 'none'" in policy
+            assert "unsafe" not in policy
+            assert answer.headers["Referrer-Policy"] == "no-referrer"
+        async with client.post(link, data=b"x") as answer:
+            assert answer.status == 405
+
+
+async def test_no_file_but_the_pages_is_served(stage: Stage) -> None:
+    link = await stage.serve()
+    async with aiohttp.ClientSession() as client:
+        for name in (
+            "server.py",
+            "..%2fserver.py",
+            "%2e%2e/serving.py",
+            "page/main.js",
+            "a" * 3000,
+        ):
+            async with client.get(URL(f"{link}{name}", encoded=True)) as answer:
+                assert answer.status in (400, 404), name
+
+
+async def test_hostile_messages_reach_nothing_and_stop_nobody(stage: Stage) -> None:
+    stage.play(5)
+    link = await stage.serve()
+    place = urlsplit(link)
+    made = random.Random(7)
+    async with aiohttp.ClientSession() as client, client.get(f"{link}events") as answer:
+        await read_until(answer, "opening")
+        await asyncio.to_thread(attack, place.port or 0, place.path, made)
+        stage.play(8)
+        assert await read_until(answer, "frame")
+    assert not stage.sharing.closed
+
+
+def attack(port: int, path: str, made: random.Random) -> None:
+    """Send what no browser would, over connections that are used until they are closed."""
+    connection: socket.socket | None = None
+    for number in range(HOSTILE):
+        if connection is None:
+            connection = socket.create_connection(("127.0.0.1", port), timeout=10)
+        with contextlib.suppress(OSError):
+            connection.sendall(hostile(made, path))
+            if number % 3 == 0:
+                connection.settimeout(0.01)
+                connection.recv(1 << 16)
+        if made.random() < 0.05:
+            connection.close()
+            connection = None
+    if connection is not None:
+        connection.close()
+
+
+def hostile(made: random.Random, path: str) -> bytes:
+    host = b"Host: 127.0.0.1\r\n"
+    junk = made.randbytes(made.randrange(1, 200))
+    query = made.choice(
+        ["from=nan&to=1", "from=-1e308&to=1e308", "from=x", "to=1", "from=1&to=inf", "from=9&to=1"]
+    )
+    return made.choice(
+        [
+            junk,
+            b"GET " + path.encode() + junk.hex().encode() + b" HTTP/1.1\r\n" + host + b"\r\n",
+            f"GET {path}window?{query} HTTP/1.1\r\n".encode() + host + b"\r\n",
+            b"POST "
+            + path.encode()
+            + b"events HTTP/1.1\r\nContent-Length: 5\r\n"
+            + host
+            + b"\r\nhallo",
+            b"GET /" + junk.hex().encode() + b"/events HTTP/1.1\r\n" + host + b"\r\n",
+            b"GET " + path.encode() + b"events HTTP/1.1\r\n" + host + b"Upgrade: websocket\r\n\r\n",
+            b'{"event":"command","command":"stop"}\n',
+            b"GET / HTTP/1.1\r\n" + b"A: " + b"b" * made.randrange(9000) + b"\r\n\r\n",
+        ]
+    )
+
+
+async def test_an_address_in_use_is_reported(stage: Stage) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(CcplayError, match=rf"127\.0\.0\.1:{port}.*choose another"):
+            await stage.serve(port)
