@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ccplay.model.commands import AnyCommand, SetClasses, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.traffic import KINDS, TRAFFIC
 from ccplay.model.values import LinkSetting
+from ccplay.session.inverse import OFF
 from ccplay.state.lab_state import LabState
 
-_SETTINGS = ("rate", "delay_us", "jitter_us", "loss", "mark")
+_SETTINGS = tuple(name for name in SetLink.__struct_fields__ if name not in ("link", "down"))
 
 
 def restoring(state: LabState) -> list[AnyCommand]:
@@ -40,10 +42,12 @@ def _links(state: LabState) -> Iterator[AnyCommand]:
 
 
 def _link(link: str, was: LinkSetting, now: LinkSetting) -> Iterator[AnyCommand]:
-    changed = {
-        name: getattr(was, name) or 0
+    # What never was set reads as None, and is off.
+    changed: dict[str, Any] = {
+        name: before
         for name in _SETTINGS
-        if (getattr(was, name) or 0) != (getattr(now, name) or 0)
+        if (before := getattr(was, name) or OFF.get(name, 0))
+        != (getattr(now, name) or OFF.get(name, 0))
     }
     down = bool(was.down) if bool(was.down) != bool(now.down) else None
     if changed or down is not None:

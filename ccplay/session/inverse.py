@@ -225,7 +225,7 @@ def _link(command: SetLink, was: Before) -> Inverse:
 
     def put(link: str, setting: LinkSetting) -> Iterator[AnyCommand]:
         # What never was set reads as None, and is 0; a cable that never was down is up.
-        before = {each: getattr(setting, each) or _NONE.get(each, 0) for each in changed}
+        before = {each: getattr(setting, each) or OFF.get(each, 0) for each in changed}
         down = bool(before.pop("down")) if "down" in before else None
         yield SetLink(link=link, **before, down=down)
         if command.rate == 0 and setting.qdisc is not None:
@@ -235,7 +235,7 @@ def _link(command: SetLink, was: Before) -> Inverse:
     return _of_links(command, was, put)
 
 
-_NONE: dict[str, Any] = {"gemodel": [], "distribution": UNIFORM}
+OFF: dict[str, Any] = {"gemodel": [], "distribution": UNIFORM}
 """Values of fields that are no numbers where they are off."""
 
 
