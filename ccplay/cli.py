@@ -171,5 +171,5 @@ _COMMANDS = {
 }
 """What each command does."""
 
-_MODULES = {"list": "listing"}
-"""Modules of commands that are called otherwise: only that of the chosen one is imported."""
+_MODULES = {"list": "listing", "watch": "audience.watch", "share": "audience.share"}
+"""Modules of commands that are elsewhere or called otherwise; only the chosen one is imported."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ccplay.commands import options, report
 from ccplay.commands.options import wants_share
+from ccplay.errors import CcplayError
 from ccplay.visible import tell
 
 if TYPE_CHECKING:
@@ -109,11 +110,16 @@ def _sharer(arguments: argparse.Namespace) -> Callable[[str, str], Sink]:
 
 def _in_browsers(sharing: Sharing, place: str) -> Sink:
     """Serve a shared run to browsers too. Raises ``CcplayError``."""
-    from ccplay.commands.share import show_code
+    from ccplay.commands.audience.share import show_code
     from ccplay.share.browsers import InBrowsers
 
     shown = InBrowsers(sharing, place)
-    tell(f"browsers can watch: {shown.browsers.wait()}")
+    try:
+        link = shown.browsers.wait()
+    except CcplayError:
+        shown.close()
+        raise
+    tell(f"browsers can watch: {link}")
     show_code(shown.browsers.code)
     return shown
 
