@@ -152,6 +152,7 @@ def _parser(chosen: str) -> argparse.ArgumentParser:
 _COMMANDS = {
     "play": "open a scenario live (the default)",
     "run": "run a scenario without a screen and print its result",
+    "lesson": "take a lesson: predict, see, ask why; list those that come with ccplay",
     "list": "list the scenarios that come with ccplay and those in the current folder",
     "replay": "show a recording on the screen, at any speed",
     "sessions": "list the last sessions of the screen, which are recorded automatically",
@@ -167,9 +168,16 @@ _COMMANDS = {
     "config": "print your preferences and where their file is",
     "doctor": "report whether a lab can run here and what this kernel supports",
     "guest": "install a full kernel for --guest: needs QEMU, downloads some 100 MB",
+    "cluster": "make the certificate of a cluster, or take runs of one on this machine",
     "lab": "run a bare lab: commands on stdin, events on stdout, one JSON object a line",
 }
 """What each command does."""
 
-_MODULES = {"list": "listing", "watch": "audience.watch", "share": "audience.share"}
+_MODULES = {
+    "list": "listing",
+    "lesson": "classroom.lesson",
+    "watch": "classroom.watch",
+    "share": "classroom.share",
+    "cluster": "cluster.command",
+}
 """Modules of commands that are elsewhere or called otherwise; only the chosen one is imported."""

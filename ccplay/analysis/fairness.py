@@ -31,7 +31,8 @@ def jain(shares: Sequence[float]) -> float | None:
 def fairness(state: LabState) -> float | None:
     """Return Jain's index of the long-lived flows' goodput, over the time in which all of them ran.
 
-    None for fewer than two, or for less than a second.
+    Those that had ended before the last one began are left out. None for fewer than two, or for
+    less than a second.
     """
     together = _together(state)
     if together is None:
@@ -68,15 +69,19 @@ def converged_s(state: LabState) -> float | None:
 
 
 def _together(state: LabState) -> tuple[list[list[Flow]], float, float] | None:
-    """Return the long-lived flows, each as its streams, and the time in which all of them ran."""
+    """Return the long-lived flows, each as its streams, and the time in which all of them ran.
+
+    Flows that had ended before the last one began are left out: they were a part of their own.
+    """
     flows = [
         list(state.streams[first.name].values())
         for first in state.flows.values()
         if first.kind == "flow" and first.parent == first.name
     ]
+    start = max((streams[0].started for streams in flows), default=0.0)
+    flows = [each for each in flows if (t := each[0].ended) is None or t > start]
     if len(flows) < 2:
         return None
-    start = max(streams[0].started for streams in flows)
     end = min(state.now if (t := streams[0].ended) is None else t for streams in flows)
     return (flows, start, end) if end - start >= SHORTEST_S else None
 

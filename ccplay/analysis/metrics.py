@@ -23,6 +23,9 @@ NO_METRICS = frozenset(
 )
 """Fields of a result that are no metrics: they identify the run or qualify its trust."""
 
+_NAMED_BY_A_LAB = ("queues.", "interfaces.", "directions.")
+"""Beginnings of metrics of what only a run names."""
+
 _GROUPS = {kind.group for kind in TRAFFIC} | {"queues"}
 _MEMBERS: dict[str, type[msgspec.Struct]] = {
     name: get_args(hint)[0] for name, hint in get_type_hints(CaseResult).items() if name in _GROUPS
@@ -52,7 +55,7 @@ def check_metrics(scenario: Scenario) -> None:
         named += [("published", each.figure) for each in case.published]
         known = measurable(case)
         for place, metric in named:
-            if metric not in known and not metric.startswith(("queues.", "interfaces.")):
+            if metric not in known and not metric.startswith(_NAMED_BY_A_LAB):
                 where = f"{scenario.path.name}: {place}: "
                 what = f"nothing measures {quote(metric)}{did_you_mean(metric, known)}"
                 problems[where + what] = None

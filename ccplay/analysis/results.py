@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ccplay.analysis.checkpoint import Checkpoint
+from ccplay.analysis.machines import MachineEffect
 from ccplay.analysis.statistics import Statistic
 from ccplay.analysis.trust import HealthResult
 from ccplay.state.columns import (
@@ -147,6 +148,17 @@ INTERFACES = Table(
 )
 
 
+class DirectionResult(msgspec.Struct, frozen=True, kw_only=True):
+    """All long-lived flows of one direction together, from a host to another."""
+
+    id: str
+    """``h1->h2``."""
+    goodput_bps: float
+    """The sum of theirs."""
+    goodput_mean_bps: float
+    """Their mean."""
+
+
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """An expectation of the scenario, and whether it held."""
 
@@ -165,6 +177,8 @@ class CaseResult(TrafficResults, frozen=True, kw_only=True):
     queues: list[QueueResult]
     interfaces: list[InterfaceResult] = msgspec.field(default_factory=list)
     """Health of the lab; empty if it died."""
+    directions: list[DirectionResult] = msgspec.field(default_factory=list)
+    """By the hosts at both ends; empty where all flows have the same."""
     checkpoint: Checkpoint | None = None
     """When the first flow of a fixed size was done; null where none was."""
     jain: float | None = None
@@ -186,6 +200,8 @@ class CaseResult(TrafficResults, frozen=True, kw_only=True):
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """Machine of the lab, which may explain a difference between two results."""
 
+    name: str = ""
+    """Its name, where several machines made the runs."""
     kernel: str
     cpus: int
     python: str
@@ -239,3 +255,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """One a case."""
     discarded: list[CaseResult] = []
     """Attempts that could not be trusted and were repeated."""
+    machines: list[Machine] = []
+    """All that made runs, by name, where several did."""
+    machine_effects: list[MachineEffect] = []
+    """Of the metrics to show first; empty where one machine made all runs."""

@@ -9,7 +9,13 @@ import msgspec
 from ccplay.analysis.checkpoint import Checkpoint
 from ccplay.analysis.fairness import converged_s, fairness
 from ccplay.analysis.queueing import loss, occupancy, queueing_delays_us, utilisation
-from ccplay.analysis.results import CaseResult, InterfaceResult, Machine, QueueResult
+from ccplay.analysis.results import (
+    CaseResult,
+    DirectionResult,
+    InterfaceResult,
+    Machine,
+    QueueResult,
+)
 from ccplay.analysis.trust import judge
 from ccplay.model.events import Hello
 from ccplay.state.flow_result import FlowResult
@@ -42,7 +48,9 @@ def summarise(
         errors=[*(entry.text for entry in state.log if entry.kind == "error"), *errors],
     )
     measured = results(state)
-    return msgspec.structs.replace(found, **measured, **_of_all(state, measured["flows"]))
+    flows = measured["flows"]
+    together = {"directions": _directions(flows), **_of_all(state, flows)}
+    return msgspec.structs.replace(found, **measured, **together)
 
 
 def _of_all(state: LabState, flows: Sequence[FlowResult]) -> dict[str, float | None]:
@@ -56,6 +64,24 @@ def _of_all(state: LabState, flows: Sequence[FlowResult]) -> dict[str, float | N
         found["fct_mean_s"] = round(sum(times) / len(times), 4)
         found["fct_max_s"] = round(max(ends) - min(each.started_s for each in sized), 3)
     return found
+
+
+def _directions(flows: Sequence[FlowResult]) -> list[DirectionResult]:
+    """Return what flows of each direction have together; nothing where there is only one."""
+    rates: dict[str, list[float]] = {}
+    for each in flows:
+        if each.goodput_bps is not None:
+            rates.setdefault(f"{each.src}->{each.dst}", []).append(each.goodput_bps)
+    if len(rates) < 2:
+        return []
+    return [
+        DirectionResult(
+            id=name,
+            goodput_bps=round(sum(own), 1),
+            goodput_mean_bps=round(sum(own) / len(own), 1),
+        )
+        for name, own in rates.items()
+    ]
 
 
 def machine(state: LabState) -> Machine | None:

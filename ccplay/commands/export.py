@@ -19,6 +19,7 @@ _TABLES = {
     "monitor": "packets received and one-way delay of monitored traffic, at its end",
     "intervals": "bytes of each flow, download and UDP in each second, or as --interval has it",
     "interfaces": "packets and drops of every interface, at the end",
+    "sojourn-times": "packets by the time they waited in a discipline in software, each second",
     "trace": "cwnd, ssthresh and srtt of traced flows, at every ACK",
     "ca-states": "changes of the congestion state of traced flows",
     "events": "commands and events in words",

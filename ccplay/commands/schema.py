@@ -13,7 +13,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(_arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
-    from ccplay.scenario.fields import schema
+    from ccplay.scenario import schema
 
     sys.stdout.write(schema.text())
     return 0

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ccplay.session.unsaved import Unsaved
     from ccplay.share.watching import WatchSource
     from ccplay.ui.audience.kinds import Audience
+    from ccplay.ui.lesson.lectern import Lectern
 
     _Open = Callable[[Session], Audience]
     Again = Callable[[Scenario], tuple[Session, Unsaved | None]]
@@ -41,12 +42,14 @@ def show(
     recording: Path | None = None,
     watched: WatchSource | None = None,
     again: Again | None = None,
+    lesson: Lectern | None = None,
 ) -> int:
     """Show the screen until the user leaves it; return the exit code.
 
     ``unsaved`` is the recording of a session that is in no file, ``label`` what it is called where
     it is shared, ``recording`` what a replay reads, ``watched`` what a spectator receives;
-    ``again`` starts the session of another scenario, which a user may ask for. Raises
+    ``again`` starts the session of another scenario, which a user may ask for; ``lesson`` stands
+    beside this one. Raises
     ``RecordingError`` for an unreadable ghost and, after the user has left, the error that ended
     the session.
     """
@@ -59,7 +62,9 @@ def show(
     if watched is not None:
         open_audience = partial(_follow, watched, arguments.restricted)
     return behind_front(
-        lambda: _show_each(session, arguments, ghost, unsaved, again=again, opens=open_audience)
+        lambda: _show_each(
+            session, arguments, ghost, unsaved, again=again, opens=open_audience, lesson=lesson
+        )
     )
 
 
@@ -97,17 +102,23 @@ def _show_each(
     *,
     again: Again | None,
     opens: _Open,
+    lesson: Lectern | None,
 ) -> int:
     """Show a session, and then those of other scenarios that the user asks for."""
     starts = again is not None
+    audience = opens(session)
     while True:
         code, wanted = _show(
-            session, arguments, ghost, unsaved, starts=starts, audience=opens(session)
+            session, arguments, ghost, unsaved, starts=starts, audience=audience, lesson=lesson
         )
         if wanted is None or again is None:
             return code
-        ghost = None
+        ghost = lesson = None
         session, unsaved = again(wanted)
+        before, audience = audience, opens(session)
+        if before.shares and not audience.shares:
+            # Asked for by key: who watched the last network can watch this one too.
+            audience.start()
 
 
 def _show(
@@ -118,6 +129,7 @@ def _show(
     *,
     starts: bool,
     audience: Audience,
+    lesson: Lectern | None = None,
 ) -> tuple[int, Scenario | None]:
     # What is imported and built is kept, and searching it for garbage takes a tenth of the time to
     # the first paint. After that the app turns it on again.
@@ -141,6 +153,7 @@ def _show(
         unsaved=unsaved,
         audience=audience,
         starts=starts,
+        lesson=lesson,
     )
     try:
         app.run()
@@ -148,6 +161,8 @@ def _show(
         audience.close()
     if not audience.keeps_files:
         return app.return_code or 0, None
+    # The network that follows is seen over the same time.
+    arguments.window = app.main.playhead.width
     try:
         preferences.keep(app.changed_choices())
     except CcplayError as error:

@@ -161,11 +161,7 @@ class Lab:
             self._name_queues(link.name)
         self._stack.push_async_callback(self._count)
         self._traffic = Traffic(
-            built.namespace,
-            self._probe,
-            self._emit,
-            self.clock,
-            self.network,
+            *(built.namespace, self._probe, self._emit, self.clock, self.network),
             classifier=self._shaper,
             routing=built.routing,
             reserved=self._build.reserved,

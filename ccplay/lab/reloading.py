@@ -10,6 +10,7 @@ from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError
 from ccplay.lab.custom.library import library as disciplines
 from ccplay.lab.links.shaping import Shaper
+from ccplay.lab.software import sojourns
 from ccplay.lab.software.client import Software
 from ccplay.lab.software.renewing import Renewer
 from ccplay.lab.traffic.misbehaviour import Watchdog
@@ -101,7 +102,7 @@ def watchers(
     emit: Callable[[Event], None],
     clock: Callable[[], float],
 ) -> Iterator[Coroutine[Any, Any, None]]:
-    """Yield what watches the user's files, each to run until it is cancelled.
+    """Yield what watches the user's files and packets' sojourn times, until it is cancelled.
 
     What ``software`` changes by itself is reported as a link that has changed.
     """
@@ -110,5 +111,6 @@ def watchers(
     if software is None:
         return
     software.changed = lambda link: emit(shaper.describe(link))
+    yield sojourns.tell(software, emit, clock)
     if disciplines.files:
         yield Renewer(software, emit, clock).watch()

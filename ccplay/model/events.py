@@ -127,6 +127,22 @@ class InterfaceCounters(Event, frozen=True):
     """Fields with a value for each interface."""
 
 
+class SojournTimes(Event, frozen=True):
+    """How long packets have waited that left a discipline in software since the last such event.
+
+    Each second for each link where packets left one.
+    """
+
+    link: str
+    kind: str
+    """The discipline: ``codel.py``."""
+    upto_us: Annotated[list[Count], FEW]
+    """Upper bounds of classes of times in microseconds, ascending. A class is at most an eighth as
+    wide as its times are long; those without packets are left out."""
+    packets: Annotated[list[Count], FEW]
+    """Packets of each class."""
+
+
 class CaptureStarted(Event, frozen=True):
     """Packets of a link are being written to a file."""
 
@@ -261,6 +277,7 @@ AnyEvent: TypeAlias = (
     | Misbehaved
     | FlowPath
     | InterfaceCounters
+    | SojournTimes
     | CaptureStarted
     | CaptureEnded
     | TraceStarted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ccplay.model import quantities
 from ccplay.model.distributions import DISTRIBUTIONS
+from ccplay.model.dscp import CODE_POINTS
 from ccplay.model.fields import Field
 from ccplay.model.quantities import FLAG, PACKETS, SECONDS, SHARE, SIZE, TIME_US
 from ccplay.model.texts import ALGORITHM, GEMODEL, LINE, NAME, NAMES, choice
@@ -42,6 +43,10 @@ MONITOR = Field(FLAG, "Follow its packets from host to host: one-way delay, arri
 VIA = Field(
     NAMES,
     "Nodes that its packets pass, where there are several paths; none: the routers' hash chooses",
+)
+DSCP = Field(
+    choice("code point", CODE_POINTS),
+    "Code point of its packets for queues that tell services apart (RFC 2474), CS0 by default",
 )
 BIDIR = Field(
     FLAG,

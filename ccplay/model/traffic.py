@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ccplay.model.base import Command, Event
+from ccplay.model.dscp import DEFAULT
 from ccplay.model.traffic_commands import (
+    PING_PROTOCOLS,
     StartDownload,
     StartFlow,
     StartPing,
@@ -140,12 +142,22 @@ class TrafficKind:
         return command
 
 
+def _marked(dscp: str) -> str:
+    return "" if dscp == DEFAULT else f", {dscp}"
+
+
+def _of_ping(command: StartPing) -> str:
+    over = "" if command.protocol == PING_PROTOCOLS[0] else f"{command.protocol.upper()}"
+    return f"{over}{_marked(command.dscp)}".removeprefix(", ")
+
+
 def _of_flow(command: StartFlow) -> str:
     over = ""
+    ecn = " with L4S" if command.l4s else " with ECN" if command.ecn else ""
     if command.mptcp:
         over = f" over MPTCP, {command.path_manager} of {command.subflows}"
         over += f", scheduler {command.scheduler}" if command.scheduler else ""
-    return f"{command.cc or 'default'}{' with ECN' if command.ecn else ''}{over}"
+    return f"{command.cc or 'default'}{ecn}{_marked(command.dscp)}{over}"
 
 
 def _of_short_flows(command: StartShortFlows) -> str:
@@ -204,6 +216,7 @@ TRAFFIC: tuple[TrafficKind, ...] = (
             {"ping": ("ping", "text"), "seq": ("seq", "whole"), **columns(PING_VARIABLES)},
             "every reply; rtt_us is empty where none arrived",
         ),
+        gist=_of_ping,
         offer="ping",
     ),
     TrafficKind(

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from ccplay.model import settings
 from ccplay.model.base import FEW, Command
+from ccplay.model.dscp import DEFAULT
 from ccplay.model.fields import Field
 from ccplay.model.quantities import (
     FLAG,
@@ -24,6 +25,9 @@ KERNEL_PATH_MANAGERS = ("kernel-signal", "kernel-subflow")
 
 PATH_MANAGERS = ("ndiffports", "fullmesh", *KERNEL_PATH_MANAGERS)
 """How an MPTCP connection gets its subflows; the first is the default."""
+
+PING_PROTOCOLS = ("icmp", "udp")
+"""What a ping is made of; the first is the default."""
 
 _UDP = Field(NAME, "The name of the cross traffic")
 _SHORT_FLOWS = Field(NAME, "The name of the short flows", key="short-flows")
@@ -56,6 +60,12 @@ class StartFlow(Command, frozen=True):
         Field(FLAG, "Negotiate ECN, so that queues can mark its packets instead of dropping them"),
     ] = False
     """Some algorithms ask for it by themselves (RFC 3168)."""
+    l4s: Annotated[
+        bool,
+        Field(FLAG, "Send data as ECT(1), which L4S queues keep apart (RFC 9331); includes ecn"),
+    ] = False
+    """The kernel's TCP sends ECT(0), which is rewritten as packets leave the host."""
+    dscp: Annotated[str, settings.DSCP] = DEFAULT
     monitor: Annotated[bool, settings.MONITOR] = False
     via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
     bidir: Annotated[bool, settings.BIDIR] = False
@@ -102,6 +112,10 @@ def conflict(command: StartFlow) -> tuple[str, str]:
             return "monitor", "packets of a flow over mptcp can't be monitored"
         if command.via:
             return "via", "subflows take paths of their own, which the path manager chooses"
+        if command.dscp != DEFAULT:
+            return "dscp", "packets of a flow over mptcp can't be given a code point"
+        if command.l4s:
+            return "l4s", "packets of a flow over mptcp can't be made ECT(1)"
         return "", ""
     plain = StartFlow()
     for name in ("subflows", "path_manager", "scheduler"):
@@ -162,6 +176,14 @@ class StartPing(Command, frozen=True):
             unset="until stopped",
         ),
     ] = None
+    protocol: Annotated[
+        str,
+        Field(
+            choice("protocol", PING_PROTOCOLS),
+            "What pings are: icmp, by ping(8), or datagrams of UDP that the receiver returns",
+        ),
+    ] = PING_PROTOCOLS[0]
+    dscp: Annotated[str, settings.DSCP] = DEFAULT
 
 
 class StopPing(Command, frozen=True):

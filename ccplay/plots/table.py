@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from ccplay.errors import UsageError
-from ccplay.model.variables import DELAY, LOSS, RECEIVED, VARIABLES, Rate, Variable
+from ccplay.model.variables import (
+    DELAY,
+    LOSS,
+    RECEIVED,
+    VARIABLES,
+    Rate,
+    Variable,
+    variable,
+)
 from ccplay.plots import derived, settings
 from ccplay.plots.plot import Count, Line, Plot, Setting, Summary
 
 _FLOW, _QUEUE, _PING = VARIABLES["flow"], VARIABLES["queue"], VARIABLES["ping"]
+_SOJOURNS = {
+    "queue_sojourn_p99_us": "p99",
+    "queue_sojourn_p95_us": "p95",
+    "queue_sojourn_p50_us": "median",
+}
+"""Variables of a queue in software, and what each is; titles begin with the last one's value."""
 _NO_UDP = ("cross traffic", "udp")
 _NO_MONITOR = ("cross traffic that is monitored", "udp")
 
@@ -43,6 +58,17 @@ QUEUE = Plot(
     least=8.0,
     apart="queue",
     height_in=1.05,
+    reported=True,
+)
+SOJOURN = Plot(
+    name="sojourn",
+    title="sojourn",
+    about="sojourn time of packets",
+    help="how long packets wait in a discipline in software: median, p95, p99 of the last second",
+    lines=tuple(Line(replace(variable(name), words=words)) for name, words in _SOJOURNS.items()),
+    least=2.0,
+    missing=("queue in software", "queue"),
+    height_in=0.8,
     reported=True,
 )
 UDP = Plot(
@@ -167,6 +193,7 @@ PLOTS: dict[str, Plot] = {
         CWND,
         UNACKED,
         QUEUE,
+        SOJOURN,
         UDP,
         UDP_LOSS,
         UDP_DELAY,

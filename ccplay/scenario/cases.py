@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -12,11 +12,14 @@ from ccplay.model.quantities import FLAG, SECONDS, WHOLE
 from ccplay.model.quoting import quote
 from ccplay.model.settings import DAY_S
 from ccplay.model.texts import LINE, PROSE, choice
+from ccplay.model.topologies import plan
 from ccplay.scenario.fields.evidence import read_expect, read_figures, read_published
 from ccplay.scenario.fields.network import SEED, read_build
 from ccplay.scenario.fields.timeline import read_timeline
 from ccplay.scenario.file.settings import Setting, lay_over
 from ccplay.scenario.file.tree import Node, Reader, overlay
+from ccplay.scenario.lesson.reading import read_lesson
+from ccplay.scenario.lesson.values import Lesson
 from ccplay.scenario.matrix import Point, check_settings, points, read_matrix, size
 from ccplay.scenario.repeats import MOST_REPEATS, flow_of
 from ccplay.scenario.rules.classes import check_classes
@@ -53,7 +56,7 @@ VALUES: dict[str, Field] = {
 TABLES = ("topology", "links", "hosts", "timeline", "figures", "expect", "published")
 CASE_KEYS = (*VALUES, *TABLES)
 """Source of a case."""
-FILE_KEYS = ("title", *CASE_KEYS, "matrix", "case")
+FILE_KEYS = ("title", *CASE_KEYS, "matrix", "case", "lesson")
 OWN_KEYS = ("name", *CASE_KEYS, "matrix")
 """Keys of a ``[[case]]``."""
 
@@ -89,6 +92,16 @@ def read_cases(
         )
         cases.append(case)
     return cases
+
+
+def read_pages(table: dict[str, Node], cases: Sequence[Case], reader: Reader) -> Lesson | None:
+    """Read the lesson of a file, which is about the network of its first case."""
+    if "lesson" not in table:
+        return None
+    # Its steps name hosts and links, which a wrong topology does not have.
+    whole = not reader.mistakes.count and cases
+    network = plan(cases[0].build.topology) if whole else None
+    return read_lesson(table["lesson"], network, reader)
 
 
 def _drafts(table: dict[str, Node], settings: list[Setting], reader: Reader) -> Iterator[_Draft]:

@@ -11,7 +11,8 @@ import msgspec
 
 from ccplay.model.commands import SetCongestionControl, SetPath, TraceFlow, UntraceFlow
 from ccplay.model.traffic_commands import StartFlow, StopFlow
-from ccplay.scenario.values import Case, Step
+from ccplay.scenario.step import Step
+from ccplay.scenario.values import Case
 
 MOST_REPEATS = 1000
 MOST_SEEDS = 2**31

@@ -8,26 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ccplay.errors import UsageError
-from ccplay.model.commands import AnyCommand, Build
+from ccplay.model.commands import Build
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.traffic_commands import StartFlow
+from ccplay.scenario.lesson.values import Lesson
+from ccplay.scenario.step import Step
 from ccplay.visible import printable
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A command and its moment."""
-
-    at_s: float
-    """Seconds after the network is ready, or after the end of ``after``."""
-    command: AnyCommand
-    """The command; traffic that it starts always has a name."""
-    after: str | None = None
-    """Name of the traffic whose end it awaits."""
-    place: str = ""
-    """Place in the file: ``timeline[2]``."""
-    number: int = 0
-    """Number among the steps of the file: a repeat may start flows in another order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +97,8 @@ class Scenario:
     """Settings of the command line, each ``PATH=VALUE``."""
     text: str = ""
     """The scenario itself, of one that is in no file."""
+    lesson: Lesson | None = None
+    """The lesson that it carries."""
 
     @property
     def name(self) -> str:

@@ -26,6 +26,8 @@ class DueStep:
     """Its place in the scenario file; empty if it is in none."""
     together: bool = False
     """Whether the lab prepares it, and starts it with all others of its moment."""
+    overrides: bool = False
+    """Whether it is carried out even where it undoes a setting of the user."""
 
 
 def moment_of(step: DueStep) -> float:

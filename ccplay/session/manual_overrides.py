@@ -49,15 +49,27 @@ class ByHand:
         if command in self._asked:
             self._asked.remove(command)
 
+    def _release(self, command: AnyCommand, network: Network) -> None:
+        """Forget what the user set of the things that a command sets."""
+        things = _sets(command, network)
+        self._asked = [each for each in self._asked if not _sets(each, network) & things]
+
     def spare(self, due: Iterable[DueStep], network: Network) -> tuple[list[DueStep], list[str]]:
         """Return the steps of a moment that may run, and messages about the others.
 
         Marks are skipped with the steps beside them.
         """
+        due = list(due)
+        for step in due:
+            if step.overrides:
+                self._release(step.command, network)
         taken = {thing for command in self._asked for thing in _sets(command, network)}
         kept: list[DueStep] = []
         said: list[str] = []
         for step in due:
+            if step.overrides:
+                kept.append(step)
+                continue
             rest, undoing = _parted(step.command, taken, network)
             kept += [dataclasses.replace(step, command=each) for each in rest]
             why = "you stopped it" if _needs(step.command) & taken else "your setting stays"

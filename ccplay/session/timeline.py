@@ -11,7 +11,7 @@ import msgspec
 from ccplay.model.commands import Build, Mark, TraceFlow
 from ccplay.model.traffic import started_by, stopped_by
 from ccplay.model.traffic_commands import StartTraffic
-from ccplay.scenario.values import Step
+from ccplay.scenario.step import Step
 from ccplay.session.due_steps import DueStep
 from ccplay.state.lab_state import LabState
 

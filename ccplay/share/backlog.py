@@ -98,6 +98,8 @@ class Backlog:
     now: float = 0.0
     view: bytes = b""
     """The line of the presenter's newest view."""
+    board: bytes = b""
+    """The line of the page of a lesson that is shown."""
     packs: bool = True
     """Whether chunks are packed: not while nobody watches."""
     full: bool = False
@@ -144,6 +146,16 @@ class Backlog:
         """Take the presenter's view: a line of a frame."""
         self.view = view
         self._append(view)
+
+    def write_board(self, board: bytes) -> None:
+        """Take the page of a lesson: a line of a frame."""
+        self.board = board
+        self._append(board)
+
+    @property
+    def shown(self) -> bytes:
+        """What the presenter shows now, for who joins."""
+        return self.view + self.board
 
     def take(self) -> None:
         """Make a chunk of the lines that are complete."""

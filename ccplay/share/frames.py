@@ -16,7 +16,7 @@ from ccplay.visible import printable_value
 PROTOCOL = 2
 """Version of these frames; a spectator joins only a server of its own version."""
 
-LONGEST_FRAME = 1 << 14
+LONGEST_FRAME = 1 << 16
 """Bytes of a frame."""
 
 LONGEST_POINT = 120
@@ -29,10 +29,19 @@ _HELLO = struct.Struct("!7sBB7x")
 _MAGIC = b"ccplay\0"
 
 HELLO_BYTES = _HELLO.size
-"""Bytes that a spectator sends, once: everything that comes from it."""
+"""Bytes that a spectator sends, once, before its votes."""
+
+_VOTE = struct.Struct("!4sHxxd")
+_VOTES = b"vote"
+
+VOTE_BYTES = _VOTE.size
+"""Bytes of a vote: all that a spectator may send after its hello."""
 
 _Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=500)]
 _Word: TypeAlias = Annotated[str, msgspec.Meta(max_length=250)]
+_Lines: TypeAlias = Annotated[
+    tuple[Annotated[str, msgspec.Meta(max_length=4000)], ...], msgspec.Meta(max_length=200)
+]
 
 
 class Wants(IntEnum):
@@ -105,6 +114,8 @@ class PresenterView(Frame, frozen=True, tag="view"):
     logarithmic: bool = False
     held: bool = False
     receiver: bool = False
+    map: bool = False
+    """Whether the network is drawn in place of the plots."""
     column: _Word = ""
     reverse: bool = False
     filter: _Word = ""
@@ -112,6 +123,58 @@ class PresenterView(Frame, frozen=True, tag="view"):
     grouped: bool = False
     stacked: bool = False
     pointer: Pointer | None = None
+
+
+class Board(Frame, frozen=True, tag="board"):
+    """The page of a lesson that the presenter shows; empty once the lesson is closed."""
+
+    title: _Text = ""
+    """Title of the lesson."""
+    page: Count = 0
+    """Number of the page, from 1."""
+    pages: Count = 0
+    heading: _Text = ""
+    lines: _Lines = ()
+    """The page in Markdown, line by line."""
+    phase: _Word = ""
+    """``lesson.course.Phase``."""
+    until: Moment = 0.0
+    """Moment of the session at which the run of the page is over; 0 where none is."""
+    question: Count = 0
+    """Number of the question that votes are for; 0 where nothing is asked."""
+    ask: _Text = ""
+    choices: Annotated[tuple[_Text, ...], msgspec.Meta(max_length=9)] = ()
+    """The answers; none where a number is asked for."""
+    low: float = 0.0
+    high: float = 0.0
+    """Bounds of the number."""
+    width: float = 0.0
+    """Height of the region that is asked for; 0 for a number."""
+    unit: _Word = ""
+    plot: _Word = ""
+    """The plot of the region."""
+    open: bool = False
+    """Whether votes count now."""
+    counts: Annotated[tuple[Count, ...], msgspec.Meta(max_length=9)] = ()
+    """Votes for each choice, or for each eighth of the bounds; empty while they are hidden."""
+    right: float | None = None
+    """Number of the right choice from 0, or the measured number; None before the reveal."""
+    measured: Annotated[tuple[tuple[_Text, _Word], ...], msgspec.Meta(max_length=12)] = ()
+    """What was measured, each with its value in words."""
+    problem: _Text = ""
+    """Why nothing decides."""
+    usual: bool = True
+    """Whether ``why`` explains what was measured."""
+    why: _Lines = ()
+    """The explanation in Markdown, line by line."""
+
+
+class Votes(Frame, frozen=True, tag="votes"):
+    """The server's lines to the presenter: the votes on a question so far."""
+
+    question: Count
+    counts: Annotated[tuple[Count, ...], msgspec.Meta(max_length=9)] = ()
+    voters: Count = 0
 
 
 class Packed(Frame, frozen=True, tag="packed"):
@@ -139,7 +202,9 @@ class Over(Frame, frozen=True, tag="over"):
     reason: _Text = ""
 
 
-AnyFrame: TypeAlias = Setup | Watching | Greeting | PresenterView | Packed | Gap | Present | Over
+AnyFrame: TypeAlias = (
+    Setup | Watching | Greeting | PresenterView | Board | Votes | Packed | Gap | Present | Over
+)
 
 _encoder = msgspec.json.Encoder()
 
@@ -180,3 +245,19 @@ def decode_hello(hello: bytes) -> Wants:
     if magic != _MAGIC or protocol != PROTOCOL or hello != encode_hello(asked):
         raise WireError("not a hello of a spectator of this version")
     return asked
+
+
+def encode_vote(question: int, choice: float) -> bytes:
+    """Return the bytes of a vote: the number of a choice, or a number."""
+    return _VOTE.pack(_VOTES, question, choice)
+
+
+def decode_vote(vote: bytes) -> tuple[int, float]:
+    """Read a vote: question and choice. Raises ``WireError``; the ballot judges the choice."""
+    try:
+        magic, question, choice = _VOTE.unpack(vote)
+    except struct.error:
+        raise WireError("not a vote") from None
+    if magic != _VOTES or vote[6:8] != b"\0\0":
+        raise WireError("not a vote of this version")
+    return question, choice

@@ -14,7 +14,8 @@ from socket import socket
 from ccplay.errors import CcplayError
 from ccplay.share import frames
 from ccplay.share.backlog import LIVE_S, Backlog
-from ccplay.share.frames import Greeting, Over, PresenterView, Setup, Watching
+from ccplay.share.ballot import Ballot
+from ccplay.share.frames import Board, Greeting, Over, PresenterView, Setup, Votes, Watching
 from ccplay.share.spectator import Spectator
 from ccplay.stream import wire
 
@@ -45,6 +46,9 @@ class Server:
         self._setup = Setup()
         self._rest = bytearray()
         self._ended = False
+        self.ballot = Ballot()
+        self._asked = 0
+        self._reported: Votes | None = None
         self._counted = 0
         self._joined: dict[Spectator, float] = {}
         self._began = time.time()
@@ -74,6 +78,7 @@ class Server:
                 sent = self.backlog.end
                 self._send_all()
             self._count()
+            self._report_votes()
         self.backlog.flush()
 
     def finish(self) -> None:
@@ -122,8 +127,22 @@ class Server:
                 self._begin(frame)
             elif isinstance(frame, PresenterView):
                 self.backlog.show(line + b"\n")
+            elif isinstance(frame, Board):
+                self.backlog.write_board(line + b"\n")
+                self._ask(frame)
         else:
             self.backlog.put(wire.decode_event(line + b"\n"))
+
+    def _ask(self, board: Board) -> None:
+        """Open the ballot for the question of a page, or close it."""
+        with contextlib.suppress(ValueError):
+            if board.open:
+                self.ballot.ask(
+                    str(board.question), choices=len(board.choices), bounds=(board.low, board.high)
+                )
+                self._asked = board.question
+                return
+        self.ballot.close()
 
     def _begin(self, setup: Setup) -> None:
         """Prepare what the first spectator receives, then let spectators connect."""
@@ -141,6 +160,13 @@ class Server:
             self._counted = watching
             with contextlib.suppress(OSError):
                 self._feed.send(frames.encode(Watching(count=watching)))
+
+    def _report_votes(self) -> None:
+        votes = Votes(question=self._asked, counts=self.ballot.counts, voters=self.ballot.voters)
+        if self._asked and votes != self._reported:
+            self._reported = votes
+            with contextlib.suppress(OSError):
+                self._feed.send(frames.encode(votes))
 
     # --- spectators -------------------------------------------------------------------------
 
@@ -163,7 +189,7 @@ class Server:
             now=self.backlog.now,
             watching=self._counted,
         )
-        spectator = Spectator(connection, self.backlog, greeting)
+        spectator = Spectator(connection, self.backlog, greeting, self.ballot)
         self.spectators.add(spectator)
         self._joined[spectator] = time.monotonic()
         serve = partial(self._serve, spectator)

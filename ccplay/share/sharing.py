@@ -14,7 +14,7 @@ from ccplay.errors import CcplayError, WireError
 from ccplay.model.events import AnyEvent, Log
 from ccplay.model.samples import Sweep
 from ccplay.share import frames, places
-from ccplay.share.frames import PresenterView, Setup, Watching
+from ccplay.share.frames import Board, PresenterView, Setup, Votes, Watching
 from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
 from ccplay.units import format_clock
@@ -47,6 +47,8 @@ class Sharing:
         """
         self.watching = 0
         """Spectators, as the server has counted them."""
+        self.votes: Votes | None = None
+        """The newest count of votes on the question of a lesson."""
         listener = places.listen(label, group)
         self.name = listener.name
         """What spectators call the session."""
@@ -93,8 +95,8 @@ class Sharing:
         self._write(wire.encode(Log(t=until, level="warning", text=text)))
         self._left_out = None
 
-    def show(self, view: PresenterView) -> None:
-        """Let spectators know what the presenter sees."""
+    def show(self, view: PresenterView | Board) -> None:
+        """Let spectators know what the presenter sees, or the page of a lesson."""
         if not self.closed and self._behind <= MOST_BEHIND:
             with contextlib.suppress(CcplayError):
                 self._write(frames.encode(view))
@@ -121,6 +123,8 @@ class Sharing:
                 frame = frames.decode(bytes(line))
                 if isinstance(frame, Watching):
                     self.watching = frame.count
+                elif isinstance(frame, Votes):
+                    self.votes = frame
 
     def close(self) -> None:
         """Stop sharing: spectators receive the rest."""

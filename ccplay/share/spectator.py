@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import os
 from collections import deque
+from itertools import count
 from socket import SO_SNDBUF, SOL_SOCKET, socket
 
 from ccplay.errors import WireError
 from ccplay.share import frames
 from ccplay.share.backlog import Backlog
+from ccplay.share.ballot import Ballot
 from ccplay.share.frames import Gap, Greeting, Over, Present, Wants
 
 _SOCKET_BYTES = 1 << 16
@@ -21,11 +23,23 @@ _PIECE = 1 << 18
 _PIECES = 4
 """Most pieces of the past or of kept lines sent in a turn."""
 
+MOST_VOTES = 1000
+"""Votes that a spectator may send; who changes it more often leaves."""
+
+_numbers = count()
+
 
 class Spectator:
     """Sends one spectator what it asked for; it holds no more than the lines being sent."""
 
-    def __init__(self, connection: socket, backlog: Backlog, greeting: Greeting) -> None:
+    def __init__(
+        self,
+        connection: socket,
+        backlog: Backlog,
+        greeting: Greeting,
+        ballot: Ballot | None = None,
+    ) -> None:
+        """``ballot`` takes its votes, each in place of the one before."""
         connection.setblocking(False)
         connection.setsockopt(SOL_SOCKET, SO_SNDBUF, _SOCKET_BYTES)
         self.connection = connection
@@ -35,9 +49,12 @@ class Spectator:
         """Whether the socket took less than there was to send."""
         self.over = False
         """Whether everything was sent that it will ever receive."""
+        self._ballot = ballot
+        self._voter = f"spectator {next(_numbers)}"
         self._backlog = backlog
         self._greeting = greeting
-        self._hello = b""
+        self._heard = b""
+        self._votes = 0
         self._rest = memoryview(b"")
         self._queue: deque[bytes | range] = deque()
         """Lines to send before anything else, or the numbers of kept ones."""
@@ -55,22 +72,34 @@ class Spectator:
         return self.wants in (Wants.WHOLE, Wants.NOW)
 
     def hear(self) -> bool:
-        """Read what it sends; return whether it stays: it may send one hello and nothing else."""
+        """Read what it sends; return whether it stays: it may send a hello, then votes alone."""
+        size = frames.HELLO_BYTES if self.wants is None else frames.VOTE_BYTES
         try:
-            data = self.connection.recv(frames.HELLO_BYTES + 1)
+            data = self.connection.recv(size - len(self._heard))
         except BlockingIOError:
             return True
         except OSError:
             return False
-        self._hello += data
-        if not data or len(self._hello) > frames.HELLO_BYTES:
+        self._heard += data
+        if not data:
             return False
-        if len(self._hello) == frames.HELLO_BYTES:
-            try:
-                self._join(frames.decode_hello(self._hello))
-            except WireError:
-                return False
-        return True
+        if len(self._heard) < size:
+            return True
+        heard, self._heard = self._heard, b""
+        try:
+            if self.wants is None:
+                self._join(frames.decode_hello(heard))
+            else:
+                self._vote(*frames.decode_vote(heard))
+        except WireError:
+            return False
+        return self._votes <= MOST_VOTES
+
+    def _vote(self, question: int, choice: float) -> None:
+        """Cast a vote, which can change nothing else."""
+        self._votes += 1
+        if self._ballot is not None:
+            self._ballot.cast(self._voter, str(question), choice)
 
     def _join(self, wants: Wants) -> None:
         self.wants = wants
@@ -89,7 +118,7 @@ class Spectator:
         self._unpacks = False
         self._queue.append(range(self._kept, backlog.chunked))
         self._kept, self._at, self._t = backlog.chunked, backlog.end, backlog.now
-        self._queue.append(frames.encode(Present()) + backlog.view)
+        self._queue.append(frames.encode(Present()) + backlog.shown)
 
     def end(self, reason: str) -> None:
         """Let it receive the rest, and then the reason why nothing follows."""
@@ -127,7 +156,7 @@ class Spectator:
             return
         self._past = None
         self._at, self._kept, self._t = backlog.past_until, backlog.past_kept, backlog.past_now
-        self._queue.append(frames.encode(Present()) + backlog.view)
+        self._queue.append(frames.encode(Present()) + backlog.shown)
 
     def _next(self) -> bytes | None:
         """Return the next lines; None where it has everything."""

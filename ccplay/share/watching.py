@@ -13,7 +13,7 @@ from ccplay.model.commands import Order
 from ccplay.model.events import AnyEvent, Ended, Log
 from ccplay.model.samples import Sweep
 from ccplay.share import frames
-from ccplay.share.frames import AnyFrame, Gap, Greeting, Over, Present, PresenterView
+from ccplay.share.frames import AnyFrame, Board, Gap, Greeting, Over, Present, PresenterView
 from ccplay.share.packing import Unpacker
 from ccplay.stream import wire
 from ccplay.stream.limits import RecordingLimits
@@ -36,6 +36,8 @@ class WatchSource:
         self.greeting = greeting
         self.view: PresenterView | None = None
         """What the presenter sees; None before it is known."""
+        self.board: Board | None = None
+        """The page of the presenter's lesson; None without one."""
         self.present = False
         """Whether the past has been read, so that what comes happens now."""
         self._connection = connection
@@ -66,7 +68,12 @@ class WatchSource:
             yield Ended(t=self._now, reason="the connection to the presenter is lost")
 
     def send(self, command: Order) -> None:
-        """Do nothing: spectators can't send anything."""
+        """Do nothing: spectators can't send anything to the lab."""
+
+    def vote(self, question: int, choice: float) -> None:
+        """Vote on the question of a lesson; the newest vote counts."""
+        with contextlib.suppress(OSError):
+            self._connection.send(frames.encode_vote(question, choice))
 
     async def close(self) -> None:
         """Leave."""
@@ -96,6 +103,8 @@ class WatchSource:
     def _take(self, frame: AnyFrame) -> list[AnyEvent | UnknownEvent]:
         if isinstance(frame, PresenterView):
             self.view = frame
+        elif isinstance(frame, Board):
+            self.board = frame if frame.page else None
         elif isinstance(frame, Present):
             self.present = True
         elif isinstance(frame, Over) and self._begun and not self._ended:

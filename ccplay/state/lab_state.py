@@ -33,6 +33,7 @@ from ccplay.model.events import (
     LinkChanged,
     Log,
     Ready,
+    SojournTimes,
 )
 from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StopTraffic
@@ -44,6 +45,7 @@ from ccplay.state.event_log import Entry, lateness
 from ccplay.state.kinds import KEPT
 from ccplay.state.pings import Ping
 from ccplay.state.samples import QUEUE_SERIES, Queue, Sampled
+from ccplay.state.sojourns import SojournCounts
 from ccplay.state.traffic import Handlers, Traffic
 from ccplay.units import format_size
 
@@ -75,6 +77,8 @@ class LabState(Sampled):
         self.building: Building | None = None
         self.interfaces: InterfaceCounters | None = None
         """Counters of interfaces; None before the end."""
+        self.sojourns = SojournCounts()
+        """How long packets waited in disciplines in software."""
         self.captures: dict[str, CaptureStarted] = {}
         """Captures that are running."""
         self.links: dict[str, list[LinkChanged]] = {}
@@ -142,6 +146,10 @@ def _host_changed(state: LabState, event: HostChanged) -> None:
 
 def _interface_counters(state: LabState, event: InterfaceCounters) -> None:
     state.interfaces = event
+
+
+def _sojourn_times(state: LabState, event: SojournTimes) -> None:
+    state.sojourns.add(event)
 
 
 def _capture_started(state: LabState, event: CaptureStarted) -> None:
@@ -227,6 +235,7 @@ _OF_THE_LAB: Handlers = {
     LinkChanged: _link_changed,
     HostChanged: _host_changed,
     InterfaceCounters: _interface_counters,
+    SojournTimes: _sojourn_times,
     CaptureStarted: _capture_started,
     CaptureEnded: _capture_ended,
     Applied: _applied,

@@ -28,6 +28,7 @@ from ccplay.ui.audience.kinds import Audience
 from ccplay.ui.cells.diff_writer import ThriftyUpdate
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
 from ccplay.ui.keymap import Keymap
+from ccplay.ui.lesson.lectern import Lectern
 from ccplay.ui.playhead import WINDOW_S
 from ccplay.ui.plots.band import Band
 from ccplay.ui.plots.table import PANES
@@ -66,12 +67,14 @@ class CcplayApp(App[int]):
         unsaved: Unsaved | None = None,
         audience: Audience | None = None,
         starts: bool = False,
+        lesson: Lectern | None = None,
     ) -> None:
         """Prepare to show ``session`` over the recording ``ghost``; ``look`` names a theme.
 
         ``look`` and ``ascii`` win over ``preferences``; ``looks`` are the themes where they are
         loaded already. ``unsaved`` is what leaving would lose, so that ctrl+q asks first.
         ``audience`` is who may watch, or whom this screen watches.
+        ``lesson`` stands beside the network.
         ``starts`` offers to leave for another network, which is then in ``wanted``.
         Raises ``UsageError``.
         """
@@ -108,6 +111,7 @@ class CcplayApp(App[int]):
             audience=audience,
         )
         """The screen under everything else."""
+        self.main.lesson = lesson
         self._began_with = self._choices()
 
     def get_default_screen(self) -> Screen[Any]:

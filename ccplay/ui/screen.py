@@ -35,7 +35,6 @@ from ccplay.ui import bindings, selection
 from ccplay.ui.actions.audience import AudienceActions
 from ccplay.ui.actions.lab import LabActions
 from ccplay.ui.actions.listing import ListingActions
-from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
 from ccplay.ui.actions.starting import StartingActions
@@ -63,6 +62,9 @@ _WIDE = 112
 _TALL = 34
 """Lines of a screen from which on a drawing of the network leaves room for table and events."""
 
+_LOW = 20
+"""Lines of a screen below which plots come before ribbon and events."""
+
 _NUMBERS_HZ = 4.0
 """Shortest time between changes of numbers, so that they can be read."""
 
@@ -81,7 +83,6 @@ LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 class MainScreen(
     PlaybackActions,
     LabActions,
-    LookActions,
     ListingActions,
     SavingActions,
     StartingActions,
@@ -163,12 +164,13 @@ class MainScreen(
     def lay_out(self, width: int, height: int) -> None:
         """Place every part on a terminal of ``width`` by ``height`` cells."""
         self.set_class(width < LEAST[0] or height < LEAST[1], "-small")
+        width, height = self.beside_lesson(width, height)
         table = 38 if width < _WIDE else min(58 + max(width - 140, 0) // 2, 72)
         # The table comes before the plots, which still have most of the screen.
         around = min((height - 4) // 4, network.height(self.view))
         listing = min((height - 4) * 2 // 5, self._lines)
         # A drawing of the network needs all rows of a small terminal.
-        cramped = self.shows_map and height < _TALL
+        cramped = (self.shows_map and height < _TALL) or height < _LOW
         self._bands["top"].styles.height = 5 if cramped else max(around, listing, 5)
         self._bands["bottom"].display = not cramped
         self._bands["bottom"].styles.height = max(min((height - 6) // 4, 12), 4)
@@ -200,6 +202,7 @@ class MainScreen(
         self.playhead.advance(self.session.state.now, now - self._drawn_at, done=self.session.done)
         self._drawn_at = now
         self.audience.tick(self, now)
+        self.tick_lesson()
         if not self.is_current:
             return
         if self.session.state is not self._state:
@@ -322,6 +325,8 @@ class MainScreen(
             return self.session.live
         if action in ("follow", "point", "share", "browsers"):
             return self.offers(action)
+        if action.startswith("lesson_"):
+            return self.offers_lesson(action)
         if action in WITH_FILES and not self.audience.keeps_files:
             return False
         if action == "new_network":
@@ -331,7 +336,8 @@ class MainScreen(
         if action == "show_all":
             return bool(self.listing.text)
         if action == "enlarge":
-            return isinstance(place := parameters[0], int) and self.plots.has(place)
+            answers = self.asked == "choices"
+            return answers or (isinstance(place := parameters[0], int) and self.plots.has(place))
         if action == "speed":
             return self.session.recorded
         return True

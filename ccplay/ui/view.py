@@ -66,6 +66,8 @@ class View:
     """Whether the past of that session is still being read."""
     pointer: Pointer | None = None
     """What the presenter points at."""
+    region: tuple[str, float, float] | None = None
+    """The region of a plot that a lesson asks for: plot, lower and upper end on its axis."""
     known: Known = field(default_factory=Known, repr=False, compare=False)
     """What was derived from the state at this moment; views may share it."""
 

@@ -1,5 +1,6 @@
 """``python -m tests.bench [NAME ...]``: print the figures of the named benchmarks, or of all.
 
+``python -m tests.bench lessons [LESSON ...] [--repeats N]`` takes lessons in real labs.
 ``--seconds S`` is how long those measure that can take any time.
 
 A benchmark is a module of this folder with ``run(console)``, a function or a coroutine function,
@@ -29,6 +30,12 @@ def main() -> int:
         for module in pkgutil.iter_modules([str(Path(__file__).parent)])
         if not module.name.startswith("_")
     )
+    if sys.argv[1:2] == ["lessons"]:
+        # It alone has words of its own: lessons, and how often.
+        from tests.bench import lessons
+
+        asyncio.run(lessons.run(Console(highlight=False), sys.argv[2:]))
+        return 0
     parser = argparse.ArgumentParser(prog="python -m tests.bench")
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--seconds", type=float, metavar="S")

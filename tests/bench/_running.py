@@ -25,8 +25,9 @@ E = TypeVar("E", bound=AnyEvent)
 class WatchedLab:
     """Everything that a lab says, in order; ``async with running(build)`` makes one."""
 
-    def __init__(self, build: Build, custom: Sequence[Path] = ()) -> None:
-        self.source = LabSource(launch.lab_argv(None, None, custom), build)
+    def __init__(self, build: Build, custom: Sequence[Path] = (), argv: Sequence[str] = ()) -> None:
+        """Start it with ``argv``; none: on this kernel, with the user's files ``custom``."""
+        self.source = LabSource(argv or launch.lab_argv(None, None, custom), build)
         self.events: list[AnyEvent] = []
         self.written = 0
         """Bytes of the stream so far."""

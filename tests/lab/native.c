@@ -72,6 +72,8 @@ __attribute__((weak)) void cc_in_ack_event(u64 *words);
 __attribute__((weak)) void cc_pkts_acked(u64 *words);
 __attribute__((weak)) void cc_set_state(u64 *words);
 __attribute__((weak)) void cc_cwnd_event(u64 *words);
+__attribute__((weak)) void cc_cong_avoid(u64 *words);
+__attribute__((weak)) void cc_cong_control(u64 *words);
 
 #define CALL(operation, ...)                                                   \
 	do {                                                                   \
@@ -105,6 +107,12 @@ void round_trip(struct sock *sk, u32 rtt_us, u32 acked, u32 marked)
 		CALL(cc_in_ack_event, (u64)sk, 0);
 		CALL(cc_pkts_acked, (u64)sk, (u64)&sample);
 		CALL(cc_cong_avoid, (u64)sk, tp->snd_una, segments);
+		struct rate_sample rate = { .acked_sacked = segments };
+		u64 words[4] = { (u64)sk };
+
+		words[RATE_ARGUMENT] = (u64)&rate;
+		if (cc_cong_control)
+			cc_cong_control(words);
 	}
 }
 

@@ -49,6 +49,8 @@ GROWTH = {
     "lia": dict.fromkeys((20, 100, 1000, 10_000), 1.0),
     # RFC 8257, section 3.4: as any other TCP.
     "dctcp": dict.fromkeys((20, 1000, 10_000), 1.0),
+    # At an RTT above 25 ms as Reno.
+    "prague": dict.fromkeys((20, 1000, 10_000), 1.0),
     "westwood": dict.fromkeys((20, 1000, 10_000), 1.0),
     "westwood-plus": dict.fromkeys((20, 1000, 10_000), 1.0),
     # Nothing waits in the queue: below alpha, and below beta.
@@ -98,6 +100,7 @@ def test_growth_is_the_same_however_much_an_ack_acknowledges(
         ("htcp", 0.5),  # the first time
         ("illinois", 0.5),  # no delay is known
         ("dctcp", 0.5),
+        ("prague", 0.5),
         ("scalable", 0.875),
         ("yeah", 0.875),  # nothing in the queue
         ("bic", 0.8),
@@ -386,6 +389,36 @@ def test_dctcp_cuts_by_half_the_share_of_marks(start: Start, marked: float) -> N
     for state in (3, LOSS):
         connection.set(snd_cwnd=1000)
         assert connection.congestion(state) == 0.5
+
+
+@pytest.mark.parametrize("marked", [0.1, 0.5, 1.0])
+def test_prague_cuts_once_by_half_the_share_of_marks(start: Start, marked: float) -> None:
+    """Alpha comes to M, a round trip with marks leaves 1 - alpha / 2, and a loss halves."""
+    connection = start("prague", 1000)
+    for _ in range(150):
+        connection.set(snd_cwnd=1000)
+        connection.round_trip(marked=marked)
+    assert connection.shown["prague_alpha_1024"] / 1024 == pytest.approx(marked, abs=0.03)
+    connection.set(snd_cwnd=1000)
+    # What is not marked makes it grow meanwhile, by a segment at most.
+    assert connection.round_trip(marked=marked) == pytest.approx(-500 * marked, abs=16)
+    connection.set(snd_cwnd=1000)
+    assert connection.congestion() == 0.5
+
+
+@pytest.mark.parametrize(("rtt_us", "growth"), [(5_000, 0.04), (12_500, 0.25), (50_000, 1.0)])
+def test_prague_grows_at_a_short_rtt_as_at_25_ms(start: Start, rtt_us: int, growth: float) -> None:
+    """By (RTT / 25 ms)^2 segments an RTT: so the rate grows as fast as at 25 ms."""
+    connection = start("prague", 1000, rtt_us)
+    gained = [connection.round_trip() for _ in range(100)]
+    assert sum(gained) == pytest.approx(100 * growth, rel=0.06, abs=1)
+
+
+def test_the_first_mark_of_prague_halves(start: Start) -> None:
+    """Slow start has overshot, and alpha knows nothing yet."""
+    connection = start("prague", 1000)
+    connection.round_trip(marked=0.001)
+    assert connection.cwnd == pytest.approx(500, abs=3)
 
 
 def test_the_kernel_never_divides_by_zero(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from ccplay.analysis.fairness import converged_s, fairness, jain
 from ccplay.analysis.queueing import loss, queueing_delays_us, utilisation
 from ccplay.model.events import LinkChanged, Ready
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
-from ccplay.model.traffic_events import FlowStarted
+from ccplay.model.traffic_events import FlowEnded, FlowStarted
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
 
@@ -64,6 +64,24 @@ def test_the_index_by_hand() -> None:
 def test_fairness_counts_only_the_time_that_all_flows_ran() -> None:
     """Flow 1 had five seconds alone; they are no one's unfairness."""
     assert fairness(shared(late=5.0, fair_from=5.0)) == pytest.approx(1.0, abs=0.001)
+
+
+def test_a_flow_that_had_ended_before_is_a_part_of_its_own() -> None:
+    """Flow 0 ran until flow 1 began; the other two share as they do without it."""
+    state = LabState()
+    state.apply(flow(0.0, "0"))
+    state.apply(
+        FlowEnded(t=4.0, flow="0", bytes=9, duration_s=4.0, retransmits=0, sent=9, error=None)
+    )
+    for event in (flow(5.0, "1"), flow(5.0, "2")):
+        state.apply(event)
+    for step in range(100, 201):
+        t = step / 20
+        state.apply(sweep(t, {"1": (t - 5) * 100_000, "2": (t - 5) * 50_000}))
+    assert fairness(state) == pytest.approx(0.9, abs=0.001)
+    # One that overlaps with all is one of them: nothing of it is counted here.
+    state.apply(flow(10.0, "3"))
+    assert fairness(state) is None
 
 
 def test_convergence_is_told_from_the_last_start() -> None:

@@ -126,6 +126,10 @@ def attribute(kind: int, payload: bytes) -> bytes:
     return struct.pack("=HH", len(payload) + 4, kind) + payload + bytes(-len(payload) % 4)
 
 
+TIN = ("bytes", "flows")
+"""What is reported of each of cake's tins."""
+
+
 def words(*numbers: int) -> bytes:
     return struct.pack(f"={len(numbers)}I", *numbers)
 
@@ -137,15 +141,21 @@ def words(*numbers: int) -> bytes:
         ("codel", words(1514, 9, 9, 9, 9, 9, 40, 1, 2), 42),
         # struct tc_fq_codel_xstats: the type, then ecn_mark third and ce_mark seventh.
         ("fq_codel", words(0, 1514, 9, 40, 9, 9, 9, 2, 9, 9), 42),
-        ("red", words(9, 9, 9, 42), 42),
-        ("pie", words(0, 0, 9, 9, 9, 9, 9, 9, 9, 42), 42),
+        ("red", words(7, 8, 9, 42), 42),
+        ("choke", words(7, 9, 9, 42, 8), 42),
+        ("fq", words(*range(20), 42, 0), 42),
+        ("fq_pie", words(9, 9, 9, 9, 42, 9, 6, 7, 8), 42),
+        # The probability is of 2^64: a quarter.
+        ("pie", words(0, 1 << 30, 15, 9, 9, 9, 9, 9, 9, 42), 42),
         # Two tins, each with its TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS.
         (
             "cake",
             attribute(
                 0x8000 | 10,
                 attribute(0x8001, attribute(2, words(9)) + attribute(8, words(40)))
-                + attribute(0x8002, attribute(8, words(2))),
+                + attribute(0x8002, attribute(8, words(2)))
+                # With its backlog in bytes, its sparse and its bulk flows.
+                + attribute(0x8003, b"".join(attribute(n, words(n)) for n in (11, 21, 22))),
             ),
             42,
         ),
@@ -169,6 +179,18 @@ def test_marks_are_read_where_the_discipline_counts_them(
     reported = {
         "codel": {"codel_count": 9, "codel_ldelay_us": 9, "codel_dropping": 1},
         "fq_codel": {"fq_codel_new_flows": 9, "fq_codel_old_flows": 9, "fq_codel_memory_bytes": 9},
+    }
+    reported |= {
+        "red": {"red_early_packets": 7, "red_pdrop_packets": 8},
+        "choke": {"choke_early_packets": 7, "choke_matched_packets": 8},
+        "fq": {"fq_flows": 16, "fq_inactive_flows": 17, "fq_throttled_flows": 18},
+        "fq_pie": {"fq_pie_new_flows": 6, "fq_pie_old_flows": 7, "fq_pie_memory_bytes": 8},
+        "pie": {"pie_delay_us": 15, "pie_prob_1000000": 250_000},
+        "cake": {
+            **{f"cake_{tin}_{what}": 0 for tin in ("bulk", "best_effort") for what in TIN},
+            "cake_voice_bytes": 11,
+            "cake_voice_flows": 43,
+        },
     }
     assert found.own == reported.get(kind, {})
 

@@ -11,7 +11,8 @@ from ccplay.model.commands import Mark, SetCongestionControl
 from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.scenario.file.reading import parse
 from ccplay.scenario.repeats import flow_of, repeated
-from ccplay.scenario.values import Case, Step
+from ccplay.scenario.step import Step
+from ccplay.scenario.values import Case
 
 RACE = """
 duration = "90 s"

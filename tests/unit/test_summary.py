@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.results import Result
 from ccplay.analysis.summary import machine, summarise
 from ccplay.model.events import Failed, Health, Hello, LinkChanged, Ready
@@ -125,6 +126,21 @@ def session() -> LabState:
     ):
         state.apply(event)
     return state
+
+
+def test_flows_of_each_direction_are_added_up_where_there_are_several() -> None:
+    state = session()
+    assert summarise(state, "x").directions == []
+    state.apply(FlowStarted(t=11.7, flow="3", src="h2", dst="h1", cc="reno", port=5203))
+    state.apply(FlowEnded(t=13.7, flow="3", bytes=500_000, duration_s=2.0, retransmits=0))
+    result = summarise(state, "x")
+    rates = {each.id: each.goodput_bps or 0.0 for each in result.flows}
+    there, back = result.directions
+    assert (there.id, back.id) == ("h1->h2", "h2->h1")
+    assert there.goodput_bps == pytest.approx(rates["1"] + rates["2"], abs=0.2)
+    assert there.goodput_mean_bps == pytest.approx(there.goodput_bps / 2, abs=0.2)
+    assert back.goodput_bps == back.goodput_mean_bps == 2_000_000
+    assert metrics_of(result)["directions.h2->h1.goodput_bps"] == 2_000_000
 
 
 def test_a_flow_that_runs_is_counted_until_now_with_all_its_streams() -> None:

@@ -17,7 +17,7 @@ from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.traffic_events import FlowStarted
 from ccplay.scenario.file.reading import parse as parse_scenario
-from ccplay.scenario.values import Step
+from ccplay.scenario.step import Step
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
 from ccplay.stream import sweep_codec, wire

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccplay.lab.traffic.download import read_result
-from ccplay.lab.traffic.ping import Ledger
+from ccplay.lab.traffic.pings.ping import Ledger
 from ccplay.lab.traffic.ports import SENDERS, Ports
 
 
@@ -17,6 +17,16 @@ def answer(number: int, ms: float = 20.5) -> str:
 
 def test_an_answer_has_its_rtt_in_microseconds() -> None:
     assert Ledger(0.2).read(answer(1)) == [(1, 20_500.0)]
+
+
+def test_a_ping_over_udp_says_what_ping_does() -> None:
+    """What our own program writes; tests/lab has it running."""
+    ledger = Ledger(0.2)
+    assert ledger.read("no answer yet for seq=1") == []
+    assert ledger.read("seq=2 time=20.500 ms") == [(2, 20_500.0)]
+    ledger.read("2 packets transmitted, 1 received")
+    assert (ledger.sent, ledger.lost) == (2, 0)
+    assert ledger.close() == [(1, None)]
 
 
 def test_a_late_answer_is_not_a_lost_one() -> None:

@@ -28,7 +28,7 @@ from ccplay.model.commands import (
 )
 from ccplay.model.traffic import TRAFFIC
 from ccplay.model.traffic_commands import StartFlow, StartPing, StopFlow
-from ccplay.scenario.values import Step
+from ccplay.scenario.step import Step
 from ccplay.session import inverse
 from ccplay.session.session import Session
 from ccplay.session.timeline import Script

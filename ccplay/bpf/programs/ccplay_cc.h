@@ -339,4 +339,43 @@ static __always_inline u32 reno_undo_cwnd(struct sock *sk)
 	return max(tp->snd_cwnd, tp->prior_cwnd);
 }
 
+/* --- a receiver that reports exactly which segments were marked (RFC 8257, section 3.2) ------- */
+
+#define DEMAND_CWR 4 /* TCP_ECN_DEMAND_CWR: acknowledgements carry the echo, ECE */
+
+struct echo {
+	u32 ce; /* whether the last segment had CE */
+	u32 received; /* rcv_nxt after that segment; begin with rcv_nxt */
+};
+
+static long (*bpf_tcp_send_ack)(void *tp, u32 rcv_nxt) = (void *)116;
+
+/* Set or clear ECE in the receiver's acknowledgements. */
+static __always_inline void set_echo(struct tcp_sock *tp, u32 marked)
+{
+	tp->ecn_flags = marked ? tp->ecn_flags | DEMAND_CWR : tp->ecn_flags & ~DEMAND_CWR;
+}
+
+/* Call it from CWND_EVENT: when the CE state changes, earlier segments are acknowledged with the old one. */
+static __always_inline void echo_marks(struct sock *sk, u32 event, struct echo *e)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 marked = event == CA_EVENT_ECN_IS_CE;
+
+	if (event != CA_EVENT_ECN_IS_CE && event != CA_EVENT_ECN_NO_CE)
+		return;
+	if (marked != e->ce) {
+		/* Segments that await a delayed ACK are acknowledged with the old state. */
+		if (icsk->icsk_ack.pending & ICSK_ACK_TIMER) {
+			set_echo(tp, e->ce);
+			bpf_tcp_send_ack(tp, e->received);
+		}
+		icsk->icsk_ack.pending |= ICSK_ACK_NOW;
+	}
+	e->received = tp->rcv_nxt;
+	e->ce = marked;
+	set_echo(tp, marked);
+}
+
 #endif

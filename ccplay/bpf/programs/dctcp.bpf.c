@@ -17,20 +17,16 @@
 
 #define ONE 1024 /* alpha = 1 */
 #define G_SHIFT 4
-#define DEMAND_CWR 4 /* TCP_ECN_DEMAND_CWR: acknowledgements carry the echo, ECE */
 
 struct dctcp {
 	u32 alpha;
 	u32 round_end;
 	u32 delivered; /* segments delivered before this round */
 	u32 delivered_ce; /* those of them with CE */
-	u32 ce; /* receiver: whether the last segment had CE */
-	u32 received; /* receiver: rcv_nxt after that segment */
+	struct echo echo;
 };
 
 SHOWN("dctcp_alpha");
-
-static long (*bpf_tcp_send_ack)(void *tp, u32 rcv_nxt) = (void *)116;
 
 INIT(sk)
 {
@@ -42,7 +38,7 @@ INIT(sk)
 	d->round_end = tp->snd_nxt;
 	d->delivered = tp->delivered;
 	d->delivered_ce = tp->delivered_ce;
-	d->received = tp->rcv_nxt;
+	d->echo.received = tp->rcv_nxt;
 }
 
 IN_ACK_EVENT(sk, flags)
@@ -92,34 +88,11 @@ SSTHRESH(sk)
 	return max((u32)(cwnd - (u64)cwnd * d->alpha / (2 * ONE)), 2U);
 }
 
-/* Set or clear ECE in the receiver's acknowledgements. */
-static __always_inline void echo(struct tcp_sock *tp, u32 marked)
-{
-	tp->ecn_flags = marked ? tp->ecn_flags | DEMAND_CWR : tp->ecn_flags & ~DEMAND_CWR;
-}
-
 CWND_EVENT(sk, event)
 {
-	struct dctcp *d = PRIVATE(sk, struct dctcp);
-	struct inet_connection_sock *icsk = inet_csk(sk);
-	struct tcp_sock *tp = tcp_sk(sk);
-	u32 marked = event == CA_EVENT_ECN_IS_CE;
-
 	if (event == CA_EVENT_LOSS)
-		halve(tp);
-	if (event != CA_EVENT_ECN_IS_CE && event != CA_EVENT_ECN_NO_CE)
-		return;
-	if (marked != d->ce) {
-		/* Segments that await a delayed ACK are acknowledged with the old state. */
-		if (icsk->icsk_ack.pending & ICSK_ACK_TIMER) {
-			echo(tp, d->ce);
-			bpf_tcp_send_ack(tp, d->received);
-		}
-		icsk->icsk_ack.pending |= ICSK_ACK_NOW;
-	}
-	d->received = tp->rcv_nxt;
-	d->ce = marked;
-	echo(tp, marked);
+		halve(tcp_sk(sk));
+	echo_marks(sk, event, &PRIVATE(sk, struct dctcp)->echo);
 }
 
 UNDO_CWND(sk)

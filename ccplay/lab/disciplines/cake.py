@@ -27,6 +27,9 @@ from ccplay.lab.disciplines.rounds import Rounds, Turn
 _BULK, _BEST_EFFORT, _VIDEO, _VOICE = 1 / 16, 1.0, 1 / 2, 1 / 4
 """Weights of tins; ``cake_config_diffserv4``."""
 
+_QUANTUM = 1024
+"""Bytes of a round for a tin of weight 1; ``cake_config_diffserv4``."""
+
 _CS1, _LE = 8, 1
 _HIGHEST = frozenset((4, 44, 46, 48, 56))
 """Code points of voice: 4 was "minimise delay", VA, EF, CS6, CS7; ``diffserv3``."""
@@ -175,9 +178,20 @@ class CAKE(Discipline):
             for tin in self.tins:
                 if not tin.backlog:
                     tin.deficit = 0.0
-                elif tin.deficit <= 0:
-                    tin.deficit += MTU * 16 * tin.weight
+            self._go_round()
         return None
+
+    def _go_round(self) -> None:
+        """Give each tin with packets its quanta of as many rounds as it takes until one may send.
+
+        Quanta are smaller than a packet, so tins alternate packet by packet.
+        """
+        waiting = [tin for tin in self.tins if tin.backlog]
+        if not waiting:
+            return
+        rounds = min(int(-tin.deficit / (_QUANTUM * tin.weight)) + 1 for tin in waiting)
+        for tin in waiting:
+            tin.deficit += rounds * _QUANTUM * tin.weight
 
     def _from(self, tin: Tin, now: float) -> Packet | None:
         limits = self.target, self.interval, self.mtu_s

@@ -68,8 +68,13 @@ def udp_packets(name: str, address: str, port: int) -> Packets:
 
     Only the first fragment of a packet has ports, so the others match no class.
     """
-    matches = (*_both_ways(_UDP, address, port), *_both_ways(_TCP, address, port))
-    return Packets("udp", name, matches)
+    udp = datagrams("udp", name, address, port)
+    return Packets("udp", name, (*udp.matches, *_both_ways(_TCP, address, port)))
+
+
+def datagrams(kind: str, name: str, address: str, port: int) -> Packets:
+    """Return traffic to and from a UDP port that nothing else uses."""
+    return Packets(kind, name, _both_ways(_UDP, address, port))
 
 
 def _both_ways(protocol: str, address: str, port: int) -> tuple[Keys, Keys]:

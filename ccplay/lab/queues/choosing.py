@@ -37,9 +37,8 @@ def chosen(qdisc: Qdisc, *, software: bool) -> Qdisc:
             )
         return qdisc
     known = described(qdisc.kind) or DISCIPLINES["pfifo"]
-    able = software and known is not None and known.software
-    lacking = qdisc.kind in _lacking or not (known is not None and known.in_kernel)
-    if able and lacking:
+    able = software and known.software
+    if able and (not known.in_kernel or qdisc.kind in _lacking):
         return _own(qdisc)
     try:
         _try(qdisc)

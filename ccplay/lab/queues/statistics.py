@@ -14,6 +14,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ccplay.lab.network import dumps
+from ccplay.lab.queues import reported
+from ccplay.lab.queues.attributes import U32, walk
 from ccplay.lab.queues.reading import PASSAGE
 
 _NETLINK_ROUTE = 0
@@ -25,17 +27,12 @@ _STATS_BASIC, _STATS_QUEUE, _STATS_APP = 1, 3, 4
 ROOT = 0xFFFFFFFF
 """Class of a queue that is the root itself."""
 
-_TYPE = 0x3FFF
-"""``NLA_TYPE_MASK``: the kernel flags some attributes as nested."""
-
 _ATTRIBUTES = 16 + 20
 """Where attributes begin: after ``nlmsghdr`` and ``tcmsg``."""
 
 _MESSAGE = struct.Struct("=IH14xiII")
 """Length, type; interface index, handle, parent of ``tcmsg``, which has 4 bytes in front."""
 
-_ATTRIBUTE = struct.Struct("=HH")
-_U32 = struct.Struct("=I")
 _BASIC = struct.Struct("=QI")
 _QUEUE = struct.Struct("=IIIII")
 
@@ -58,20 +55,6 @@ _MARKS: dict[str, tuple[int, ...]] = {
     "fq": (80,),
 }
 """Offsets in ``tc_KIND_xstats`` of the numbers of marked packets: for ECN, for a CE threshold."""
-
-_CAKE_TINS, _CAKE_TIN_MARKS = 10, 8
-"""``TCA_CAKE_STATS_TIN_STATS`` and ``TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS``."""
-
-
-_OWN: dict[str, dict[str, int]] = {
-    "codel": {"codel_count": 4, "codel_ldelay_us": 12, "codel_dropping": 28},
-    "fq_codel": {
-        "fq_codel_new_flows": 20,
-        "fq_codel_old_flows": 24,
-        "fq_codel_memory_bytes": 32,
-    },
-}
-"""Offsets in ``tc_KIND_xstats`` of the statistics that a discipline reports."""
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
@@ -175,10 +158,11 @@ class QdiscSocket:
         )
         marks = None
         if layout.kind == "cake":
-            marks = _cake_marks(data, position + layout.app, position + layout.app_end)
+            marks = reported.cake_marks(data, position + layout.app, position + layout.app_end)
         elif layout.marks:
-            marks = sum(_U32.unpack_from(data, position + at)[0] for at in layout.marks)
-        own = {name: _U32.unpack_from(data, position + at)[0] for name, at in layout.own}
+            marks = sum(U32.unpack_from(data, position + at)[0] for at in layout.marks)
+        own = {name: U32.unpack_from(data, position + at)[0] for name, at in layout.own}
+        own |= reported.more(layout.kind, data, position + layout.app, position + layout.app_end)
         counts = (size, packets, qlen, backlog, drops, requeues, overlimits)
         return QdiscCounters(handle, layout.kind, *counts, marks, own)
 
@@ -196,17 +180,17 @@ class _Layout(NamedTuple):
 
 
 def _learn(data: bytes, position: int, length: int) -> _Layout:
-    attributes = _walk(data, position + _ATTRIBUTES, position + length)
+    attributes = walk(data, position + _ATTRIBUTES, position + length)
     begin, end = attributes[_TCA_KIND]
     kind = data[begin:end].rstrip(b"\0").decode()
     if _TCA_STATS2 not in attributes:
         raise OSError(errno.EPROTO, f"rtnetlink: no statistics of qdisc {kind!r}")
-    stats = _walk(data, *attributes[_TCA_STATS2])
+    stats = walk(data, *attributes[_TCA_STATS2])
     app, app_end = stats.get(_STATS_APP, (position, position))
     marks = tuple(app - position + at for at in _MARKS.get(kind, ()) if app + at + 4 <= app_end)
     own = tuple(
         (name, app - position + at)
-        for name, at in _OWN.get(kind, {}).items()
+        for name, at in reported.WORDS.get(kind, {}).items()
         if app + at + 4 <= app_end
     )
     return _Layout(
@@ -221,28 +205,8 @@ def _learn(data: bytes, position: int, length: int) -> _Layout:
 
 
 def _class_own(data: bytes, position: int, length: int) -> dict[str, int]:
-    attributes = _walk(data, position + _ATTRIBUTES, position + length)
-    stats = _walk(data, *attributes.get(_TCA_STATS2, (0, 0)))
+    attributes = walk(data, position + _ATTRIBUTES, position + length)
+    stats = walk(data, *attributes.get(_TCA_STATS2, (0, 0)))
     begin, end = stats.get(_STATS_APP, (0, 0))
     known = {name: begin + at for name, at in _CLASS_OWN.items() if begin + at + 4 <= end}
-    return {name: _U32.unpack_from(data, at)[0] for name, at in known.items()}
-
-
-def _walk(data: bytes, at: int, end: int) -> dict[int, tuple[int, int]]:
-    """Return start and end of the payload of each attribute, by type; the first one wins."""
-    payloads: dict[int, tuple[int, int]] = {}
-    while at + 4 <= end:
-        size, kind = _ATTRIBUTE.unpack_from(data, at)
-        payloads.setdefault(kind & _TYPE, (at + 4, at + size))
-        at += max((size + 3) & ~3, 4)
-    return payloads
-
-
-def _cake_marks(data: bytes, at: int, end: int) -> int:
-    """Add up the marks of all of cake's tins."""
-    marks = 0
-    tins = _walk(data, at, end).get(_CAKE_TINS)
-    for begin, stop in _walk(data, *tins).values() if tins else ():
-        counter = _walk(data, begin, stop).get(_CAKE_TIN_MARKS)
-        marks += _U32.unpack_from(data, counter[0])[0] if counter else 0
-    return marks
+    return {name: U32.unpack_from(data, at)[0] for name, at in known.items()}

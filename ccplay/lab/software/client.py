@@ -21,7 +21,9 @@ from ccplay.lab.software import histogram, rules, runner
 from ccplay.lab.software.board import Board, Slot
 from ccplay.lab.software.messages import News, Order
 from ccplay.lab.software.serving import FALLBACK_PACKETS
+from ccplay.lab.software.sojourns import Sojourns
 from ccplay.model.disciplines import SUFFIX
+from ccplay.model.events import SojournTimes
 from ccplay.model.values import Qdisc
 
 SHARES = (0.5, 0.95, 0.99, 1.0)
@@ -65,6 +67,7 @@ class Software:
         """By link what its queues dropped that have ended."""
         self._histograms: dict[int, list[int]] = {}
         """By link the sojourn times in queues that have ended; see ``histogram``."""
+        self._spread = Sojourns()
         self._removing: dict[int, asyncio.Task[None]] = {}
         """By link the removal of its rules."""
         self._changing = asyncio.Lock()
@@ -102,7 +105,19 @@ class Software:
             return None
         counts, values = link.slot.read(len(link.statistics))
         told = dict(zip(link.statistics, values, strict=True))
+        told |= self._spread.recent(link.at.link)
         return Reading(link.kind, link.generation, counts, told)
+
+    def sojourn_times(self, t: float) -> list[SojournTimes]:
+        """Return the sojourn times of all links' packets since the last call."""
+        for link in self._links.values():
+            self._settle(link)
+        return self._spread.take(t)
+
+    def _settle(self, link: _Link) -> None:
+        """Count what its discipline has sent until now as its own."""
+        number = link.at.number
+        self._spread.count(number, link.at.link, link.kind, self._sojourns(number))
 
     def sojourn_us(self, number: int) -> list[float]:
         """Return ``SHARES`` of the sojourn times of a link's packets; empty without any."""
@@ -197,6 +212,7 @@ class Software:
         """Set rate and discipline of a link that has one. Raises ``LabError``."""
         async with self._changing:
             news = await self._ask(msgspec.structs.replace(order, do="change"))
+            self._settle(link)
             worked, link.order = link.works, order
             # It may have failed already, which news of its own report.
             if link.works:
@@ -218,6 +234,7 @@ class Software:
             await self._keeper.ask(Order(queue=at.number, do="pass"))
         last = self.read(at.number)
         self._dropped[at.number] = self.dropped(at.number)
+        self._settle(self._links[at.number])
         self._histograms[at.number] = self._sojourns(at.number)
         del self._links[at.number]
         # Packets pass already: nobody has to wait for the rules to go.

@@ -8,17 +8,14 @@ process has died, has no mark, and waits at the link's rate in the kernel's queu
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 
 from ccplay.assets import find_tool
-from ccplay.errors import LabError
+from ccplay.lab.network import firewall
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.queues.reading import PASSAGE
 from ccplay.lab.software.serving import MARKED, PACED
 from ccplay.model.values import Feature
-
-_PROGRAM = "iptables-legacy-restore"
 
 
 def _lines(verb: str, interface: str, queue: int) -> str:
@@ -36,41 +33,20 @@ def _lines(verb: str, interface: str, queue: int) -> str:
 
 async def add(namespace: Namespace, interface: str, queue: int) -> None:
     """Lead packets that leave through an interface into a netfilter queue. Raises ``LabError``."""
-    await _restore(namespace, _lines("-A", interface, queue))
+    await firewall.restore(namespace, _lines("-A", interface, queue))
 
 
 async def remove(namespace: Namespace, interface: str, queue: int) -> None:
     """Remove the rules of ``add``; packets that wait stay. Raises ``LabError``."""
-    await _restore(namespace, _lines("-D", interface, queue))
-
-
-async def _restore(namespace: Namespace, lines: str) -> None:
-    # Started in the namespace, it need not be entered by a program first.
-    with namespace.entered():
-        running = subprocess.Popen(  # noqa: ASYNC220 - to start it takes a millisecond
-            _argv(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-        )
-    _, said = await asyncio.to_thread(running.communicate, lines)
-    if running.returncode:
-        text = said.strip().partition("\n")[0]
-        raise LabError(f"node {namespace.name}: {_PROGRAM}: {text}")
-
-
-def _argv() -> list[str]:
-    return [find_tool(_PROGRAM) or _PROGRAM, "-w", "--noflush"]
+    await firewall.restore(namespace, _lines("-D", interface, queue))
 
 
 def begin_trial() -> subprocess.Popen[str] | None:
     """Start to try the rules on the lab's own loopback device; None without the program."""
-    if find_tool(_PROGRAM) is None:
+    if find_tool(firewall.PROGRAM) is None:
         return None
     pipe = subprocess.PIPE
-    trial = subprocess.Popen(_argv(), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    trial = subprocess.Popen(firewall.argv(), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
     assert trial.stdin is not None  # noqa: S101 - it is a pipe
     trial.stdin.write(_lines("-A", "lo", 1) + _lines("-D", "lo", 1))
     trial.stdin.close()

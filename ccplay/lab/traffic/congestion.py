@@ -24,8 +24,9 @@ _TABLE_MAIN, _TYPE_UNICAST = 254, 1
 _TCPI_OPTIONS, _TCPI_OPT_ECN = 5, 8
 
 NEED_ECN = {
-    "dctcp": "the connection has no ECN, which is negotiated as it opens: "
-    "make dctcp the default of sender and receiver, then start a flow"
+    name: "the connection has no ECN, which is negotiated as it opens: "
+    f"make {name} the default of sender and receiver, then start a flow"
+    for name in ("dctcp", "prague")
 }
 """Algorithms that become Reno on a connection without ECN, and the message for it."""
 

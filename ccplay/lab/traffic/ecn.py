@@ -11,6 +11,7 @@ import socket
 from typing import Any
 
 from ccplay.errors import LabError, UnsupportedError
+from ccplay.lab.network import firewall
 from ccplay.lab.network.netlink import (
     RTM_DELRULE,
     RTM_GETROUTE,
@@ -53,6 +54,22 @@ def ask_no_more(namespace: Namespace, port: int) -> None:
     """Undo this; open connections keep what they negotiated."""
     with RouteSocket(namespace) as kernel:
         kernel.request([_rule(RTM_DELRULE, 0, port)], f"rule for port {port}")
+
+
+async def send_ect_1(namespace: Namespace, port: int) -> None:
+    """Send a host's data to ``port`` as ECT(1), which the kernel sends as ECT(0).
+
+    Later connections to another port are not concerned; ports are not used again. Packets that
+    are not ECT, such as SYN and retransmissions, stay so. Raises ``UnsupportedError``.
+    """
+    # CE is set by queues further on, never in front of this.
+    rule = f"-A POSTROUTING -p tcp --dport {port} -m tos --tos 0x02/0x03 -j TOS --set-tos 0x01/0x03"
+    try:
+        await firewall.restore(namespace, f"*mangle\n{rule}\nCOMMIT\n")
+    except (LabError, OSError) as error:
+        raise UnsupportedError(
+            f"l4s needs iptables-legacy and its modules xt_DSCP and xt_dscp ({error})"
+        ) from error
 
 
 def _default_route(kernel: RouteSocket, namespace: Namespace) -> Any:

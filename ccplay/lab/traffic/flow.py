@@ -95,7 +95,7 @@ class Flow:
     @property
     def asks_for_ecn(self) -> bool:
         """Whether its connections request ECN although its host does not."""
-        return self._command.ecn
+        return self._command.ecn or self._command.l4s
 
     @property
     def opening_under(self) -> str | None:
@@ -274,7 +274,7 @@ class Flow:
                 mptcp=self._command.mptcp,
             )
         )
-        if self._command.ecn and not counters.ecn:
+        if self.asks_for_ecn and not counters.ecn:
             text = (
                 f"flow {self.name} has no ECN: {self.dst} does not agree (sysctl net.ipv4.tcp_ecn) "
                 "or its first SYN was lost, and the next one does not request it"
@@ -314,9 +314,8 @@ class Flow:
         server.kill()
         await server.wait()
         self._bypass.close(self.src, self.dst, self.port)
-        for timer in (self._timer, self._looking):
-            if timer is not None:
-                timer.cancel()
+        for timer in filter(None, (self._timer, self._looking)):
+            timer.cancel()
         end = self._stopped if self._stopped is not None else self._clock()
         counters = self._come_to or self._counters()
         acked = sum(each.bytes_acked for each in counters)
@@ -342,7 +341,8 @@ class Flow:
         """Return those of receiver and sender."""
         cc = congestion.require(self._command.cc) if self._command.cc else ""
         ports = self.port, self.sports[0]
-        return server_argv(self.port), client_argv(address, ports, len(self.streams), cc)
+        sending = client_argv(address, ports, len(self.streams), cc, self._command.dscp)
+        return server_argv(self.port), sending
 
 
 def _has_sent_data(connection: Counters) -> bool:

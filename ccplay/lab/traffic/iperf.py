@@ -9,6 +9,7 @@ import asyncio
 import re
 
 from ccplay.lab.traffic.holding import Hold
+from ccplay.model.dscp import DEFAULT, type_of_service
 
 BEFORE_DATA = Hold("read", passed=3, octets=1)
 """The server leads the client from state to state by single bytes: exchange parameters, open the
@@ -57,11 +58,13 @@ async def stops_in_time() -> bool:
     return _looks
 
 
-def client_argv(address: str, ports: tuple[int, int], streams: int, cc: str) -> list[str]:
+def client_argv(
+    address: str, ports: tuple[int, int], streams: int, cc: str, dscp: str = DEFAULT
+) -> list[str]:
     """Return the command of a sender over TCP that never ends.
 
     ``ports`` are the receiver's and the first that it sends from; ``cc`` is empty for the host's
-    default.
+    default. ``dscp`` is the code point of both ends' packets.
     """
     # No -n: iperf3 ends once it has written so many bytes, and drops those not yet sent.
     port, sport = map(str, ports)
@@ -69,4 +72,5 @@ def client_argv(address: str, ports: tuple[int, int], streams: int, cc: str) -> 
         *("iperf3", "-c", address, "-p", port, "-t", "0", "-i", "0"),
         *("--cport", sport, "-P", str(streams)),
         *(("-C", cc) if cc else ()),
+        *(("-S", str(type_of_service(dscp))) if dscp != DEFAULT else ()),
     ]

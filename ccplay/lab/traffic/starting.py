@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from ccplay.lab.links.filters import echo_packets, tcp_packets, udp_packets
+from ccplay.lab.links.filters import datagrams, echo_packets, tcp_packets, udp_packets
 from ccplay.lab.paths.pins import Packets
 from ccplay.lab.traffic import congestion, ecn
 from ccplay.lab.traffic.download import Download
@@ -25,7 +25,7 @@ from ccplay.lab.traffic.monitor import Stream
 from ccplay.lab.traffic.mptcp import support
 from ccplay.lab.traffic.mptcp.flow import MptcpFlow
 from ccplay.lab.traffic.pair import Pair
-from ccplay.lab.traffic.ping import Ping
+from ccplay.lab.traffic.pings.ping import Ping
 from ccplay.lab.traffic.site import Runner, Site
 from ccplay.lab.traffic.udp import Udp
 from ccplay.model.base import Event
@@ -67,7 +67,9 @@ async def _flow(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow
     if not command.mptcp:
         for stream, sport in zip(flow.streams, flow.sports, strict=True):
             site.connected(name, stream, sport, flow.port)
-    if command.ecn:
+    if command.l4s:
+        await ecn.send_ect_1(site.namespace(src), flow.port)
+    if flow.asks_for_ecn:
         ecn.ask_for_ecn(site.namespace(src), flow.port)
     if command.monitor:
         streams = [Stream(socket.IPPROTO_TCP, sport, flow.port) for sport in flow.sports]
@@ -104,10 +106,17 @@ async def _download(
 
 async def _ping(command: StartPing, site: Site, entry: Entry) -> tuple[StartPing, Ping]:
     name, src, dst = command.ping or "", command.src or "", command.dst or ""
-    identifier = site.ports.echo()
-    ping = Ping(command, site.emit, site.clock, identifier=identifier)
-    with site.admitted(echo_packets(name, identifier)):
-        await ping.start(site.namespace(src), site.address(dst), entry)
+    address = site.address(dst)
+    if command.protocol == "udp":
+        identifier = site.ports.server()
+        packets = datagrams("pings", name, address, identifier)
+    else:
+        identifier = site.ports.echo()
+        packets = echo_packets(name, identifier)
+    (sport,) = site.ports.senders(1)
+    ping = Ping(command, site.emit, site.clock, identifier=identifier, sport=sport)
+    with site.admitted(packets):
+        await ping.start(site.namespace(dst), address, site.namespace(src), entry)
     return command, ping
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ccplay.analysis.queueing import queueing_delays_us
@@ -17,6 +17,7 @@ KINDS = {
     "rtt": "RTT (ms)",
     "ping": "ping RTT (ms)",
     "delay": "queueing delay (ms)",
+    "sojourn": "sojourn time (ms)",
 }
 """Distributions that are drawn, and the labels of their axes."""
 
@@ -78,7 +79,8 @@ def distributions(state: LabState) -> dict[str, Distribution]:
 
     Of short flows it has those of ``COMPLETION_TIMES`` too.
 
-    The queueing delay is that of the link under study, while there was traffic.
+    The queueing delay is that of the link under study, while there was traffic; so are sojourn
+    times, of each packet, where a discipline in software knows them.
     """
     srtt = [
         value * 1e-3
@@ -97,7 +99,22 @@ def distributions(state: LabState) -> dict[str, Distribution]:
     queue = state.queues.get(names[0]) if names else None
     if queue is not None and state.flows:
         found["delay"] = distribution([us * 1e-3 for us in queueing_delays_us(state, queue)])
+    if names:
+        found["sojourn"] = counted(state.sojourns.of(names[0]))
     return {kind: each for kind, each in found.items() if each is not None}
+
+
+def counted(packets: Mapping[int, int]) -> Distribution | None:
+    """Return the distribution of times in milliseconds from packets by microseconds."""
+    total, sum_until = sum(packets.values()), 0
+    if not total:
+        return None
+    values, shares = [], []
+    for upto_us, count in sorted(packets.items()):
+        sum_until += count
+        values.append(upto_us * 1e-3)
+        shares.append(sum_until / total)
+    return Distribution(values, shares, total)
 
 
 def _completion_times(state: LabState) -> dict[str, Distribution | None]:

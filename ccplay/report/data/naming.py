@@ -10,6 +10,7 @@ from ccplay.state.kinds import KEPT
 
 _QUANTITIES = {
     "goodput_bps": "goodput",
+    "goodput_mean_bps": "mean goodput",
     "bytes": "acknowledged payload",
     "duration_s": "duration",
     "fct_s": "flow completion time",
@@ -56,10 +57,12 @@ _COUNTED = {
 _GROUPS = {
     "queues": "queue",
     "interfaces": "interface",
+    "directions": "direction",
     **{kind.group: kind.word for kind in TRAFFIC},
 }
 _OWN: dict[str, Mapping[str, str]] = {
     "queues": {"bytes": "bytes carried"},
+    "directions": {},
     "interfaces": {each: f"packets {each}" for each in ("sent", "received", "lost")},
     **{kind.group: KEPT[kind.name].metrics for kind in TRAFFIC},
 }

@@ -91,6 +91,12 @@ COLUMNS: dict[str, dict[str, Cells]] = {
         "dropped_packets": "whole",
         "lost_packets": "whole",
     },
+    "sojourn-times": {
+        "link": "text",
+        "qdisc": "text",
+        "upto_us": "whole",
+        "packets": "whole",
+    },
     "events": {"kind": "text", "text": "text"},
     "variables": {"flow": "text", "cc": "text", "variable": "text", "value": "real"},
     "queue-variables": {"link": "text", "qdisc": "text", "variable": "text", "value": "real"},

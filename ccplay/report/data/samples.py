@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ccplay.model.base import Event, Row
-from ccplay.model.events import Health, InterfaceCounters, Ready
+from ccplay.model.events import Health, InterfaceCounters, Ready, SojournTimes
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
 from ccplay.model.traffic import TRAFFIC, TrafficKind
 from ccplay.model.values import Monitored
@@ -153,6 +153,8 @@ def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:
             # A stranger's recording may have columns of any length.
             whole = zip(*zip(*columns, strict=False), strict=True)
             rows = {"interfaces": dict(zip(COLUMNS["interfaces"], map(list, whole), strict=False))}
+        case SojournTimes():
+            rows = {"sojourn-times": _sojourns(event)}
         case _:
             rows = _of_monitor(event, state)
     if type(event) in _EXPORTED:
@@ -175,6 +177,17 @@ def _of_traffic(event: object, columns: Mapping[str, tuple[str, Cells]]) -> Batc
     return {
         column: cell[:rows] if isinstance(cell, list) else [cell] * rows
         for column, cell in cells.items()
+    }
+
+
+def _sojourns(event: SojournTimes) -> Batch:
+    """Return a row for each time that packets have waited."""
+    pairs = [*zip(event.upto_us, event.packets, strict=False)]
+    return {
+        "link": [event.link] * len(pairs),
+        "qdisc": [event.kind] * len(pairs),
+        "upto_us": [upto_us for upto_us, _ in pairs],
+        "packets": [packets for _, packets in pairs],
     }
 
 

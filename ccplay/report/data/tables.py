@@ -75,6 +75,8 @@ def _markdown(cell: Cell) -> str:
     if isinstance(cell, float):
         return f"{cell:.6g}"
     text = str(cell).lower() if isinstance(cell, bool) else str(cell)
+    if text.isalnum():
+        return text
     for sign in "\\`*_[]<>|":
         text = text.replace(sign, f"\\{sign}")
     return " ".join(text.split())
@@ -93,7 +95,7 @@ def tables(result: Result) -> list[Table]:
     return [each for each in found if each.rows]
 
 
-_LISTS = {"queues", "interfaces", *(kind.group for kind in TRAFFIC)}
+_LISTS = {"queues", "interfaces", "directions", *(kind.group for kind in TRAFFIC)}
 _MEMBERS = tuple(name for name in CaseResult.__struct_fields__ if name in _LISTS)
 
 

@@ -126,10 +126,10 @@ def _label(ground: Ground, line: Line, streams: Sequence[Flow]) -> str:
     return line.variable.words if len(ground.part.flows) == 1 else streams[0].parent
 
 
-def _reported(ground: Ground, series: Series, factor: float, colour: str) -> bool:
+def _reported(ground: Ground, series: Series, factor: float, colour: str, dash: Any = "-") -> bool:
     """Draw a series that may have single values with gaps around them."""
     line = curves.curve(series, factor=factor, start=ground.start)
-    ground.axes.plot(line.t, line.y, color=colour, linewidth=1.0)
+    ground.axes.plot(line.t, line.y, color=colour, linestyle=dash, linewidth=1.0)
     # Dots as wide as the line.
     lone = line.lone
     ground.axes.plot(lone.t, lone.y, ".", color=colour, markersize=2.0, markeredgewidth=0)
@@ -238,10 +238,15 @@ def _udp(ground: Ground, line: Line) -> None:
 
 def _reporting(ground: Ground, line: Line) -> None:
     _flows(ground, line)
+    several, factor = len(ground.part.lines) > 1, ground.part.factor(line)
+    dash = style.DASHES[ground.part.lines.index(line) % len(style.DASHES)]
     for queue in ground.part.scene.queues:
         series = queue.own.get(line.variable.series)
-        if series is not None and _reported(ground, series, ground.part.factor(line), style.QUEUE):
-            ground.handles.append(Line2D([], [], color=style.QUEUE, label=queue_label(queue.link)))
+        if series is not None and _reported(ground, series, factor, style.QUEUE, dash):
+            words = f"{queue_label(queue.link)}, {line.variable.words}"
+            label = words if several else queue_label(queue.link)
+            handle = Line2D([], [], color=style.QUEUE, linestyle=dash, label=label)
+            ground.handles.append(handle)
 
 
 Drawer: TypeAlias = Callable[[Ground, Line], None]
@@ -267,6 +272,8 @@ def has(scene: Scene, line: Line) -> bool:
             # What was sent is known without a monitor.
             known = line.manner == "area"
             return any(known or line.variable.name in each.seen for each in scene.udp)
+        case None:
+            return any(line.variable.series in each.own for each in scene.queues)
     # What arrives of cross traffic is a rate beside those of flows.
     counted = line.variable.rate is not None and any(each.received_bytes.end for each in scene.udp)
     return counted or any(of_flow(each, line) for each in scene.flows)

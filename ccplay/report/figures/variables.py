@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ccplay.model.variables import variable
 from ccplay.plots.plot import of_variable
+from ccplay.plots.table import PLOTS
 from ccplay.report.data.scene import Scene
 from ccplay.report.figures.panel import Panel
 from ccplay.report.figures.panels import together
@@ -15,9 +16,15 @@ _MOST = 6
 """Number of variables above which the page would be too long."""
 
 
+_ELSEWHERE = frozenset(
+    line.variable.series for plot in PLOTS.values() for line in plot.lines if line.subject is None
+)
+"""Variables that a plot has which the report draws anyway."""
+
+
 def told(scene: Scene, inks: Inks) -> list[Panel]:
     """Return a panel per variable that changed; of too many, equally many per algorithm."""
-    every = dict.fromkeys(name for own in _owners(scene) for name in own)
+    every = dict.fromkeys(name for own in _owners(scene) for name in own if name not in _ELSEWHERE)
     ranges = {name: _ranges(scene, name) for name in every}
     names = [
         name

@@ -16,6 +16,7 @@ FILE = {
     "matrix": 'Every case is run at every point: NAME = { path = …, values = […] } or "PATH" = […]',
     "case": "Cases, each run in its own lab; each has only the keys that differ from the rest",
     "name": "Name of this case",
+    "lesson": "Pages beside the running network: ccplay lesson FILE",
 }
 
 STEP = {

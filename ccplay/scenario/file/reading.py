@@ -13,7 +13,7 @@ from ccplay.model.quoting import quote
 from ccplay.model.texts import LINE, PROSE
 from ccplay.scenario import bounded
 from ccplay.scenario.bounded import LARGEST_FILE
-from ccplay.scenario.cases import FILE_KEYS, read_cases
+from ccplay.scenario.cases import FILE_KEYS, read_cases, read_pages
 from ccplay.scenario.file.mistakes import Mistakes
 from ccplay.scenario.file.settings import lay_over, read_settings
 from ccplay.scenario.file.tree import Node, Reader, grow
@@ -50,7 +50,9 @@ def _scenario(root: Node, path: Path, settings: Sequence[str], reader: Reader) -
     title = reader.value(table.get("title"), LINE.read, printable(path.stem))
     about = reader.value(table.get("about"), PROSE.read, "")
     cases = read_cases(table, title, over, reader)
-    return Scenario(path, title, about, tuple(cases), tuple(settings))
+    return Scenario(
+        path, title, about, tuple(cases), tuple(settings), lesson=read_pages(table, cases, reader)
+    )
 
 
 def read(path: Path) -> str:

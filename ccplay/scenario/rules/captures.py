@@ -16,7 +16,8 @@ from ccplay.model.topologies import plan
 from ccplay.scenario.fields.network import link_problem
 from ccplay.scenario.fields.timeline import Draft
 from ccplay.scenario.file.mistakes import Mistakes, spell
-from ccplay.scenario.values import Case, Scenario, Step
+from ccplay.scenario.step import Step
+from ccplay.scenario.values import Case, Scenario
 
 MOST_CAPTURES = 16
 LARGEST_CAPTURE = 100_000_000

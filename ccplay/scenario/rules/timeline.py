@@ -28,7 +28,7 @@ from ccplay.scenario.fields.network import host_problem, is_observed, link_probl
 from ccplay.scenario.fields.timeline import Draft
 from ccplay.scenario.file.mistakes import Mistakes, spell
 from ccplay.scenario.rules.captures import check_captures
-from ccplay.scenario.values import Step
+from ccplay.scenario.step import Step
 
 _TRACEABLE = tuple(kind for kind in TRAFFIC if kind.connection)
 """Kinds of traffic that a trace may name as ``flow``."""

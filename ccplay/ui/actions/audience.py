@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ccplay.errors import CcplayError
 from ccplay.share.frames import Pointer
-from ccplay.ui.actions.base import Actions
+from ccplay.ui.actions.lesson import LessonActions
 from ccplay.ui.audience.following import ROAMING, Following
 from ccplay.ui.audience.presenting import Presenting
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ccplay.share.browsers import Browsers
 
 
-class AudienceActions(Actions):
+class AudienceActions(LessonActions):
     """The keys of presenter and spectator."""
 
     def offers(self, action: str) -> bool:
@@ -28,7 +28,8 @@ class AudienceActions(Actions):
     def note_action(self, action: str) -> None:
         """Let a spectator roam who has pressed a key that looks elsewhere."""
         name = action.partition("(")[0].rpartition(".")[2]
-        if isinstance(self.audience, Following) and name in ROAMING:
+        votes = self.asked and name in ("enlarge", "select_flow")
+        if isinstance(self.audience, Following) and name in ROAMING and not votes:
             self.audience.roam()
 
     def action_follow(self) -> None:
@@ -44,7 +45,7 @@ class AudienceActions(Actions):
         if not isinstance(audience, Presenting):
             return
         if audience.name:
-            audience.close()
+            audience.stop()
             self.app.notify("This session is not shared any more.", markup=False)
             return
         try:

@@ -77,8 +77,14 @@ class Actions(Screen[None]):
             watching=self.audience.watches,
             catching_up=self.audience.reading,
             pointer=self.audience.pointer,
+            region=self.predicted,
             known=self._known,
         )
+
+    @property
+    def predicted(self) -> tuple[str, float, float] | None:
+        """The region of a plot that a lesson asks for: plot, lower and upper end."""
+        return None
 
     def lay_out(self, width: int, height: int) -> None:
         """Place every part on a terminal of ``width`` by ``height`` cells."""

@@ -69,10 +69,15 @@ class LookActions(Actions):
 
     def action_map(self) -> None:
         """Draw the network in place of the plots, or show the plots again."""
-        self.shows_map = not self.shows_map
-        self.set_class(self.shows_map, "-map")
-        self.lay_out(*self.size)
+        self.show_map(shown=not self.shows_map)
         self.redraw()
+
+    def show_map(self, *, shown: bool) -> None:
+        """Draw the network in place of the plots, or the plots."""
+        if shown != self.shows_map:
+            self.shows_map = shown
+            self.set_class(shown, "-map")
+            self.lay_out(*self.size)
 
     def action_theory(self) -> None:
         """Draw CUBIC's W(t) and Reno's line over the selected flow's cwnd, or remove them."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ccplay.share.frames import Pointer, PresenterView
+from ccplay.share.frames import Board, Pointer, PresenterView
 from ccplay.ui.audience.snapshot import Shown, take_over
 
 ROAMING = frozenset(
     {
         *("freeze", "scrub", "scrub_far", "seek_start", "seek_end", "zoom", "speed"),
         *("select_flow", "alone", "groups", "stack", "sort", "reverse", "filter", "show_all"),
-        *("other_queue", "variable", "logarithm", "hold", "enlarge", "receiver"),
+        *("other_queue", "variable", "logarithm", "hold", "enlarge", "receiver", "map"),
     }
 )
 """Actions of keys with which a spectator looks at something else than the presenter."""
@@ -24,13 +24,18 @@ class Watched(Protocol):
     """The part of a ``WatchSource`` that is not about events."""
 
     view: PresenterView | None
+    board: Board | None
     present: bool
+
+    def vote(self, question: int, choice: float) -> None:
+        """Vote on the question of a lesson."""
 
 
 class Following:
     """Follows the presenter of a shared session, or lets the spectator roam."""
 
     watches = True
+    shares = False
     name = ""
 
     def __init__(self, source: Watched, *, restricted: bool = False) -> None:
@@ -41,6 +46,11 @@ class Following:
         self._source = source
         self._taken: PresenterView | None = None
         self._plots: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> Watched:
+        """What the presenter's session sends."""
+        return self._source
 
     @property
     def words(self) -> str:
@@ -79,6 +89,9 @@ class Following:
             self._taken = view
             take_over(screen, view)
             self._plots = screen.plots.picked
+
+    def start(self) -> None:
+        """Spectators share nothing."""
 
     def close(self) -> None:
         """Nothing is held open."""

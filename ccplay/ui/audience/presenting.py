@@ -10,7 +10,7 @@ import msgspec
 from ccplay.errors import CcplayError
 from ccplay.files.reading import open_regular
 from ccplay.session.session import Session
-from ccplay.share.frames import Pointer, PresenterView
+from ccplay.share.frames import Board, Pointer, PresenterView, Votes
 from ccplay.ui.audience.snapshot import Shown, captured
 
 if TYPE_CHECKING:
@@ -49,6 +49,9 @@ class Presenting:
         self._sharing: Sharing | None = None
         self._sent: PresenterView | None = None
         self._sent_at = 0.0
+        self._board: Board | None = None
+        self.shares = False
+        """Whether sharing was asked for, also of the network that follows this one."""
 
     @property
     def name(self) -> str:
@@ -86,7 +89,24 @@ class Presenting:
                 past.close()
         if not session.done and not recorded:
             session.join(self._sharing)
-        self._sent = None
+        self._sent = self._board = None
+        self.shares = True
+
+    @property
+    def votes(self) -> Votes | None:
+        """The newest count of votes on the question of a lesson."""
+        return self._sharing.votes if self._sharing else None
+
+    def write(self, board: Board) -> None:
+        """Show spectators the page of a lesson."""
+        if self._sharing is not None and board != self._board:
+            self._board = board
+            self._sharing.show(board)
+
+    def stop(self) -> None:
+        """Share no longer, as was asked for."""
+        self.shares = False
+        self.close()
 
     def open_to_browsers(self, place: str = "") -> Browsers:
         """Let browsers watch too, at an address, by default on this machine alone.

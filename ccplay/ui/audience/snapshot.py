@@ -21,6 +21,10 @@ class Shown(Protocol):
     variable: str | None
     listing: Listing
     shows_receiver: bool
+    shows_map: bool
+
+    def show_map(self, *, shown: bool) -> None:
+        """Draw the network in place of the plots, or the plots."""
 
 
 def captured(screen: Shown, pointer: Pointer | None) -> PresenterView:
@@ -40,6 +44,7 @@ def captured(screen: Shown, pointer: Pointer | None) -> PresenterView:
         logarithmic=plots.logarithmic,
         held=plots.held,
         receiver=screen.shows_receiver,
+        map=screen.shows_map,
         column=listing.column,
         reverse=listing.reverse,
         filter=listing.text,
@@ -62,6 +67,7 @@ def take_over(screen: Shown, view: PresenterView) -> None:
         head.seen = max(head.seen, view.t)
     screen.selected, screen.observed, screen.variable = view.selected, view.observed, view.variable
     screen.shows_receiver = view.receiver
+    screen.show_map(shown=view.map)
     screen.listing = Listing(
         column=view.column if view.column in COLUMNS else "",
         reverse=view.reverse,

@@ -66,6 +66,8 @@ class Glyphs:
     """Pointer at the selected line of a list."""
     available: str
     missing: str
+    shade: str
+    """Fills a region that is marked."""
     ellipsis: str
     separator: str
     plot_cells: Literal["braille", "ascii"]
@@ -122,6 +124,7 @@ UNICODE = Glyphs(
     chosen="▸",
     available="✓",
     missing="✗",
+    shade="░",
     ellipsis="…",
     separator="·",
     plot_cells="braille",
@@ -165,6 +168,7 @@ ASCII = Glyphs(
     chosen=">",
     available="+",
     missing="-",
+    shade=":",
     ellipsis="~",
     separator="-",
     plot_cells="ascii",
@@ -176,6 +180,7 @@ _TO_ASCII = str.maketrans(
         "→": "->",
         "←": "<",
         "↔": "<->",
+        "⌫": "bksp",
         "↑": "^",
         "↓": "v",
         "…": "...",

@@ -16,7 +16,11 @@ from ccplay.ui.dialogs.menu import Item, Menu, feature_items
 from ccplay.ui.dialogs.mptcp import MptcpRows
 from ccplay.ui.dialogs.path import MonitorRow, PathDialog
 
-_ECN = (("", "as the algorithm decides"), ("yes", "requested: marks instead of losses"))
+_ECN = (
+    ("", "as the algorithm decides"),
+    ("yes", "requested: marks instead of losses"),
+    ("l4s", "L4S: requested, data are ECT(1)"),
+)
 
 
 class FlowDialog(PathDialog):
@@ -63,7 +67,8 @@ class FlowDialog(PathDialog):
             src=source,
             dst=sink,
             cc=available(self.menu) or None,
-            ecn=bool(self.ecn.value),
+            ecn=self.ecn.value == "yes",
+            l4s=self.ecn.value == "l4s",
             monitor=self.monitor.chosen,
             **self.mptcp.chosen,
         )

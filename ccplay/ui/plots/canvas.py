@@ -154,7 +154,10 @@ class Canvas(Sheet):
         if picture.cursor is None and not self._long:
             # In a short window the axis would follow each sawtooth up and down.
             start = min(start, picture.until - _STEADY_S)
-        self.scale.fit(_peak(picture, drawn, start), self._high // 4 + 1)
+        peak = _peak(picture, drawn, start)
+        if picture.region is not None:
+            peak = max(peak, picture.region[1])
+        self.scale.fit(peak, self._high // 4 + 1)
 
     @property
     def _high(self) -> int:
@@ -276,6 +279,11 @@ class Canvas(Sheet):
             (glyphs.dotted, inks.grid) if line in self._ticks else (" ", "")
             for line in range(lines)
         ]
+        if picture.region is not None:
+            low, high = map(self._line_of, picture.region)
+            for line in range(max(high, 0), min(low + 1, lines)):
+                edge = line in (low, high) and low != high
+                cells[line] = (glyphs.horizontal if edge else glyphs.shade, inks.mark)
         if any(self._column(t) == x for t in picture.ghost_marks):
             short = max(lines // _SHORT, 1)
             cells[-short:] = [(glyphs.dashed_vertical, inks.ghost)] * short

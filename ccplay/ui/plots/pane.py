@@ -76,6 +76,7 @@ class Pane:
             ghost_marks=ghost_plots.marks(view),
             cursor=None if head.running else head.t,
             pointer=view.pointer.t if view.pointer else None,
+            region=_region(view, self.name),
             hint=() if traces else self._hint(view),
             least=self.plot.least,
             unit=self._short_unit(view),
@@ -206,6 +207,13 @@ class Pane:
         if view.session.live:
             return (f"no {what} yet", "", f"press {view.key(key)} to start one")
         return (f"no {what} at this time",)
+
+
+def _region(view: View, name: str) -> tuple[float, float] | None:
+    """Return the region of this plot that a lesson asks for."""
+    if view.region is None or view.region[0] != name:
+        return None
+    return view.region[1:]
 
 
 def _inks(view: View) -> Inks:

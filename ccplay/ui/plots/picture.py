@@ -45,6 +45,8 @@ class Picture:
     cursor: float | None = None
     pointer: float | None = None
     """The moment that the presenter points at."""
+    region: tuple[float, float] | None = None
+    """Lower and upper end of a region that is marked, on the value axis."""
     hint: tuple[str, ...] = ()
     """Shown in the middle."""
     least: float = 1.0
@@ -66,7 +68,7 @@ class Picture:
             other is not None
             and (self.left, self.width, self.hint) == (other.left, other.width, other.hint)
             and (self.traces, self.counts, self.inks) == (other.traces, other.counts, other.inks)
-            and self.ghost_marks == other.ghost_marks
+            and (self.ghost_marks, self.region) == (other.ghost_marks, other.region)
             and (self.glyphs, self.stroke) == (other.glyphs, other.stroke)
             and self.until >= other.until
         )

@@ -97,3 +97,23 @@ def test_it_shapes_to_its_bandwidth() -> None:
 def test_what_it_leaves_out_is_refused(option: dict[str, bool | str]) -> None:
     with pytest.raises(ValueError, match=r"cake\.py"):
         discipline("cake", **option)
+
+
+def test_tins_take_turns_packet_by_packet() -> None:
+    """Voice weighs a quarter beside best effort and bulk a sixteenth, and none waits for a burst.
+
+    So between two packets of voice there are five of the others, or six where bulk has its turn; a
+    flow in it, and a ping, would wait for each burst of the others otherwise, beyond the target.
+    """
+    queue = discipline("cake", diffserv_mode="diffserv3")
+    for flow, dscp in ((1, 0), (2, 46), (3, 8)):
+        arrive(queue, (packet(flow=flow, dscp=dscp) for _ in range(300)))
+    sent = []
+    for _ in range(210):
+        out = queue.depart(0.0)
+        assert out is not None
+        sent.append(out.flow)
+    # 16 : 4 : 1, of 210.
+    assert [sent.count(flow) for flow in (1, 2, 3)] == pytest.approx([160, 40, 10], abs=2)
+    gaps = [len(each) for each in "".join("v" if f == 2 else "." for f in sent).split("v")[1:-1]]
+    assert max(gaps) <= 6

@@ -38,6 +38,7 @@ from ccplay.scenario import matrix
 from ccplay.scenario.cases import CASE_KEYS, MOST_CASES, VALUES
 from ccplay.scenario.fields import classes, evidence, meanings, written
 from ccplay.scenario.fields.timeline import ACTIONS, AT, MOST_STEPS
+from ccplay.scenario.lesson import schema as lesson
 from ccplay.units import PATTERNS
 
 _SCALAR: Shape = {"type": ["string", "number", "boolean"]}
@@ -64,7 +65,8 @@ def schema() -> Shape:
     common = _case_keys()
     case = table({"name": ref("line"), **common}, meanings.FILE, ("name",))
     cases = {"type": "array", "minItems": 1, "maxItems": MOST_CASES, "items": case}
-    file = table({"title": ref("line"), **common, "case": cases}, meanings.FILE)
+    own = {"case": cases, "lesson": ref("lesson")}
+    file = table({"title": ref("line"), **common, **own}, meanings.FILE)
     each_has = {"properties": {"case": {"items": {"required": ["duration"]}}}, "required": ["case"]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -106,12 +108,17 @@ def _described(fields: Iterable[Field]) -> dict[str, Shape]:
     return {each.key: {"description": each.meaning, **each.shape} for each in fields}
 
 
+def _keyed(fields: Mapping[str, Field]) -> dict[str, Shape]:
+    """Return fields that a table names, rather than each itself."""
+    return _described(replace(field, key=key) for key, field in fields.items())
+
+
 def _list(items: Shape, **more: Any) -> Shape:
     return {"type": "array", "items": items, **more}
 
 
 def _case_keys() -> dict[str, Shape]:
-    single = _described(replace(field, key=key) for key, field in VALUES.items())
+    single = _keyed(VALUES)
     tables = {
         "topology": ref("topology"),
         "links": _by_name(
@@ -158,6 +165,7 @@ def _definitions() -> dict[str, Shape]:
         "expectation": _expectation(),
         "published": _published(),
         "axis": _axis(),
+        **lesson.definitions(table, _keyed),
     }
 
 

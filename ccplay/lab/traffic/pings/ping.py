@@ -1,24 +1,31 @@
-"""A ping: ping(8) on a host, its replies, and which missing ones are lost."""
+"""A ping from one host to another, its replies, and which missing ones are lost."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
+from ccplay.errors import LabError
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.traffic.gate import Entry
 from ccplay.lab.traffic.holding import Hold
+from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
+from ccplay.model.dscp import type_of_service
 from ccplay.model.traffic_commands import StartPing
 from ccplay.model.traffic_events import PingEnded, PingSample, PingStarted
 
-_ANSWER = re.compile(r"icmp_seq=(\d+) .*time[=<]([\d.]+) ms")
-_NO_ANSWER = re.compile(r"no answer yet for icmp_seq=(\d+)")
+_ANSWER = re.compile(r"seq=(\d+) .*time[=<]([\d.]+) ms")
+_NO_ANSWER = re.compile(r"no answer yet for (?:icmp_)?seq=(\d+)")
 _SUMMARY = re.compile(r"(\d+) packets transmitted, (\d+)(?: packets)? received")
 
 _FINDS_ITS_ADDRESS = Hold("connect")
-"""ping(8) asks the kernel by that from where it will send, just before it does."""
+"""ping(8) asks the kernel by that from where it will send, just before it does; so does ours."""
+
+_UDP_ECHO = Path(__file__).with_name("udp_echo.py")
 
 _LATER_ANSWERS = 3
 """Number of later replies that make a missing one lost, like duplicate ACKs in RFC 5681: jitter may
@@ -28,15 +35,17 @@ _PATIENCE_S = 5.0
 """Seconds without any reply after which a ping counts as lost."""
 
 
-def argv(address: str, interval_s: float, count: int | None, identifier: int) -> list[str]:
+def argv(address: str, command: StartPing, identifier: int) -> list[str]:
     """Return the command line: numeric, with a line for every ping without a reply yet.
 
     ``-U`` times replies as they reach ping: the kernel's own timestamp is taken as they come off
     the wire, before the delay at the end of the link.
     """
-    limit = [] if count is None else ["-c", str(count)]
-    options = ["-n", "-O", "-U", "-i", f"{interval_s:g}", "-e", str(identifier)]
-    return ["ping", *options, *limit, address]
+    limit = [] if command.count is None else ["-c", str(command.count)]
+    tos = type_of_service(command.dscp)
+    service = ["-Q", str(tos)] if tos else []
+    options = ["-n", "-O", "-U", "-i", f"{command.interval_s:g}", "-e", str(identifier)]
+    return ["ping", *options, *service, *limit, address]
 
 
 class Ledger:
@@ -101,8 +110,12 @@ class Ping:
         clock: Callable[[], float],
         *,
         identifier: int,
+        sport: int,
     ) -> None:
-        """``command`` has all its names; ``identifier`` marks the packets of this ping."""
+        """``command`` has all its names; ``identifier`` marks the packets of this ping.
+
+        Over UDP it is the port that they are sent to, and ``sport`` the one they are sent from.
+        """
         assert command.ping is not None  # noqa: S101
         assert command.src is not None  # noqa: S101
         assert command.dst is not None  # noqa: S101
@@ -112,14 +125,24 @@ class Ping:
         self._command = command
         self._emit, self._clock = emit, clock
         self._ledger = Ledger(command.interval_s)
-        self._identifier = identifier
+        self._identifier, self._sport = identifier, sport
+        self._receiver: Program | None = None
         self._asked = False
 
-    async def start(self, namespace: Namespace, address: str, entry: Entry) -> None:
-        """Start ping(8). Raises ``LabError`` if that fails."""
+    async def start(
+        self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
+    ) -> None:
+        """Start its programs. Raises ``LabError`` if that fails."""
         command = self._command
-        line = argv(address, command.interval_s, command.count, self._identifier)
-        self._program, began = await entry.start(namespace, line, _FINDS_ITS_ADDRESS)
+        line = argv(address, command, self._identifier)
+        if command.protocol == "udp":
+            line = await self._start_receiver(receiver, address)
+        try:
+            self._program, began = await entry.start(sender, line, _FINDS_ITS_ADDRESS)
+        except BaseException:
+            if self._receiver is not None:
+                self._receiver.kill()
+            raise
         self._emit(
             PingStarted(
                 t=began,
@@ -130,6 +153,21 @@ class Ping:
             )
         )
         self._attending = asyncio.create_task(self._attend())
+
+    async def _start_receiver(self, namespace: Namespace, address: str) -> list[str]:
+        """Start what returns datagrams, and return the command line of what sends them."""
+        command, port = self._command, str(self._identifier)
+        tos = str(type_of_service(command.dscp))
+        script = [sys.executable, "-I", "-S", str(_UDP_ECHO)]
+        self._receiver = await Program.start(
+            namespace, [*script, "receive", port, tos], _UDP_ECHO.stem
+        )
+        if not await self._receiver.says("ready"):
+            await self._receiver.stop()
+            raise LabError(f"ping {self.name}: {self._receiver.last_words()}")
+        self._receiver.ignore_output()
+        to = [address, port, str(self._sport)]
+        return [*script, "send", *to, f"{command.interval_s:g}", str(command.count or 0), tos]
 
     def begin_stop(self) -> None:
         """End it without waiting; pings still in flight do not count as lost."""
@@ -146,6 +184,8 @@ class Ping:
         async for line in self._program.lines():
             self._tell(self._ledger.read(line))
         await self._program.wait()
+        if self._receiver is not None:
+            await self._receiver.stop()
         complete = self._command.count is not None and self._ledger.sent >= self._command.count
         if not self._asked:
             self._tell(self._ledger.close())

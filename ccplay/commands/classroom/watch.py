@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _ABOUT = """\
 Someone shares a session with `ccplay --share`, also of `ccplay replay` and `ccplay run`. Whoever
-watches sees what the presenter sees until they touch a key; F follows again. Nothing that a
-spectator does reaches the presenter or the lab.
+watches sees what the presenter sees until they touch a key; F follows again. Votes in a
+lesson are counted; nothing else that a spectator does reaches the presenter or the lab.
 
 From another machine: ssh -t HOST ccplay watch. For a class, share with a group
 (--share-group NAME) and give an account of that group this line in sshd_config, so that it can

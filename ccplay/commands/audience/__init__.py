@@ -1,1 +1,0 @@
-"""The subcommands of who watches a shared session: on a terminal, and in browsers."""

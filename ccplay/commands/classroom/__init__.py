@@ -1,0 +1,1 @@
+"""Commands for a classroom, one file a subcommand."""

@@ -1,0 +1,21 @@
+"""Attributes of a netlink message, read where they stand: netlink(7)."""
+
+from __future__ import annotations
+
+import struct
+
+U32 = struct.Struct("=I")
+
+_ATTRIBUTE = struct.Struct("=HH")
+_TYPE = 0x3FFF
+"""``NLA_TYPE_MASK``: the kernel flags some attributes as nested."""
+
+
+def walk(data: bytes, at: int, end: int) -> dict[int, tuple[int, int]]:
+    """Return start and end of the payload of each attribute, by type; the first one wins."""
+    payloads: dict[int, tuple[int, int]] = {}
+    while at + 4 <= end:
+        size, kind = _ATTRIBUTE.unpack_from(data, at)
+        payloads.setdefault(kind & _TYPE, (at + 4, at + size))
+        at += max((size + 3) & ~3, 4)
+    return payloads

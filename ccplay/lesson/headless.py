@@ -1,0 +1,119 @@
+"""A lesson without a screen: each page runs, and what was measured answers its question."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ccplay.analysis.summary import summarise
+from ccplay.analysis.trust import HealthResult
+from ccplay.errors import CcplayError, LabError
+from ccplay.lesson.course import Course
+from ccplay.lesson.judge import Verdict
+from ccplay.lesson.library import Opened
+from ccplay.model.commands import Build
+from ccplay.scenario.lesson.values import Page
+from ccplay.scenario.rules.support import check_against
+from ccplay.session.due_steps import DueStep
+from ccplay.session.session import Session
+from ccplay.state.lab_state import LabState
+from ccplay.stream.sinks import Recorder, Sink
+from ccplay.stream.sources import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A page whose run was measured."""
+
+    number: int
+    """From 1."""
+    page: Page
+    verdict: Verdict
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run decides the question, as the page explains it."""
+        return not self.verdict.problem and self.verdict.usual
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a lesson measured from its first page to its last."""
+
+    taken: tuple[Taken, ...]
+    health: HealthResult
+    errors: tuple[str, ...]
+    """Steps that were refused, and traffic that died."""
+
+
+class _Taker:
+    """Goes from page to page as soon as it can; see ``session.Timed``."""
+
+    def __init__(self, opened: Opened, tell: Callable[[Taken], None]) -> None:
+        self.taken: list[Taken] = []
+        self.refusal: CcplayError | None = None
+        self.over = asyncio.Event()
+        self._opened = opened
+        self._tell = tell
+        self._course = Course(opened.lesson)
+
+    def due(self, state: LabState) -> list[DueStep]:
+        """Return the steps that are due, and go on where a page is done."""
+        if self.over.is_set():
+            return []
+        if state.ready_at is None:
+            if state.hello is not None and self.refusal is None:
+                self._check(state)
+            return []
+        course = self._course
+        phase = course.phase(state.now)
+        if phase in ("reading", "asking") and not course.run():
+            phase = "ready"
+        if phase == "ready":
+            if course.page.question or course.page.measures:
+                taken = Taken(course.at + 1, course.page, course.reveal(state))
+                self.taken.append(taken)
+                self._tell(taken)
+            if not course.turn_page(1):
+                self.over.set()
+        return course.due(state)
+
+    def _check(self, state: LabState) -> None:
+        assert state.hello is not None  # noqa: S101 - looked at before
+        try:
+            check_against(self._opened.played, state.hello.capabilities)
+        except CcplayError as refusal:
+            self.refusal = refusal
+            self.over.set()
+
+
+async def take(
+    opened: Opened,
+    open_source: Callable[[Build], Source],
+    tell: Callable[[Taken], None],
+    record: Path | None = None,
+) -> Outcome:
+    """Run every page of a lesson; ``tell`` receives each as soon as it is measured.
+
+    Raises ``CcplayError`` if the lab did not start, died, or lacks what the lesson needs.
+    """
+    taker = _Taker(opened, tell)
+    source = open_source(Course(opened.lesson).build(opened.case.build))
+    sinks: list[Sink] = [Recorder(record, opened.scenario.title)] if record else []
+    session = Session(source, title=opened.scenario.title, sinks=sinks, script=taker)
+    running = asyncio.create_task(session.run())
+    over = asyncio.create_task(taker.over.wait())
+    try:
+        await asyncio.wait({running, over}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        over.cancel()
+        await source.close()
+        await running
+    if taker.refusal is not None:
+        raise taker.refusal
+    if not taker.over.is_set():
+        raise session.failure or LabError("the lab ended before the lesson did")
+    result = summarise(session.state, opened.name)
+    return Outcome(tuple(taker.taken), result.health, tuple(result.errors))

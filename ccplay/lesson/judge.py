@@ -1,0 +1,66 @@
+"""Judges the answer to a question by what the run measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ccplay.scenario.lesson.values import Page, Question
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the run of a page measured, and which answer that makes right."""
+
+    values: Mapping[str, float | None]
+    """Measured values in their units, by the names of measures."""
+    right: float | None = None
+    """Number of the right choice from 0, or the measured number; None where nothing decides."""
+    usual: bool = True
+    """Whether it is what the page's explanation is about."""
+    problem: str = ""
+    """Why nothing decides; empty where something does."""
+
+
+def judge(page: Page, values: Mapping[str, float | None]) -> Verdict:
+    """Return which answer to a page's question these values make right."""
+    question = page.question
+    if question is None:
+        return Verdict(values)
+    if question.range is not None:
+        value = values.get(question.range.measure)
+        if value is None:
+            return Verdict(values, problem=_unmeasured(page, [question.range.measure]))
+        usual = question.range.usual
+        return Verdict(values, value, usual is None or usual.holds(value))
+    needed = {bound.measure for choice in question.choices for bound in choice.when}
+    if missing := sorted(name for name in needed if values.get(name) is None):
+        return Verdict(values, problem=_unmeasured(page, missing))
+    right = [
+        number
+        for number, choice in enumerate(question.choices)
+        if all(bound.holds(values.get(bound.measure)) for bound in choice.when)
+    ]
+    if len(right) != 1:
+        how = "several answers are" if right else "no answer is"
+        return Verdict(values, problem=f"by what this run measured {how} right")
+    some = any(choice.usual for choice in question.choices)
+    return Verdict(values, float(right[0]), not some or question.choices[right[0]].usual)
+
+
+def is_right(question: Question, answer: float, verdict: Verdict) -> bool | None:
+    """Return whether an answer is right; None where nothing decides."""
+    if verdict.right is None:
+        return None
+    region = question.range
+    if region is None:
+        return answer == verdict.right
+    if region.plot:
+        # The answer is the lower end of the region.
+        return answer <= verdict.right <= answer + region.width
+    return abs(answer - verdict.right) <= region.tolerance * abs(verdict.right)
+
+
+def _unmeasured(page: Page, names: list[str]) -> str:
+    texts = ", ".join(page.measures[name].text for name in names if name in page.measures)
+    return f"this run did not measure: {texts}"

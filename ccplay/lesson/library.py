@@ -1,0 +1,93 @@
+"""Finds lessons: those that come with ccplay, by name, and files of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ccplay.analysis.metrics import check_metrics
+from ccplay.assets import assets
+from ccplay.errors import ScenarioError
+from ccplay.model.quoting import did_you_mean, quote
+from ccplay.scenario.file.library import find as find_scenario
+from ccplay.scenario.file.reading import load
+from ccplay.scenario.lesson.values import Lesson
+from ccplay.scenario.values import Case, Expectation, Scenario
+
+ORDER = (
+    *("slow-start", "aimd", "bufferbloat", "cubic-beside-reno", "loss-is-not-congestion"),
+    *("delay-based", "aqm", "ecn-dctcp", "rtt-unfairness", "your-own-algorithm"),
+)
+"""Lessons that come with ccplay, in the order in which they build on each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A lesson with the scenario that carries it."""
+
+    scenario: Scenario
+    lesson: Lesson
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending."""
+        return self.scenario.name
+
+    @property
+    def case(self) -> Case:
+        """The network that it is about, with the steps of all pages as its timeline."""
+        steps = tuple(step for page in self.lesson.pages for step in page.steps)
+        return replace(self.scenario.cases[0], timeline=steps)
+
+    @property
+    def played(self) -> Scenario:
+        """The scenario with the steps of the lesson, to see what a kernel must have for it."""
+        return replace(self.scenario, cases=(self.case,))
+
+
+def shipped() -> dict[str, Path]:
+    """Return the lessons that come with ccplay, by name."""
+    there = {path.stem: path for path in sorted(assets("scenarios").glob("lessons/*.toml"))}
+    order = [*(name for name in ORDER if name in there), *(n for n in there if n not in ORDER)]
+    return {name: there[name] for name in order}
+
+
+def open_lesson(name_or_path: str, settings: tuple[str, ...] = ()) -> Opened:
+    """Read a lesson: the name of one that comes with ccplay, or a file.
+
+    Raises ``ScenarioError`` with every mistake in it.
+    """
+    known = shipped()
+    path = known.get(name_or_path)
+    if path is None:
+        try:
+            path = find_scenario(name_or_path)
+        except ScenarioError:
+            hint = did_you_mean(name_or_path, known)
+            text = f"no lesson {quote(name_or_path)}: neither a file nor one that comes with ccplay"
+            raise ScenarioError(f"{text}{hint}") from None
+    scenario = load(path, settings)
+    if scenario.lesson is None:
+        raise ScenarioError(
+            f"{path.name} carries no lesson: give it [[lesson.pages]] (see scenarios/README.md)"
+        )
+    opened = Opened(scenario, scenario.lesson)
+    _check_metrics(opened)
+    return opened
+
+
+def _check_metrics(opened: Opened) -> None:
+    """Raise ``ScenarioError`` where a measure names a metric that no run has."""
+    named = tuple(_named(opened.lesson))
+    case = replace(opened.case, figures=(), published=(), expect=named)
+    check_metrics(replace(opened.scenario, cases=(case,)))
+
+
+def _named(lesson: Lesson) -> Iterator[Expectation]:
+    for number, page in enumerate(lesson.pages):
+        for name, measure in page.measures.items():
+            if not measure.take:
+                place = f"lesson.pages[{number}].measures.{name}"
+                for path in {measure.figure, measure.relative_to} - {"", *page.measures}:
+                    yield Expectation(path, None, None, "", "", place)

@@ -1,0 +1,41 @@
+"""A lesson in words: questions, answers and what was measured, for terminals and pages."""
+
+from __future__ import annotations
+
+from ccplay.lesson.judge import Verdict
+from ccplay.scenario.lesson import units
+from ccplay.scenario.lesson.values import Page
+
+
+def answer_words(page: Page, answer: float | None) -> str:
+    """Write an answer to a page's question; empty without one."""
+    question = page.question
+    if question is None or answer is None:
+        return ""
+    if question.range is None:
+        return question.choices[int(answer)].text
+    measure = page.measures[question.range.measure]
+    said = units.say(measure, answer)
+    if not question.range.plot:
+        return said
+    return f"{said} to {units.say(measure, answer + question.range.width)}"
+
+
+def right_words(page: Page, verdict: Verdict) -> str:
+    """Write the right answer, or why there is none."""
+    question = page.question
+    if question is None:
+        return ""
+    if verdict.right is None:
+        return verdict.problem
+    if question.range is None:
+        return question.choices[int(verdict.right)].text
+    return units.say(page.measures[question.range.measure], verdict.right)
+
+
+def measured_lines(page: Page, verdict: Verdict) -> list[tuple[str, str]]:
+    """Return what each measure is, and its value with its unit."""
+    return [
+        (measure.text, units.say(measure, verdict.values.get(name)))
+        for name, measure in page.measures.items()
+    ]

@@ -1,0 +1,129 @@
+"""The page that a student hands in: answers to a lesson, what was measured, and figures."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from ccplay import __version__
+from ccplay.errors import RecordingError
+from ccplay.lesson.course import Course, Run, Turn
+from ccplay.lesson.library import Opened
+from ccplay.lesson.words import answer_words, measured_lines, right_words
+from ccplay.report.data.scene import Scene, scene
+from ccplay.report.figures import fonts, run
+from ccplay.report.figures.style import Inks, look
+from ccplay.report.figures.svg import svg
+from ccplay.scenario.lesson.values import Page
+from ccplay.session.recorded import read_recording
+from ccplay.state.lab_state import LabState, Traffic
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """The run of a page, drawn."""
+
+    svg: str = ""
+    note: str = ""
+    """Why there is none."""
+
+
+def render(opened: Opened, course: Course, name: str, text: str) -> str:
+    """Return the page as HTML; ``name`` is the student's, ``text`` the scenario file."""
+    cut = fonts.cut()
+    fonts.use(cut)
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    right, judged = course.score
+    return environment.get_template("hand_in.html.j2").render(
+        title=opened.scenario.title,
+        aim=opened.lesson.aim,
+        name=name,
+        date=f"{dt.datetime.now().astimezone():%Y-%m-%d %H:%M}",
+        version=__version__,
+        right=right,
+        judged=judged,
+        questions=opened.lesson.questions,
+        css=Markup((_TEMPLATES / "page.css").read_text(encoding="utf-8")),  # noqa: S704 - ours
+        font_face=Markup(fonts.face(cut)),  # noqa: S704 - ours
+        pages=[*_pages(opened, course)],
+        text=text,
+    )
+
+
+def _pages(opened: Opened, course: Course) -> Iterator[Mapping[str, object]]:
+    for number, (page, turn) in enumerate(zip(opened.lesson.pages, course.turns, strict=True), 1):
+        verdict = turn.verdict
+        yield {
+            "number": number,
+            "title": page.title,
+            "text": _html(page.text),
+            "ask": page.question.ask if page.question else "",
+            "choices": [each.text for each in page.question.choices] if page.question else [],
+            "answer": answer_words(page, turn.answer),
+            "revealed": verdict is not None,
+            "right": right_words(page, verdict) if verdict is not None else "",
+            "correct": turn.correct,
+            "usual": verdict is None or verdict.usual,
+            "measured": measured_lines(page, verdict) if verdict is not None else [],
+            "why": _html(page.why) if verdict is not None else "",
+            "figure": _figure(number, page, turn),
+        }
+
+
+def _html(markdown: str) -> Markup:
+    # Raw HTML is not passed on, and links are checked: a lesson may be a stranger's.
+    return Markup(MarkdownIt("commonmark", {"html": False}).render(markdown))  # noqa: S704
+
+
+def _figure(number: int, page: Page, turn: Turn) -> _Figure:
+    if not page.steps or turn.verdict is None:
+        return _Figure()
+    if turn.run is None:
+        return _Figure(note="This run was not recorded, so it is not drawn.")
+    state = _read(turn.run)
+    if state is None:
+        return _Figure(note="The recording of this run is there no more, so it is not drawn.")
+    shown = _part(state, turn.run)
+    names = tuple(streams[0].name for streams in shown.flows)
+    with look():
+        figure = run.stacked(shown, Inks(names))
+        return _Figure(Markup(svg(figure, f"page{number}")))  # noqa: S704 - drawn by us
+
+
+def _read(where: Run) -> LabState | None:
+    try:
+        return read_recording(Path(where.recording))
+    except (RecordingError, OSError):
+        return None
+
+
+def _part(state: LabState, where: Run) -> Scene:
+    """Return what ran while the page did, on an axis that begins with it."""
+    for name, each in [*state.traffic.items()]:
+        if not _ran(each, where):
+            del state.traffic[name]
+    whole = scene(state)
+    flows = [streams for streams in whole.flows if any(_ran(each, where) for each in streams)]
+    shift = where.began - whole.start
+    span_s = where.ended - where.began
+    marks = [(t - shift, text) for t, text in whole.marks if shift <= t <= shift + span_s]
+    return replace(whole, start=where.began, span_s=span_s, flows=flows, marks=marks)
+
+
+def _ran(each: Traffic, where: Run) -> bool:
+    over = each.ended is not None and each.ended < where.began
+    return not over and each.started <= where.ended

@@ -1,0 +1,85 @@
+"""Units of a lesson's measures, and the factors to them from the units of figures."""
+
+from __future__ import annotations
+
+from ccplay.model.variables import VARIABLES, Variable
+from ccplay.scenario.lesson.values import Measure
+
+FACTORS: dict[str, dict[str, float]] = {
+    "": {"": 1.0, "segments": 1.0, "packets": 1.0},
+    "ms": {"us": 1e-3, "ms": 1.0, "s": 1e3},
+    "s": {"us": 1e-6, "ms": 1e-3, "s": 1.0},
+    "kbit/s": {"bps": 1e-3},
+    "Mbit/s": {"bps": 1e-6},
+    "%": {"": 100.0, "share": 100.0},
+    "times": {"": 1.0},
+    "segments": {"": 1.0, "segments": 1.0},
+    "packets": {"": 1.0, "packets": 1.0},
+    "kB": {"bytes": 1e-3, "": 1e-3},
+    "MB": {"bytes": 1e-6, "": 1e-6},
+}
+"""By the unit of a measure, the factor from each unit that a figure may have."""
+
+_SUBJECTS = {"flows": "flow", "downloads": "flow", "queues": "queue", "pings": "ping"}
+"""By the key of a result, whose variables its members have."""
+
+GOODPUT = "goodput_bps"
+UTILISATION = "utilisation"
+DELAY = "delay_ms"
+"""Variables that lessons know besides those that are sampled."""
+
+_DERIVED = {
+    ("flow", GOODPUT): "bps",
+    ("queue", UTILISATION): "",
+    ("queue", DELAY): "ms",
+}
+
+
+def subject_of(group: str) -> str | None:
+    """Return whose variables the members of a result's group have; None for no samples."""
+    return _SUBJECTS.get(group)
+
+
+def variables_of(subject: str) -> list[str]:
+    """Return the names of the variables that a measure may take samples of."""
+    known: dict[str, Variable] = VARIABLES[subject]  # type: ignore[index]
+    names = [name for name, each in known.items() if each.kept]
+    return [*names, *(name for kind, name in _DERIVED if kind == subject)]
+
+
+def base_unit(measure: Measure) -> str:
+    """Return the unit of a measure's figure as the result or the state has it."""
+    if measure.relative_to:
+        return ""
+    group, _, rest = measure.figure.partition(".")
+    name = rest.rpartition(".")[2] or group
+    if measure.take:
+        subject = _SUBJECTS.get(group, "")
+        if (subject, name) in _DERIVED:
+            return _DERIVED[subject, name]
+        found = VARIABLES[subject].get(name) if subject else None  # type: ignore[index]
+        return found.unit if found is not None else _suffix(name)
+    return _suffix(name)
+
+
+def _suffix(name: str) -> str:
+    if name == "seconds":
+        return "s"
+    if name == "bytes":
+        return "bytes"
+    return next((unit for unit in ("us", "ms", "bps", "s") if name.endswith(f"_{unit}")), "")
+
+
+def factor(measure: Measure) -> float | None:
+    """Return the factor from a measure's figure to its unit; None where they don't fit."""
+    return FACTORS[measure.unit].get(base_unit(measure))
+
+
+def say(measure: Measure, value: float | None) -> str:
+    """Write a measured value in the unit of its measure: ``486 ms``."""
+    if value is None:
+        return "not measured"
+    size = abs(value)
+    digits = 0 if size >= 100 or value == int(value) else 1 if size >= 10 else 2
+    gap = "" if not measure.unit else " "
+    return f"{value:,.{digits}f}{gap}{measure.unit}"

@@ -1,0 +1,23 @@
+"""A step of a timeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ccplay.model.commands import AnyCommand
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command and its moment."""
+
+    at_s: float
+    """Seconds after the network is ready, or after the end of ``after``."""
+    command: AnyCommand
+    """The command; traffic that it starts always has a name."""
+    after: str | None = None
+    """Name of the traffic whose end it awaits."""
+    place: str = ""
+    """Place in the file: ``timeline[2]``."""
+    number: int = 0
+    """Number among the steps of the file: a repeat may start flows in another order."""

@@ -1,0 +1,181 @@
+"""Keys of a lesson: turn pages, answer or vote, move the region of a plot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ccplay.share.frames import Board
+from ccplay.ui.actions.look import LookActions
+from ccplay.ui.audience.following import Following
+from ccplay.ui.audience.presenting import Presenting
+from ccplay.ui.lesson.lectern import Asks, Leading, Lectern, Seat, asks, region, step
+
+if TYPE_CHECKING:
+    # Most sessions have no lesson, and Markdown takes time to import.
+    from ccplay.ui.lesson.panel import LessonPanel
+
+
+class LessonActions(LookActions):
+    """The keys of a lesson; without one they do what they do elsewhere."""
+
+    lesson: Lectern | None = None
+    """The lesson that is open; None without one."""
+    _panel: LessonPanel | None = None
+    _page: tuple[int, str] = (0, "")
+    """Number of the page whose look was taken over, and the traffic that was selected for it."""
+
+    @property
+    def asked(self) -> Asks:
+        """What keys can answer now."""
+        return "" if self.lesson is None else asks(self.lesson)
+
+    @property
+    def predicted(self) -> tuple[str, float, float] | None:
+        """The region of a plot that is predicted: plot, lower and upper end."""
+        return None if self.lesson is None else region(self.lesson)
+
+    def beside_lesson(self, width: int, height: int) -> tuple[int, int]:
+        """Place the panel; return the cells and lines that are left for the rest."""
+        return (width, height) if self._panel is None else self._panel.place(width, height)
+
+    def offers_lesson(self, action: str) -> bool:
+        """Return whether a key of a lesson has an effect here."""
+        if self.lesson is None or self.lesson.board is None:
+            return False
+        if action == "lesson_next":
+            return self.lesson.leads or bool(self.asked)
+        return self.lesson.leads or action == "lesson_scroll"
+
+    # --- each frame -------------------------------------------------------------------------
+
+    def tick_lesson(self) -> None:
+        """Show what has changed of the lesson, here and on the screens of spectators."""
+        if self.lesson is None and isinstance(self.audience, Following):
+            self.lesson = Seat(self.audience.source)
+        lesson = self.lesson
+        if lesson is None:
+            return
+        leading = lesson.leading
+        if leading is not None and isinstance(self.audience, Presenting):
+            leading.votes = self.audience.votes
+        board = lesson.board
+        if board is not None and isinstance(self.audience, Presenting):
+            self.audience.write(board)
+        if (board is None) != (self._panel is None):
+            self._open_panel(board)
+        if leading is not None:
+            self._take_look(leading)
+        # What is written before it has its parts would be lost.
+        if board is not None and self._panel is not None and self._panel.is_mounted:
+            from ccplay.ui.lesson.words import written  # noqa: PLC0415 - as above
+
+            look = self.appearance
+            now = self.session.state.now
+            self._panel.write(written(lesson, board, now, look.glyphs, look.keymap))
+
+    def _open_panel(self, board: Board | None) -> None:
+        if board is None and self._panel is not None:
+            self._panel.remove()
+            self._panel = None
+        else:
+            from ccplay.ui.lesson.panel import LessonPanel  # noqa: PLC0415 - as above
+
+            self._panel = LessonPanel()
+            self.mount(self._panel, before="#footer")
+        self.lay_out(*self.size)
+
+    def _take_look(self, desk: Leading) -> None:
+        """Show what the page is about, once it opens, and its traffic, once that runs."""
+        look, number = desk.look, desk.at + 1
+        network = self.view.network
+        if self._page[0] != number and network is not None:
+            self._page = (number, "")
+            if look.plots:
+                self.plots.choose(look.plots)
+            if look.window_s is not None:
+                self.playhead.width = look.window_s
+            if look.queue in network.observed:
+                self.observed = network.observed.index(look.queue)
+            self.redraw()
+        name = desk.named(look.flow)
+        if name and name != self._page[1] and name in self.session.state.traffic:
+            self._page = (number, name)
+            self.selected = name
+            self.redraw()
+
+    # --- keys -------------------------------------------------------------------------------
+
+    def action_lesson_next(self) -> None:
+        """Answer what is being entered, or run, reveal, or open the next page."""
+        lesson, asked = self.lesson, self.asked
+        if lesson is None or (board := lesson.board) is None:
+            return
+        waits = lesson.answer is None or not lesson.leads
+        if asked == "number" and waits:
+            self._ask_number(board)
+            return
+        if asked == "region" and waits:
+            lesson.give(lesson.draft)
+        elif asked == "choices" and waits and lesson.leads and not lesson.voters:
+            self.app.notify("Answer with a number key first: what do you expect?", markup=False)
+            return
+        if lesson.leading is not None:
+            lesson.leading.advance()
+            # What runs happens now, wherever the screen is.
+            self.playhead.jump(self.session.state.now, self.session.state.now)
+            self.playhead.running = not self.session.done
+        self._after_key()
+
+    def action_lesson_back(self) -> None:
+        """Open the page before."""
+        if self.lesson is not None and self.lesson.leading is not None:
+            self.lesson.leading.back()
+            self._after_key()
+
+    def action_lesson_again(self) -> None:
+        """Take the page once more."""
+        if self.lesson is not None and self.lesson.leading is not None:
+            self.lesson.leading.again()
+            self._after_key()
+
+    def action_lesson_scroll(self, pages: int) -> None:
+        """Scroll the page."""
+        if self._panel is not None:
+            self._panel.scroll_by(pages)
+
+    def action_enlarge(self, place: int) -> None:
+        """Choose the answer in this place where one is asked for; else enlarge a plot."""
+        lesson = self.lesson
+        board = lesson.board if lesson is not None else None
+        if lesson is None or board is None or self.asked != "choices":
+            super().action_enlarge(place)
+        elif place < len(board.choices):
+            lesson.give(float(place))
+            self._after_key()
+
+    def action_select_flow(self, steps: int) -> None:
+        """Move the region of a plot where one is asked for; else select in the table."""
+        lesson = self.lesson
+        board = lesson.board if lesson is not None else None
+        if lesson is None or board is None or self.asked != "region":
+            super().action_select_flow(steps)
+            return
+        moved = lesson.draft - steps * step(board)
+        lesson.draft = min(max(moved, board.low), board.high - board.width)
+        if lesson.answer is not None and lesson.leads:
+            lesson.give(lesson.draft)
+        self._after_key()
+
+    def _ask_number(self, board: Board) -> None:
+        from ccplay.ui.dialogs.prediction import PredictionDialog  # noqa: PLC0415 - paint first
+
+        self.app.push_screen(PredictionDialog(board), self._number_given)
+
+    def _number_given(self, number: float | None) -> None:
+        if number is not None and self.lesson is not None:
+            self.lesson.give(number)
+        self._after_key()
+
+    def _after_key(self) -> None:
+        self.tick_lesson()
+        self.redraw()

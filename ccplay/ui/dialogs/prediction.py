@@ -1,0 +1,50 @@
+"""The dialog for a number that a lesson asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.widget import Widget
+
+from ccplay.share.frames import Board
+from ccplay.ui.dialogs.base import Question
+from ccplay.ui.dialogs.fields import Field
+
+
+class PredictionDialog(Question[float]):
+    """Ask for a number."""
+
+    VERB = "answer"
+    HINT = ""
+
+    def __init__(self, board: Board) -> None:
+        """Ask what a page asks."""
+        super().__init__()
+        self.HEADING = board.heading
+        self._low, self._high = board.low, board.high
+        unit = f" {board.unit}" if board.unit else ""
+        self.number = Field(
+            board.unit or "number",
+            "",
+            self._read,
+            self.glyphs,
+            optional=f"from {board.low:g} to {board.high:g}{unit}",
+        )
+        self.number.add_class("wide")
+
+    def _read(self, text: str) -> float:
+        try:
+            value = float(text.strip().split(" ")[0])
+        except ValueError:
+            raise ValueError(f"a number from {self._low:g} to {self._high:g}") from None
+        if not self._low <= value <= self._high:
+            raise ValueError(f"must be from {self._low:g} to {self._high:g}")
+        return value
+
+    def controls(self) -> Iterable[Widget]:
+        """One line."""
+        return (self.number,)
+
+    def command(self) -> float | None:
+        """Return the number; None where none was typed."""
+        return self.number.value

@@ -1,0 +1,168 @@
+"""Whoever leads a lesson, alone or before a class: pages, answers, and what is revealed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ccplay.lesson.course import Course
+from ccplay.lesson.words import measured_lines
+from ccplay.scenario.lesson.values import Look, Page
+from ccplay.session.session import Session
+from ccplay.share.frames import Board, Votes
+
+_ROUND = 64
+"""More pages than a lesson has: page and round make the number of a question."""
+
+
+class Desk:
+    """Leads a lesson: its keys turn pages, run and reveal."""
+
+    leads = True
+
+    def __init__(self, course: Course, session: Session, keep: Callable[[], None]) -> None:
+        """``keep`` writes down how far the lesson is."""
+        self.course = course
+        self.title = ""
+        self.draft = 0.0
+        self.votes: Votes | None = None
+        """The newest votes of spectators."""
+        self._session = session
+        self._keep = keep
+        self._rounds = [0] * len(course.turns)
+        self._begin_draft()
+
+    @property
+    def leading(self) -> Desk:
+        """What the keys do."""
+        return self
+
+    @property
+    def at(self) -> int:
+        """Number of the page, from 0."""
+        return self.course.at
+
+    @property
+    def question(self) -> int:
+        """Number of the question that is open, which votes name."""
+        return self._rounds[self.course.at] * _ROUND + self.course.at + 1
+
+    @property
+    def answer(self) -> float | None:
+        """The answer given on this page."""
+        return self.course.turn.answer
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The votes on this page's question."""
+        votes = self.votes
+        return votes.counts if votes is not None and votes.question == self.question else ()
+
+    @property
+    def voters(self) -> int:
+        """How many have voted on it."""
+        votes = self.votes
+        return votes.voters if votes is not None and votes.question == self.question else 0
+
+    @property
+    def look(self) -> Look:
+        """What the page shows of the network."""
+        return self.course.page.look
+
+    def named(self, name: str) -> str:
+        """Return what the lab calls traffic of the page."""
+        span = self.course.turn.span
+        return span.names.get(name, name) if span is not None else name
+
+    @property
+    def board(self) -> Board:
+        """The page that is open."""
+        course = self.course
+        page, turn = course.page, course.turn
+        board = Board(
+            title=self.title[:500],
+            page=course.at + 1,
+            pages=len(course.turns),
+            heading=page.title,
+            lines=tuple(page.text.splitlines()),
+            phase=course.phase(self._session.state.now),
+            until=turn.span.ended if turn.span is not None else 0.0,
+        )
+        board = _with_question(board, page, self.question, revealed=turn.verdict is not None)
+        verdict = turn.verdict
+        if verdict is None:
+            return board
+        return _replace(
+            board,
+            counts=self.counts,
+            right=verdict.right,
+            measured=tuple(measured_lines(page, verdict)),
+            problem=verdict.problem,
+            usual=verdict.usual,
+            why=tuple(page.why.splitlines()),
+        )
+
+    def give(self, value: float) -> bool:
+        """Answer, unless the run has begun."""
+        taken = self.course.answer(value)
+        if taken:
+            self._keep()
+        return taken
+
+    def correct(self, board: Board) -> bool | None:  # noqa: ARG002 - as ``Seat.correct``
+        """Return whether the answer is right."""
+        return self.course.turn.correct
+
+    def advance(self) -> None:
+        """Run, reveal, or open the next page."""
+        at = self.course.at
+        self.course.advance(self._session.state)
+        self._moved(at)
+
+    def back(self) -> None:
+        """Open the page before."""
+        at = self.course.at
+        self.course.turn_page(-1)
+        self._moved(at)
+
+    def again(self) -> None:
+        """Take the page once more, with another vote."""
+        self._rounds[self.course.at] += 1
+        self.course.again()
+        self._begin_draft()
+        self._keep()
+
+    def _moved(self, before: int) -> None:
+        if self.course.at != before:
+            self._begin_draft()
+        self._keep()
+
+    def _begin_draft(self) -> None:
+        question = self.course.page.question
+        if question is not None and question.range is not None:
+            wanted = question.range
+            middle = (wanted.low + wanted.high - wanted.width) / 2
+            self.draft = middle if self.answer is None else self.answer
+
+
+def _replace(board: Board, **changed: object) -> Board:
+    return msgspec.structs.replace(board, **changed)
+
+
+def _with_question(board: Board, page: Page, number: int, *, revealed: bool) -> Board:
+    question = page.question
+    if question is None:
+        return board
+    board = _replace(board, question=number, ask=question.ask, open=not revealed)
+    if question.range is None:
+        return _replace(board, choices=tuple(each.text for each in question.choices))
+    wanted = question.range
+    return _replace(
+        board,
+        low=wanted.low,
+        high=wanted.high,
+        width=wanted.width,
+        unit=page.measures[wanted.measure].unit,
+        plot=wanted.plot,
+    )

@@ -1,0 +1,131 @@
+"""The panel of a lesson: at the side of a wide screen, below on a narrow one."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical, VerticalScroll
+from textual.widgets import Markdown, Static
+
+from ccplay.ui.lesson.words import Line, Written
+
+_WIDE = 116
+"""Cells of a screen from which on the panel is at its side."""
+
+_BESIDE = 80
+"""Cells that the rest of the screen needs."""
+
+_LEAST, _MOST = 40, 64
+"""Cells of the panel at the side."""
+
+_BELOW = 10
+"""Lines of the panel below, at least."""
+
+
+class LessonPanel(Vertical):
+    """A page: what to read, what is asked, and what the keys do."""
+
+    DEFAULT_CSS: ClassVar[str] = """
+    LessonPanel {
+        background: $surface; color: $foreground; padding: 0 1;
+        & > .line { height: 1; width: 100%; }
+        & > #lesson-head { color: $primary; text-style: bold; }
+        & > #lesson-foot { color: $text-muted; }
+        & > #lesson-body { height: 1fr; layout: vertical; }
+        & VerticalScroll { scrollbar-size-vertical: 1; }
+        & #lesson-reading { height: auto; max-height: 60%; }
+        & #lesson-answer { height: 1fr; }
+        & Static { height: auto; }
+        & Markdown { padding: 0; margin: 0; background: transparent; }
+        & MarkdownBlock, & MarkdownHorizontalRule { margin: 0 0 1 0; padding: 0; }
+        & MarkdownFence { margin: 0 0 1 0; padding: 0 1; overflow: hidden hidden; }
+    }
+    LessonPanel.-below {
+        & > #lesson-body { layout: horizontal; }
+        & #lesson-reading { width: 1fr; height: 100%; max-height: 100%; margin: 0 2 0 0; }
+        & #lesson-answer { width: 1fr; height: 100%; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="lesson")
+        self._written: Written | None = None
+        self._head = Static(id="lesson-head", classes="line", markup=False)
+        self._text = Markdown()
+        self._question = Static(id="lesson-ask", markup=False)
+        self._foot = Static(id="lesson-foot", classes="line", markup=False)
+        self._reading = VerticalScroll(self._text, id="lesson-reading", can_focus=False)
+        self._answer = VerticalScroll(self._question, id="lesson-answer", can_focus=False)
+
+    def compose(self) -> ComposeResult:
+        """Make the parts."""
+        yield self._head
+        yield Container(self._reading, self._answer, id="lesson-body")
+        yield self._foot
+
+    def place(self, width: int, height: int) -> tuple[int, int]:
+        """Take its place on a screen; return the cells and lines that are left beside it."""
+        beside = width >= _WIDE
+        self.set_class(not beside, "-below")
+        if beside:
+            mine = min(max(width - _BESIDE, _LEAST), max(width // 3, _LEAST), _MOST)
+            self.styles.dock = "right"
+            self.styles.width, self.styles.height = mine, "100%"
+            return width - mine, height
+        mine = max(_BELOW, height * 2 // 5)
+        self.styles.dock = "none"
+        self.styles.width, self.styles.height = "100%", mine
+        return width, height - mine
+
+    def write(self, written: Written) -> None:
+        """Show a page; only what changed is drawn."""
+        before, self._written = self._written, written
+        if before is None or written.head != before.head:
+            self._head.update(Text(written.head))
+        if before is None or written.reading != before.reading:
+            self.run_worker(self._read(written.reading), group="reading", exclusive=True)
+        if before is None or written.question != before.question:
+            self._question.update(_table(written.question))
+            if before is None or written.reading != before.reading:
+                self._answer.scroll_home(animate=False)
+        if before is None or written.foot != before.foot:
+            self._foot.update(Text(written.foot))
+
+    async def _read(self, markdown: str) -> None:
+        await self._text.update(markdown)
+        # Its blocks are made later than the panel was last arranged.
+        self._reading.refresh(layout=True)
+        self._reading.scroll_home(animate=False)
+
+    def scroll_by(self, pages: int) -> None:
+        """Scroll what is read; at its end, what is asked."""
+        part = self._reading
+        there = part.scroll_y >= part.max_scroll_y if pages > 0 else part.scroll_y <= 0
+        if there and self._answer.max_scroll_y:
+            part = self._answer
+        elif there and pages < 0:
+            self._answer.scroll_home(animate=False)
+        if pages > 0:
+            part.scroll_page_down(animate=False)
+        else:
+            part.scroll_page_up(animate=False)
+
+
+def _table(lines: tuple[Line, ...]) -> RenderableType:
+    """Return lines below each other, each continued under its own start."""
+    rows: list[RenderableType] = []
+    for line in lines:
+        style = "bold" if line.bold else ""
+        if not line.sign:
+            rows.append(Text(line.text, style))
+            continue
+        row = Table.grid()
+        row.add_column(no_wrap=True, width=len(line.sign))
+        row.add_column()
+        row.add_row(Text(line.sign, style), Text(line.text, style))
+        rows.append(row)
+    return Group(*rows)

@@ -1,0 +1,167 @@
+"""The question of a page as lines: choices, votes as bars, the answer, and what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ccplay.share.frames import Board
+from ccplay.ui.cells.glyphs import Glyphs
+from ccplay.ui.keymap import Keymap
+from ccplay.ui.lesson.lectern import Asks, Lectern, asks
+
+_BAR = 16
+"""Cells of the longest bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the question; what is too long is continued under its own start."""
+
+    text: str
+    bold: bool = False
+    sign: str = ""
+    """What stands before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the panel shows, as text."""
+
+    head: str
+    reading: str
+    """Markdown."""
+    question: tuple[Line, ...]
+    foot: str
+
+
+def written(lectern: Lectern, board: Board, now: float, glyphs: Glyphs, keys: Keymap) -> Written:
+    """Return what the panel shows of a page."""
+    reading = "\n".join(board.lines)
+    if board.why:
+        reading = "\n".join((*board.why, "", "---", "", *board.lines))
+    return Written(
+        head=glyphs.translate(f"{board.page}/{board.pages}  {board.heading}"),
+        reading=glyphs.translate(reading),
+        question=tuple(
+            Line(glyphs.translate(each.text), each.bold, each.sign)
+            for each in _lines(lectern, board, glyphs)
+        ),
+        foot=glyphs.translate(_foot(lectern, board, now, keys)),
+    )
+
+
+def _lines(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
+    # What is new comes first: a small screen shows little more.
+    yield from _verdict(lectern, board, glyphs)
+    if board.measured:
+        yield Line("Measured in this run", bold=True)
+        for what, value in board.measured:
+            yield Line(f"{what}: {value}", sign=f"{glyphs.separator} ")
+        yield Line("")
+    if board.ask:
+        yield Line(board.ask, bold=True)
+    if board.choices:
+        yield from _choices(lectern, board, glyphs)
+    elif board.ask:
+        yield from _number(lectern, board, glyphs)
+    if lectern.leads and board.open and lectern.voters:
+        yield Line(f"{lectern.voters} voted")
+
+
+def _choices(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
+    most = max(lectern.counts, default=0)
+    for number, choice in enumerate(board.choices):
+        mine = glyphs.chosen if lectern.answer == number else " "
+        right = f"  {glyphs.available} right" if board.right == number else ""
+        bold = bool(right) or lectern.answer == number
+        yield Line(f"{choice}{right}", bold, f"{mine}{number + 1} ")
+        if most and number < len(lectern.counts):
+            yield Line(_bar(lectern.counts[number], most, glyphs), sign="   ")
+
+
+def _bar(count: int, most: int, glyphs: Glyphs) -> str:
+    cells = glyphs.queue_steps[-1] * round(_BAR * count / most)
+    return f"{cells} {count}".lstrip()
+
+
+def _number(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
+    unit = f" {board.unit}".rstrip()
+    if lectern.answer is not None:
+        said = f"your answer: {_range(board, lectern.answer)}{unit}"
+        yield Line(said, bold=True, sign=f"{glyphs.chosen} ")
+    elif asks(lectern) == "region":
+        yield Line(f"on the plot of {board.plot}: {_range(board, lectern.draft)}{unit}")
+    elif asks(lectern) == "number":
+        yield Line(f"a number from {board.low:g} to {board.high:g}{unit}")
+    most = max(lectern.counts, default=0)
+    if most:
+        width = (board.high - board.low) / len(lectern.counts)
+        for number, count in enumerate(lectern.counts):
+            low = f"{board.low + number * width:>6.4g} "
+            yield Line(_bar(count, most, glyphs), sign=low)
+
+
+def _range(board: Board, low: float) -> str:
+    return f"{low:.4g} to {low + board.width:.4g}" if board.plot else f"{low:.4g}"
+
+
+def _verdict(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
+    if board.phase != "revealed" or not board.ask:
+        return
+    if board.right is None:
+        text = board.problem or "nothing decides"
+        yield Line(text, bold=True, sign=f"{glyphs.missing} ")
+        yield Line("")
+        return
+    if lectern.answer is not None:
+        correct = lectern.correct(board)
+        if correct is not None:
+            sign = glyphs.available if correct else glyphs.missing
+            yield Line("That is right." if correct else "Not this time.", True, f"{sign} ")
+    if not board.usual:
+        yield Line("This run measured something else than most do; the explanation is about those.")
+    yield Line("")
+
+
+_ANSWERS: dict[Asks, str] = {
+    "choices": "{first} to {last} answer",
+    "number": "{next} type a number",
+    "region": "{up}{down} move it, {next} here",
+}
+
+
+def _foot(lectern: Lectern, board: Board, now: float, keys: Keymap) -> str:
+    key = keys.shown
+    names = {
+        "first": key("plot-1"),
+        "last": key(f"plot-{max(len(board.choices), 1)}"),
+        "next": key("lesson-next"),
+        "up": key("previous-flow").split("/")[0],
+        "down": key("next-flow").split("/")[0],
+    }
+    asked = asks(lectern)
+    answered = lectern.answer is not None
+    hint = _ANSWERS[asked].format(**names) if asked else ""
+    if not lectern.leads:
+        if not board.question:
+            return "the presenter turns the pages"
+        if not board.open:
+            return "the vote is closed"
+        return f"{hint}{'  (your vote counts; it can be changed)' if answered else ''}"
+    enter, back, again = key("lesson-next"), key("lesson-back"), key("lesson-again")
+    match board.phase:
+        case "asking":
+            return hint
+        case "reading":
+            change = f"{hint}  " if asked == "choices" and answered else ""
+            return f"{change}{enter} run  {back} back"
+        case "clearing":
+            return "the network becomes empty …"
+        case "running":
+            return f"running: {max(board.until - now, 0):.0f} s to go"
+        case "ready":
+            return f"{enter} {'reveal' if board.ask or board.phase else 'next'}  {back} back"
+        case _:
+            last = board.page == board.pages
+            return f"{'the end' if last else f'{enter} next page'}  {again} again  {back} back"

@@ -1,0 +1,73 @@
+"""Each lesson from its first page to its last in a real lab, its questions answered as measured.
+
+``python -m tests.bench lessons --repeats 10`` is the proof that lessons teach what runs show.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections import defaultdict
+
+from rich.console import Console
+from rich.table import Table
+
+from ccplay.lesson.headless import Taken, take
+from ccplay.lesson.library import open_lesson, shipped
+from ccplay.lesson.words import right_words
+from ccplay.model.commands import Build
+from ccplay.scenario.lesson import units
+from ccplay.session.launch import lab_argv
+from ccplay.stream.sources import LabSource, Source
+
+
+def _source(build: Build) -> Source:
+    return LabSource(lab_argv(), build)
+
+
+def _ignore(_: Taken) -> None:
+    pass
+
+
+async def run(console: Console, words: list[str] | None = None) -> None:
+    """Take lessons, all or the named ones, and print how often each question was decided."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench lessons")
+    parser.add_argument("names", nargs="*", metavar="LESSON")
+    parser.add_argument("--repeats", type=int, default=1)
+    wanted = parser.parse_args(words or [])
+    table = Table("lesson", "question", "as explained", "right answer", "measured", title="Lessons")
+    for name in wanted.names or shipped():
+        opened = open_lesson(name)
+        found: dict[int, list[Taken]] = defaultdict(list)
+        untrusted = 0
+        for _ in range(wanted.repeats):
+            outcome = await take(opened, _source, _ignore)
+            untrusted += not outcome.health.trustworthy
+            for text in outcome.errors:
+                print(f"{name}: {text}", file=sys.stderr)
+            for taken in outcome.taken:
+                found[taken.number].append(taken)
+        for number, each in found.items():
+            _row(table, name, number, each)
+        if untrusted:
+            print(f"{name}: {untrusted} runs on a machine too busy to trust", file=sys.stderr)
+    console.print(table)
+
+
+def _row(table: Table, name: str, number: int, taken: list[Taken]) -> None:
+    page = taken[0].page
+    if page.question is None:
+        return
+    ok = sum(each.ok for each in taken)
+    answers = {right_words(page, each.verdict) for each in taken}
+    lines = []
+    for key, measure in page.measures.items():
+        known = [v for each in taken if (v := each.verdict.values.get(key)) is not None]
+        if known:
+            low, high = (units.say(measure, bound(known)) for bound in (min, max))
+            middle = units.say(measure, statistics.median(known))
+            lines.append(f"{measure.text}: {low} to {high}, median {middle}")
+    right = answers.pop() if len(answers) == 1 else f"{len(answers)} answers"
+    asked = f"{number}. {page.question.ask}"
+    table.add_row(name, asked, f"{ok} of {len(taken)}", right, "\n".join(lines))

@@ -1,0 +1,212 @@
+"""A lesson beside the network: pages, answers by keys, what is revealed, and votes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from ccplay.lesson.course import Course, Turn
+from ccplay.lesson.figures import Span
+from ccplay.lesson.judge import Verdict
+from ccplay.scenario.file.reading import parse
+from ccplay.scenario.lesson.values import Lesson
+from ccplay.session.session import Session
+from ccplay.share import places
+from ccplay.ui.app import CcplayApp
+from ccplay.ui.audience.following import Following
+from ccplay.ui.audience.presenting import Presenting
+from ccplay.ui.lesson.desk import Desk
+from ccplay.ui.lesson.lectern import Seat
+from ccplay.ui.plots.canvas import Canvas
+from tests.ui.synthetic import SyntheticSource, stream
+from tests.ui.test_main import until
+from tests.ui.test_watching import watching
+from tests.unit.lesson.test_reading import HEAD, PAGES
+
+THIRD = """
+[[lesson.pages]]
+title = "Three"
+text = "Last one."
+why = "Done."
+run = "5 s"
+steps = [{ at = "0 s", do = "start-ping", ping = "q" }]
+measures.rtt = { figure = "pings.q.rtt_us", take = "mean", unit = "ms", text = "RTT" }
+question = { ask = "How much?", number = { measure = "rtt", low = 0, high = 100 } }
+"""
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(places, "_GROUPS", tmp_path / "groups")
+
+
+def lesson() -> Lesson:
+    found = parse(HEAD + PAGES + THIRD, Path("mine.toml")).lesson
+    assert found is not None
+    return found
+
+
+@asynccontextmanager
+async def taking(
+    size: tuple[int, int] = (120, 40), at: int = 0, *, shares: bool = False
+) -> AsyncIterator[tuple[CcplayApp, Pilot[int], Desk]]:
+    """Open a lesson beside a session of which all events have arrived."""
+    course = Course(lesson())
+    course.turn_page(at)
+    source = SyntheticSource(stream(seconds=20), live=True)
+    session = Session(source, title="test", script=course)
+    desk = Desk(course, session, lambda: None)
+    audience = Presenting(session, "test")
+    if shares:
+        audience.start()
+    app = CcplayApp(session, lesson=desk, audience=audience)
+    try:
+        async with app.run_test(size=size) as pilot:
+            await until(pilot, lambda: source.drained)
+            await until(pilot, lambda: f"{at + 1}/3" in said(app))
+            yield app, pilot, desk
+    finally:
+        audience.close()
+
+
+def said(app: CcplayApp) -> str:
+    """Return what is on the screen."""
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
+def run_over(turn: Turn) -> None:
+    """Let the run of a page have ended."""
+    turn.span = Span(1.0, 2.0)
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+async def test_a_page_and_the_network_share_the_screen(at: int) -> None:
+    async with taking(at=at) as (app, pilot, desk):
+        page = desk.course.page
+        question = page.question
+        assert question is not None
+        begin = page.text.replace("*", "").split(".", maxsplit=1)[0]
+        for size in ((120, 40), (80, 24), (160, 50), (100, 30)):
+            await pilot.resize_terminal(*size)
+            await until(pilot, lambda: begin in said(app) and question.ask in said(app))
+            shown = said(app)
+            assert f"{at + 1}/3  {page.title}" in shown
+            for choice in question.choices:
+                assert choice.text in shown
+            panel = app.main.query_one("#lesson")
+            canvases = [each for each in app.main.query(Canvas) if each.display]
+            assert canvases
+            for canvas in canvases:
+                assert not canvas.region.overlaps(panel.region)
+                assert canvas.region.height >= 6
+            assert app.main.query_one("#header").region.width >= 80
+
+
+async def test_number_keys_answer_and_enter_runs_reveals_and_turns_the_page() -> None:
+    async with taking() as (app, pilot, desk):
+        course = desk.course
+        await pilot.press("2")
+        assert course.turn.answer == 1.0
+        assert app.main.plots.large == "", "no plot was enlarged"
+        await pilot.press("enter")
+        assert course.phase(20.0) == "clearing"
+        await pilot.press("1")
+        assert course.turn.answer == 1.0, "who has seen it answers no more"
+        assert app.main.plots.large, "but keys have their own meaning again"
+        course._clearing = False
+        run_over(course.turn)
+        await pilot.press("enter")
+        verdict = course.turn.verdict
+        assert verdict is not None
+        await until(pilot, lambda: "Because." in said(app))
+        assert "did not measure" in said(app)
+        await pilot.press("enter")
+        assert course.at == 1
+        await until(pilot, lambda: "2/3  Two" in said(app))
+        await pilot.press("backspace")
+        assert course.at == 0
+
+
+async def test_the_reveal_shows_what_is_right_and_what_was_measured() -> None:
+    async with taking() as (app, pilot, desk):
+        turn = desk.course.turn
+        turn.answer, turn.correct = 0.0, False
+        turn.verdict = Verdict({"rate": 9.4, "top": 40.0}, 1.0)
+        for part in ("Not this time.", "fast  ✓ right", "goodput: 9.40 Mbit/s"):
+            await until(pilot, lambda part=part: part in said(app))  # type: ignore[misc]
+
+
+async def test_nobody_runs_a_page_without_having_predicted() -> None:
+    async with taking() as (_, pilot, desk):
+        await pilot.press("enter")
+        assert desk.course.phase(20.0) == "asking"
+
+
+async def test_a_region_is_moved_with_the_keys_and_drawn_on_its_plot() -> None:
+    async with taking(at=1) as (app, pilot, desk):
+        app.main.plots.choose(("rtt", "cwnd"))
+        selected = app.main.selected
+        first = desk.draft
+        await pilot.press("up", "up", "down")
+        assert desk.draft == first + 4.0
+        assert app.main.selected == selected, "the table stays"
+        await until(pilot, lambda: "░" in said(app))
+        await pilot.press("enter")
+        assert desk.answer == first + 4.0
+        assert desk.course.phase(20.0) == "clearing"
+
+
+async def test_a_number_is_typed() -> None:
+    async with taking(at=2) as (app, pilot, desk):
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is not app.main)
+        await pilot.press("1", "2", "0", "enter")
+        await pilot.pause()
+        assert desk.answer is None, "above the greatest answer"
+        await pilot.press("backspace", "enter")
+        await until(pilot, lambda: desk.answer == 12.0)
+        assert app.screen is app.main
+
+
+async def test_spectators_see_the_page_vote_and_see_the_counts_once_revealed() -> None:
+    async with taking(shares=True) as (app, pilot, desk), watching() as (other, crowd):
+        await until(crowd, lambda: "How fast?" in said(other))
+        await crowd.press("2")
+        assert isinstance(other.main.audience, Following)
+        assert other.main.audience.following, "a vote is no roaming"
+        await until(pilot, lambda: desk.counts == (0, 1))
+        await crowd.press("1")
+        await until(pilot, lambda: desk.counts == (1, 0))
+        assert desk.voters == 1
+        await until(pilot, lambda: "1 voted" in said(app))
+        assert not isinstance(other.main.lesson, Desk)
+        seat = other.main.lesson
+        assert isinstance(seat, Seat)
+        assert not seat.counts
+        turn = desk.course.turn
+        turn.verdict = Verdict({"rate": 9.4, "top": 40.0}, 1.0)
+        await until(crowd, lambda: "Not this time." in said(other))
+        assert seat.counts == (1, 0)
+        await crowd.press("2")
+        assert desk.counts == (1, 0), "nobody votes any more"
+        await crowd.press("enter")
+        await crowd.press("backspace")
+        assert desk.course.at == 0, "a spectator turns no page"
+
+
+async def test_a_spectator_follows_the_drawing_of_the_network() -> None:
+    async with taking(shares=True) as (app, pilot, _), watching() as (other, crowd):
+        await pilot.press("N")
+        await until(crowd, lambda: other.main.shows_map)
+        await pilot.press("N")
+        await until(crowd, lambda: not other.main.shows_map)
+        await crowd.press("N")
+        audience = other.main.audience
+        assert isinstance(audience, Following)
+        assert not audience.following
+        assert app.main.shows_map is False

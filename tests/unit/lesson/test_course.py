@@ -1,0 +1,207 @@
+"""A course: pages run in any order, each from the network of the file, and are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ccplay.lesson import progress
+from ccplay.lesson.course import Course
+from ccplay.lesson.library import Opened, open_lesson
+from ccplay.model.base import Event
+from ccplay.model.commands import AnyCommand, SetQdisc
+from ccplay.model.events import HostChanged, LinkChanged, Log, Ready
+from ccplay.model.network import Topology
+from ccplay.model.topologies import plan
+from ccplay.model.traffic_commands import StartFlow, StopFlow
+from ccplay.model.traffic_events import FlowStarted
+from ccplay.session.manual_overrides import ByHand
+from ccplay.state.lab_state import LabState
+from tests.fake_lab import AT_FIRST, PFIFO, SHORT, over
+from tests.unit.lesson.test_reading import HEAD, PAGES
+from tests.unit.test_session import HELLO
+
+NETWORK = plan(Topology(kind="dumbbell", pairs=2))
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    file = tmp_path / "mine.toml"
+    file.write_text(HEAD + PAGES)
+    return open_lesson(str(file))
+
+
+class Lab:
+    """A state, and the course that is its timeline."""
+
+    def __init__(self, course: Course) -> None:
+        self.course, self.state = course, LabState()
+        self.sent: list[AnyCommand] = []
+        self.apply(
+            msgspec.structs.replace(HELLO, network=NETWORK),
+            LinkChanged(t=0, link="r1->r2", setting=AT_FIRST, offloads=False, delay_engine="none"),
+            HostChanged(t=0, host="s1", cc="cubic"),
+            Ready(t=1.0),
+        )
+
+    def apply(self, *events: Event) -> Lab:
+        for event in events:
+            self.state.apply(event)
+        return self
+
+    def pass_time(self, until: float, step: float = 0.25) -> Sequence[AnyCommand]:
+        """Let time pass; return what was due, as the lab carries it out."""
+        found: list[AnyCommand] = []
+        while self.state.now < until:
+            self.apply(Log(t=self.state.now + step, level="info", text=""))
+            due = [each.command for each in self.course.due(self.state)]
+            self._do(due)
+            found += due
+        return found
+
+    def _do(self, commands: Iterable[AnyCommand]) -> None:
+        now = self.state.now
+        for command in commands:
+            match command:
+                case StartFlow(flow=str(name)):
+                    self.apply(FlowStarted(t=now, flow=name, src="s1", dst="d1", cc="reno", port=1))
+                case StopFlow(flow=name):
+                    self.apply(over(now, name))
+                case SetQdisc():
+                    setting = AT_FIRST
+                    self.apply(
+                        LinkChanged(
+                            t=now,
+                            link="r1->r2",
+                            setting=setting,
+                            offloads=False,
+                            delay_engine="none",
+                        )
+                    )
+
+
+def test_steps_wait_for_the_answer_and_run_from_then(opened: Opened) -> None:
+    lab = Lab(course := Course(opened.lesson))
+    assert lab.pass_time(5.0) == []
+    assert course.phase(lab.state.now) == "asking"
+    course.answer(1.0)
+    assert course.phase(lab.state.now) == "reading"
+    course.advance(lab.state)
+    assert course.phase(lab.state.now) == "clearing"
+    assert not course.answer(0.0), "nobody answers what they have seen"
+    assert lab.pass_time(9.0) == [StartFlow(flow="a")]
+    flow = lab.state.flows["a"]
+    assert course.turn.span is not None
+    # The step's moment is the first second of the run.
+    assert flow.started == pytest.approx(course.turn.span.began + 1.0, abs=0.6)
+    assert course.phase(lab.state.now) == "running"
+    lab.pass_time(course.turn.span.ended)
+    assert course.phase(lab.state.now) == "ready"
+    course.advance(lab.state)
+    assert course.phase(lab.state.now) == "revealed"
+
+
+def test_a_page_begins_with_the_network_of_the_file(opened: Opened) -> None:
+    lab = Lab(course := Course(opened.lesson))
+    lab.apply(
+        FlowStarted(t=2.0, flow="9", src="s1", dst="d1", cc="reno", port=1),
+        LinkChanged(
+            t=2.0,
+            link="r1->r2",
+            setting=msgspec.structs.replace(AT_FIRST, qdisc=SHORT),
+            offloads=False,
+            delay_engine="none",
+        ),
+    )
+    course.run()
+    found = lab.pass_time(6.0)
+    assert found == [
+        StopFlow(flow="9"),
+        SetQdisc(link="r1->r2", qdisc=PFIFO),
+        StartFlow(flow="a"),
+    ]
+
+
+def test_a_page_taken_again_has_traffic_of_another_name(opened: Opened) -> None:
+    lab = Lab(course := Course(opened.lesson))
+    course.run()
+    lab.pass_time(20.0)
+    course.reveal(lab.state)
+    course.again()
+    assert course.phase(lab.state.now) == "asking"
+    course.run()
+    assert lab.pass_time(24.0) == [StopFlow(flow="a"), StartFlow(flow="a-2")]
+    assert course.turn.span is not None
+    assert course.turn.span.names == {"a": "a-2"}
+
+
+def test_a_run_that_is_left_is_void_and_can_be_taken_again(opened: Opened) -> None:
+    lab = Lab(course := Course(opened.lesson))
+    course.answer(1.0)
+    course.run()
+    lab.pass_time(5.0)
+    assert course.turn_page(1)
+    assert course.turn_page(-1)
+    assert course.phase(lab.state.now) == "reading"
+    assert course.turn.answer == 1.0
+
+
+def test_a_page_overrides_what_was_tried_by_hand(opened: Opened) -> None:
+    lab = Lab(course := Course(opened.lesson))
+    by_hand = ByHand()
+    by_hand.ask(StopFlow(flow="a"))
+    course.run()
+    lab.pass_time(2.5)
+    lab.apply(Log(t=5.0, level="info", text=""))
+    due = course.due(lab.state)
+    assert due
+    kept, skipped = by_hand.spare(due, NETWORK)
+    assert (kept, skipped) == (due, [])
+
+
+def test_what_the_lab_could_take_for_traffic_by_hand_is_reserved(opened: Opened) -> None:
+    build = Course(opened.lesson).build(opened.case.build)
+    assert build.reserved == ["a", "p"]
+
+
+def test_progress_is_taken_up_again(opened: Opened) -> None:
+    lab = Lab(course := Course(opened.lesson))
+    course.recording = "/tmp/recording.ccplay"
+    course.answer(1.0)
+    course.run()
+    lab.pass_time(20.0)
+    verdict = course.reveal(lab.state)
+    course.turn_page(1)
+    course.answer(30.0)
+    progress.keep(opened, course)
+    again = progress.take_up(opened)
+    assert again.at == 1
+    assert [turn.answer for turn in again.turns] == [1.0, 30.0]
+    assert again.turns[0].verdict == verdict
+    assert again.turns[0].run == course.turns[0].run
+    assert again.turns[1].verdict is None
+    progress.forget(opened)
+    assert progress.take_up(opened).at == 0
+
+
+def test_progress_of_a_lesson_that_was_changed_is_not_taken_up(
+    opened: Opened, tmp_path: Path
+) -> None:
+    course = Course(opened.lesson)
+    course.turn_page(1)
+    progress.keep(opened, course)
+    file = tmp_path / "mine.toml"
+    file.write_text(HEAD + PAGES.replace("How fast?", "How slow?"))
+    assert progress.take_up(open_lesson(str(file))).at == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"at":-1,"turns":[]}', b'{"at":0,"turns":[{}]}'])
+def test_progress_that_is_spoilt_is_left_out(opened: Opened, content: bytes) -> None:
+    path = progress.path_of(opened)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    assert progress.take_up(opened).at == 0
