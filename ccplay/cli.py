@@ -176,7 +176,8 @@ _COMMANDS = {
 _MODULES = {
     "list": "listing",
     "lesson": "classroom.lesson",
+    "watch": "classroom.watch",
     "share": "classroom.share",
     "cluster": "cluster.command",
 }
-"""Modules of commands that are called otherwise: only that of the chosen one is imported."""
+"""Modules of commands that are elsewhere or called otherwise; only the chosen one is imported."""

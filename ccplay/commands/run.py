@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ccplay.commands import options, report
 from ccplay.commands.cluster import elsewhere
 from ccplay.commands.options import wants_share
+from ccplay.errors import CcplayError
 from ccplay.visible import tell
 
 if TYPE_CHECKING:
@@ -137,7 +138,12 @@ def _in_browsers(sharing: Sharing, place: str) -> Sink:
     from ccplay.share.browsers import InBrowsers
 
     shown = InBrowsers(sharing, place)
-    tell(f"browsers can watch: {shown.browsers.wait()}")
+    try:
+        link = shown.browsers.wait()
+    except CcplayError:
+        shown.close()
+        raise
+    tell(f"browsers can watch: {link}")
     show_code(shown.browsers.code)
     return shown
 
