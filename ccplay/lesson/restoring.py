@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 from ccplay.model.commands import AnyCommand, SetClasses, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.traffic import KINDS, TRAFFIC
-from ccplay.model.values import LinkSetting
+from ccplay.model.values import LINK_OFF, LinkSetting
 from ccplay.state.lab_state import LabState
 
-_SETTINGS = ("rate", "delay_us", "jitter_us", "loss", "mark")
+_SETTINGS = (
+    *("rate", "delay_us", "jitter_us", "loss", "mark"),
+    *("distribution", "gemodel", "reorder", "duplicate", "corrupt"),
+)
 
 
 def restoring(state: LabState) -> list[AnyCommand]:
@@ -40,11 +43,11 @@ def _links(state: LabState) -> Iterator[AnyCommand]:
 
 
 def _link(link: str, was: LinkSetting, now: LinkSetting) -> Iterator[AnyCommand]:
-    changed = {
-        name: getattr(was, name) or 0
-        for name in _SETTINGS
-        if (getattr(was, name) or 0) != (getattr(now, name) or 0)
-    }
+    before, after = (
+        {name: getattr(each, name) or LINK_OFF.get(name, 0) for name in _SETTINGS}
+        for each in (was, now)
+    )
+    changed = {name: value for name, value in before.items() if value != after[name]}
     down = bool(was.down) if bool(was.down) != bool(now.down) else None
     if changed or down is not None:
         yield SetLink(link=link, **changed, down=down)

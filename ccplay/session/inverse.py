@@ -24,12 +24,11 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.model.distributions import UNIFORM
 from ccplay.model.events import Applied
 from ccplay.model.network import Network
 from ccplay.model.traffic import started_by, stopped_by
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
-from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.model.values import LINK_OFF, LinkSetting, Qdisc
 from ccplay.model.wording import describe
 from ccplay.state.lab_state import Entry, LabState
 from ccplay.state.routes import nodes_of
@@ -225,7 +224,7 @@ def _link(command: SetLink, was: Before) -> Inverse:
 
     def put(link: str, setting: LinkSetting) -> Iterator[AnyCommand]:
         # What never was set reads as None, and is 0; a cable that never was down is up.
-        before = {each: getattr(setting, each) or _NONE.get(each, 0) for each in changed}
+        before = {each: getattr(setting, each) or LINK_OFF.get(each, 0) for each in changed}
         down = bool(before.pop("down")) if "down" in before else None
         yield SetLink(link=link, **before, down=down)
         if command.rate == 0 and setting.qdisc is not None:
@@ -233,10 +232,6 @@ def _link(command: SetLink, was: Before) -> Inverse:
             yield SetQdisc(link=link, qdisc=setting.qdisc)
 
     return _of_links(command, was, put)
-
-
-_NONE: dict[str, Any] = {"gemodel": [], "distribution": UNIFORM}
-"""Values of fields that are no numbers where they are off."""
 
 
 def _of_links(
