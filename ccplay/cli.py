@@ -176,6 +176,7 @@ _COMMANDS = {
 _MODULES = {
     "list": "listing",
     "lesson": "classroom.lesson",
+    "share": "classroom.share",
     "cluster": "cluster.command",
 }
 """Modules of commands that are called otherwise: only that of the chosen one is imported."""

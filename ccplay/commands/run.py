@@ -133,7 +133,7 @@ def _sharer(arguments: argparse.Namespace) -> Callable[[str, str], Sink]:
 
 def _in_browsers(sharing: Sharing, place: str) -> Sink:
     """Serve a shared run to browsers too. Raises ``CcplayError``."""
-    from ccplay.commands.share import show_code
+    from ccplay.commands.classroom.share import show_code
     from ccplay.share.browsers import InBrowsers
 
     shown = InBrowsers(sharing, place)

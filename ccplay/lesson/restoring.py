@@ -6,13 +6,9 @@ from collections.abc import Iterator
 
 from ccplay.model.commands import AnyCommand, SetClasses, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.traffic import KINDS, TRAFFIC
-from ccplay.model.values import LINK_OFF, LinkSetting
+from ccplay.model.values import LinkSetting
+from ccplay.session.inverse import LINK_FIELDS, link_value
 from ccplay.state.lab_state import LabState
-
-_SETTINGS = (
-    *("rate", "delay_us", "jitter_us", "loss", "mark"),
-    *("distribution", "gemodel", "reorder", "duplicate", "corrupt"),
-)
 
 
 def restoring(state: LabState) -> list[AnyCommand]:
@@ -43,14 +39,13 @@ def _links(state: LabState) -> Iterator[AnyCommand]:
 
 
 def _link(link: str, was: LinkSetting, now: LinkSetting) -> Iterator[AnyCommand]:
-    before, after = (
-        {name: getattr(each, name) or LINK_OFF.get(name, 0) for name in _SETTINGS}
-        for each in (was, now)
-    )
-    changed = {name: value for name, value in before.items() if value != after[name]}
-    down = bool(was.down) if bool(was.down) != bool(now.down) else None
-    if changed or down is not None:
-        yield SetLink(link=link, **changed, down=down)
+    changed = {
+        each: link_value(was, each)
+        for each in LINK_FIELDS
+        if link_value(was, each) != link_value(now, each)
+    }
+    if changed:
+        yield SetLink(link=link, **changed)
     if (was.classes or []) != (now.classes or []):
         yield SetClasses(link=link, classes=was.classes or [])
     if was.qdisc is not None and was.qdisc != now.qdisc and not was.classes:
