@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from ccplay.model import settings
 from ccplay.model.base import FEW, MANY, Count, Duration, Option, Value
+from ccplay.model.distributions import UNIFORM
 from ccplay.model.fields import Field
 from ccplay.model.quantities import OCTETS, SHARE
 from ccplay.model.texts import NAME
@@ -74,6 +75,10 @@ class LinkSetting(Value, frozen=True):
     reorder: Annotated[float | None, settings.REORDER] = None
     duplicate: Annotated[float | None, settings.DUPLICATE] = None
     corrupt: Annotated[float | None, settings.CORRUPT] = None
+
+
+LINK_OFF: dict[str, Any] = {"gemodel": [], "distribution": UNIFORM}
+"""Values of ``LinkSetting``'s fields that are no numbers where they are off; the others are 0."""
 
 
 class Feature(Value, frozen=True):

@@ -24,12 +24,11 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.model.distributions import UNIFORM
 from ccplay.model.events import Applied
 from ccplay.model.network import Network
 from ccplay.model.traffic import started_by, stopped_by
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
-from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.model.values import LINK_OFF, LinkSetting, Qdisc
 from ccplay.model.wording import describe
 from ccplay.state.lab_state import Entry, LabState
 from ccplay.state.routes import nodes_of
@@ -231,7 +230,7 @@ def _link(command: SetLink, was: Before) -> Inverse:
 LINK_FIELDS = tuple(each for each in SetLink.__struct_fields__ if each != "link")
 """What ``SetLink`` changes."""
 
-_OFF: dict[str, Any] = {"down": False, "gemodel": [], "distribution": UNIFORM}
+_OFF: dict[str, Any] = {"down": False, **LINK_OFF}
 """Values of fields that are no numbers where they are off."""
 
 

@@ -92,7 +92,7 @@ class LineDelay:
             except LabError as error:
                 raise LabError(f"link {arrival.name}: {error}") from None
             self._orders[number] = order
-            if path.loss:
+            if path.loses:
                 self._lossy.add(number)
             return path
 

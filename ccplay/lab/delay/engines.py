@@ -57,6 +57,11 @@ class Impairment(msgspec.Struct, frozen=True, omit_defaults=True):
         distribution = None if self.distribution == UNIFORM else self.distribution
         return {**plain, **fields, "distribution": distribution}
 
+    @property
+    def loses(self) -> bool:
+        """Whether it loses packets, those with a wrong bit in their header included."""
+        return bool(self.loss or self.gemodel or self.corrupt)
+
     def __bool__(self) -> bool:
         """Whether it has any effect."""
         return any(getattr(self, name) for name in ("delay_us", "jitter_us", "loss", *_MODELS))

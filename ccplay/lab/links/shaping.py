@@ -91,12 +91,12 @@ class Shaper:
         now = self._carried()
         every = self._interfaces.values()
         # Without loss there is little to wait for, and a task for each takes long.
-        asked = [each for each in every if each.path.loss]
+        asked = [each for each in every if each.path.loses]
         answers = await asyncio.gather(*(self._engine.lost(each.arrival) for each in asked))
         lost_on = dict(zip((each.link.name for each in asked), answers, strict=True))
         drops: dict[str, dict[int, int]] = {}
         for name, each in self._interfaces.items():
-            lost = lost_on[name] if each.path.loss else await self._engine.lost(each.arrival)
+            lost = lost_on[name] if each.path.loses else await self._engine.lost(each.arrival)
             node, interface = each.link.src, each.link.interface
             since = zip(now[node][interface], self._before[node][interface], strict=True)
             counted = [after - before for after, before in since]

@@ -9,12 +9,11 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.model.commands import SetLink
-from ccplay.model.distributions import UNIFORM
 from ccplay.model.fields import Field as Setting
 from ccplay.model.fields import fields_of
 from ccplay.model.network import BOTTLENECK, Network
 from ccplay.model.quantities import FLAG
-from ccplay.model.values import LinkSetting
+from ccplay.model.values import LINK_OFF, LinkSetting
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog
 from ccplay.ui.dialogs.fields import Field, LabelledRow, Steps
@@ -25,9 +24,6 @@ NONE = "none"
 """No delay, jitter, loss or marks,"""
 _NOTHING = (NONE, "no", "off", "never", "0")
 """and what else says so."""
-
-_NOWHERE: dict[str, Any] = {"gemodel": [], "distribution": UNIFORM}
-"""Values of fields that are no numbers where nobody has said another."""
 
 _ETHERNET = 1500
 """The MTU where nobody has said another."""
@@ -108,7 +104,7 @@ class LinkDialog(Dialog):
     def _fill(self) -> None:
         now = setting_now(self.state, self.network, self.link.value)
         for name, field in self.entries.items():
-            value = getattr(now, name) or _NOWHERE.get(name, 0)
+            value = getattr(now, name) or LINK_OFF.get(name, 0)
             if _SETTINGS[name].quantity is FLAG:
                 field.fill("yes" if value else "no")
                 continue
