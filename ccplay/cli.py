@@ -168,9 +168,15 @@ _COMMANDS = {
     "config": "print your preferences and where their file is",
     "doctor": "report whether a lab can run here and what this kernel supports",
     "guest": "install a full kernel for --guest: needs QEMU, downloads some 100 MB",
+    "cluster": "make the certificate of a cluster, or take runs of one on this machine",
     "lab": "run a bare lab: commands on stdin, events on stdout, one JSON object a line",
 }
 """What each command does."""
 
-_MODULES = {"list": "listing", "lesson": "classroom.lesson", "share": "classroom.share"}
+_MODULES = {
+    "list": "listing",
+    "lesson": "classroom.lesson",
+    "share": "classroom.share",
+    "cluster": "cluster.command",
+}
 """Modules of commands that are called otherwise: only that of the chosen one is imported."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ccplay.analysis.checkpoint import Checkpoint
+from ccplay.analysis.machines import MachineEffect
 from ccplay.analysis.statistics import Statistic
 from ccplay.analysis.trust import HealthResult
 from ccplay.state.columns import (
@@ -199,6 +200,8 @@ class CaseResult(TrafficResults, frozen=True, kw_only=True):
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """Machine of the lab, which may explain a difference between two results."""
 
+    name: str = ""
+    """Its name, where several machines made the runs."""
     kernel: str
     cpus: int
     python: str
@@ -252,3 +255,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """One a case."""
     discarded: list[CaseResult] = []
     """Attempts that could not be trusted and were repeated."""
+    machines: list[Machine] = []
+    """All that made runs, by name, where several did."""
+    machine_effects: list[MachineEffect] = []
+    """Of the metrics to show first; empty where one machine made all runs."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ccplay.commands import options, report
+from ccplay.commands.cluster import elsewhere
 from ccplay.commands.options import wants_share
 from ccplay.visible import tell
 
@@ -33,9 +34,26 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs",
         type=options.count,
-        default=1,
         metavar="N",
-        help="run N labs in parallel (default 1)",
+        help="run N labs in parallel (default 1; on a cluster at most N on each worker)",
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="WHERE",
+        help="make the runs on Dask's workers: of the scheduler at tls://HOST:PORT or "
+        "tcp://127.0.0.1:PORT, of N workers on this machine (local:N), or of one on each host of a "
+        "file, over ssh (ssh:HOSTFILE)",
+    )
+    parser.add_argument(
+        "--certificate",
+        type=Path,
+        metavar="DIR",
+        help="directory of the cluster's certificate (see ccplay cluster certificate)",
+    )
+    parser.add_argument(
+        "--mixed-kernels",
+        action="store_true",
+        help="use workers with different kernels in one experiment",
     )
     often = parser.add_mutually_exclusive_group()
     often.add_argument("--repeats", type=options.count, metavar="N", help="run every case N times")
@@ -84,9 +102,15 @@ def run(arguments: argparse.Namespace) -> int:
     if wants_report:
         # Before an hour of runs, not after it.
         report.check_libraries()
-    _try_algorithms(arguments)
-    _try_disciplines(arguments)
-    code = asyncio.run(headless.run(loaded, options.lab_opener(arguments), wanted))
+    benches = elsewhere.of_run(arguments) if getattr(arguments, "cluster", None) else None
+    if benches is None:
+        _try_algorithms(arguments)
+        _try_disciplines(arguments)
+        opener = options.lab_opener(arguments)
+    else:
+        elsewhere.check(loaded)
+        opener = elsewhere.no_lab
+    code = asyncio.run(headless.run(loaded, opener, wanted, benches))
     if wants_report and wanted.out is not None and code < headless.KILLED:
         tell(str(report.make([wanted.out], wanted.out / report.FOLDER)))
     return code
@@ -176,7 +200,7 @@ def _run_options(arguments: argparse.Namespace) -> RunOptions:
         raise UsageError(f"--record is not needed: --out keeps every recording in {out}/runs/")
     return RunOptions(
         cases=arguments.case,
-        jobs=getattr(arguments, "jobs", 1),
+        jobs=getattr(arguments, "jobs", None) or 1,
         repeats=getattr(arguments, "repeats", None),
         until_ci=said["until_ci"],
         figure=said["figure"],

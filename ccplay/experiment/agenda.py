@@ -19,10 +19,14 @@ LEAST_REPEATS = 3
 """Least number of repeats; with two the interval is useless, since Student's t is 12.7."""
 MOST_REPEATS = 100
 """Default of ``--max-repeats``."""
+_MOST_AHEAD = 200
 
 
 class Agenda(Protocol):
     """Decides which run is next."""
+
+    ahead: int
+    """Number of runs that may be taken out of order, so that machines share the cases evenly."""
 
     def next(self) -> Run | None:
         """Return the run to start now; None if none is left, or an outcome must come first."""
@@ -39,6 +43,7 @@ class Planned:
 
     def __init__(self, runs: Iterable[Run], finished: Collection[tuple[str, int]] = ()) -> None:
         self._runs = deque(run for run in runs if run.key not in finished)
+        self.ahead = min(len({run.case.name for run in self._runs}), _MOST_AHEAD)
 
     def next(self) -> Run | None:
         """Return the next run of the plan."""
@@ -98,6 +103,7 @@ class UntilSure:
 
     def __init__(self, cases: Sequence[Case], goal: Goal, finished: Iterable[CaseResult]) -> None:
         self.goal = goal
+        self.ahead = 0
         self._cases = {case.name: _Progress(case) for case in cases}
         for result in finished:
             if result.name in self._cases:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+import msgspec
+
+from ccplay.analysis.machines import MachineEffect, Measured, machine_effects
 from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.results import (
     CaseResult,
@@ -50,9 +53,15 @@ class Gathering:
         self._runs: dict[tuple[str, int], CaseResult] = {}
         self._metrics: dict[tuple[str, int], dict[str, float]] = {}
         self._broken: set[tuple[str, int]] = set()
+        self._machines: dict[str, Machine] = {}
 
-    def add(self, result: CaseResult, *, whole: bool = True) -> None:
-        """Add the last attempt of a run; one that is not ``whole`` was interrupted."""
+    def add(
+        self, result: CaseResult, *, whole: bool = True, machine: Machine | None = None
+    ) -> None:
+        """Add the last attempt of a run on ``machine``; one not ``whole`` was interrupted."""
+        self.machine = self.machine or machine
+        if machine is not None and result.machine is not None:
+            self._machines.setdefault(result.machine, machine)
         if not whole:
             self._broken.add((result.name, result.repeat))
         self._runs[result.name, result.repeat] = result
@@ -68,36 +77,35 @@ class Gathering:
             (run for key, run in self._runs.items() if not (whole_only and key in self._broken)),
             key=lambda each: (self._order[each.name], each.repeat),
         )
+        own: dict[str, list[CaseResult]] = {}
+        for run in runs:
+            own.setdefault(run.name, []).append(run)
+        statistics = [
+            self._statistics(case, own[case.name])
+            for case in self._scenario.cases
+            if case.name in own
+        ]
+        metrics = [self._metrics[run.name, run.repeat] for run in runs]
         return Result(
             scenario=self._scenario.name,
             title=self._scenario.title,
             machine=self.machine,
             cases=runs,
-            statistics=[
-                self._statistics(case, own)
-                for case in self._scenario.cases
-                if (own := [each for each in runs if each.name == case.name])
-            ],
+            statistics=statistics,
+            machines=[self._machines[name] for name in sorted(self._machines)],
+            machine_effects=_effects(runs, metrics, statistics),
             discarded=sorted(
                 self.discarded, key=lambda e: (self._order[e.name], e.repeat, e.attempt)
             ),
         )
 
     def _statistics(self, case: Case, runs: list[CaseResult]) -> CaseStatistics:
-        counted = [each for each in runs if counts(each)]
-        measured = [self._metrics[each.name, each.repeat] for each in counted]
-        figures = dict.fromkeys(figure for each in measured for figure in each)
-        return CaseStatistics(
-            name=case.name,
-            parameters=dict(case.parameters),
-            runs=len(counted),
-            untrustworthy=sum(not each.health.trustworthy for each in counted),
-            figures={
-                figure: statistic([each[figure] for each in measured if figure in each])
-                for figure in figures
-            },
-            reported=list(case.figures or usual(figures)),
-            published=[
+        return _statistics(
+            case.name,
+            runs,
+            [self._metrics[each.name, each.repeat] for each in runs],
+            case.figures,
+            [
                 PublishedResult(
                     figure=each.figure,
                     values=list(each.values),
@@ -107,3 +115,80 @@ class Gathering:
                 for each in case.published
             ],
         )
+
+
+def _statistics(
+    name: str,
+    runs: Sequence[CaseResult],
+    metrics: Sequence[dict[str, float]],
+    reported: Sequence[str],
+    published: list[PublishedResult],
+) -> CaseStatistics:
+    """Return the statistics of a case over those of its runs that count."""
+    pairs = zip(runs, metrics, strict=True)
+    counted = [(run, measured) for run, measured in pairs if counts(run)]
+    figures = dict.fromkeys(figure for _, measured in counted for figure in measured)
+    return CaseStatistics(
+        name=name,
+        parameters=dict(runs[0].parameters),
+        runs=len(counted),
+        untrustworthy=sum(not run.health.trustworthy for run, _ in counted),
+        figures={
+            figure: statistic([each[figure] for _, each in counted if figure in each])
+            for figure in figures
+        },
+        reported=list(reported or usual(figures)),
+        published=published,
+    )
+
+
+def extended(result: Result, later: Iterable[tuple[CaseResult, Machine | None]]) -> Result:
+    """Return a result with runs that were finished after it was written."""
+    added = list(later)
+    if not added:
+        return result
+    changed = {run.name for run, _ in added}
+    cases = [*result.cases, *(run for run, _ in added)]
+    before = {each.name: each for each in result.statistics}
+    order = {name: place for place, name in enumerate(dict.fromkeys(run.name for run in cases))}
+    cases.sort(key=lambda run: (order[run.name], run.repeat))
+    own: dict[str, list[CaseResult]] = {name: [] for name in order}
+    for run in cases:
+        own[run.name].append(run)
+    machines = {each.name: each for each in result.machines}
+    machines |= {where.name: where for run, where in added if where is not None and run.machine}
+    statistics = []
+    for name, runs in own.items():
+        known = before.get(name)
+        if known is None or name in changed:
+            reported = known.reported if known else ()
+            published = known.published if known else []
+            measured = [metrics_of(run) for run in runs]
+            known = _statistics(name, runs, measured, reported, published)
+        statistics.append(known)
+    return msgspec.structs.replace(
+        result,
+        machine=result.machine or added[0][1],
+        cases=cases,
+        statistics=statistics,
+        machines=list(machines.values()),
+        machine_effects=_effects(cases, [metrics_of(run) for run in cases], statistics),
+    )
+
+
+def _effects(
+    runs: Sequence[CaseResult],
+    metrics: Sequence[dict[str, float]],
+    statistics: Sequence[CaseStatistics],
+) -> list[MachineEffect]:
+    """Return the effect of the machine on the metrics to show first."""
+    if len({run.machine for run in runs}) < 2:
+        return []
+    found: dict[str, list[Measured]] = {
+        figure: [] for case in statistics for figure in case.reported
+    }
+    for run, measured in zip(runs, metrics, strict=True):
+        for figure, values in found.items():
+            if counts(run) and run.machine is not None and figure in measured:
+                values.append((run.name, run.machine, measured[figure]))
+    return machine_effects(found)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import IO, cast
 
 from rich.console import Console
 
 from ccplay.analysis.results import Result
-from ccplay.errors import UsageError
+from ccplay.errors import LabError, UsageError
 from ccplay.experiment.agenda import UntilSure
+from ccplay.experiment.bench import Benches
 from ccplay.experiment.run_options import RunOptions, goal_of, with_options
 from ccplay.experiment.runner import Experiment
 from ccplay.experiment.store import Store
@@ -39,10 +42,29 @@ _PATIENCE_S = 2.0
 """Seconds that the result waits for the reader of progress on another terminal or pipe."""
 
 
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """What benches elsewhere need to know of the experiment that opens them."""
+
+    experiment: str
+    """Names it wherever its runs are made: 16 hexadecimal digits, the same when it is resumed."""
+    kernel: str | None
+    """Kernel of its earlier runs."""
+    stop: asyncio.Event
+    tell: Callable[[str], None]
+
+
+Elsewhere = Callable[[Joining], AbstractAsyncContextManager[Benches]]
+"""Opens benches that are not this machine."""
+
+
 async def run(
-    scenario: Scenario, open_source: Callable[[Build], Source], wanted: RunOptions
+    scenario: Scenario,
+    open_source: Callable[[Build], Source],
+    wanted: RunOptions,
+    elsewhere: Elsewhere | None = None,
 ) -> int:
-    """Run a scenario and print the result; return the exit code.
+    """Run a scenario, here or ``elsewhere``, and print the result; return the exit code.
 
     Progress goes to stderr, which need not be read, then the result to stdout. Ctrl-C ends the labs
     in order and prints the results so far. Raises ``CcplayError`` if nothing could be measured.
@@ -50,7 +72,8 @@ async def run(
     whole = with_options(scenario, wanted)
     chosen = whole.only(wanted.cases)
     goal = goal_of(chosen, wanted)
-    single = wanted.jobs == 1 and all(case.repeats == 1 for case in chosen.cases)
+    once = all(case.repeats == 1 for case in chosen.cases)
+    single = wanted.jobs == 1 and once and elsewhere is None
     if wanted.record is not None and not single:
         raise UsageError(
             "--record keeps a single run of a case: use --out DIR to keep all, or --repeats 1"
@@ -67,18 +90,24 @@ async def run(
         )
         # Last, so that signals again end a wait for the reader.
         signals = stack.enter_context(_signals(stop, partial(_suspend, teller, printer)))
-        experiment = Experiment(
-            chosen,
-            open_source,
-            stop,
-            teller,
-            jobs=wanted.jobs,
-            goal=goal,
-            store=store,
-            record=wanted.record,
-            share=wanted.share,
-        )
-        result = await experiment.measure()
+        benches = None
+        async with contextlib.AsyncExitStack() as places:
+            if elsewhere is not None:
+                joining = _joining(store, stop, teller)
+                benches = await _unless(stop, places.enter_async_context(elsewhere(joining)))
+            experiment = Experiment(
+                chosen,
+                open_source,
+                stop,
+                teller,
+                jobs=wanted.jobs,
+                goal=goal,
+                store=store,
+                record=wanted.record,
+                share=wanted.share,
+                benches=benches,
+            )
+            result = await experiment.measure()
     _print(result, wanted)
     for line in _last_words(experiment, result, wanted, stopped=stop.is_set()):
         tell(line)
@@ -86,6 +115,36 @@ async def run(
         return KILLED + signals[0]
     failed = any(run.errors or not all(each.ok for each in run.checks) for run in result.cases)
     return 1 if failed else 0
+
+
+def _joining(store: Store | None, stop: asyncio.Event, teller: Teller) -> Joining:
+    """Return what benches elsewhere need to know."""
+    machines = [each.machine for each in store.finished.values()] if store else []
+    return Joining(
+        experiment=store.identity() if store else secrets.token_hex(8),
+        kernel=next((each.kernel for each in machines if each is not None), None),
+        stop=stop,
+        tell=partial(teller.say, style="yellow"),
+    )
+
+
+async def _unless(stop: asyncio.Event, opening: Awaitable[Benches]) -> Benches:
+    """Wait for benches, which may take as long as a queue of jobs, or for ``stop``.
+
+    Raises ``LabError`` then.
+    """
+    opened = asyncio.ensure_future(opening)
+    stopped = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({opened, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if not opened.done():
+            opened.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await opened
+            raise LabError("interrupted before there was a worker")
+        return opened.result()
+    finally:
+        stopped.cancel()
 
 
 def _patience_s() -> float | None:

@@ -1,31 +1,23 @@
-"""Several labs in parallel, as many as the machine can carry; failed runs are repeated."""
+"""Runs in parallel, on as many benches as there are; failed runs are repeated, elsewhere first."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ccplay.analysis.results import CaseResult, Machine
 from ccplay.analysis.trust import for_want_of_cpu, was_judged
+from ccplay.errors import UnsupportedError
 from ccplay.experiment.agenda import Agenda
+from ccplay.experiment.bench import Bench, Benches, BenchLostError
 from ccplay.experiment.plan import Run
 from ccplay.scenario.values import Case
 
 MOST_ATTEMPTS = 3
-"""Most attempts at a run; the last has the machine to itself."""
-
-_KEPT = 0.7
-"""Share of the jobs that remain after a failure, like CUBIC's beta (RFC 9438, section 4.6)."""
-
-_PATIENCE = 2
-"""Times that all jobs must succeed before one more is tried: a failure costs as many runs."""
-
-_STARTS = max(1, (os.cpu_count() or 1) // 2)
-"""Labs that may start at a time: a start takes a core away from the labs that measure."""
+"""Most attempts at a run; the last has its machine to itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +27,13 @@ class Attempt:
     run: Run
     number: int = 1
     jobs: int = 1
-    """Number of runs in parallel when it began."""
+    """Number of runs in parallel on its bench when it began."""
     failed: tuple[CaseResult, ...] = ()
     """Results of earlier attempts."""
+    lost: int = 0
+    """Times that a bench went away with it."""
+    avoids: frozenset[str] = frozenset()
+    """Machines that it has been on: another one comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,116 +49,195 @@ class Outcome:
     """Machine on which it ran."""
 
 
-class Pool:
-    """Runs an agenda in parallel; adapts the number of jobs as TCP adapts cwnd.
+Measure = Callable[[Attempt, Bench], Awaitable[Outcome]]
+Done = Callable[[Attempt, Outcome], None]
 
-    The number is reduced when parallel labs starve each other, and grows by one, up to the
-    requested number, after as many good runs in a row as would fill the machine twice.
+
+class Pool:
+    """Runs an agenda in parallel: each bench makes as many runs as its window allows.
+
+    Where there are several machines, the repeats of a case are spread over them evenly, so that
+    what differs between machines does not look like what differs between cases.
     """
 
     def __init__(
         self,
         agenda: Agenda,
-        jobs: int,
+        benches: Benches,
         stop: asyncio.Event,
         *,
         attempts: int = MOST_ATTEMPTS,
         tell: Callable[[str], None] = lambda _: None,
+        lacks: Callable[[Bench, Run], str] = lambda _, __: "",
+        placed: Counter[tuple[str, str]] | None = None,
     ) -> None:
-        self.jobs = jobs
-        self._most = jobs
-        self._good = 0
-        self._door = asyncio.Semaphore(_STARTS)
+        """``lacks`` returns what a bench lacks for a run; ``placed`` counts case and machine."""
         self._agenda = agenda
+        self._benches = benches
         self._stop = stop
         self._attempts = attempts
         self._tell = tell
+        self._lacks = lacks
+        self._placed: Counter[tuple[str, str]] = Counter() if placed is None else placed
+        self._ready: list[Run] = []
         self._again: deque[Attempt] = deque()
-        self._running: dict[asyncio.Task[Outcome], Attempt] = {}
+        self._running: dict[asyncio.Task[Outcome], tuple[Attempt, Bench]] = {}
+        self._refused: dict[str, None] = {}
+
+    @property
+    def jobs(self) -> int:
+        """Number of runs that all benches together make in parallel now."""
+        return sum(bench.window.jobs for bench in self._benches.there())
 
     @property
     def waiting(self) -> list[Case]:
-        """The cases of the runs waiting to be repeated."""
-        return [attempt.run.case for attempt in self._again]
+        """The cases of the runs waiting for a bench."""
+        return [attempt.run.case for attempt in self._again] + [run.case for run in self._ready]
 
-    async def run(
-        self,
-        measure: Callable[[Attempt], Awaitable[Outcome]],
-        done: Callable[[Attempt, Outcome], None],
-    ) -> None:
+    async def run(self, measure: Measure, done: Done) -> None:
         """Run until the agenda is done or ``stop`` is set; ``done`` receives each last attempt.
 
-        An exception of ``measure`` or ``done`` ends all labs in order and is raised.
+        An exception of ``measure`` or ``done`` ends all labs in order and is raised. Raises
+        ``UnsupportedError`` if no bench can make what is left.
         """
+        stopped = asyncio.ensure_future(self._stop.wait())
         try:
             while self._start(measure):
-                ended, _ = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
-                for task in ended:
-                    self._settle(self._running.pop(task), task.result(), done)
+                changed = asyncio.ensure_future(self._benches.changed.wait())
+                waits = {*self._running, changed, *(() if stopped.done() else (stopped,))}
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+                self._benches.changed.clear()
+                for task in [each for each in self._running if each.done()]:
+                    self._settle(task, done)
         finally:
+            stopped.cancel()
             if self._running:
                 self._stop.set()
                 for task in self._running:
                     with contextlib.suppress(Exception):
                         await task
 
-    @contextlib.asynccontextmanager
-    async def turn(self) -> AsyncIterator[Callable[[], None]]:
-        """Wait for the turn to start a lab; it ends with the block, or by the yielded function."""
-        await self._door.acquire()
-        with contextlib.ExitStack() as turn:
-            turn.callback(self._door.release)
-            yield turn.close
+    # --- what is next -----------------------------------------------------------------------------
 
-    def _start(self, measure: Callable[[Attempt], Awaitable[Outcome]]) -> bool:
-        """Start as many runs as there are free jobs; return whether any is running."""
-        while not self._stop.is_set() and (attempt := self._next()) is not None:
-            self._running[asyncio.ensure_future(measure(attempt))] = attempt
+    def _start(self, measure: Measure) -> bool:
+        """Start as many runs as benches have room for; return whether there is any to wait for."""
+        if not self._stop.is_set():
+            benches = self._benches.there()
+            # One each in turn, as long as any has room.
+            while [bench for bench in benches if self._give(bench, benches, measure)]:
+                pass
+            if not self._running and not benches:
+                return bool(self._ready or self._again or self._agenda.waiting())
+            if not self._running and (self._ready or self._again):
+                raise UnsupportedError(*self._refused)
         return bool(self._running)
 
-    def _next(self) -> Attempt | None:
-        if len(self._running) >= self.jobs or any(map(self._is_alone, self._running.values())):
+    def _give(self, bench: Bench, benches: Sequence[Bench], measure: Measure) -> bool:
+        """Start one run on a bench; return whether it has taken one."""
+        if self._stop.is_set() or (attempt := self._next(bench, benches)) is None:
+            return False
+        self._placed[attempt.run.case.name, bench.machine] += 1
+        self._running[asyncio.ensure_future(measure(attempt, bench))] = attempt, bench
+        return True
+
+    def _next(self, bench: Bench, benches: Sequence[Bench]) -> Attempt | None:
+        here = [attempt for attempt, there in self._running.values() if there is bench]
+        jobs = bench.window.jobs
+        if len(here) >= jobs or any(map(self._is_alone, here)):
             return None
-        if self._again:
-            if self._is_alone(self._again[0]) and self._running:
-                return None
-            return replace(self._again.popleft(), jobs=self.jobs)
-        run = self._agenda.next()
-        return None if run is None else Attempt(run, jobs=self.jobs)
+        for attempt in self._again:
+            if self._suits(attempt, bench, benches):
+                if self._is_alone(attempt) and here:
+                    return None
+                self._again.remove(attempt)
+                return replace(attempt, jobs=jobs)
+        run = self._choose(bench, benches)
+        return None if run is None else Attempt(run, jobs=jobs)
+
+    def _suits(self, attempt: Attempt, bench: Bench, benches: Sequence[Bench]) -> bool:
+        """Whether a bench may repeat a run: one elsewhere comes first."""
+        if not self._can(bench, attempt.run):
+            return False
+        return bench.machine not in attempt.avoids or not any(
+            each.machine not in attempt.avoids and self._can(each, attempt.run) for each in benches
+        )
+
+    def _choose(self, bench: Bench, benches: Sequence[Bench]) -> Run | None:
+        """Return the run of the next ones whose case the bench's machine has had least of."""
+        machines = {each.machine for each in benches}
+        ahead = 1 if len(benches) == 1 else self._agenda.ahead + self.jobs
+        while len(self._ready) < ahead and (run := self._agenda.next()) is not None:
+            self._ready.append(run)
+        able = [run for run in self._ready if self._can(bench, run)]
+        # What it can't make must not keep it from what it can.
+        while not able and (run := self._agenda.next()) is not None:
+            self._ready.append(run)
+            able = [run] if self._can(bench, run) else []
+        if not able:
+            return None
+
+        def had(run: Run) -> float:
+            name = run.case.name
+            everywhere = sum(self._placed[name, each] for each in machines) if many else 0
+            return self._placed[name, bench.machine] - everywhere / len(machines)
+
+        many = len(machines) > 1
+        chosen = min(able, key=had) if many else able[0]
+        self._ready.remove(chosen)
+        return chosen
+
+    def _can(self, bench: Bench, run: Run) -> bool:
+        lacks = self._lacks(bench, run)
+        if lacks and lacks not in self._refused:
+            self._refused[lacks] = None
+            self._tell(f"{bench.name}: {lacks}")
+        return not lacks
 
     def _is_alone(self, attempt: Attempt) -> bool:
         return 1 < attempt.number == self._attempts
 
-    def _settle(
-        self, attempt: Attempt, outcome: Outcome, done: Callable[[Attempt, Outcome], None]
-    ) -> None:
+    # --- what came of it --------------------------------------------------------------------------
+
+    def _settle(self, task: asyncio.Task[Outcome], done: Done) -> None:
+        attempt, bench = self._running.pop(task)
+        try:
+            outcome = task.result()
+        except BenchLostError as lost:
+            if not self._stop.is_set():
+                self._placed[attempt.run.case.name, bench.machine] -= 1
+                self._tell(f"{attempt.run} is given to another bench: {lost}")
+                avoids = attempt.avoids | {bench.machine}
+                self._again.appendleft(replace(attempt, lost=attempt.lost + 1, avoids=avoids))
+            return
         result, health = outcome.result, outcome.result.health
         doubtful = outcome.whole and was_judged(health) and not health.trustworthy
         if doubtful and for_want_of_cpu(health):
-            self._narrow(attempt)
+            self._narrow(attempt, bench)
         elif outcome.whole and not doubtful:
-            self._widen(attempt)
+            self._widen(attempt, bench)
         if doubtful and attempt.number < self._attempts and not self._stop.is_set():
             self._tell(f"{attempt.run} is repeated: {', '.join(health.reasons)}")
-            failed = (*attempt.failed, result)
-            self._again.append(replace(attempt, number=attempt.number + 1, failed=failed))
+            self._again.append(
+                replace(
+                    attempt,
+                    number=attempt.number + 1,
+                    failed=(*attempt.failed, result),
+                    avoids=attempt.avoids | {bench.machine},
+                )
+            )
             return
         self._agenda.take(result)
         done(attempt, outcome)
 
-    def _narrow(self, attempt: Attempt) -> None:
-        """Reduce the number of parallel labs, unless that was done since the attempt began."""
-        alone = self._is_alone(attempt) or attempt.jobs == 1
-        if alone or attempt.jobs > self.jobs or self.jobs == 1:
-            return
-        self.jobs, self._good = max(1, round(self.jobs * _KEPT)), 0
-        self._tell(f"too much for this machine: from now on {self.jobs} in parallel")
+    def _narrow(self, attempt: Attempt, bench: Bench) -> None:
+        """Reduce the number of labs on a bench, unless that was done since the attempt began."""
+        if not self._is_alone(attempt) and bench.window.narrow(attempt.jobs):
+            who = bench.name or "this machine"
+            self._tell(f"too much for {who}: from now on {bench.window.jobs} in parallel")
 
-    def _widen(self, attempt: Attempt) -> None:
+    def _widen(self, attempt: Attempt, bench: Bench) -> None:
         """Allow one more parallel run after enough good runs."""
-        if self.jobs == self._most or self._is_alone(attempt) or attempt.jobs > self.jobs:
-            return
-        self._good += 1
-        if self._good >= _PATIENCE * self.jobs:
-            self.jobs, self._good = self.jobs + 1, 0
-            self._tell(f"the machine keeps up: from now on {self.jobs} in parallel")
+        if not self._is_alone(attempt) and bench.window.widen(attempt.jobs):
+            who = bench.name or "the machine"
+            self._tell(f"{who} keeps up: from now on {bench.window.jobs} in parallel")

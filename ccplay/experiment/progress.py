@@ -48,24 +48,29 @@ class ProgressTracker:
         beside = f"{min(jobs, len(waiting))} at a time, " if jobs > 1 else ""
         self._teller.say(f"{finished}{len(waiting)} to run: {beside}{self._left()}", "dim")
 
-    def begin(self, run: Run, attempt: int) -> Lane:
-        """Report the beginning of an attempt."""
+    def begin(self, run: Run, attempt: int, *, where: str = "") -> Lane | None:
+        """Report the beginning of an attempt; ``where`` names a bench that is not this machine."""
         self._running[run.key] = (run.case, time.monotonic())
+        if where:
+            # A cluster may make a thousand at a time.
+            return None
         name = f"{run}, again" if attempt > 1 else str(run)
         number = self._done + self._broken + 1
         exact = run.case.until == "duration"
         return self._teller.begin(name, run.case.duration_s, number=number, exact=exact)
 
-    def watch(self, lane: Lane, state: LabState) -> None:
+    def watch(self, lane: Lane | None, state: LabState) -> None:
         """Report the events of a run, and at intervals the progress of all."""
-        lane.update(state)
+        if lane is not None:
+            lane.update(state)
         if (now := time.monotonic()) - self._told_at >= _TELL_EVERY_S:
             self._told_at = now
             self._teller.overall(*self.progress, self._left())
 
-    def end(self, run: Run, lane: Lane) -> float:
+    def end(self, run: Run, lane: Lane | None) -> float:
         """Record the end of an attempt; return its duration."""
-        lane.end()
+        if lane is not None:
+            lane.end()
         _, since = self._running.pop(run.key)
         return time.monotonic() - since
 
@@ -76,6 +81,9 @@ class ProgressTracker:
         if self._teller.story:
             return
         result = outcome.result
+        if result.machine is not None:
+            # Nothing else comes of a run elsewhere.
+            self._teller.overall(*self.progress, self._left())
         self._teller.say(self._line(run, outcome))
         if not result.health.trustworthy and not result.interrupted:
             self.warn(f"  warning: {', '.join(result.health.reasons)}")
@@ -96,6 +104,7 @@ class ProgressTracker:
         figures = metrics_of(outcome.result)
         for figure in [each for each in run.case.figures if each in figures][:1]:
             line += f", {figure} {write(figure, figures[figure])}"
+        line += f", on {outcome.result.machine}" if outcome.result.machine else ""
         # On a terminal a bar shows it.
         return line if self._teller.live or done == total else f"{line}; {self._left()}"
 

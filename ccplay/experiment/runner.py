@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,23 +12,23 @@ import msgspec
 
 from ccplay.analysis.metrics import check
 from ccplay.analysis.results import CaseResult, Machine, Result
-from ccplay.analysis.summary import machine, summarise
 from ccplay.errors import CcplayError, LabError, UnsupportedError, UsageError
 from ccplay.experiment.agenda import Agenda, Goal, Planned, UntilSure
+from ccplay.experiment.bench import Bench, Benches, BenchLostError, Here, LocalBench
 from ccplay.experiment.grouping import Gathering
+from ccplay.experiment.orders import Order, failed
 from ccplay.experiment.plan import Run, plan, slug_of
 from ccplay.experiment.pool import MOST_ATTEMPTS, Attempt, Outcome, Pool
 from ccplay.experiment.progress import ProgressTracker
-from ccplay.experiment.standstill import standstills
 from ccplay.experiment.store import Store
-from ccplay.experiment.trial import Trial
 from ccplay.model.commands import Build
-from ccplay.report.terminal.progress import Lane, Teller
+from ccplay.report.terminal.progress import Teller
 from ccplay.scenario.values import Case, Scenario
-from ccplay.session.timeline import Script
-from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
 from ccplay.stream.sources import Source
+
+MOST_LOST = 5
+"""Times that a bench may go away with a run before the run itself is the suspect."""
 
 
 class Experiment:
@@ -45,17 +46,20 @@ class Experiment:
         store: Store | None = None,
         record: Path | None = None,
         share: Callable[[str, str], Sink] | None = None,
+        benches: Benches | None = None,
     ) -> None:
         """``scenario`` has the cases to run; ``record`` is the file for the stream of each.
 
-        ``share`` opens a sink that lets others watch a run, from its name and its title.
+        ``share`` opens a sink that lets others watch a run, from its name and its title. With
+        ``benches`` runs are made there, and no lab is opened here.
         """
         self._scenario = scenario
-        self._open_source = open_source
         self._stop = stop
         self._store = store
         self._record = record
         self._share = share
+        self._elsewhere = benches is not None
+        self._benches = benches or Here(LocalBench(open_source, jobs, stop))
         # A run with errors may succeed the next time.
         kept = store.finished if store else {}
         finished = {key: each for key, each in kept.items() if not each.result.errors}
@@ -69,10 +73,17 @@ class Experiment:
         done = sum(name in chosen for name, _ in finished)
         self.tracker = ProgressTracker(teller, self._outlook, done)
         again = jobs > 1 or store is not None or len(runs) > len(scenario.cases)
-        attempts = MOST_ATTEMPTS if again else 1
-        self._pool = Pool(self.agenda, jobs, stop, attempts=attempts, tell=self.tracker.warn)
+        self._pool = Pool(
+            self.agenda,
+            self._benches,
+            stop,
+            attempts=MOST_ATTEMPTS if again or self._elsewhere else 1,
+            tell=self.tracker.warn,
+            lacks=self._lacks,
+            placed=Counter((name, each.result.machine or "") for (name, _), each in kept.items()),
+        )
         self._gathering = Gathering(store.scenario if store else scenario)
-        self._trials: set[Trial] = set()
+        self._lacking: dict[tuple[str, str], str] = {}
         if store is not None:
             self._recall(store)
 
@@ -83,17 +94,13 @@ class Experiment:
         features that the scenario needs.
         """
         self.tracker.open()
-        async with standstills(self._stood_still):
-            await self._pool.run(self._measure, self._settle)
+        await self._pool.run(self._measure, self._settle)
         if self._store is not None:
             # Even if nothing was left to run: expectations and metrics may have changed.
-            self._store.sum_up(self._gathering.result(whole_only=True))
+            whole = self._gathering.result(whole_only=True)
+            self._store.sum_up(whole)
+            self._store.index(whole)
         return self._gathering.result()
-
-    def _stood_still(self, seconds: float) -> None:
-        """Mark every current run as untrustworthy."""
-        for trial in self._trials:
-            trial.spoil(f"ccplay was suspended or starved of CPU for {seconds:.1f} s")
 
     def _outlook(self) -> tuple[Sequence[Case], int]:
         return [*self._pool.waiting, *self.agenda.waiting()], self._pool.jobs
@@ -103,52 +110,48 @@ class Experiment:
         cases = {case.name: case for case in store.scenario.cases}
         for kept in store.finished.values():
             case = cases[kept.result.name]
-            self._gathering.add(_labelled(case, kept.result))
+            self._gathering.add(_labelled(case, kept.result), machine=kept.machine)
             self._gathering.discarded += kept.discarded
-            self._gathering.machine = self._gathering.machine or kept.machine
             self.tracker.forecast.learn(case, kept.took_s)
 
-    async def _measure(self, attempt: Attempt) -> Outcome:
-        """Make one attempt at a run."""
-        run = attempt.run
-        lane = self.tracker.begin(run, attempt.number)
-        try:
-            async with self._pool.turn() as end_turn:
-                trial = Trial(self._scenario, run.played, partial(self._watch, lane, end_turn))
-                result = await self._play(trial, run)
-        finally:
-            took_s = self.tracker.end(run, lane)
-        self._know(machine(trial.state))
-        whole = not result.interrupted and not trial.died
-        if whole:
-            self.tracker.forecast.learn(run.case, took_s)
-        result = msgspec.structs.replace(result, repeat=run.repeat, attempt=attempt.number)
-        return Outcome(
-            _labelled(run.case, result), whole=whole, took_s=took_s, machine=machine(trial.state)
-        )
+    def _lacks(self, bench: Bench, run: Run) -> str:
+        """Return what a bench lacks for a run; repeats of a case need the same."""
+        key = bench.name, run.case.name
+        if key not in self._lacking:
+            self._lacking[key] = bench.lacks(self._order(run))
+        return self._lacking[key]
 
-    async def _play(self, trial: Trial, run: Run) -> CaseResult:
-        """Play a run in a lab, unless it is too late to start one."""
-        if self._stop.is_set():
-            return summarise(trial.state, run.case.name, interrupted=True)
+    async def _measure(self, attempt: Attempt, bench: Bench) -> Outcome:
+        """Make one attempt at a run."""
+        run, order = attempt.run, self._order(attempt.run, attempt.number)
+        lane = self.tracker.begin(run, attempt.number, where=bench.name)
         try:
-            source = self._open_source(self._build(run))
-            self._trials.add(trial)
-            return await trial.measure(source, self._stop, self._recording(run), self._sharing(run))
+            finished = await bench.carry_out(
+                order,
+                self._recording(run),
+                watch=partial(self.tracker.watch, lane),
+                share=partial(self._sharing, run),
+            )
+        except BenchLostError as error:
+            if attempt.lost < MOST_LOST:
+                raise
+            finished = failed(order, f"{MOST_LOST + 1} benches went away with it: {error}")
         except LabError as error:
             # The results of other runs are worth more than a clean end.
             if isinstance(error, UnsupportedError) or not self._gathering:
                 raise
-            trial.died = True
-            return summarise(trial.state, run.case.name, errors=(str(error),))
+            finished = failed(order, str(error))
         finally:
-            self._trials.discard(trial)
-
-    def _watch(self, lane: Lane, end_turn: Callable[[], None], state: LabState) -> None:
-        """Process a run's state after every event."""
-        if state.ready_at is not None:
-            end_turn()
-        self.tracker.watch(lane, state)
+            took_s = self.tracker.end(run, lane)
+        self._know(finished.machine)
+        if finished.whole:
+            self.tracker.forecast.learn(run.case, took_s)
+        return Outcome(
+            _labelled(run.case, finished.result),
+            whole=finished.whole,
+            took_s=took_s,
+            machine=finished.machine,
+        )
 
     def _settle(self, attempt: Attempt, outcome: Outcome) -> None:
         """Process the last attempt at a run."""
@@ -160,25 +163,31 @@ class Experiment:
             self._store.keep(
                 attempt.run, result, outcome.machine, outcome.took_s, list(attempt.failed)
             )
-        self._gathering.add(result, whole=outcome.whole)
-        if self._store is not None:
+        self._gathering.add(result, whole=outcome.whole, machine=outcome.machine)
+        if self._store is not None and self._store.is_due():
             self._store.sum_up(self._gathering.result(whole_only=True))
+        if outcome.whole:
+            for number in range(1, attempt.number + 1):
+                self._benches.settled(self._order(attempt.run, number))
         self.tracker.settle(attempt.run, outcome)
 
     def _know(self, where: Machine | None) -> None:
-        """Record the machine of a lab, and warn if earlier labs had another."""
+        """Warn if a run's machine has another kernel than earlier ones."""
         known = self._gathering.machine
         if where is not None and known is not None and where.kernel != known.kernel:
             self.tracker.warn(f"earlier runs were on Linux {known.kernel}, not {where.kernel}")
         self._gathering.machine = known or where
 
-    def _build(self, run: Run) -> Build:
-        """Return the network to build; files of the lab are named like the run's other files."""
-        case = run.played
-        build = Script(case.timeline).foretold(case.build)
-        if self._store is None:
-            return build
-        return msgspec.structs.replace(build, label=Path(self._store.recording_name(run)).stem)
+    def _order(self, run: Run, attempt: int = 1) -> Order:
+        """Return the order; files of the lab are named like the run's other files."""
+        label = "" if self._store is None else Path(self._store.recording_name(run)).stem
+        return Order(
+            scenario=self._scenario.path.name,
+            case=run.played,
+            repeat=run.repeat,
+            attempt=attempt,
+            label=label,
+        )
 
     def _sharing(self, run: Run) -> Sink | None:
         if self._share is None:

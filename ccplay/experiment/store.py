@@ -1,7 +1,8 @@
 """A run directory: every finished run in its own file, so that none is lost or run twice.
 
 DIR/scenario.toml        the file as it was run
-DIR/result.json the ``Result``, rewritten after every run
+DIR/result.json          the ``Result``, rewritten now and then, and at the end
+DIR/index.parquet        a row for each run, of many, for data frames
 DIR/runs/SLUG-2.ccplay   the recording of a case's second repeat
 DIR/runs/SLUG-2.json     its ``Kept``; written last: it exists = the run is finished
 """
@@ -9,6 +10,10 @@ DIR/runs/SLUG-2.json     its ``Kept``; written last: it exists = the run is fini
 from __future__ import annotations
 
 import contextlib
+import os
+import re
+import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -19,6 +24,8 @@ from ccplay.analysis.results import CaseResult, Machine, Result
 from ccplay.errors import RecordingError, UsageError
 from ccplay.experiment.files import Folder
 from ccplay.experiment.fingerprint import Fingerprint, difference, fingerprint
+from ccplay.experiment.grouping import extended
+from ccplay.experiment.index import indexed
 from ccplay.experiment.plan import Run, slugs
 from ccplay.files.reading import open_regular
 from ccplay.model.quoting import quote
@@ -30,7 +37,13 @@ FORMAT = 1
 
 RUNS = "runs"
 RESULT = "result.json"
+INDEX = "index.parquet"
+INDEXED_FROM = 100
+"""Number of runs from which a directory has an index."""
+_PARTS = 8
+"""Times that the result is written anew until their number has doubled, roughly."""
 SCENARIO = "scenario.toml"
+_IDENTITY = ".experiment"
 _T = TypeVar("_T", bound=msgspec.Struct)
 _OTHER = "keep this one in another directory (--out)"
 
@@ -57,6 +70,7 @@ class Store:
         """The whole scenario: a directory may hold more cases than are run this time."""
         self._path = path
         self._slugs = slugs(scenario.cases)
+        self._since = 0
         self._open = contextlib.ExitStack()
         self.finished: dict[tuple[str, int], Kept] = {}
         """The finished runs."""
@@ -89,6 +103,14 @@ class Store:
         """Return its path as in ``CaseResult.recording``."""
         return f"{RUNS}/{self._stem(run)}.ccplay"
 
+    def identity(self) -> str:
+        """Return what names this experiment on other machines: 16 hexadecimal digits, for good."""
+        content = (self._folder.read(_IDENTITY) or b"").decode(errors="replace").strip()
+        if not re.fullmatch("[0-9a-f]{16}", content):
+            content = secrets.token_hex(8)
+            self._folder.write(_IDENTITY, f"{content}\n".encode())
+        return content
+
     def keep(
         self,
         run: Run,
@@ -110,10 +132,25 @@ class Store:
         self._runs.settle(f"{self._stem(run)}.ccplay")
         self._runs.write(f"{self._stem(run)}.json", msgspec.json.encode(kept) + b"\n")
         self.finished[run.key] = kept
+        self._since += 1
+
+    def is_due(self) -> bool:
+        """Whether enough runs were kept since the last result that it is rewritten.
+
+        Every time would take time with the square of their number. Whoever reads the directory
+        meanwhile completes the result from the runs' own files.
+        """
+        return self._since >= len(self.finished) / _PARTS
 
     def sum_up(self, result: Result) -> None:
         """Rewrite the result. Raises ``RecordingError``."""
         self._folder.write(RESULT, msgspec.json.encode(result) + b"\n")
+        self._since = 0
+
+    def index(self, result: Result) -> None:
+        """Write a row for each run, where there are many and pyarrow is installed."""
+        if len(result.cases) >= INDEXED_FROM and (content := indexed(result)) is not None:
+            self._folder.write(INDEX, content)
 
     def _stem(self, run: Run) -> str:
         return f"{self._slugs[run.case.name]}-{run.repeat}"
@@ -191,7 +228,19 @@ def read_run_directory(path: Path) -> Result:
             f"{path / RESULT}: format {result.format}; this ccplay reads up to {results.FORMAT}: "
             "update ccplay"
         )
-    return result
+    return extended(result, _later(path, result))
+
+
+def _later(path: Path, result: Result) -> Iterator[tuple[CaseResult, Machine | None]]:
+    """Yield the finished runs that the result does not have yet."""
+    known = {Path(run.recording or "").stem for run in result.cases}
+    with contextlib.suppress(FileNotFoundError), os.scandir(path / RUNS) as entries:
+        for entry in sorted(entries, key=lambda each: each.name):
+            stem, ending = os.path.splitext(entry.name)  # noqa: PTH122 - thousands of them
+            if ending == ".json" and stem not in known and not stem.startswith("."):
+                with open_regular(Path(entry.path)) as file:
+                    kept = _decode(file.read(), Kept, Path(entry.path))
+                yield kept.result, kept.machine
 
 
 def recording_of(path: Path, run: CaseResult) -> Path | None:
@@ -235,6 +284,8 @@ def scenario_of(path: Path) -> str:
 
 def _decode(content: bytes, kind: type[_T], path: Path) -> _T:
     try:
+        if wire.is_printable(content):
+            return msgspec.json.decode(content, type=kind)
         return msgspec.convert(wire.printable_value(msgspec.json.decode(content)), kind)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RecordingError(f"{path}: not a file of ccplay: {error}") from None

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ccplay.model.commands import AnyCommand, SetClasses, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.traffic import KINDS, TRAFFIC
 from ccplay.model.values import LinkSetting
-from ccplay.session.inverse import OFF
+from ccplay.session.inverse import LINK_FIELDS, link_value
 from ccplay.state.lab_state import LabState
-
-_SETTINGS = tuple(name for name in SetLink.__struct_fields__ if name not in ("link", "down"))
 
 
 def restoring(state: LabState) -> list[AnyCommand]:
@@ -42,16 +39,13 @@ def _links(state: LabState) -> Iterator[AnyCommand]:
 
 
 def _link(link: str, was: LinkSetting, now: LinkSetting) -> Iterator[AnyCommand]:
-    # What never was set reads as None, and is off.
-    changed: dict[str, Any] = {
-        name: before
-        for name in _SETTINGS
-        if (before := getattr(was, name) or OFF.get(name, 0))
-        != (getattr(now, name) or OFF.get(name, 0))
+    changed = {
+        each: link_value(was, each)
+        for each in LINK_FIELDS
+        if link_value(was, each) != link_value(now, each)
     }
-    down = bool(was.down) if bool(was.down) != bool(now.down) else None
-    if changed or down is not None:
-        yield SetLink(link=link, **changed, down=down)
+    if changed:
+        yield SetLink(link=link, **changed)
     if (was.classes or []) != (now.classes or []):
         yield SetClasses(link=link, classes=was.classes or [])
     if was.qdisc is not None and was.qdisc != now.qdisc and not was.classes:

@@ -64,6 +64,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """More than 1 if earlier attempts could not be trusted; see ``Result.discarded``."""
     recording: str | None = None
     """Path of its recording, relative to the result's file."""
+    machine: str | None = None
+    """Name of the machine that made it; null where one machine made all."""
     duration_s: float
     """Seconds from when the network was ready to the last event."""
     interrupted: bool

@@ -99,7 +99,7 @@ def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
     """
     _check_size(line)
     try:
-        if not _is_printable(line):
+        if not is_printable(line):
             # A stranger's recording must not send control characters to the terminal.
             line = _encoder.encode(printable_value(msgspec.json.decode(line)))
         event = _events().decode(line)
@@ -173,7 +173,7 @@ def _check_size(line: bytes) -> None:
         raise WireError(f"{parts:,} arrays and objects in a line; the limit is {_MOST_PARTS:,}")
 
 
-def _is_printable(line: bytes) -> bool:
+def is_printable(line: bytes) -> bool:
     """Return whether all text in a line of JSON is printable, without decoding it."""
     return b"\\" not in line and (line.isascii() or line.rstrip(b"\n").decode().isprintable())
 

@@ -10,9 +10,12 @@ from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
 from ccplay.errors import LabError
 from ccplay.experiment.agenda import Planned
+from ccplay.experiment.bench import Bench, Door, Here, LocalBench
 from ccplay.experiment.plan import plan
 from ccplay.experiment.pool import Attempt, Outcome, Pool
+from ccplay.model.commands import Build
 from ccplay.state.lab_state import LabState
+from ccplay.stream.sources import Source
 from tests.unit.test_agenda import scenario
 from tests.unit.test_summary import health
 
@@ -22,6 +25,15 @@ def result(name: str, **changes: float) -> CaseResult:
     state = LabState()
     state.apply(health(1.0, **changes))
     return summarise(state, name)
+
+
+def bench(jobs: int) -> LocalBench:
+    """Return a bench for so many runs, which are not made there."""
+
+    def no_lab(_: Build) -> Source:
+        raise AssertionError("no lab is needed")
+
+    return LocalBench(no_lab, jobs, asyncio.Event())
 
 
 class Hall:
@@ -35,11 +47,12 @@ class Hall:
         self.kept: list[tuple[str, int, bool]] = []
         """Case, last attempt, whether it can be trusted."""
         agenda = Planned(plan(scenario(*cases)))
-        self.pool = Pool(agenda, jobs, self.stop, attempts=attempts, tell=self.said.append)
+        self.benches = Here(bench(jobs))
+        self.pool = Pool(agenda, self.benches, self.stop, attempts=attempts, tell=self.said.append)
         self._running = 0
 
     async def run(self, changes: Callable[[str, int], dict[str, float]]) -> None:
-        async def measure(attempt: Attempt) -> Outcome:
+        async def measure(attempt: Attempt, __: Bench) -> Outcome:
             self._running += 1
             # Until all that are going to start have.
             for _ in range(5):
@@ -126,7 +139,7 @@ async def test_a_lab_too_short_to_judge_is_not_run_again() -> None:
     hall = Hall(1, "a")
     kept: list[Outcome] = []
 
-    async def measure(attempt: Attempt) -> Outcome:
+    async def measure(attempt: Attempt, __: Bench) -> Outcome:
         return Outcome(summarise(LabState(), "a"), whole=True)
 
     await hall.pool.run(measure, lambda _, outcome: kept.append(outcome))
@@ -137,7 +150,7 @@ async def test_a_lab_too_short_to_judge_is_not_run_again() -> None:
 async def test_after_a_stop_nothing_starts() -> None:
     hall = Hall(2, "abcdef")
 
-    async def measure(attempt: Attempt) -> Outcome:
+    async def measure(attempt: Attempt, __: Bench) -> Outcome:
         await hall.stop.wait()
         name = attempt.run.case.name
         return Outcome(msgspec.structs.replace(result(name), interrupted=True), whole=False)
@@ -152,7 +165,7 @@ async def test_what_one_raises_ends_the_others_in_an_orderly_way() -> None:
     hall = Hall(2, "abc")
     ended: list[str] = []
 
-    async def measure(attempt: Attempt) -> Outcome:
+    async def measure(attempt: Attempt, __: Bench) -> Outcome:
         if attempt.run.case.name == "a":
             raise LabError("can't start")
         await hall.stop.wait()
@@ -164,19 +177,16 @@ async def test_what_one_raises_ends_the_others_in_an_orderly_way() -> None:
     assert ended == ["b"]
 
 
-async def test_labs_that_run_side_by_side_start_one_after_the_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_labs_that_run_side_by_side_start_one_after_the_other() -> None:
     """All at once would take every core from those that measure already."""
-    monkeypatch.setattr("ccplay.experiment.pool._STARTS", 1)
-    hall = Hall(4, "abcd")
+    hall, door = Hall(4, "abcd"), Door(1)
     starting: list[str] = []
     running: list[str] = []
     all_run = asyncio.Event()
 
-    async def measure(attempt: Attempt) -> Outcome:
+    async def measure(attempt: Attempt, __: Bench) -> Outcome:
         name = attempt.run.case.name
-        async with hall.pool.turn() as end_turn:
+        async with door.turn() as end_turn:
             starting.append(name)
             await asyncio.sleep(0)
             assert starting == [name]
@@ -192,14 +202,11 @@ async def test_labs_that_run_side_by_side_start_one_after_the_other(
     assert running == list("abcd")
 
 
-async def test_a_lab_that_never_stands_lets_the_next_one_start(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("ccplay.experiment.pool._STARTS", 1)
-    hall = Hall(2, "ab")
+async def test_a_lab_that_never_stands_lets_the_next_one_start() -> None:
+    hall, door = Hall(2, "ab"), Door(1)
 
-    async def measure(attempt: Attempt) -> Outcome:
-        async with hall.pool.turn():
+    async def measure(attempt: Attempt, __: Bench) -> Outcome:
+        async with door.turn():
             return Outcome(result(attempt.run.case.name), whole=True)
 
     kept: list[str] = []

@@ -207,3 +207,28 @@ def test_a_file_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     folder.write("x", b"after")
     assert folder.read("x") == b"after"
     folder.close()
+
+
+def test_a_result_that_was_written_early_is_completed_from_the_runs(tmp_path: Path) -> None:
+    """Of many runs not every one rewrites the result, and a crash may come before the next."""
+    mine = scenario(tmp_path, TEXT.replace("repeats = 2", "repeats = 9"))
+    with Store(tmp_path / "out", mine) as store:
+        gathering = Gathering(mine)
+        due = []
+        for run in plan(mine):
+            result = msgspec.structs.replace(
+                summarise(LabState(), run.case.name),
+                repeat=run.repeat,
+                recording=store.recording_name(run),
+                jain=run.repeat / 10,
+            )
+            store.keep(run, result, None, 1.0, [])
+            gathering.add(result)
+            due.append(store.is_due())
+            if due[-1] and len(due) < 12:
+                store.sum_up(gathering.result())
+    assert due[:8] == [True] * 8
+    assert sum(due[8:12]) == 2
+    written = msgspec.json.decode((tmp_path / "out" / "result.json").read_bytes())
+    assert len(written["cases"]) < len(plan(mine))
+    assert read_run_directory(tmp_path / "out") == gathering.result()

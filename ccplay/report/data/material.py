@@ -16,6 +16,8 @@ from ccplay.report.data.families import family_of
 from ccplay.report.data.settings import Settings
 
 Parameter = str | int | float | bool
+MOST_DRAWN = 300
+"""Number of runs up to which every one is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,11 @@ class Material:
     """``about`` of each case, by its name."""
     made_of: Mapping[str, Settings] = field(default_factory=dict)
     """By case the settings of its first run, for comparisons."""
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there are so many runs that only one of each case is drawn."""
+        return len(self.runs) > MOST_DRAWN
 
     def runs_of(self, case: CaseStatistics) -> list[Run]:
         """Return the runs of a case."""

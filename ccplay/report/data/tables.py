@@ -75,6 +75,8 @@ def _markdown(cell: Cell) -> str:
     if isinstance(cell, float):
         return f"{cell:.6g}"
     text = str(cell).lower() if isinstance(cell, bool) else str(cell)
+    if text.isalnum():
+        return text
     for sign in "\\`*_[]<>|":
         text = text.replace(sign, f"\\{sign}")
     return " ".join(text.split())

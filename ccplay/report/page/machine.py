@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from ccplay.model.events import Hello, LinkChanged
@@ -25,6 +26,12 @@ def machine(material: Material, hello: Hello | None) -> list[tuple[str, str]]:
             ("sampling", f"{found.sample_hz:g} sweeps a second"),
             ("versions", f"ccplay {found.ccplay}, Python {found.python}"),
         ]
+    runs = Counter(run.machine for run in material.result.cases)
+    facts += [
+        (f"machine {each.name}", f"{runs[each.name]} runs; Linux {each.kernel}, {each.cpus} cores")
+        for each in material.result.machines
+    ]
+    facts += [("effect of the machine", str(each)) for each in material.result.machine_effects]
     if hello is not None:
         facts += _capabilities(hello.capabilities)
     return facts

@@ -133,7 +133,7 @@ def checks(result: Result) -> list[Expected]:
 
 def troubles(result: Result) -> list[str]:
     """Return the reasons against the values: failures, and runs that can't be trusted."""
-    told = []
+    told = [str(each) for each in result.machine_effects if each.differs]
     for run in result.cases:
         name = f"{run.name}, run {run.repeat}"
         told += [f"{name}: {each}" for each in (*run.errors, *misbehaviours(run))]

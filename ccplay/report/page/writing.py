@@ -153,7 +153,7 @@ def _jobs(
         run.slug for case in material.result.statistics if (run := material.representative(case))
     }
     for run in material.runs:
-        if run.recording is not None:
+        if run.recording is not None and (every or not material.is_large or run.slug in chosen):
             yield Job(
                 recording=run.recording,
                 folder=figures,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
@@ -21,6 +23,10 @@ def show(result: Result, console: Console) -> None:
     """Print a whole result."""
     if result.machine is not None:
         console.print(Text(_machine_line(result.machine), style="dim"))
+    if result.machines:
+        runs = Counter(run.machine for run in result.cases)
+        told = ", ".join(f"{each.name} ({runs[each.name]} runs)" for each in result.machines)
+        console.print(Text(f"made by {told}", style="dim"))
     together = {case.name for case in in_families(result)}
     for case in result.cases:
         if case.name not in together:
@@ -29,6 +35,9 @@ def show(result: Result, console: Console) -> None:
     for family in family_tables(result, console.width):
         console.print()
         console.print(family)
+    for effect in result.machine_effects:
+        if effect.differs:
+            console.print(Text(f"\nwarning: {effect}", style="yellow"))
 
 
 def case_table(case: CaseResult) -> RenderableType:

@@ -1,0 +1,211 @@
+"""One worker of a cluster as a bench."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+from distributed import Client
+
+from ccplay.cluster import labs
+from ccplay.cluster.labs import Attendance, BenchReport
+from ccplay.cluster.spool import key_of, unpack
+from ccplay.errors import LabError, UnsupportedError
+from ccplay.experiment.bench import BenchLostError, Window
+from ccplay.experiment.orders import Finished, Order, interrupted
+from ccplay.files import writing
+from ccplay.scenario.rules.support import check_against
+from ccplay.scenario.values import Scenario
+from ccplay.state.lab_state import LabState
+from ccplay.stream.sinks import Sink
+
+RETURN_S = 6.0
+"""Seconds that a run waits for the worker that was making it before another one has to; only those
+count in which the scheduler answers."""
+_MOST_FAILURES = 3
+"""Runs in a row that a worker may fail to start a lab for."""
+_LOOK_S = 0.1
+_numbers = itertools.count(1)
+
+
+class Owner(Protocol):
+    """What a bench asks of all benches together."""
+
+    client: Client | None
+    connected: bool
+    experiment: str
+    files: dict[str, bytes]
+    stop: asyncio.Event
+    assigned: dict[str, str]
+    """Address of the worker that is to make a run, by its key; empty while there is none."""
+
+    def holder(self, key: str) -> WorkerBench | None:
+        """Return a worker that is making a run, or has it on its machine's disk."""
+
+    def drop(self, bench: WorkerBench, why: str) -> None:
+        """Give a worker no more runs."""
+
+
+class WorkerBench:
+    """A worker: it makes as many runs at a time as it has threads, fewer if they starve."""
+
+    def __init__(self, owner: Owner, address: str, report: BenchReport, most: int) -> None:
+        self.address = address
+        self.machine = report.machine
+        self.kernel = report.capabilities.kernel
+        self.window = Window(most)
+        self.running: frozenset[str] = frozenset()
+        """Keys of the runs that it was making when it last answered,"""
+        self.kept: frozenset[str] = frozenset()
+        """and of those on its machine's disk."""
+        self.answered = time.monotonic()
+        self._capabilities = report.capabilities
+        self._owner = owner
+        self._failures = 0
+        self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        return f"{self.machine} ({self.address.partition('://')[2]})"
+
+    def took(self, answer: Attendance) -> None:
+        """Take note of what it has."""
+        self.answered = time.monotonic()
+        self.running, self.kept = frozenset(answer.running), frozenset(answer.kept)
+
+    def lose(self, why: str) -> None:
+        """Give it up: its runs are made elsewhere unless it returns soon."""
+        if not self._lost.done():
+            self._lost.set_result(why)
+
+    def lacks(self, order: Order) -> str:
+        """Return what its kernel lacks for this order, with the remedy; empty if nothing."""
+        case = replace(order.case, repeats=1)
+        scenario = Scenario(Path(order.scenario), case.title, case.about, (case,))
+        try:
+            check_against(scenario, self._capabilities)
+        except UnsupportedError as error:
+            return error.lines[0]
+        return ""
+
+    async def carry_out(
+        self,
+        order: Order,
+        record: Path | None,
+        *,
+        watch: Callable[[LabState], None] = lambda _: None,  # noqa: ARG002 - it is elsewhere
+        share: Callable[[], Sink | None] = lambda: None,  # noqa: ARG002 - the same
+    ) -> Finished:
+        """Make a run, or fetch it from the machine that has it finished already.
+
+        Raises ``BenchLostError`` if the worker went away with it, or no lab starts there.
+        """
+        owner = self._owner
+        key = key_of(owner.experiment, order, owner.files)
+        owner.assigned[key] = ""
+        bench = owner.holder(key) or self
+        try:
+            while not owner.stop.is_set():
+                packed = await bench._make(key, order)
+                if packed is not None:
+                    finished = await asyncio.to_thread(_received, packed, record, bench.machine)
+                    if not finished.result.interrupted:
+                        return finished
+                if not owner.stop.is_set():
+                    bench = await _returned(owner, key, bench.why)
+            return interrupted(order)
+        finally:
+            del owner.assigned[key]
+
+    @property
+    def why(self) -> str:
+        """Why it does not make its runs any more."""
+        return self._lost.result() if self._lost.done() else f"{self.name}: it was broken off"
+
+    async def _make(self, key: str, order: Order) -> bytes | None:
+        """Return a run as it was packed there; None if the worker went away with it."""
+        owner = self._owner
+        if owner.client is None or self._lost.done():
+            return None
+        owner.assigned[key] = self.address
+        # What Dask knows of an earlier task must not stand for this one: the key alone identifies
+        # the run, and the worker knows whether it has it.
+        asked: Any = owner.client.submit(
+            labs.make,
+            key,
+            msgspec.json.encode(order),
+            owner.files,
+            key=f"{key}-{next(_numbers)}",
+            workers=[self.address],
+            allow_other_workers=False,
+            pure=False,
+        )
+        answer = asyncio.ensure_future(_answer(asked))
+        stopped = asyncio.ensure_future(owner.stop.wait())
+        try:
+            waits: set[asyncio.Future[Any]] = {answer, self._lost, stopped}
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            packed = answer.result() if answer.done() else None
+            self._failures = 0
+        except LabError as error:
+            self._failures += 1
+            if self._failures >= _MOST_FAILURES:
+                owner.drop(self, str(error))
+            raise BenchLostError(f"{self.name}: {error}") from None
+        else:
+            return packed
+        finally:
+            answer.cancel()
+            stopped.cancel()
+            asked.release()
+            owner.assigned[key] = ""
+
+
+async def _answer(asked: Any) -> bytes | None:
+    """Return the outcome of a task; None if Dask lost it."""
+    try:
+        packed: bytes = await asked
+    except LabError:
+        raise
+    except asyncio.CancelledError:
+        if asked.cancelled():
+            return None
+        raise
+    except Exception as error:  # noqa: BLE001 - a task raises what it will
+        if type(error).__module__.startswith("distributed") or isinstance(error, OSError):
+            return None
+        raise LabError(f"a worker can't make runs: {type(error).__name__}: {error}") from None
+    return packed
+
+
+async def _returned(owner: Owner, key: str, why: str) -> WorkerBench:
+    """Wait a little for a worker that has a run after all. Raises ``BenchLostError``."""
+    waited = 0.0
+    while (bench := owner.holder(key)) is None:
+        if waited > RETURN_S or owner.stop.is_set():
+            raise BenchLostError(why)
+        await asyncio.sleep(_LOOK_S)
+        waited += _LOOK_S if owner.connected else 0.0
+    return bench
+
+
+def _received(packed: bytes, record: Path | None, machine: str) -> Finished:
+    """Return what a worker sent, its recording written into ``record``."""
+    if record is None:
+        finished = unpack(packed, None)
+    else:
+        try:
+            with writing.create(record) as file:
+                finished = unpack(packed, file)
+        except OSError as error:
+            raise LabError(f"can't write {record}: {error.strerror}") from None
+    where = finished.machine and msgspec.structs.replace(finished.machine, name=machine)
+    result = msgspec.structs.replace(finished.result, machine=machine)
+    return msgspec.structs.replace(finished, result=result, machine=where)

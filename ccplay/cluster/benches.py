@@ -1,0 +1,296 @@
+"""The workers of a cluster as benches: they come and go, and no finished run is lost with them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Self
+
+import msgspec
+from distributed import Client
+from distributed.security import Security
+
+from ccplay import __version__
+from ccplay.cluster import labs
+from ccplay.cluster.bench import WorkerBench
+from ccplay.cluster.labs import Attendance, BenchReport
+from ccplay.cluster.spool import key_of
+from ccplay.errors import CcplayError, LabError, UnsupportedError
+from ccplay.experiment.bench import Bench
+from ccplay.experiment.orders import Order
+
+LOOK_S = 0.5
+"""Seconds between looks at which workers there are,"""
+ATTEND_S = 5.0
+"""and between questions to each about its runs."""
+_ANSWER_S = 10.0
+"""Seconds for the answer to one,"""
+_JOIN_S = 120.0
+"""and for a worker to start a lab that reports what it can."""
+_SILENCE_S = 30.0
+"""Seconds without an answer after which a worker is taken to hang."""
+_CONNECT_S = 10.0
+
+
+class ClusterBenches:
+    """The workers at a scheduler's address; ``async with`` it."""
+
+    def __init__(
+        self,
+        address: str,
+        security: Security | None,
+        stop: asyncio.Event,
+        *,
+        experiment: str,
+        files: Mapping[str, bytes],
+        jobs: int | None = None,
+        kernel: str | None = None,
+        mixed_kernels: bool = False,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """``stop`` ends every run.
+
+        ``experiment`` begins the key of each run; ``files`` are the user's own, sent along.
+
+        ``jobs`` limits the runs in parallel on a worker. Workers with another ``kernel``, or with
+        another than the first one, take no runs unless ``mixed_kernels``.
+        """
+        self.changed = asyncio.Event()
+        self.client: Client | None = None
+        self.connected = False
+        self.stop = stop
+        self.assigned: dict[str, str] = {}
+        self.files = dict(files)
+        self.experiment = experiment
+        self._address = address
+        self._security = security
+        self._jobs = jobs
+        self._kernel = kernel
+        self._mixed = mixed_kernels
+        self._tell = tell
+        self._benches: dict[str, WorkerBench] = {}
+        self._joining: dict[str, asyncio.Task[None]] = {}
+        self._refused: set[str] = set()
+        self._told: set[str] = set()
+        self._forget: dict[str, set[str]] = defaultdict(set)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        """Connect, and wait for the first worker.
+
+        Raises ``LabError`` if there is no scheduler, ``UnsupportedError`` if workers that are there
+        have different kernels.
+        """
+        try:
+            self.client = await self._connected()
+        except (TimeoutError, OSError) as error:
+            raise LabError(
+                f"no scheduler at {self._address}: {error or 'it does not answer'}"
+            ) from None
+        self._tasks = [asyncio.create_task(self._look())]
+        try:
+            await self._first()
+        except BaseException:
+            await self._end()
+            raise
+        self._tasks.append(asyncio.create_task(self._attend_all()))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End all runs of this experiment that are not finished, and disconnect."""
+        await self._end()
+
+    def there(self) -> Sequence[Bench]:
+        """Return the workers that take runs, in the order of their names."""
+        return sorted(self._benches.values(), key=lambda each: each.name)
+
+    def settled(self, order: Order) -> None:
+        """Let the machines forget a run that is kept here."""
+        key = key_of(self.experiment, order, self.files)
+        for bench in self._benches.values():
+            self._forget[bench.address].add(key)
+
+    def holder(self, key: str) -> WorkerBench | None:
+        """Return a worker that is making a run, or has it on its machine's disk."""
+        found = [each for each in self._benches.values() if key in each.running]
+        found += [each for each in self._benches.values() if key in each.kept]
+        return found[0] if found else None
+
+    def drop(self, bench: WorkerBench, why: str) -> None:
+        """Give a worker no more runs."""
+        if self._benches.get(bench.address) is bench:
+            self._refuse(bench.address, f"{bench.name}: {why}")
+            self._remove(bench.address, why)
+
+    async def call(self, bench_address: str, work: Any, *arguments: Any, within_s: float) -> bytes:
+        """Call a function on one worker; raises ``OSError``, ``TimeoutError``, what it raises."""
+        if self.client is None:
+            raise OSError("not connected")
+        asked: Awaitable[dict[str, Any]] = self.client.run(
+            work, *arguments, workers=[bench_address], on_error="return"
+        )
+        answer = (await asyncio.wait_for(asked, within_s)).get(bench_address)
+        if isinstance(answer, BaseException):
+            raise answer
+        if not isinstance(answer, bytes):
+            raise OSError("the worker is gone")
+        return answer
+
+    # --- who is there -----------------------------------------------------------------------------
+
+    async def _connected(self) -> Client:
+        client = Client(
+            self._address,
+            asynchronous=True,
+            security=self._security,
+            timeout=_CONNECT_S,
+            set_as_default=False,
+            name="ccplay",
+        )
+        try:
+            return await asyncio.wait_for(client, _CONNECT_S + 5)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                await client.close(timeout=0)
+            raise
+
+    async def _first(self) -> None:
+        """Wait for the first worker, and for the others that are there already."""
+        told = False
+        begun = time.monotonic()
+        while not self._benches or self._joining:
+            await asyncio.sleep(0.05)
+            if not told and time.monotonic() - begun > 3 and not self._joining:
+                told = True
+                if self._refused and not self._mixed:
+                    continue
+                self._tell(f"waiting for workers at {self._address}")
+        kernels = {each.kernel: each.name for each in self._benches.values()}
+        if len(kernels) > 1 and not self._mixed:
+            said = ", ".join(f"{name} has Linux {kernel}" for kernel, name in kernels.items())
+            raise UnsupportedError(
+                f"the workers have different kernels: {said}; use those of one kernel, or add "
+                "--mixed-kernels"
+            )
+        self._kernel = self._kernel or next(iter(kernels))
+
+    async def _look(self) -> None:
+        """Find out again and again which workers there are."""
+        self.connected = True
+        while True:
+            try:
+                there = await self._addresses()
+                if not self.connected:
+                    self._tell(f"connected to {self._address} again")
+                self.connected = True
+            except (TimeoutError, OSError, RuntimeError):
+                if self.connected:
+                    self._tell(f"no answer from {self._address}: trying again")
+                self.connected, there = False, {}
+            for address in [each for each in self._benches if each not in there]:
+                self._remove(address, "it left the cluster")
+            for address, threads in there.items():
+                if address not in (*self._benches, *self._joining, *self._refused):
+                    joining = self._join(address, threads)
+                    self._joining[address] = asyncio.create_task(joining)
+            await asyncio.sleep(LOOK_S)
+
+    async def _addresses(self) -> dict[str, int]:
+        """Return the workers' addresses and threads; connect again where that was lost."""
+        if self.client is None or self.client.status in ("closed", "closing"):
+            self.client = None
+            self.client = await self._connected()
+        asked = self.client.scheduler.ncores()
+        found: dict[str, int] = await asyncio.wait_for(asked, _ANSWER_S)
+        return found
+
+    async def _join(self, address: str, threads: int) -> None:
+        """Ask a new worker what it can; use it if it fits."""
+        try:
+            text = await self.call(address, labs.describe, self.files, within_s=_JOIN_S)
+            report = msgspec.json.decode(text, type=BenchReport)
+            if (why := self._unfit(report)) is None:
+                answer = await self._attendance(address, self._wanted(address))
+                bench = WorkerBench(self, address, report, min(threads, self._jobs or threads))
+                bench.took(answer)
+                self._benches[address] = bench
+            else:
+                self._refuse(address, f"{report.machine}: {why}")
+        except (TimeoutError, OSError):
+            pass  # It is asked again as long as the scheduler names it.
+        except CcplayError as error:
+            self._refuse(address, str(error))
+        except ImportError:
+            self._refuse(
+                address, f"{address}: no ccplay there: pip install 'ccplay[cluster]' on the worker"
+            )
+        except Exception as error:  # noqa: BLE001 - whatever a stranger's worker raises
+            self._refuse(address, f"{address}: it can't run labs: {error}")
+        finally:
+            self._joining.pop(address, None)
+            self.changed.set()
+
+    def _unfit(self, report: BenchReport) -> str | None:
+        """Return why a worker can't be used."""
+        if report.version != __version__:
+            return f"it has ccplay {report.version}, not {__version__}: install the same there"
+        kernel = report.capabilities.kernel
+        if self._kernel is not None and kernel != self._kernel and not self._mixed:
+            return f"it has Linux {kernel}, not {self._kernel}; --mixed-kernels would use it"
+        return None
+
+    def _refuse(self, address: str, why: str) -> None:
+        self._refused.add(address)
+        if why not in self._told:
+            self._told.add(why)
+            self._tell(f"a worker is not used: {why}")
+
+    def _remove(self, address: str, why: str) -> None:
+        bench = self._benches.pop(address)
+        bench.lose(f"{bench.name}: {why}")
+        self.changed.set()
+
+    # --- what they have ---------------------------------------------------------------------------
+
+    async def _attend_all(self) -> None:
+        """Ask every worker about its runs; what does not answer takes no more of them."""
+        while True:
+            benches = list(self._benches.values())
+            await asyncio.gather(*(self._attend(each) for each in benches))
+            await asyncio.sleep(ATTEND_S)
+
+    async def _attend(self, bench: WorkerBench) -> None:
+        try:
+            bench.took(await self._attendance(bench.address, self._wanted(bench.address)))
+        except (TimeoutError, OSError, RuntimeError):
+            silent = time.monotonic() - bench.answered > _SILENCE_S
+            if silent and self._benches.get(bench.address) is bench:
+                self._remove(bench.address, f"no answer for {_SILENCE_S:.0f} s")
+
+    def _wanted(self, address: str) -> list[str]:
+        """Return the runs that a worker may be making: those that no other one is to make."""
+        return [key for key, there in self.assigned.items() if there in ("", address)]
+
+    async def _attendance(self, address: str, wanted: Sequence[str] | None) -> Attendance:
+        forget = self._forget.pop(address, set())
+        try:
+            asked = (self.experiment, None if wanted is None else [*wanted], sorted(forget))
+            text = await self.call(address, labs.attend, *asked, within_s=_ANSWER_S)
+        except BaseException:
+            self._forget[address] |= forget
+            raise
+        return msgspec.json.decode(text, type=Attendance)
+
+    async def _end(self) -> None:
+        for task in [*self._tasks, *self._joining.values()]:
+            task.cancel()
+        ends = [self._attendance(address, None) for address in self._benches]
+        await asyncio.gather(*ends, return_exceptions=True)
+        for bench in self._benches.values():
+            bench.lose("the experiment is over")
+        if self.client is not None:
+            with contextlib.suppress(Exception):
+                await self.client.close(timeout=2)

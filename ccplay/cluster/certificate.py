@@ -1,0 +1,131 @@
+"""The certificate by which the machines of a cluster know each other: TLS as Dask does it.
+
+One pair of a key and a certificate that has signed itself, on every machine of the cluster: whoever
+has it may run programs as the workers' user, nobody else reaches them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from distributed.security import Security
+from platformdirs import user_config_path
+
+from ccplay.errors import CcplayError, UsageError
+from ccplay.files import writing
+
+CERTIFICATE, KEY = "cluster.pem", "cluster.key"
+_DAYS = "3650"
+
+
+def standard() -> Path:
+    """Return the directory of the user's own certificate."""
+    return user_config_path("ccplay") / "cluster"
+
+
+def make(folder: Path) -> list[Path]:
+    """Make a key and its certificate; return their paths. Raises ``UsageError`` if one exists."""
+    paths = [folder / name for name in (CERTIFICATE, KEY)]
+    for path in paths:
+        if path.exists() or path.is_symlink():
+            raise UsageError(f"{path} already exists: delete it, or name another directory")
+    certificate, key = fresh()
+    with writing.explained(folder, CcplayError):
+        writing.make_directory(folder)
+        folder.chmod(0o700)
+        for path, content in zip(paths, (certificate, key), strict=True):
+            writing.write(path, content.encode())
+            path.chmod(0o600)
+    return paths
+
+
+def fresh() -> tuple[str, str]:
+    """Return a new certificate and its key, as PEM. Raises ``CcplayError``."""
+    with tempfile.TemporaryDirectory(prefix="ccplay-") as folder:
+        paths = [Path(folder) / name for name in (CERTIFICATE, KEY)]
+        argv = ["openssl", "req", "-x509", "-newkey", "ec", "-nodes", "-days", _DAYS]
+        argv += ["-pkeyopt", "ec_paramgen_curve:prime256v1", "-subj", "/CN=ccplay cluster"]
+        argv += ["-out", str(paths[0]), "-keyout", str(paths[1])]
+        try:
+            done = subprocess.run(argv, check=False, capture_output=True, text=True)
+        except FileNotFoundError:
+            raise CcplayError("openssl is not installed (apt install openssl)") from None
+        if done.returncode != 0:
+            said = done.stderr.strip().splitlines() or [""]
+            raise CcplayError(f"openssl can't make a certificate: {said[-1]}")
+        certificate, key = (path.read_text() for path in paths)
+        return certificate, key
+
+
+@contextmanager
+def lent(certificate: str, key: str) -> Iterator[Security]:
+    """Keep a certificate in files of this process alone, where TLS reads it."""
+    with tempfile.TemporaryDirectory(prefix="ccplay-") as made:
+        folder = Path(made)
+        for name, content in ((CERTIFICATE, certificate), (KEY, key)):
+            descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(content)
+        yield security(folder)
+
+
+def security(folder: Path | None) -> Security:
+    """Return how to speak TLS: with the pair in ``folder``, else as Dask's own settings have it.
+
+    Raises ``UsageError`` if there is none.
+    """
+    found = folder or (standard() if (standard() / KEY).exists() else None)
+    if found is None:
+        configured = Security(require_encryption=True)
+        if not configured.tls_ca_file:
+            raise UsageError(
+                "tls:// needs the cluster's certificate: copy it to "
+                f"{standard()}, or make one (ccplay cluster certificate) for all its machines"
+            )
+        return configured
+    for name in (CERTIFICATE, KEY):
+        if not (found / name).is_file():
+            raise UsageError(f"{found / name}: no such file (ccplay cluster certificate DIR)")
+    certificate, key = str(found / CERTIFICATE), str(found / KEY)
+    roles = ("client", "scheduler", "worker")
+    pairs = {f"tls_{role}_cert": certificate for role in roles}
+    pairs |= {f"tls_{role}_key": key for role in roles}
+    return Security(tls_ca_file=certificate, require_encryption=True, **pairs)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address such as ``tcp://127.0.0.1:8786`` stays on this machine."""
+    host = urlsplit(address).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def for_address(address: str, folder: Path | None) -> Security | None:
+    """Return how to speak to a scheduler; None for plain tcp on this machine.
+
+    Raises ``UsageError`` for plain tcp to another machine, and for anything else than tcp and tls.
+    """
+    scheme = urlsplit(address).scheme
+    try:
+        complete = bool(urlsplit(address).hostname and urlsplit(address).port)
+    except ValueError:
+        complete = False
+    if scheme not in ("tcp", "tls") or not complete:
+        raise UsageError(f"{address!r} is no address of a scheduler, such as tls://HOST:8786")
+    if scheme == "tls":
+        return security(folder)
+    if not is_loopback(address):
+        raise UsageError(
+            f"{address}: over plain tcp anyone on the network could run programs as you: start "
+            "scheduler and workers with TLS (ccplay cluster certificate), and name tls://…"
+        )
+    return None

@@ -1,0 +1,234 @@
+"""What a worker executes: the labs of one process, and what it reports of itself.
+
+Everything goes over the wire as bytes of JSON: an order is data, checked when it is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import socket
+import threading
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from distributed import Worker, get_worker
+
+from ccplay import __version__
+from ccplay.bpf.custom_files import custom_algorithms
+from ccplay.cluster.certificate import is_loopback
+from ccplay.cluster.spool import Spool, pack, valid
+from ccplay.doctor import SMALLEST, examine
+from ccplay.errors import LabError
+from ccplay.experiment.bench import Door
+from ccplay.experiment.orders import Finished, Order, carry_out
+from ccplay.lab.custom.files import custom_disciplines
+from ccplay.model.commands import Build
+from ccplay.model.disciplines import SUFFIX
+from ccplay.model.values import Capabilities
+from ccplay.scenario.rules.custom_algorithms import admit, admit_disciplines
+from ccplay.session import launch
+from ccplay.state.lab_state import LabState
+from ccplay.stream.sources import LabSource, Source
+
+MACHINE = "CCPLAY_MACHINE"
+"""Environment variable with the machine's name, for workers in containers."""
+LEASE_S = 180.0
+"""Seconds after which a run ends that no experiment has asked about: a minute without the network
+must not end it."""
+_BEAT_S = 1.0
+_FRESH_S = 20.0
+_T = TypeVar("_T")
+
+Files = Mapping[str, bytes]
+"""The user's own files by name."""
+
+
+class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker reports of itself when it joins."""
+
+    machine: str
+    version: str
+    capabilities: Capabilities
+
+
+class Attendance(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker has of an experiment."""
+
+    running: list[str]
+    """Keys of the runs it is making."""
+    kept: list[str]
+    """Keys of finished runs on its disk."""
+
+
+class _Making:
+    """A run that is being made."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.begun = time.monotonic()
+        self.stop = asyncio.Event()
+        self.task: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+
+class Labs:
+    """The labs of this process, all in one event loop of their own, beside that of the worker."""
+
+    def __init__(self) -> None:
+        self._spool = Spool()
+        self._making: dict[str, _Making] = {}
+        self._attended: dict[str, float] = {}
+        self._loop = asyncio.new_event_loop()
+        self._door = Door()
+        threading.Thread(target=self._loop.run_forever, name="labs", daemon=True).start()
+        asyncio.run_coroutine_threadsafe(self._end_leases(), self._loop)
+
+    def wait(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Do something in the labs' own loop and wait for it, in a thread of the worker."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def report(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Do something in the labs' own loop and wait for it, in the worker's loop."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    async def make(self, key: str, order: Order, files: Files) -> bytes:
+        """Return a run: kept from before, joined if it is being made, or made now."""
+        if (packed := self._spool.fetch(valid(key))) is not None:
+            return packed
+        self._attended[_experiment(key)] = time.monotonic()
+        if (making := self._making.get(key)) is None:
+            making = self._making[key] = _Making(key)
+            making.task = asyncio.create_task(self._play(making, order, files))
+        return await asyncio.shield(making.task)
+
+    async def describe(self, files: Files) -> BenchReport:
+        """Start a lab to ask what this machine can. Raises ``LabError``."""
+        argv = launch.lab_argv(None, None, self._placed(files))
+        found = await examine(LabSource(argv, SMALLEST))
+        return BenchReport(machine=machine(), version=__version__, capabilities=found)
+
+    async def attend(
+        self, experiment: str, wanted: Sequence[str] | None, forget: Sequence[str]
+    ) -> Attendance:
+        """End the runs of an experiment that are not ``wanted``, all if None; report the others."""
+        self._attended[experiment] = now = time.monotonic()
+        self._spool.forget(forget)
+        own = [each for each in self._making.values() if _experiment(each.key) == experiment]
+        for making in own:
+            # One just begun may be newer than the question.
+            old = now - making.begun > _FRESH_S
+            if wanted is None or (making.key not in wanted and old):
+                making.stop.set()
+        running = [each.key for each in own if not each.stop.is_set()]
+        return Attendance(running=running, kept=self._spool.keys(experiment))
+
+    async def _play(self, making: _Making, order: Order, files: Files) -> bytes:
+        """Make a run, and keep it on the disk before anybody hears of it."""
+        try:
+            if order.version != __version__:
+                raise LabError(
+                    f"{machine()} has ccplay {__version__}, the experiment {order.version}: "
+                    "install the same there"
+                )
+            with self._spool.workplace() as folder:
+                record = folder / "run.ccplay"
+                finished = await self._carry_out(making, order, files, record)
+                packed = await asyncio.to_thread(pack, finished, record)
+            if finished.whole:
+                self._spool.keep(making.key, packed)
+            return packed
+        finally:
+            del self._making[making.key]
+
+    async def _carry_out(
+        self, making: _Making, order: Order, files: Files, record: Path
+    ) -> Finished:
+        argv = launch.lab_argv(None, record.parent, self._placed(files))
+
+        def start(build: Build) -> Source:
+            return LabSource(argv, build)
+
+        async with self._door.turn() as end_turn:
+
+            def watch(state: LabState) -> None:
+                if state.ready_at is not None:
+                    end_turn()
+
+            return await carry_out(order, start, making.stop, record=record, watch=watch)
+
+    def _placed(self, files: Files) -> list[Path]:
+        """Return the user's own algorithms and disciplines as files of this machine."""
+        return [self._spool.place(name, content) for name, content in files.items()]
+
+    async def _end_leases(self) -> None:
+        """End the runs of experiments that nobody has asked about for long."""
+        while True:
+            await asyncio.sleep(_BEAT_S)
+            for making in self._making.values():
+                since = time.monotonic() - self._attended.get(_experiment(making.key), 0.0)
+                if since > LEASE_S:
+                    making.stop.set()
+
+
+def machine() -> str:
+    """Return this machine's name."""
+    return os.environ.get(MACHINE) or socket.gethostname()
+
+
+def _experiment(key: str) -> str:
+    return key.partition("-")[0]
+
+
+# Made once and here: msgspec must not learn a type in two threads at a time.
+_ORDERS = msgspec.json.Decoder(Order)
+_first = threading.Lock()
+
+
+@functools.cache
+def _made() -> Labs:
+    return Labs()
+
+
+def _labs() -> Labs:
+    """Return the labs of this process. Tasks arrive in several threads."""
+    with _first:
+        return _made()
+
+
+def make(key: str, order: bytes, files: dict[str, bytes]) -> bytes:
+    """Make a run: the task that the scheduler knows. Returns what ``spool.unpack`` reads."""
+    _refuse_strangers(get_worker())
+    _admit(files)
+    return _labs().wait(_labs().make(key, _ORDERS.decode(order), files))
+
+
+async def describe(files: dict[str, bytes], dask_worker: Worker) -> bytes:
+    """Return the worker's ``BenchReport``."""
+    _refuse_strangers(dask_worker)
+    return msgspec.json.encode(await _labs().report(_labs().describe(files)))
+
+
+async def attend(experiment: str, wanted: list[str] | None, forget: list[str]) -> bytes:
+    """Return the worker's ``Attendance``."""
+    said = _labs().attend(experiment, wanted, forget)
+    return msgspec.json.encode(await _labs().report(said))
+
+
+def _admit(files: Files) -> None:
+    """Allow the names of the user's own files in orders that are read from now on."""
+    paths = [Path(name) for name in files]
+    admit(custom_algorithms(path for path in paths if path.suffix != SUFFIX))
+    admit_disciplines(custom_disciplines(path for path in paths if path.suffix == SUFFIX))
+
+
+def _refuse_strangers(worker: Worker) -> None:
+    """Raise ``LabError`` on a worker that takes orders from anyone on the network."""
+    if not (worker.address.startswith("tls://") or is_loopback(worker.address)):
+        raise LabError(
+            f"{machine()}: this worker listens on plain tcp beyond its own machine: start "
+            "scheduler and worker with TLS (see ccplay cluster certificate)"
+        )

@@ -1,0 +1,154 @@
+"""Where the workers are: a scheduler's address, or workers started for one experiment."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from distributed import Scheduler
+from distributed.security import Security
+from distributed.utils import get_ip
+
+from ccplay.cluster import certificate
+from ccplay.cluster.worker import greeting
+from ccplay.errors import UsageError
+from ccplay.visible import printable
+
+FORMS = "tcp://HOST:PORT, tls://HOST:PORT, local:N or ssh:HOSTFILE"
+_MOST_LOCAL = 64
+_AGAIN_S = 3.0
+"""Seconds until a worker that has ended is started again."""
+_END_S = 10.0
+_SSH = ("ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "--")
+_HERE = (sys.executable, "-P", "-m", "ccplay")
+_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:\[\]%-]*")
+
+
+@asynccontextmanager
+async def opened(
+    where: str, jobs: int, folder: Path | None, tell: Callable[[str], None]
+) -> AsyncIterator[tuple[str, Security | None]]:
+    """Yield the scheduler's address and how to speak to it, as ``where`` names it.
+
+    ``jobs`` is the number of parallel runs on each worker that is started, 0 for as many as its
+    machine has cores; ``folder`` has the certificate of a cluster. Raises ``UsageError``.
+    """
+    if where.startswith(("tcp://", "tls://")):
+        yield where, certificate.for_address(where, folder)
+        return
+    words, host = _started(where)
+    # What it would say on stderr is said by us, where it matters.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    pair = certificate.fresh()
+    with certificate.lent(*pair) as security:
+        scheduler: Any = Scheduler(
+            host=host,
+            port=0,
+            protocol="tls://",
+            security=security,
+            dashboard=False,
+            dashboard_address="127.0.0.1:0",
+        )
+        async with scheduler:
+            said = greeting(scheduler.address, pair, jobs)
+            tasks = [asyncio.create_task(_kept_running(argv, said, tell)) for argv in words]
+            try:
+                yield scheduler.address, security
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _started(where: str) -> tuple[list[list[str]], str]:
+    """Return the commands that start workers, and the address at which they find this process."""
+    kind, _, rest = where.partition(":")
+    worker = ("cluster", "worker", "--stdin")
+    if kind == "local":
+        if not rest.isdecimal() or not 1 <= int(rest) <= _MOST_LOCAL:
+            raise UsageError(f"--cluster {where}: local:N needs a number from 1 to {_MOST_LOCAL}")
+        return [[*_HERE, *worker] for _ in range(int(rest))], "127.0.0.1"
+    if kind == "ssh" and rest:
+        hosts = read_hosts(Path(rest))
+        # One host's way to this machine is taken for the way of all.
+        own = _address_for(hosts[0])
+        return [[*_SSH, host, " ".join(("ccplay", *worker))] for host in hosts], own
+    raise UsageError(f"--cluster {where}: it is none of {FORMS}")
+
+
+def _address_for(host: str) -> str:
+    """Return this machine's address on the way to a host. Raises ``UsageError``."""
+    said = subprocess.run(["ssh", "-G", "--", host], check=False, capture_output=True, text=True)
+    words = dict(line.split(" ", 1) for line in said.stdout.splitlines() if " " in line)
+    name = words.get("hostname", host.rpartition("@")[2])
+    try:
+        own: str = get_ip(name)
+    except OSError as error:
+        raise UsageError(f"{host}: {error.strerror}") from None
+    return own
+
+
+def read_hosts(path: Path) -> list[str]:
+    """Return the hosts of a file, one a line, ``#`` begins a comment. Raises ``UsageError``."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {getattr(error, 'strerror', 'not a text file')}") from None
+    hosts = [line.partition("#")[0].strip() for line in lines]
+    for number, host in enumerate(hosts, 1):
+        if host and not _HOST.fullmatch(host):
+            raise UsageError(f"{path}, line {number}: {host[:60]!r} is no host for ssh(1)")
+    if not any(hosts):
+        raise UsageError(f"{path}: no hosts in it: write one a line")
+    return [host for host in hosts if host]
+
+
+async def _kept_running(argv: Sequence[str], said: bytes, tell: Callable[[str], None]) -> None:
+    """Keep a worker running: start it again when it ends, until cancelled."""
+    told = set()
+    while True:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            # Ctrl-C at the terminal is for us; a worker ends when its stdin does.
+            process_group=0,
+        )
+        stdin, stderr = process.stdin, process.stderr
+        try:
+            if stdin is None or stderr is None:
+                return
+            with contextlib.suppress(ConnectionError):
+                stdin.write(said)
+                await stdin.drain()
+            last = ""
+            while line := await stderr.readline():
+                last = printable(line.decode(errors="replace").strip())[:300] or last
+            code = await process.wait()
+            why = f"{_place(argv)} ended with exit code {code}: {last}"
+            if why not in told:
+                told.add(why)
+                tell(why)
+            await asyncio.sleep(_AGAIN_S)
+        finally:
+            if stdin is not None:
+                stdin.close()
+            if process.returncode is None:
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(process.wait(), _END_S)
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+def _place(argv: Sequence[str]) -> str:
+    return f"the worker on {argv[-2]}" if argv[0] == "ssh" else "a worker of this machine"

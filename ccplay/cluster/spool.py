@@ -1,0 +1,131 @@
+"""Finished runs on a worker's disk, by key, until the experiment that ordered them has them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from platformdirs import user_cache_path
+
+from ccplay.errors import LabError, RecordingError
+from ccplay.experiment.files import Folder
+from ccplay.experiment.orders import Finished, Order
+from ccplay.files.writing import Directory
+
+_KEPT_S = 30 * 86_400.0
+"""Seconds that a run waits for an experiment that never asks for it again."""
+_KEY = re.compile(r"[0-9a-f]{16}-[0-9a-f]{32}")
+_CHUNK = 1 << 20
+# Made once and here: msgspec must not learn a type in two threads at a time.
+_FINISHED = msgspec.json.Decoder(Finished)
+
+
+def key_of(experiment: str, order: Order, files: Mapping[str, bytes]) -> str:
+    """Return the name of a run: the same order in the same experiment always has the same one."""
+    digest = hashlib.sha256(msgspec.json.encode(order))
+    for name, content in sorted(files.items()):
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return f"{experiment}-{digest.hexdigest()[:32]}"
+
+
+def valid(key: str) -> str:
+    """Return a key that came from elsewhere. Raises ``LabError`` if it is none."""
+    if not _KEY.fullmatch(key):
+        raise LabError(f"{key[:60]!r} is no key of a run")
+    return key
+
+
+def pack(finished: Finished, recording: Path) -> bytes:
+    """Return a finished run and its recording, if there is one, as one compressed record."""
+    head = msgspec.json.encode(finished)
+    squeeze = zlib.compressobj(1)
+    parts = [len(head).to_bytes(4), head]
+    with contextlib.suppress(FileNotFoundError), recording.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            parts.append(squeeze.compress(chunk))
+    return b"".join([*parts, squeeze.flush()])
+
+
+def unpack(packed: bytes, file: BinaryIO | None) -> Finished:
+    """Return a finished run, and write its recording into ``file``.
+
+    Raises ``RecordingError`` for anything but a packed run.
+    """
+    try:
+        size = int.from_bytes(packed[:4])
+        finished = _FINISHED.decode(packed[4 : 4 + size])
+        expand, rest = zlib.decompressobj(), packed[4 + size :]
+        while file is not None and (rest or not expand.eof):
+            chunk = expand.decompress(rest, _CHUNK)
+            rest = expand.unconsumed_tail
+            if not chunk and not rest:
+                break
+            file.write(chunk)
+    except (msgspec.MsgspecError, zlib.error) as error:
+        raise RecordingError(f"a worker sent no finished run: {error}") from None
+    return finished
+
+
+class Spool:
+    """A folder of finished runs, which all workers of a user on a machine share."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Open it, made if missing. Raises ``RecordingError``."""
+        path = path or user_cache_path("ccplay") / "bench"
+        self._folder = Folder.make(path)
+        self._tidy()
+
+    def keep(self, key: str, packed: bytes) -> None:
+        """Write a finished run onto the disk. Raises ``RecordingError``."""
+        self._folder.write(key, packed)
+
+    def fetch(self, key: str) -> bytes | None:
+        """Return a finished run; None if there is none of that key."""
+        return self._folder.read(key)
+
+    def keys(self, experiment: str) -> list[str]:
+        """Return the keys of an experiment's finished runs."""
+        return [name for name in self._folder.names() if name.startswith(f"{experiment}-")]
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Delete finished runs that somebody else keeps."""
+        for key in keys:
+            self._folder.free(valid(key))
+
+    @contextmanager
+    def workplace(self) -> Iterator[Path]:
+        """Make a private folder for a run that is being made; deletes it afterwards."""
+        made = tempfile.mkdtemp(prefix=".run-", dir=self._folder.path)
+        try:
+            yield Path(made)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+    def place(self, name: str, content: bytes) -> Path:
+        """Return the path of a file that came with an order, written if it is new."""
+        if Path(name).name != name or name in ("", ".", ".."):
+            raise LabError(f"{name[:60]!r} is no file name")
+        digest = hashlib.sha256(content).hexdigest()
+        with Directory(self._folder.path / "files" / digest, make=True) as there:
+            with contextlib.suppress(FileExistsError), there.written(name) as file:
+                file.write(content)
+            return there.path / name
+
+    def _tidy(self) -> None:
+        """Delete what nobody has asked for in a long time."""
+        for name in self._folder.names():
+            path = self._folder.path / name
+            with contextlib.suppress(OSError):
+                if _KEY.fullmatch(name) and time.time() - path.lstat().st_mtime > _KEPT_S:
+                    os.unlink(path)  # noqa: PTH108 - a symlink itself

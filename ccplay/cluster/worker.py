@@ -1,0 +1,81 @@
+"""A worker that stays: it connects again when the scheduler is back, and its labs run on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import sys
+import tempfile
+from typing import Any
+
+import dask
+from distributed import Worker
+from distributed.security import Security
+
+from ccplay.cluster import certificate
+from ccplay.cluster.labs import machine
+from ccplay.visible import tell
+
+_AGAIN_S = 1.0
+"""Seconds between attempts to reach the scheduler."""
+_CONNECT_S = "10s"
+_LONGEST = 1 << 16
+
+
+class _LabWorker(Worker):  # type: ignore[misc] # distributed has no types
+    """Dask's worker, which leaves labs running when its scheduler goes away."""
+
+    async def close(self, *arguments: Any, **options: Any) -> Any:
+        """Close without waiting for the runs: the next worker of this process has them."""
+        return await super().close(*arguments, **{**options, "executor_wait": False})
+
+
+async def serve(address: str, security: Security | None, labs: int) -> None:
+    """Take runs from the scheduler at ``address``, up to ``labs`` in parallel, until cancelled."""
+    dask.config.set({"distributed.comm.timeouts.connect": _CONNECT_S})
+    for name in ("distributed.worker", "distributed.core", "distributed.batched"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    missing = False
+    with tempfile.TemporaryDirectory(prefix="ccplay-worker-") as folder:
+        while True:
+            worker = _LabWorker(
+                address,
+                nthreads=labs,
+                name=f"{machine()}-{os.getpid()}",
+                security=security,
+                local_directory=folder,
+                memory_limit=0,
+                dashboard=False,
+            )
+            with contextlib.suppress(OSError, RuntimeError, asyncio.TimeoutError):
+                async with worker:
+                    tell(f"{machine()}: takes runs of {address}, up to {labs} at a time")
+                    missing = False
+                    await worker.finished()
+            if not missing:
+                tell(f"{machine()}: no scheduler at {address}; connecting again")
+            missing = True
+            await asyncio.sleep(_AGAIN_S)
+
+
+async def serve_for_stdin() -> None:
+    """Serve whoever started this process, with what its stdin says, until that is closed."""
+    loop = asyncio.get_running_loop()
+    line = await loop.run_in_executor(None, sys.stdin.buffer.readline, _LONGEST)
+    said = json.loads(line)
+    with certificate.lent(said["certificate"], said["key"]) as security:
+        labs = said["labs"] or len(os.sched_getaffinity(0))
+        serving = asyncio.create_task(serve(said["address"], security, labs))
+        closed = loop.run_in_executor(None, sys.stdin.buffer.read, 1)
+        await asyncio.wait({serving, closed}, return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            serving.result()
+
+
+def greeting(address: str, pair: tuple[str, str], labs: int) -> bytes:
+    """Return the line that ``serve_for_stdin`` reads."""
+    said = {"address": address, "certificate": pair[0], "key": pair[1], "labs": labs}
+    return json.dumps(said).encode() + b"\n"

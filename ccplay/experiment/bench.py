@@ -1,0 +1,176 @@
+"""Benches: the places where runs are made. Here, this machine; a cluster has many."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from ccplay.experiment.orders import Finished, Order, carry_out
+from ccplay.model.commands import Build
+from ccplay.state.lab_state import LabState
+from ccplay.stream.sinks import Sink
+from ccplay.stream.sources import Source
+
+STARTS = max(1, (os.cpu_count() or 1) // 2)
+"""Labs that may start at a time: a start takes a core away from the labs that measure."""
+
+_KEPT = 0.7
+"""Share of the jobs that remain after a failure, like CUBIC's beta (RFC 9438, section 4.6)."""
+
+_PATIENCE = 2
+"""Times that all jobs must succeed before one more is tried: a failure costs as many runs."""
+
+
+class BenchLostError(Exception):
+    """A bench went away, or refuses work, before a run was done: another one has to make it."""
+
+
+class Bench(Protocol):
+    """A place that makes runs, several at a time."""
+
+    window: Window
+    """How many runs it makes in parallel."""
+
+    @property
+    def name(self) -> str:
+        """Name for messages; empty for this machine."""
+
+    @property
+    def machine(self) -> str:
+        """Name of its machine, which may have more than one bench."""
+
+    def lacks(self, order: Order) -> str:
+        """Return what its kernel lacks for this order, with the remedy; empty if nothing."""
+
+    async def carry_out(
+        self,
+        order: Order,
+        record: Path | None,
+        *,
+        watch: Callable[[LabState], None] = lambda _: None,
+        share: Callable[[], Sink | None] = lambda: None,
+    ) -> Finished:
+        """Make a run; its recording goes into ``record``.
+
+        ``watch`` receives the state of runs on this machine after every event, and ``share`` opens
+        a sink that others watch. Raises ``BenchLostError`` if another bench has to make it, and as
+        ``orders.carry_out`` does.
+        """
+
+
+class Benches(Protocol):
+    """The benches there are now, of which some may come and go."""
+
+    changed: asyncio.Event
+    """Set when one has come or gone; whoever waits for it clears it."""
+
+    def there(self) -> Sequence[Bench]:
+        """Return those that take runs."""
+
+    def settled(self, order: Order) -> None:
+        """Take note that an order's outcome is kept: the bench may forget it."""
+
+
+class Window:
+    """How many runs a bench makes in parallel, adapted as TCP adapts cwnd.
+
+    The number is reduced when parallel labs starve each other, and grows by one, up to the
+    requested number, after as many good runs in a row as would fill the machine twice.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.jobs = most
+        self.most = most
+        self._good = 0
+
+    def narrow(self, jobs: int) -> bool:
+        """Reduce the number, unless that was done since a run began among ``jobs``."""
+        if jobs == 1 or jobs > self.jobs or self.jobs == 1:
+            return False
+        self.jobs, self._good = max(1, round(self.jobs * _KEPT)), 0
+        return True
+
+    def widen(self, jobs: int) -> bool:
+        """Count a good run that began among ``jobs``; return whether one more is now allowed."""
+        if self.jobs == self.most or jobs > self.jobs:
+            return False
+        self._good += 1
+        if self._good < _PATIENCE * self.jobs:
+            return False
+        self.jobs, self._good = self.jobs + 1, 0
+        return True
+
+
+class Door:
+    """Lets labs start one after the other."""
+
+    def __init__(self, width: int | None = None) -> None:
+        self._places = asyncio.Semaphore(STARTS if width is None else width)
+
+    @contextlib.asynccontextmanager
+    async def turn(self) -> AsyncIterator[Callable[[], None]]:
+        """Wait for the turn to start a lab; it ends with the block, or by the yielded function."""
+        await self._places.acquire()
+        with contextlib.ExitStack() as turn:
+            turn.callback(self._places.release)
+            yield turn.close
+
+
+class LocalBench:
+    """A bench on this machine, or wherever ``open_source`` starts labs."""
+
+    name = ""
+    machine = ""
+
+    def __init__(
+        self, open_source: Callable[[Build], Source], jobs: int, stop: asyncio.Event
+    ) -> None:
+        """``stop`` ends every run."""
+        self.window = Window(jobs)
+        self._open_source = open_source
+        self._stop = stop
+        self._door = Door()
+
+    def lacks(self, order: Order) -> str:  # noqa: ARG002 - the same for every bench
+        """Return nothing: the first lab reports what this kernel lacks."""
+        return ""
+
+    async def carry_out(
+        self,
+        order: Order,
+        record: Path | None,
+        *,
+        watch: Callable[[LabState], None] = lambda _: None,
+        share: Callable[[], Sink | None] = lambda: None,
+    ) -> Finished:
+        """Make a run, as soon as no other lab is starting."""
+        async with self._door.turn() as end_turn:
+
+            def watched(state: LabState) -> None:
+                if state.ready_at is not None:
+                    end_turn()
+                watch(state)
+
+            sink = None if self._stop.is_set() else share()
+            return await carry_out(
+                order, self._open_source, self._stop, record=record, watch=watched, share=sink
+            )
+
+
+class Here:
+    """The one bench of an experiment on one machine."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.changed = asyncio.Event()
+        self._bench = bench
+
+    def there(self) -> Sequence[Bench]:
+        """Return the bench."""
+        return [self._bench]
+
+    def settled(self, order: Order) -> None:
+        """Do nothing: what is kept is in one place only."""

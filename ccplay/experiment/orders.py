@@ -1,0 +1,106 @@
+"""A run as a function: from an order to what was measured, wherever it is carried out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from ccplay import __version__
+from ccplay.analysis.results import CaseResult, Machine
+from ccplay.analysis.summary import machine, summarise
+from ccplay.experiment.standstill import standstills
+from ccplay.experiment.trial import Trial
+from ccplay.model.commands import Build
+from ccplay.scenario.values import Case, Scenario
+from ccplay.session.timeline import Script
+from ccplay.state.lab_state import LabState
+from ccplay.stream.sinks import Sink
+from ccplay.stream.sources import Source
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """All that determines a run. It is plain data: JSON, as a scenario is."""
+
+    scenario: str
+    """Name of the scenario's file, for messages."""
+    case: Case
+    """The case as it is played: with the seed and the starts of its repeat."""
+    repeat: int
+    attempt: int = 1
+    label: str = ""
+    """Beginning of the names of files that the lab writes."""
+    version: str = __version__
+    """Version of ccplay that gave the order."""
+
+    @property
+    def build(self) -> Build:
+        """The network to build."""
+        build = Script(self.case.timeline).foretold(self.case.build)
+        return msgspec.structs.replace(build, label=self.label) if self.label else build
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of an order."""
+
+    result: CaseResult
+    whole: bool
+    """Whether it was completed: neither interrupted nor ended by a lab that died."""
+    machine: Machine | None = None
+    """Machine on which it ran."""
+
+
+async def carry_out(
+    order: Order,
+    open_source: Callable[[Build], Source],
+    stop: asyncio.Event,
+    *,
+    record: Path | None = None,
+    watch: Callable[[LabState], None] = lambda _: None,
+    share: Sink | None = None,
+) -> Finished:
+    """Run an order in a lab of its own, to its end or until ``stop``.
+
+    ``record`` is the file for its stream, ``watch`` receives the state after every event, ``share``
+    is a sink that others watch. Raises ``LabError`` if the lab did not start, ``UnsupportedError``
+    if this kernel lacks features that it needs.
+    """
+    if stop.is_set():
+        return interrupted(order)
+    trial = Trial(_scenario(order), order.case, watch)
+
+    def spoil(seconds: float) -> None:
+        trial.spoil(f"ccplay was suspended or starved of CPU for {seconds:.1f} s")
+
+    async with standstills(spoil):
+        result = await trial.measure(open_source(order.build), stop, record, share)
+    return Finished(
+        result=_numbered(order, result),
+        whole=not result.interrupted and not trial.died,
+        machine=machine(trial.state),
+    )
+
+
+def interrupted(order: Order) -> Finished:
+    """Return the outcome of an order that was never begun, or broken off."""
+    result = summarise(LabState(), order.case.name, interrupted=True)
+    return Finished(result=_numbered(order, result), whole=False)
+
+
+def failed(order: Order, reason: str) -> Finished:
+    """Return the outcome of an order for which there was no lab."""
+    result = summarise(LabState(), order.case.name, errors=(reason,))
+    return Finished(result=_numbered(order, result), whole=False)
+
+
+def _numbered(order: Order, result: CaseResult) -> CaseResult:
+    return msgspec.structs.replace(result, repeat=order.repeat, attempt=order.attempt)
+
+
+def _scenario(order: Order) -> Scenario:
+    """Return the scenario of one case, whose name messages have."""
+    case = replace(order.case, repeats=1)
+    return Scenario(Path(order.scenario), case.title, case.about, (case,))

@@ -1,0 +1,193 @@
+"""Runs on the workers of a real scheduler, which are killed and restarted under an experiment."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
+
+from ccplay.cluster import certificate
+from ccplay.experiment.store import read_run_directory, recording_of
+from ccplay.stream.sources import recorded_events
+
+RACE = (
+    *("race", "--case", "50 ms", "--repeats", "2", "--json"),
+    *("--set", 'timeline.0.bytes="1 MB"', "--set", 'timeline.1.bytes="1 MB"'),
+)
+MANY = """
+duration = "2 s"
+repeats = 6
+topology.kind = "linear"
+links.bottleneck = { rate = "5 Mbit/s", delay = "5 ms", queue = { kind = "pfifo", limit = 50 } }
+timeline = [{ at = "0 s", do = "start-flow", cc = "reno" }]
+"""
+_PATIENCE_S = 240.0
+
+
+class Cluster:
+    """A scheduler with TLS and two workers, each another machine by its name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.pair = folder / "pair"
+        paths = [str(path) for path in certificate.make(self.pair)]
+        self._tls = ("--tls-ca-file", paths[0], "--tls-cert", paths[0], "--tls-key", paths[1])
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = free.getsockname()[1]
+        self.address = f"tls://127.0.0.1:{self._port}"
+        self._processes: list[Process] = []
+
+    async def scheduler(self) -> Process:
+        words = ("--host", f"tls://127.0.0.1:{self._port}", "--no-dashboard")
+        return await self._start("dask", "scheduler", *words, *self._tls)
+
+    async def dask_worker(self, machine: str) -> Process:
+        words = ("--nthreads", "1", "--no-dashboard", "--no-nanny", "--host", "127.0.0.1")
+        place = ("--local-directory", str(self.folder / machine))
+        return await self._start(
+            "dask", "worker", self.address, *words, *place, *self._tls, machine=machine
+        )
+
+    async def worker(self, machine: str) -> Process:
+        words = ("--jobs", "1", "--certificate", str(self.pair))
+        return await self._start(
+            "ccplay", "cluster", "worker", self.address, *words, machine=machine
+        )
+
+    async def run(self, *words: str) -> Process:
+        said = ("--cluster", self.address, "--certificate", str(self.pair))
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "ccplay", "run", *words, *said), stdout=PIPE, stderr=PIPE
+        )
+
+    async def _start(self, module: str, *words: str, machine: str = "") -> Process:
+        place = {"CCPLAY_MACHINE": machine, "XDG_CACHE_HOME": str(self.folder / "cache" / machine)}
+        with (self.folder / "log").open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", module, *words),
+                env=os.environ | place,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self._processes.append(process)
+        return process
+
+    async def close(self) -> None:
+        for process in self._processes:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+@asynccontextmanager
+async def clustered(folder: Path) -> AsyncIterator[Cluster]:
+    cluster = Cluster(folder)
+    try:
+        yield cluster
+    finally:
+        await cluster.close()
+
+
+async def outcome(process: Process) -> Any:
+    """Return the result that a run prints, once it has ended well."""
+    async with asyncio.timeout(_PATIENCE_S):
+        out, talk = await process.communicate()
+    assert process.returncode == 0, talk.decode()
+    return json.loads(out)
+
+
+async def until(process: Process, word: str) -> None:
+    """Wait for a line of progress."""
+    assert process.stderr is not None
+    async with asyncio.timeout(_PATIENCE_S):
+        while word not in (line := (await process.stderr.readline()).decode()):
+            assert line, "it ended before its time"
+
+
+async def test_two_workers_make_the_runs_that_this_machine_makes(tmp_path: Path) -> None:
+    """A race with two repeats: the same keys and seeds, and figures within their intervals."""
+    local = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "ccplay", "run", *RACE, "--out", str(tmp_path / "here")),
+        stdout=PIPE,
+        stderr=PIPE,
+    )
+    here = await outcome(local)
+    async with clustered(tmp_path) as cluster:
+        await cluster.scheduler()
+        await cluster.dask_worker("first")
+        await cluster.worker("second")
+        there = await outcome(await cluster.run(*RACE, "--out", str(tmp_path / "there")))
+        await _strangers_are_refused(cluster, tmp_path / "stranger")
+    assert there.keys() == here.keys()
+    for one, other in zip(here["cases"], there["cases"], strict=True):
+        assert one.keys() == other.keys()
+        assert (one["name"], one["repeat"]) == (other["name"], other["repeat"])
+    assert {run["machine"] for run in there["cases"]} <= {"first", "second"}
+    assert _seeds(tmp_path / "there") == _seeds(tmp_path / "here") == [1, 2]
+    (one,), (other,) = here["statistics"], there["statistics"]
+    assert one["reported"] == other["reported"]
+    # Each measures the completion time of the flow that won its races, not always the same one.
+    assert len(one["figures"].keys() ^ other["figures"].keys()) <= 2
+    for figure in one["reported"]:
+        first, second = one["figures"][figure], other["figures"][figure]
+        # Of two values each, whose t is 12.7: wide, but nobody's own choice.
+        widest = max(each["high"] - each["low"] for each in (first, second))
+        assert abs(first["mean"] - second["mean"]) <= max(widest, 0.5 * first["mean"]), figure
+    # What was fetched is kept here, and nowhere else.
+    assert not list((tmp_path / "cache").glob("*/ccplay/bench/*-*"))
+
+
+async def _strangers_are_refused(cluster: Cluster, folder: Path) -> None:
+    """Whoever has another certificate reaches no worker."""
+    certificate.make(folder)
+    cluster.pair = folder
+    process = await cluster.run(*RACE)
+    out, talk = await asyncio.wait_for(process.communicate(), _PATIENCE_S)
+    assert process.returncode == 5
+    assert not out
+    assert b"no scheduler at tls://127.0.0.1" in talk
+
+
+async def test_no_run_is_lost_or_counted_twice(tmp_path: Path) -> None:
+    """A worker is killed in the middle, then the scheduler, which comes back."""
+    (path := tmp_path / "many.toml").write_text(MANY)
+    async with clustered(tmp_path) as cluster:
+        scheduler = await cluster.scheduler()
+        await cluster.worker("stays")
+        worker = await cluster.dask_worker("dies")
+        process = await cluster.run(str(path), "--json", "--out", str(tmp_path / "out"))
+        await until(process, "1/6")
+        worker.kill()
+        await until(process, "2/6")
+        scheduler.kill()
+        await scheduler.wait()
+        await cluster.scheduler()
+        result = await outcome(process)
+    assert [run["repeat"] for run in result["cases"]] == [1, 2, 3, 4, 5, 6]
+    assert not any(run["errors"] or run["interrupted"] for run in result["cases"])
+    assert _seeds(tmp_path / "out") == [1, 2, 3, 4, 5, 6]
+
+
+def _seeds(out: Path) -> list[int]:
+    """Return the seed of each run's network, as its recording has it."""
+    found = []
+    for run in read_run_directory(out).cases:
+        recording = recording_of(out, run)
+        assert recording is not None
+        hello = next(iter(recorded_events(recording)))
+        found.append(hello.build.seed)  # type: ignore[union-attr]
+    return found
