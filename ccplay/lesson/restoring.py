@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from ccplay.model.commands import AnyCommand, SetClasses, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.traffic import KINDS, TRAFFIC
 from ccplay.model.values import LinkSetting
+from ccplay.session.inverse import LINK_FIELDS, link_value
 from ccplay.state.lab_state import LabState
-
-_SETTINGS = ("rate", "delay_us", "jitter_us", "loss", "mark")
 
 
 def restoring(state: LabState) -> list[AnyCommand]:
@@ -41,13 +40,12 @@ def _links(state: LabState) -> Iterator[AnyCommand]:
 
 def _link(link: str, was: LinkSetting, now: LinkSetting) -> Iterator[AnyCommand]:
     changed = {
-        name: getattr(was, name) or 0
-        for name in _SETTINGS
-        if (getattr(was, name) or 0) != (getattr(now, name) or 0)
+        each: link_value(was, each)
+        for each in LINK_FIELDS
+        if link_value(was, each) != link_value(now, each)
     }
-    down = bool(was.down) if bool(was.down) != bool(now.down) else None
-    if changed or down is not None:
-        yield SetLink(link=link, **changed, down=down)
+    if changed:
+        yield SetLink(link=link, **changed)
     if (was.classes or []) != (now.classes or []):
         yield SetClasses(link=link, classes=was.classes or [])
     if was.qdisc is not None and was.qdisc != now.qdisc and not was.classes:

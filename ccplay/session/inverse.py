@@ -217,17 +217,10 @@ def _classes(command: SetClasses, was: Before) -> Inverse:
 
 
 def _link(command: SetLink, was: Before) -> Inverse:
-    changed = [
-        each
-        for each in SetLink.__struct_fields__
-        if each != "link" and getattr(command, each) is not None
-    ]
+    changed = [each for each in LINK_FIELDS if getattr(command, each) is not None]
 
     def put(link: str, setting: LinkSetting) -> Iterator[AnyCommand]:
-        # What never was set reads as None, and is 0; a cable that never was down is up.
-        before = {each: getattr(setting, each) or _NONE.get(each, 0) for each in changed}
-        down = bool(before.pop("down")) if "down" in before else None
-        yield SetLink(link=link, **before, down=down)
+        yield SetLink(link=link, **{each: link_value(setting, each) for each in changed})
         if command.rate == 0 and setting.qdisc is not None:
             # With the rate went the queue.
             yield SetQdisc(link=link, qdisc=setting.qdisc)
@@ -235,8 +228,19 @@ def _link(command: SetLink, was: Before) -> Inverse:
     return _of_links(command, was, put)
 
 
-_NONE: dict[str, Any] = {"gemodel": [], "distribution": UNIFORM}
+LINK_FIELDS = tuple(each for each in SetLink.__struct_fields__ if each != "link")
+"""What ``SetLink`` changes."""
+
+_OFF: dict[str, Any] = {"down": False, "gemodel": [], "distribution": UNIFORM}
 """Values of fields that are no numbers where they are off."""
+
+
+def link_value(setting: LinkSetting, field: str) -> Any:
+    """Return what ``SetLink`` needs in one of ``LINK_FIELDS`` for a link to be as in ``setting``.
+
+    What never was set reads as None there, and is off.
+    """
+    return getattr(setting, field) or _OFF.get(field, 0)
 
 
 def _of_links(
