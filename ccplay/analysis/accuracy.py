@@ -97,7 +97,8 @@ def _shortest_wait_us(state: LabState, link: str, during: Flow | Ping) -> float:
     if queue is None or not state.flows:
         return alone
     end = state.now if during.ended is None else during.ended
-    # From the sweep before its start to the one after its end: it may be shorter than their gap.
-    first, last = state.sweeps.before_or_at(during.started), state.sweeps.at_or_after(end)
-    extremes = queue.series["backlog"].extremes(first, last + 1)
+    first, last = state.sweeps.at_or_after(during.started), state.sweeps.at_or_after(end)
+    backlog = queue.series["backlog"]
+    # What is over before the next sweep has none of its own: those around it stand for it.
+    extremes = backlog.extremes(first, last) or backlog.extremes(first - 1, last + 1)
     return alone + (0.0 if extremes is None else extremes[0] * 8e6 / now.setting.rate)
