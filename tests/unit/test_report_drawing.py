@@ -107,7 +107,7 @@ def test_a_fabric_stands_above_its_hosts() -> None:
 
 def test_what_most_links_do_is_told_once() -> None:
     made = found(fabric(), **{"l3->s2": 1_000_000})
-    assert made.note == "10 Mbit/s"
+    assert made.notes == ("All links without a label: 10 Mbit/s",)
     said = {(each.a, each.b): each.labels for each in made.edges if each.labels}
     assert list(said.values()) == [("l3 → s2: 1 Mbit/s", "s2 → l3: 10 Mbit/s")]
     assert "All links without a label: 10 Mbit/s" in texts(draw(made))

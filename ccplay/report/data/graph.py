@@ -22,6 +22,8 @@ MOST_NODES = 64
 
 _MOST_LABELS = 8
 """Number of links that are labelled; with more, the most common setting is given once, below."""
+_MOST_SLANTING = 4
+"""The same where links slant between rows of routers: labels would hide each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ class Graph:
 
     vertices: list[Vertex]
     edges: list[Edge]
-    note: str
-    """Settings of all links without a label; empty for none."""
+    notes: tuple[str, ...]
+    """Settings of links without a label, a line each."""
     paths: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By flow the nodes that its packets crossed, at the end of the run."""
 
@@ -114,10 +116,14 @@ def graph(
         return None
     places = layout(network).places
     edges = _edges(ways, network.bottlenecks, links, places)
-    edges, note = _summed_up([_loaded(each, carried or {}) for each in edges])
     vertices = [Vertex(name, name not in hosts, *places[name]) for name in names]
+    rows = {each.y for each in vertices if each.router}
+    edges, notes = _summed_up(
+        [_loaded(each, carried or {}) for each in edges],
+        _MOST_SLANTING if len(rows) > 1 else _MOST_LABELS,
+    )
     known = {flow: nodes for flow, nodes in (crossed or {}).items() if set(nodes) <= set(names)}
-    return Graph(vertices, edges, note, known)
+    return Graph(vertices, edges, notes, known)
 
 
 # --- links ----------------------------------------------------------------------------------------
@@ -184,21 +190,40 @@ def _queue(way: Link, links: Mapping[str, LinkChanged]) -> str:
     return describe_qdisc(setting.qdisc) if setting and setting.qdisc else ""
 
 
-def _summed_up(edges: list[Edge]) -> tuple[list[Edge], str]:
-    """Move the label that most links share into a note."""
-    if len(edges) <= _MOST_LABELS:
-        return edges, ""
-    plain = [each for each in edges if not each.queues]
-    labels, _ = Counter(each.labels for each in plain or edges).most_common(1)[0]
-    queues = Counter(text for each in edges for text in each.queues.values())
-    # In a fabric every link has a queue: what most of them are is given once, too.
-    alike = queues.most_common(1)[0][0] if queues.total() > _MOST_LABELS else None
-    rest = [
-        replace(
-            each,
-            labels=() if each.labels == labels else each.labels,
-            queues={node: "" if text == alike else text for node, text in each.queues.items()},
-        )
-        for each in edges
-    ]
-    return rest, "; ".join(filter(None, [*labels, alike]))
+def _summed_up(edges: list[Edge], most: int) -> tuple[list[Edge], tuple[str, ...]]:
+    """Move the labels that most links of a tier share into notes, if there are more than ``most``.
+
+    A tier is all links between nodes of the same two names but for their numbers.
+    """
+    if len(edges) <= most:
+        return edges, ()
+    tiers: dict[str, list[Edge]] = {}
+    for each in edges:
+        tiers.setdefault(" – ".join(sorted(map(_stem, (each.a, each.b)))), []).append(each)
+    rest: dict[int, Edge] = {}
+    noted: dict[str, list[str]] = {}
+    for tier, members in tiers.items():
+        # What is observed may be an exception, so the others say what is usual.
+        plain = [each for each in members if not each.queues] or members
+        labels, _ = Counter(each.labels for each in plain).most_common(1)[0]
+        queues = Counter(text for each in members for text in each.queues.values())
+        # In a fabric every link has a queue: what most of them are is given once, too.
+        usual = queues.most_common(1)[0][0] if queues.total() >= len(members) else None
+        if len(members) == 1:
+            continue
+        for each in members:
+            rest[id(each)] = replace(
+                each,
+                labels=() if each.labels == labels else each.labels,
+                queues={node: "" if text == usual else text for node, text in each.queues.items()},
+            )
+        if text := "; ".join(filter(None, [*labels, usual])):
+            noted.setdefault(text, []).append(tier)
+    notes = tuple(f"{', '.join(names)}: {text}" for text, names in noted.items())
+    if len(noted) == 1:
+        notes = (f"All links without a label: {next(iter(noted))}",)
+    return [rest.get(id(each), each) for each in edges], notes
+
+
+def _stem(name: str) -> str:
+    return name.rstrip("0123456789")

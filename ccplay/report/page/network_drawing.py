@@ -17,7 +17,7 @@ _GAP = 46
 """Between the end of a label and a node."""
 _LEAST = 150
 """Between columns."""
-_ABOVE = 92
+_ABOVE = 116
 """Between rows of routers."""
 _MARGIN = 14
 _NODE = 28
@@ -42,10 +42,7 @@ def draw(graph: Graph) -> str:
     left = min(x - _width(v) / 2 for x, v in zip(xs, graph.vertices, strict=True)) - _MARGIN
     right = max(x + _width(v) / 2 for x, v in zip(xs, graph.vertices, strict=True)) + _MARGIN
     top, bottom = min(ys) - _NODE - _MARGIN, max(ys) + _NODE + _MARGIN
-    note = f"All links without a label: {graph.note}" if graph.note else ""
-    right = max(right, left + _LETTER * len(note) + 2 * _MARGIN)
-    bottom += 2 * _LINE if note else 0
-    legend = _legend(graph)
+    legend = [*graph.notes, *_legend(graph)]
     right = max(right, left + _LETTER * max(map(len, legend), default=0) + 2 * _MARGIN)
     bottom += _LINE * (len(legend) + 1) if legend else 0
     at = {v.name: (x - left, y - top) for v, x, y in zip(graph.vertices, xs, ys, strict=True)}
@@ -54,9 +51,6 @@ def draw(graph: Graph) -> str:
         *(part for edge in graph.edges for part in _said(edge, at)),
         *(part for vertex in graph.vertices for part in _vertex(vertex, *at[vertex.name])),
     ]
-    if note:
-        below = bottom - top - _LINE * (len(legend) + 2 if legend else 1)
-        parts.append(_text(_MARGIN, below, note, _MUTED, anchor="start"))
     parts += _explained(graph, legend, at, bottom - top)
     width, height = round(right - left), round(bottom - top)
     return (
@@ -75,7 +69,8 @@ def _steps(graph: Graph) -> tuple[float, float]:
     if flat:
         return max(longest + widest + _GAP, _LEAST), _ROW
     labelled = any(edge.labels or edge.queues for edge in graph.edges)
-    return max(widest + 24, longest if labelled else 0.0), _ABOVE
+    # Signs of queues on the links of two neighbours stand side by side.
+    return max(widest + 24, 2.8 * _BOX[0], longest if labelled else 0.0), _ABOVE
 
 
 def _length(edge: Edge) -> float:
