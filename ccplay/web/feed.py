@@ -74,9 +74,7 @@ class Feed:
             },
         )
 
-    def messages(
-        self, now: float, view: PresenterView | None, board: Board | None = None
-    ) -> bytes:
+    def messages(self, now: float, view: PresenterView | None, board: Board | None = None) -> bytes:
         """Return what is new; ``now`` is a clock in seconds, ``board`` a lesson's page."""
         found = b""
         if view is not None and view is not self._view:

@@ -56,10 +56,7 @@ def _bins(board: Board) -> list[str]:
         return []
     width = (board.high - board.low) / len(board.counts)
     edges = [board.low + at * width for at in range(len(board.counts) + 1)]
-    return [
-        f"{low:.4g} to {high:.4g} {board.unit}".rstrip()
-        for low, high in pairwise(edges)
-    ]
+    return [f"{low:.4g} to {high:.4g} {board.unit}".rstrip() for low, high in pairwise(edges)]
 
 
 def _verdict(board: Board) -> list[str]:

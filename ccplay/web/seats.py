@@ -41,9 +41,7 @@ class Seats:
     ago loses it, and its vote is the next one's: so there are never more votes than seats.
     """
 
-    def __init__(
-        self, most: int = MOST_SEATS, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, most: int = MOST_SEATS, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = most
         self._clock = clock
         self._seats: OrderedDict[str, Seat] = OrderedDict()
