@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
 
 from markdown_it import MarkdownIt
-from markdown_it.tree import SyntaxTreeNode
-
-Node: TypeAlias = "str | list[object]"
-"""A text, or the name of an element and what is in it."""
+from markdown_it.token import Token
 
 ELEMENTS = frozenset(
     {"p", "ul", "ol", "li", "strong", "em", "code", "pre", "blockquote", "h3", "hr", "br"}
 )
 """All that a lesson can become. Of links and pictures, which are not among them, text is left."""
 
-DEEPEST = 12
-"""Elements within each other; what is deeper is left out."""
+DEEPEST = 20
+"""Elements within each other; of deeper ones text is left."""
 
 _NAMES = {
     "paragraph": "p",
@@ -25,31 +21,50 @@ _NAMES = {
     "ordered_list": "ol",
     "list_item": "li",
     "heading": "h3",
+    "softbreak": " ",
+    "hardbreak": "br",
+    "code_inline": "code",
+    "fence": "pre",
+    "code_block": "pre",
 }
 
 _parser = MarkdownIt("commonmark", {"html": False})
 
 
-def blocks(lines: Sequence[str]) -> list[Node]:
-    """Return what these lines of Markdown are."""
-    return list(_nodes(SyntaxTreeNode(_parser.parse("\n".join(lines))).children, DEEPEST))
+def blocks(lines: Sequence[str]) -> list[object]:
+    """Return what these lines of Markdown are: texts, and lists of a name and what is in it."""
+    # The elements that are open, outermost first. One that is left out stands for its parent.
+    found: list[list[object]] = [[]]
+    for token in _tokens(_parser.parse("\n".join(lines))):
+        kind = token.type.removesuffix("_open")
+        name = _NAMES.get(kind, kind)
+        inner = found[-1]
+        if token.nesting < 0:
+            found.pop()
+        elif name not in ELEMENTS or token.hidden or len(found) > DEEPEST:
+            if token.nesting:
+                found.append(inner)
+            else:
+                _add(inner, " " if name == " " else token.content)
+        else:
+            element: list[object] = [name]
+            inner.append(element)
+            if token.nesting:
+                found.append(element)
+            else:
+                _add(element, token.content.rstrip("\n"))
+    return found[0]
 
 
-def _nodes(children: Iterable[SyntaxTreeNode], deepest: int) -> Iterator[Node]:
-    for child in children:
-        if child.type in ("text", "html_block", "html_inline"):
-            yield child.content
-        elif child.type == "softbreak":
-            yield " "
-        elif child.type == "hardbreak":
-            yield ["br"]
-        elif child.type == "code_inline":
-            yield ["code", child.content]
-        elif child.type in ("fence", "code_block"):
-            yield ["pre", child.content.rstrip("\n")]
-        elif deepest:
-            inside = list(_nodes(child.children, deepest - 1))
-            name = _NAMES.get(child.type, child.type)
-            # Of what is no known element, such as a link, its text is left; and the items of a list
-            # without empty lines are no paragraphs.
-            yield from [[name, *inside]] if name in ELEMENTS and not child.hidden else inside
+def _tokens(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Yield the tokens of blocks, and in their places those of the lines within."""
+    for token in tokens:
+        yield from (token.children or ()) if token.type == "inline" else (token,)
+
+
+def _add(element: list[object], text: str) -> None:
+    """Add a text to what is in an element, whose first item is its name."""
+    if len(element) > 1 and isinstance(element[-1], str):
+        element[-1] += text
+    elif text:
+        element.append(text)

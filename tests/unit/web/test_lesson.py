@@ -31,13 +31,13 @@ BOARD = Board(
 @pytest.mark.parametrize(
     ("text", "blocks"),
     [
-        ("It is\n**10 segments** `cwnd`", [["p", "It is", " ", ["strong", "10 segments"], " ",
-                                             ["code", "cwnd"]]]),
+        ("It is\n**10 segments** `cwnd`",
+         [["p", "It is ", ["strong", "10 segments"], " ", ["code", "cwnd"]]]),
         ("- a\n- *b*", [["ul", ["li", "a"], ["li", ["em", "b"]]]]),
         ("    ccplay <x>\n", [["pre", "ccplay <x>"]]),
         ("# Title\n\n1. a", [["h3", "Title"], ["ol", ["li", "a"]]]),
         ("<b>bold</b> & <script>", [["p", "<b>bold</b> & <script>"]]),
-        ("[a link](http://a.b) ![a picture](x.png)", [["p", "a link", " ", "a picture"]]),
+        ("[a link](http://a.b) ![a picture](x.png)", [["p", "a link a picture"]]),
     ],
 )  # fmt: skip
 def test_markdown_becomes_known_elements(text: str, blocks: list[object]) -> None:
@@ -119,12 +119,13 @@ def test_a_region_is_moved_in_25_steps_and_votes_are_counted_in_eighths() -> Non
 def test_what_is_revealed_is_in_words() -> None:
     board = msgspec.structs.replace(BOARD, open=False, phase="revealed")
     for changed, words in (
-        ({"right": 1.0}, []),
-        ({"problem": "no loss"}, ["no loss"]),
-        ({}, ["nothing decides"]),
-        ({"right": 1.0, "usual": False}, ["This run measured something else than most do; "
-                                          "the explanation is about those."]),
-    ):  # fmt: skip
+        ({"right": 1.0}, ""),
+        ({"problem": "no loss"}, "no loss"),
+        ({}, "nothing decides"),
+        ({"right": 1.0, "usual": False}, "This run measured something else"),
+    ):
         found = lesson(msgspec.structs.replace(board, **changed), votes=True)
         assert found is not None
-        assert found["question"]["verdict"] == words
+        said = " ".join(found["question"]["verdict"])
+        assert said.startswith(words)
+        assert bool(said) == bool(words)
