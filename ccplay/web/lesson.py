@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+from ccplay.plots.table import PLOTS
 from ccplay.share.frames import Board
 from ccplay.web import prose
 
@@ -41,6 +42,7 @@ def _question(board: Board, *, votes: bool) -> dict[str, Any]:
         "step": (board.high - board.low) / _STEPS,
         "unit": board.unit,
         "plot": board.plot,
+        "title": PLOTS[board.plot].title if board.plot in PLOTS else board.plot,
         "open": board.open,
         "votes": votes,
         "counts": board.counts,

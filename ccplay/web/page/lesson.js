@@ -35,7 +35,7 @@ export class Lesson {
     this.build();
     if (before?.place !== lesson.place || before?.title !== lesson.title)
       announce(`Lesson, page ${lesson.place.replace("/", " of ")}: ${lesson.heading}. ${this.question?.ask ?? ""}`);
-    else if (before.question?.open && !this.question?.open) say(this.outcome().join(" "));
+    else if (before.question?.open && !this.question?.open) say([...this.outcome(), ...this.measured()].join(" "));
   }
 
   build() {
@@ -84,7 +84,7 @@ export class Lesson {
   /** Return the field for a number, or the slider of a region, and its button. */
   number() {
     const { question } = this, { low, high, width, unit } = question, slides = question.kind === "region";
-    const label = make("label", slides ? `on the plot of ${question.plot}: ` : `a number from ${short(low)} to ${short(high)} ${unit} `, "number");
+    const label = make("label", slides ? `on the plot of ${question.title}: ` : `a number from ${short(low)} to ${short(high)} ${unit} `, "number");
     this.field = make("input");
     Object.assign(this.field, { type: slides ? "range" : "number", min: low, max: high - width, step: slides ? question.step : "any" });
     this.field.inputMode = "decimal";
@@ -97,7 +97,7 @@ export class Lesson {
       label.append(this.where, this.field);
       this.move();
     } else label.append(this.field);
-    const button = make("button", slides ? "Vote: here" : "Vote");
+    const button = make("button", slides ? "Vote for this" : "Vote");
     button.type = "submit";
     return [label, button];
   }
@@ -177,8 +177,12 @@ export class Lesson {
     if (mine !== null && kind !== "choices") found.push(`Your answer: ${span(question, mine)}.`);
     if (right !== null && kind === "choices") found.push(`The right answer: ${question.choices[right]}`);
     found.push(...question.verdict);
-    if (right !== null && kind !== "choices") found.push(...this.shown.measured.map(([what, value]) => `${what}: ${value}.`));
     return found;
+  }
+
+  /** What answers a question for a number, in sentences. */
+  measured() {
+    return this.question.kind === "choices" ? [] : this.shown.measured.map(([what, value]) => `${what}: ${value}.`);
   }
 }
 
