@@ -270,7 +270,7 @@ class Vote(NamedTuple):
 class Browsers(NamedTuple):
     """How many browsers watch by this connection."""
 
-    count: int
+    number: int
 
 
 def encode_vote(question: int, choice: float, seat: int = 0) -> bytes:

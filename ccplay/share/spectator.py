@@ -112,7 +112,7 @@ class Spectator:
         if isinstance(request, Browsers):
             if not self._seats:
                 raise WireError("this spectator may not report browsers")
-            self._browsers = request.count
+            self._browsers = request.number
             return
         seat = request.seat
         if seat > self._seats:
