@@ -38,6 +38,11 @@ export class Lesson {
     else if (before.question?.open && !this.question?.open) say([...this.outcome(), ...this.measured()].join(" "));
   }
 
+  /** The session is over: what was shown stays, and no vote counts. */
+  end() {
+    if (this.question?.open) this.show({ ...this.shown, question: { ...this.question, open: false } });
+  }
+
   build() {
     const { question, shown } = this, revealed = Boolean(question) && !question.open;
     const head = make("h2", "", "");

@@ -79,7 +79,7 @@ const TAKE = {
     if (presented.pointer?.text && presented.pointer.text !== pointed) say(`The presenter points at ${clock(presented.pointer.t)}: ${presented.pointer.text}`);
   },
   gap() { missed = "This browser was too slow and missed some seconds; they are read again."; },
-  over({ reason }) { over = reason; page.lesson.show(null); say(`The session is over: ${reason}`); },
+  over({ reason }) { over = reason; page.lesson.end(); say(`The session is over: ${reason}`); },
 };
 
 connect((kind, content) => { TAKE[kind](content); dirty = true; }, (word) => {

@@ -174,3 +174,12 @@ async def test_a_region_is_moved_and_drawn(stage: Stage, tab: Tab) -> None:
     stage.sharing.show(Board())
     await tab.until(f"{LESSON}.hidden")
     assert tab.complaints == []
+
+
+async def test_what_was_asked_stays_when_the_session_is_over(stage: Stage, tab: Tab) -> None:
+    await stage.over()
+    await tab.until(f"{STATUS} === 'The vote is closed.'")
+    assert "Which one?" in await tab.tell(TEXT)
+    assert not await tab.tell(ENABLED)
+    assert "stopped sharing" in await tab.until(SPOKEN)
+    assert tab.complaints == []
