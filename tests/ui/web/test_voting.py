@@ -125,7 +125,8 @@ async def test_a_browser_that_is_opened_again_keeps_its_vote(
 ) -> None:
     await tab.press("2")
     await voted(stage, 66, (0, 1, 0))
-    await tab.call("Page.reload")
+    await tab.until(f"{STATUS}.includes('Your vote counts')")
+    await tab.open(stage.link)
     await tab.until(f"{ENABLED} && {LESSON}.querySelector('.mine')?.textContent.includes('two')")
     await tab.press("1")
     assert (await voted(stage, 66, (1, 0, 0))).voters == 1
