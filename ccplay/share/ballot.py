@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TypeGuard
 
 MOST_VOTERS = 2000
 """Voters on one question; later ones are not counted."""
@@ -15,6 +16,16 @@ BINS = 8
 
 _LONGEST_NAME = 100
 """Characters of a voter's name and of a question's."""
+
+
+def answers(choice: object, choices: int, bounds: tuple[float, float]) -> TypeGuard[int | float]:
+    """Return whether this answers a question with so many choices, or for a number in bounds."""
+    if isinstance(choice, bool) or not isinstance(choice, int | float):
+        return False
+    if choices:
+        return 0 <= choice < choices and choice == int(choice)
+    # NaN is within no bounds.
+    return bounds[0] <= choice <= bounds[1]
 
 
 class Ballot:
@@ -58,13 +69,7 @@ class Ballot:
             return False
         if not voter or max(len(voter), len(question)) > _LONGEST_NAME:
             return False
-        if isinstance(choice, bool) or not isinstance(choice, int | float):
-            return False
-        if self._choices:
-            if not 0 <= choice < self._choices or choice != int(choice):
-                return False
-        elif not self._bounds[0] <= choice <= self._bounds[1]:
-            # NaN is within no bounds.
+        if not answers(choice, self._choices, self._bounds):
             return False
         if voter not in self._votes and len(self._votes) >= MOST_VOTERS:
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from enum import IntEnum
 from functools import cache
-from typing import Annotated, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -13,7 +13,7 @@ from ccplay.errors import WireError
 from ccplay.model.base import Count, Moment, WallTime
 from ccplay.visible import printable_value
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Version of these frames; a spectator joins only a server of its own version."""
 
 LONGEST_FRAME = 1 << 16
@@ -31,11 +31,17 @@ _MAGIC = b"ccplay\0"
 HELLO_BYTES = _HELLO.size
 """Bytes that a spectator sends, once, before its votes."""
 
-_VOTE = struct.Struct("!4sHxxd")
+_VOTE = struct.Struct("!4sHHd")
 _VOTES = b"vote"
 
-VOTE_BYTES = _VOTE.size
-"""Bytes of a vote: all that a spectator may send after its hello."""
+_CROWD = struct.Struct("!4sH10x")
+_BROWSERS = b"seen"
+
+REQUEST_BYTES = _VOTE.size
+"""Bytes of a vote, or of a number of browsers: all that a spectator may send after its hello."""
+
+MOST_SEATS = 1000
+"""Browsers for which one connection may vote."""
 
 _Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=500)]
 _Word: TypeAlias = Annotated[str, msgspec.Meta(max_length=250)]
@@ -53,6 +59,8 @@ class Wants(IntEnum):
     """Everything from the beginning."""
     NOW = 2
     """What is needed to understand the stream, then samples from now on."""
+    BROWSERS = 3
+    """Everything from the beginning, for the browsers that the spectator serves."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="share"):
@@ -89,6 +97,8 @@ class Greeting(Frame, frozen=True, tag="greeting"):
     """Seconds of the session so far."""
     watching: Count = 0
     """Other spectators."""
+    seats: Count = 0
+    """Browsers for which this connection may vote, and whose number it may report."""
 
 
 class Pointer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -247,17 +257,40 @@ def decode_hello(hello: bytes) -> Wants:
     return asked
 
 
-def encode_vote(question: int, choice: float) -> bytes:
-    """Return the bytes of a vote: the number of a choice, or a number."""
-    return _VOTE.pack(_VOTES, question, choice)
+class Vote(NamedTuple):
+    """A vote, which the ballot judges."""
+
+    question: int
+    choice: float
+    """The number of a choice, or a number."""
+    seat: int = 0
+    """Which of a connection's browsers votes, from 1; 0 for the spectator itself."""
 
 
-def decode_vote(vote: bytes) -> tuple[int, float]:
-    """Read a vote: question and choice. Raises ``WireError``; the ballot judges the choice."""
+class Browsers(NamedTuple):
+    """How many browsers watch by this connection."""
+
+    number: int
+
+
+def encode_vote(question: int, choice: float, seat: int = 0) -> bytes:
+    """Return the bytes of a ``Vote``."""
+    return _VOTE.pack(_VOTES, question, seat, choice)
+
+
+def encode_browsers(count: int) -> bytes:
+    """Return the bytes of ``Browsers``."""
+    return _CROWD.pack(_BROWSERS, min(count, MOST_SEATS))
+
+
+def decode_request(request: bytes) -> Vote | Browsers:
+    """Read what a spectator sends after its hello. Raises ``WireError``."""
     try:
-        magic, question, choice = _VOTE.unpack(vote)
+        magic, question, seat, choice = _VOTE.unpack(request)
     except struct.error:
         raise WireError("not a vote") from None
-    if magic != _VOTES or vote[6:8] != b"\0\0":
-        raise WireError("not a vote of this version")
-    return question, choice
+    if magic == _VOTES and seat <= MOST_SEATS:
+        return Vote(question, choice, seat)
+    if magic == _BROWSERS and question <= MOST_SEATS and request == encode_browsers(question):
+        return Browsers(question)
+    raise WireError("not a vote of this version")

@@ -8,11 +8,12 @@ import grp
 import os
 import re
 import stat
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from socket import AF_UNIX, SOCK_STREAM, socket
+from socket import AF_UNIX, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
 
 from ccplay.errors import CcplayError, UsageError, WireError
 from ccplay.files.caller import state_folder
@@ -30,6 +31,9 @@ _OF_USER = re.compile(r"ccplay-([0-9]{1,10})")
 
 _WAITING = 512
 """Connections that the kernel keeps until the server accepts them: a class joins at once."""
+
+_PEER = struct.Struct("3i")
+"""``struct ucred``: process, user and group."""
 
 _PATIENCE_S = 10.0
 """Seconds for a server to answer a hello."""
@@ -176,6 +180,16 @@ def _is_stale(place: str) -> bool:
         except OSError:
             return False
     return False
+
+
+def is_presenters(connection: socket) -> bool:
+    """Return whether a process of the presenter, or of root, is at the other end.
+
+    The kernel knows: see ``SO_PEERCRED`` in unix(7). A member of the group is somebody else.
+    """
+    facts = connection.getsockopt(SOL_SOCKET, SO_PEERCRED, _PEER.size)
+    _, user, _ = _PEER.unpack(facts)
+    return user in (0, os.geteuid(), _user())
 
 
 def shared() -> list[Shared]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from socket import socket
 
 from ccplay.errors import CcplayError
-from ccplay.share import frames
+from ccplay.share import frames, places
 from ccplay.share.backlog import LIVE_S, Backlog
 from ccplay.share.ballot import Ballot
 from ccplay.share.frames import Board, Greeting, Over, PresenterView, Setup, Votes, Watching
@@ -155,7 +155,7 @@ class Server:
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
 
     def _count(self) -> None:
-        watching = sum(each.watches for each in self.spectators)
+        watching = sum(each.watching for each in self.spectators)
         if watching != self._counted:
             self._counted = watching
             with contextlib.suppress(OSError):
@@ -189,7 +189,8 @@ class Server:
             now=self.backlog.now,
             watching=self._counted,
         )
-        spectator = Spectator(connection, self.backlog, greeting, self.ballot)
+        trusted = places.is_presenters(connection)
+        spectator = Spectator(connection, self.backlog, greeting, self.ballot, trusted=trusted)
         self.spectators.add(spectator)
         self._joined[spectator] = time.monotonic()
         serve = partial(self._serve, spectator)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
-from collections import deque
+from collections import Counter, deque
 from itertools import count
 from socket import SO_SNDBUF, SOL_SOCKET, socket
+
+import msgspec
 
 from ccplay.errors import WireError
 from ccplay.share import frames
 from ccplay.share.backlog import Backlog
 from ccplay.share.ballot import Ballot
-from ccplay.share.frames import Gap, Greeting, Over, Present, Wants
+from ccplay.share.frames import Browsers, Gap, Greeting, Over, Present, Vote, Wants
 
 _SOCKET_BYTES = 1 << 16
 """Bytes that the kernel holds for a spectator who does not read: some seconds of the stream."""
@@ -24,7 +26,7 @@ _PIECES = 4
 """Most pieces of the past or of kept lines sent in a turn."""
 
 MOST_VOTES = 1000
-"""Votes that a spectator may send; who changes it more often leaves."""
+"""Votes that a voter may send; a spectator who changes it more often leaves."""
 
 _numbers = count()
 
@@ -38,8 +40,13 @@ class Spectator:
         backlog: Backlog,
         greeting: Greeting,
         ballot: Ballot | None = None,
+        *,
+        trusted: bool = False,
     ) -> None:
-        """``ballot`` takes its votes, each in place of the one before."""
+        """``ballot`` takes its votes, each in place of the one before.
+
+        ``trusted``: whether it may vote for browsers that it serves, and report how many there are.
+        """
         connection.setblocking(False)
         connection.setsockopt(SOL_SOCKET, SO_SNDBUF, _SOCKET_BYTES)
         self.connection = connection
@@ -53,8 +60,11 @@ class Spectator:
         self._voter = f"spectator {next(_numbers)}"
         self._backlog = backlog
         self._greeting = greeting
+        self._trusted = trusted
+        self._seats = 0
+        self._browsers = 0
         self._heard = b""
-        self._votes = 0
+        self._votes: Counter[int] = Counter()
         self._rest = memoryview(b"")
         self._queue: deque[bytes | range] = deque()
         """Lines to send before anything else, or the numbers of kept ones."""
@@ -67,13 +77,15 @@ class Spectator:
         """Whether it has all packed chunks since their context began."""
 
     @property
-    def watches(self) -> bool:
-        """Whether it receives the stream."""
-        return self.wants in (Wants.WHOLE, Wants.NOW)
+    def watching(self) -> int:
+        """How many watch by it: one, or the browsers that it serves."""
+        if self.wants in (None, Wants.GREETING):
+            return 0
+        return self._browsers if self._seats else 1
 
     def hear(self) -> bool:
         """Read what it sends; return whether it stays: it may send a hello, then votes alone."""
-        size = frames.HELLO_BYTES if self.wants is None else frames.VOTE_BYTES
+        size = frames.HELLO_BYTES if self.wants is None else frames.REQUEST_BYTES
         try:
             data = self.connection.recv(size - len(self._heard))
         except BlockingIOError:
@@ -90,21 +102,34 @@ class Spectator:
             if self.wants is None:
                 self._join(frames.decode_hello(heard))
             else:
-                self._vote(*frames.decode_vote(heard))
+                self._take(frames.decode_request(heard))
         except WireError:
             return False
-        return self._votes <= MOST_VOTES
+        return self._votes[0] <= MOST_VOTES
 
-    def _vote(self, question: int, choice: float) -> None:
-        """Cast a vote, which can change nothing else."""
-        self._votes += 1
-        if self._ballot is not None:
-            self._ballot.cast(self._voter, str(question), choice)
+    def _take(self, request: Vote | Browsers) -> None:
+        """Cast a vote, or note how many browsers there are. Raises ``WireError``."""
+        if isinstance(request, Browsers):
+            if not self._seats:
+                raise WireError("this spectator may not report browsers")
+            self._browsers = request.number
+            return
+        seat = request.seat
+        if seat > self._seats:
+            raise WireError("this spectator may not vote for others")
+        self._votes[seat] += 1
+        # One browser that never stops is ignored, so that the others can still vote.
+        if self._ballot is not None and self._votes[seat] <= MOST_VOTES:
+            voter = f"{self._voter} browser {seat}" if seat else self._voter
+            self._ballot.cast(voter, str(request.question), request.choice)
 
     def _join(self, wants: Wants) -> None:
         self.wants = wants
-        self._queue.append(frames.encode(self._greeting))
-        if wants is Wants.WHOLE:
+        if wants is Wants.BROWSERS and self._trusted:
+            self._seats = frames.MOST_SEATS
+        greeting = msgspec.structs.replace(self._greeting, seats=self._seats)
+        self._queue.append(frames.encode(greeting))
+        if wants in (Wants.WHOLE, Wants.BROWSERS):
             self._past = 0
         elif wants is Wants.NOW:
             self._go_to_now()

@@ -72,8 +72,22 @@ class WatchSource:
 
     def vote(self, question: int, choice: float) -> None:
         """Vote on the question of a lesson; the newest vote counts."""
-        with contextlib.suppress(OSError):
-            self._connection.send(frames.encode_vote(question, choice))
+        self._ask(frames.encode_vote(question, choice))
+
+    def vote_for(self, seat: int, question: int, choice: float) -> bool:
+        """Vote for one of the browsers that are served; return whether the vote is on its way."""
+        return self._ask(frames.encode_vote(question, choice, seat))
+
+    def report(self, browsers: int) -> bool:
+        """Report how many browsers there are; return whether that is on its way."""
+        return self._ask(frames.encode_browsers(browsers))
+
+    def _ask(self, request: bytes) -> bool:
+        try:
+            # The kernel takes so few bytes whole, or not at all.
+            return self._connection.send(request) == len(request)
+        except OSError:
+            return False
 
     async def close(self) -> None:
         """Leave."""

@@ -1,5 +1,5 @@
 """A shared session in browsers: a process that watches it like any spectator, and serves a page.
 
-Nothing here draws: plots, network and table go to the page as data. Nothing that a browser sends
-leaves this room.
+Nothing here draws: plots, network, table and lesson go to the page as data. Of what a browser
+sends only a vote leaves this room, as a number that the session's ballot counts.
 """

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from ccplay.session.session import Session
-from ccplay.share.frames import PresenterView
+from ccplay.share.frames import Board, PresenterView
 from ccplay.web import facts
+from ccplay.web.lesson import lesson
 from ccplay.web.lines import Drawn, lines, value
 
 _encoder = msgspec.json.Encoder()
@@ -36,8 +37,10 @@ def message(kind: str, content: Any) -> bytes:
 class Feed:
     """Makes messages from a session. A page that has the opening understands all that follow."""
 
-    def __init__(self, session: Session, *, recorded: bool) -> None:
+    def __init__(self, session: Session, *, recorded: bool, votes: bool = False) -> None:
+        """``votes``: whether those who watch can vote in a lesson."""
         self._session = session
+        self._votes = votes
         self._recorded = recorded
         self._lines: list[Drawn] = []
         self._numbers: dict[tuple[str, str, str, str], int] = {}
@@ -71,21 +74,22 @@ class Feed:
             },
         )
 
-    def messages(self, now: float, view: PresenterView | None) -> bytes:
-        """Return what is new; ``now`` is a clock in seconds."""
+    def messages(self, now: float, view: PresenterView | None, board: Board | None = None) -> bytes:
+        """Return what is new; ``now`` is a clock in seconds, ``board`` a lesson's page."""
         found = b""
         if view is not None and view is not self._view:
             self._view = view
             found += message("view", view)
         if now - self._looked >= _FACTS_S:
             self._looked = now
-            found += self._news()
+            found += self._news(board)
         return found + self._frame()
 
-    def _news(self) -> bytes:
+    def _news(self, board: Board | None) -> bytes:
         state = self._session.state
         news: dict[str, Any] = {}
-        for name, fact in facts.facts(state).items():
+        there = {**facts.facts(state), "lesson": lesson(board, votes=self._votes)}
+        for name, fact in there.items():
             told = _encoder.encode(fact)
             if self._told.get(name) != told:
                 self._told[name] = told

@@ -1,6 +1,6 @@
 """The HTTP server: a page, its files, the stream of messages, and windows of the past.
 
-Only GET is served. A browser can ask for less or more, and that is all it can do.
+A browser can ask for less or more, and vote in a lesson: that is all it can do.
 """
 
 from __future__ import annotations
@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import msgspec
 from aiohttp import web
 
+from ccplay.web import ballot
 from ccplay.web.admission import Admission
+from ccplay.web.ballot import Ballot
 from ccplay.web.broadcast import Broadcast
 from ccplay.web.feed import Feed, message
 from ccplay.web.looks import looks
@@ -34,6 +36,9 @@ _QUIET_S = 10.0
 
 _BUFFER = 1 << 16
 """Bytes that wait for a browser in this process."""
+
+_BODY_S = 5.0
+"""Seconds in which the few bytes of a vote have to come."""
 
 _TYPES = {
     ".html": "text/html",
@@ -63,14 +68,21 @@ class Pages:
     """Serves the page of one session."""
 
     def __init__(
-        self, admission: Admission, feed: Feed, broadcast: Broadcast, windows: Windows
+        self,
+        admission: Admission,
+        feed: Feed,
+        broadcast: Broadcast,
+        windows: Windows,
+        ballot: Ballot | None = None,
     ) -> None:
+        """``ballot`` takes votes; without one nobody can vote."""
         self.browsers = 0
         """Browsers that receive the stream now."""
         self._admission = admission
         self._feed = feed
         self._broadcast = broadcast
         self._windows = windows
+        self._ballot = ballot
         self._files = {
             path.name: path.read_bytes() for path in PAGE.iterdir() if path.suffix in _TYPES
         }
@@ -81,6 +93,7 @@ class Pages:
         application.router.add_get("/{token}/events", self._events, allow_head=False)
         application.router.add_get("/{token}/window", self._window, allow_head=False)
         application.router.add_get("/{token}/looks", self._looks, allow_head=False)
+        application.router.add_post("/{token}/vote", self._vote)
         application.router.add_get("/{token}/{name:[a-z.]*}", self._file)
         return application
 
@@ -106,6 +119,9 @@ class Pages:
         ours = self._admission.is_same(origin, host)
         site = request.headers.get("Sec-Fetch-Site", "none")
         followed = request.headers.get("Sec-Fetch-Mode") == "navigate"
+        if request.method == "POST":
+            # A browser names the page that sends; what names none is none of ours.
+            ours, followed = ours and origin is not None, False
         if not ours or (site not in ("none", "same-origin") and not followed):
             return web.Response(status=403, headers=_HEADERS)
         if not self._admission.knows(request.path.split("/")[1]):
@@ -138,6 +154,32 @@ class Pages:
         response.enable_compression()
         return response
 
+    async def _vote(self, request: web.Request) -> web.Response:
+        if self._ballot is None:
+            return web.Response(status=403)
+        if request.content_type != "application/json":
+            # A form of a page elsewhere can't send this.
+            return web.Response(status=415)
+        if not 0 < (request.content_length or 0) <= ballot.LONGEST:
+            return web.Response(status=413)
+        try:
+            async with asyncio.timeout(_BODY_S):
+                body = await request.read()
+        except TimeoutError:
+            return web.Response(status=408)
+        return web.Response(status=self._ballot.cast(request.query.get("as", ""), body))
+
+    @contextlib.contextmanager
+    def _seated(self, name: str) -> Iterator[None]:
+        """Let a browser vote while it receives the stream."""
+        seats = self._ballot.seats if self._ballot is not None else None
+        seat = seats.enter(name) if seats is not None else None
+        try:
+            yield
+        finally:
+            if seats is not None and seat is not None:
+                seats.leave(name)
+
     async def _events(self, request: web.Request) -> web.StreamResponse:
         if self.browsers >= MOST_BROWSERS:
             return web.Response(status=503)
@@ -147,7 +189,8 @@ class Pages:
             request.transport.set_write_buffer_limits(high=_BUFFER)
         self.browsers += 1
         try:
-            await self._send(response)
+            with self._seated(request.query.get("as", "")):
+                await self._send(response)
         except (ConnectionError, TimeoutError):
             if request.transport is not None:
                 request.transport.abort()

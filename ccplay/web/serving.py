@@ -21,6 +21,7 @@ from ccplay.share.watching import WatchSource
 from ccplay.stream.wire import UnknownEvent
 from ccplay.web import admission
 from ccplay.web.admission import Admission
+from ccplay.web.ballot import Ballot
 from ccplay.web.broadcast import Broadcast
 from ccplay.web.feed import Feed, message
 from ccplay.web.windows import Windows
@@ -72,8 +73,11 @@ class _Watched:
 
     def __init__(self, path: Path) -> None:
         """Join the session on the socket at ``path``. Raises ``CcplayError``."""
-        connection, greeting = places.join(path, Wants.WHOLE)
+        connection, greeting = places.join(path, Wants.BROWSERS)
         self.source = WatchSource(connection, greeting)
+        self.votes = greeting.seats > 0
+        """Whether the server takes votes of browsers, and their number, from this process."""
+        self._reported = 0
         self.recorded = greeting.recorded
         self.session = Session(
             self.source, title=greeting.title, sinks=[self], recorded=self.recorded
@@ -87,6 +91,11 @@ class _Watched:
     def close(self) -> None:
         """Note the end."""
         self._event.set()
+
+    def report(self, browsers: int) -> None:
+        """Let the server know how many browsers there are, where that has changed."""
+        if self.votes and browsers != self._reported and self.source.report(browsers):
+            self._reported = browsers
 
     async def woken(self) -> bool:
         """Wait for an event, but not long; return whether there was one."""
@@ -118,9 +127,11 @@ async def serve(
     _allow_files()
     watched = _Watched(path)
     session = watched.session
-    feed, broadcast = Feed(session, recorded=watched.recorded), Broadcast()
+    feed = Feed(session, recorded=watched.recorded, votes=watched.votes)
+    broadcast = Broadcast()
     token = admission.make_token()
-    pages = Pages(Admission(place, token), feed, broadcast, Windows(session, feed))
+    ballot = Ballot(watched.source) if watched.votes else None
+    pages = Pages(Admission(place, token), feed, broadcast, Windows(session, feed), ballot)
     runner = web.AppRunner(
         pages.application(),
         access_log=None,
@@ -134,12 +145,17 @@ async def serve(
     try:
         while not (watched.source.present or session.done):
             await watched.woken()
-        feed.messages(time.monotonic(), watched.source.view)
+        feed.messages(time.monotonic(), watched.source.view, watched.source.board)
         await runner.setup()
         port = await _listen(web.TCPSite, runner, place)
         link = f"http://{admission.link_name(place)}:{port}/{token}/"
         ready(Served(link, session.title))
-        await _tell(watched, feed, broadcast, lambda: count(pages.browsers))
+
+        def counted() -> None:
+            count(pages.browsers)
+            watched.report(pages.browsers)
+
+        await _tell(watched, feed, broadcast, counted)
         reason = session.error or session.state.end_reason or "the session has ended"
         broadcast.put(message("over", {"reason": reason}))
         broadcast.close()
@@ -156,7 +172,8 @@ async def _tell(
     while not watched.session.done:
         if await watched.woken():
             await asyncio.sleep(_GATHER_S)
-        if new := feed.messages(time.monotonic(), watched.source.view):
+        source = watched.source
+        if new := feed.messages(time.monotonic(), source.view, source.board):
             broadcast.put(new)
         count()
 

@@ -1,14 +1,17 @@
 """Votes of spectators reach the ballot of the server, and nothing else does."""
 
 import math
+import os
 import random
+import socket
 import struct
+from typing import cast
 
 import pytest
 
 from ccplay.errors import WireError
-from ccplay.share import frames, spectator
-from ccplay.share.frames import Board, Votes, Wants
+from ccplay.share import frames, places, spectator
+from ccplay.share.frames import Board, Browsers, Greeting, Vote, Votes, Wants
 from tests.unit.test_share import Hosted, hosted, received
 
 __all__ = ["hosted"]
@@ -98,7 +101,7 @@ def test_whoever_sends_anything_but_votes_is_let_go(hosted: Hosted) -> None:
         one = hosted.connect()
         one.send(frames.encode_hello(Wants.NOW))
         step(hosted)
-        one.send(rng.randbytes(frames.VOTE_BYTES))
+        one.send(rng.randbytes(frames.REQUEST_BYTES))
         step(hosted)
         assert not hosted.server.spectators
         one.close()
@@ -118,12 +121,118 @@ def test_one_who_never_stops_voting_is_let_go(hosted: Hosted) -> None:
 
 
 @pytest.mark.parametrize(
-    "vote", [b"", b"vote", struct.pack("!4sHxxd", b"note", 1, 0.0), b"vote\0\1\0\1" + bytes(8)]
+    "request_bytes",
+    [
+        b"",
+        b"vote",
+        struct.pack("!4sHxxd", b"note", 1, 0.0),
+        struct.pack("!4sHHd", b"vote", 1, frames.MOST_SEATS + 1, 0.0),
+        struct.pack("!4sH10x", b"seen", frames.MOST_SEATS + 1),
+        b"seen\0\1" + bytes(9) + b"\1",
+    ],
 )
-def test_only_a_vote_is_a_vote(vote: bytes) -> None:
+def test_only_a_vote_is_a_vote(request_bytes: bytes) -> None:
     with pytest.raises(WireError):
-        frames.decode_vote(vote)
+        frames.decode_request(request_bytes)
 
 
 def test_a_vote_is_read_as_it_was_written() -> None:
-    assert frames.decode_vote(frames.encode_vote(65535, 1e300)) == (65535, 1e300)
+    assert frames.decode_request(frames.encode_vote(65535, 1e300)) == Vote(65535, 1e300)
+    assert frames.decode_request(frames.encode_vote(7, 2, 1000)) == Vote(7, 2.0, seat=1000)
+    assert frames.decode_request(frames.encode_browsers(3)) == Browsers(3)
+    assert frames.decode_request(frames.encode_browsers(10**6)) == Browsers(frames.MOST_SEATS)
+
+
+def serving(hosted: Hosted) -> socket.socket:
+    """Join as a process that serves browsers."""
+    one = hosted.connect()
+    one.send(frames.encode_hello(Wants.BROWSERS))
+    step(hosted)
+    return one
+
+
+def greeting(connection: socket.socket) -> Greeting:
+    first = frames.decode(received(connection).splitlines()[0])
+    assert isinstance(first, Greeting)
+    return first
+
+
+def test_each_browser_of_the_presenters_has_a_vote_and_is_counted(hosted: Hosted) -> None:
+    ask(hosted, BOARD)
+    one = serving(hosted)
+    assert greeting(one).seats == frames.MOST_SEATS
+    assert hosted.server._counted == 0
+    one.send(frames.encode_browsers(3))
+    for seat, choice in ((1, 0), (2, 2), (3, 2), (1, 1)):
+        one.send(frames.encode_vote(7, choice, seat))
+    step(hosted)
+    assert votes(hosted) == Votes(question=7, counts=(0, 1, 2), voters=3)
+    assert hosted.server._counted == 3
+    one.send(frames.encode_browsers(2))
+    step(hosted)
+    assert hosted.server._counted == 2
+    assert hosted.server.ballot.voters == 3
+    one.close()
+    step(hosted)
+    assert hosted.server._counted == 0
+
+
+@pytest.mark.parametrize("wants", [Wants.WHOLE, Wants.NOW])
+@pytest.mark.parametrize("asked", [frames.encode_vote(7, 1, 1), frames.encode_browsers(9)])
+def test_a_spectator_who_votes_for_others_is_let_go(
+    hosted: Hosted, wants: Wants, asked: bytes
+) -> None:
+    ask(hosted, BOARD)
+    one = hosted.connect()
+    one.send(frames.encode_hello(wants))
+    step(hosted)
+    assert greeting(one).seats == 0
+    one.send(asked)
+    step(hosted)
+    assert not hosted.server.spectators
+    assert hosted.server.ballot.voters == 0
+    one.close()
+
+
+@pytest.mark.parametrize("asked", [frames.encode_vote(7, 1, 1), frames.encode_browsers(9)])
+def test_another_user_has_one_vote_whatever_is_asked_for(
+    hosted: Hosted, asked: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "is_presenters", lambda _: False)
+    ask(hosted, BOARD)
+    one = serving(hosted)
+    assert greeting(one).seats == 0
+    assert hosted.server._counted == 1
+    one.send(frames.encode_vote(7, 2))
+    step(hosted)
+    assert hosted.server.ballot.voters == 1
+    one.send(asked)
+    step(hosted)
+    assert not hosted.server.spectators
+    assert hosted.server.ballot.voters == 1
+    one.close()
+
+
+@pytest.mark.parametrize(("user", "trusted"), [(0, True), (1000, True), (1001, False)])
+def test_the_kernel_knows_whose_connection_it_is(
+    user: int, trusted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Peer:
+        def getsockopt(self, *_: int) -> bytes:
+            return struct.pack("3i", 1, user, 1)
+
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert places.is_presenters(cast("socket.socket", Peer())) is trusted
+
+
+def test_a_browser_that_never_stops_voting_is_ignored_and_the_others_stay(hosted: Hosted) -> None:
+    ask(hosted, BOARD)
+    one = serving(hosted)
+    for number in range(spectator.MOST_VOTES + 2):
+        one.send(frames.encode_vote(7, number % 2, 1))
+        step(hosted)
+    assert hosted.server.ballot.counts == (0, 1, 0)
+    one.send(frames.encode_vote(7, 2, 2))
+    step(hosted)
+    assert hosted.server.ballot.counts == (0, 1, 1)
+    one.close()

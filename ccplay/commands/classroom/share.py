@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _ABOUT = """\
 Serves a session that someone shares (ccplay --share, also of ccplay replay and ccplay run) to
 browsers, until the session ends or Ctrl-C is pressed: plots, network, table and events, live.
-Prints a link with a secret in it; nobody can watch without it. Browsers can change nothing.
+Prints a link with a secret in it; nobody can watch without it. Browsers can vote in a lesson, and
+change nothing. Of a session that another user shares they can't vote either.
 
 Browsers of this machine alone can connect, unless --web names another address; what is sent is
 not encrypted. From elsewhere: ssh -L 8000:127.0.0.1:8000 HOST, with --web 127.0.0.1:8000.

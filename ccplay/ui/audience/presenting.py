@@ -63,9 +63,6 @@ class Presenting:
     def words(self) -> str:
         """What the header says about the audience."""
         watching = self._sharing.watching if self._sharing else 0
-        if self.browsers is not None and not self.browsers.failed:
-            # Their server is one of the spectators.
-            watching = max(watching - 1, 0) + self.browsers.count
         return f"{watching} watching" if watching else ""
 
     def start(self) -> None:

@@ -87,5 +87,5 @@ class BrowserLink(Modal[None]):
                 found.append(row, _PAPER)
                 found.append("\n")
         watching = f"{browsers.count} {'browser' if browsers.count == 1 else 'browsers'} now"
-        found.append(f"\nWhoever has this link can watch, and change nothing. {watching}.")
+        found.append(f"\nWhoever has this link can watch and vote, and change nothing. {watching}.")
         return found

@@ -8,14 +8,15 @@ export const KEYS = [
   ["home end", "", "the beginning, and now"],
   ["↑ ↓", "", "select another flow"],
   ["o", "queue", "show another queue"],
-  ["1 … 9", "", "show or hide a plot, in the order of the list"],
+  ["1 … 9", "", "answer a lesson's question; else show or hide a plot, in the order of the list"],
+  ["a", "answer", "go to the answer of a lesson's question"],
   ["v", "values", "say the newest values of all plots"],
   ["t", "theme", "change the theme"],
   ["?", "help", "these keys"],
 ];
 
 const ACTIONS = {
-  f: ["follow"], F: ["follow"], " ": ["freeze"], t: ["theme"], "?": ["help"], v: ["values"], o: ["queue"],
+  f: ["follow"], F: ["follow"], " ": ["freeze"], t: ["theme"], "?": ["help"], v: ["values"], o: ["queue"], a: ["answer"],
   "+": ["narrower"], "=": ["narrower"], "-": ["wider"], Home: ["home"], End: ["end"],
   ArrowUp: ["select", -1], ArrowDown: ["select", 1],
 };
@@ -24,7 +25,9 @@ const ACTIONS = {
 export function listen(act) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-    const on = event.target, inside = on.closest?.("input, select, textarea, summary");
+    // Of a box only the keys that move or set it are its own.
+    const on = event.target, box = on.matches?.("input[type=radio], input[type=checkbox]");
+    const inside = box ? /^( |Enter|Arrow.*)$/.test(event.key) : on.closest?.("input, select, textarea, summary");
     const button = on.closest?.("button");
     if (inside || (button && [" ", "Enter"].includes(event.key))) return;
     if (on.closest?.("#log") && event.key.startsWith("Arrow")) return;

@@ -2,6 +2,7 @@
 
 import { clock } from "./format.js";
 import { KEYS, listen } from "./keys.js";
+import { Lesson } from "./lesson.js";
 import { loadLooks, nextLook } from "./look.js";
 import { Log } from "./log.js";
 import { Network } from "./network.js";
@@ -20,6 +21,7 @@ const page = {
   values: new Values(past),
   view: new View(),
   log: new Log(),
+  lesson: new Lesson(() => { dirty = true; }),
   /** The observed link whose queue is shown. */
   link() {
     const links = this.facts.network.observed;
@@ -50,6 +52,7 @@ const TAKE = {
     page.log.reset(opening.log);
     network.build();
     if (opening.view) view.present(opening.view);
+    page.lesson.show(page.facts.lesson ?? null);
     choices();
   },
   facts(facts) {
@@ -57,6 +60,7 @@ const TAKE = {
     page.byName = null;
     if (facts.network) network.build();
     if (facts.plots) choices();
+    if ("lesson" in facts) page.lesson.show(facts.lesson);
   },
   lines(lines) { page.values.add(lines); },
   log(rows) {
@@ -75,7 +79,7 @@ const TAKE = {
     if (presented.pointer?.text && presented.pointer.text !== pointed) say(`The presenter points at ${clock(presented.pointer.t)}: ${presented.pointer.text}`);
   },
   gap() { missed = "This browser was too slow and missed some seconds; they are read again."; },
-  over({ reason }) { over = reason; say(`The session is over: ${reason}`); },
+  over({ reason }) { over = reason; page.lesson.end(); say(`The session is over: ${reason}`); },
 };
 
 connect((kind, content) => { TAKE[kind](content); dirty = true; }, (word) => {
@@ -102,7 +106,8 @@ const ACTIONS = {
   help: () => elements.help.showModal(),
   queue: () => { view.roam(); view.observed += 1; say(`Queue of ${page.link()}`); },
   values: () => { write(true); say([...plots.values()].map((plot) => plot.sentence).join(". ")); },
-  plot: (at) => elements.offered.querySelectorAll("input")[at]?.click(),
+  answer: () => page.lesson.focus(),
+  plot: (at) => page.lesson.press(at) || elements.offered.querySelectorAll("input")[at]?.click(),
   select(way) {
     const t = view.t, there = page.facts.flows.filter((flow) => flow.from <= t && (flow.until === null || t < flow.until));
     there.sort((a, b) => a.number - b.number);

@@ -95,6 +95,8 @@ export class Plot {
     });
     const near = settings.map(([, , , , steps]) => inForce(steps, left, right)).flat();
     for (const [, value] of near) if (value !== null && value > most && value <= 3 * most) most = value;
+    const region = this.page.lesson.region?.[0] === this.described.name ? this.page.lesson.region : null;
+    if (region) most = Math.max(most, region[2]);
     most *= 1.06;
     const x = (t) => LEFT + ((t - left) / view.width) * (width - LEFT - RIGHT);
     const y = (value) => height - BOTTOM - (Math.min(value, most) / most) * (height - TOP - BOTTOM);
@@ -103,6 +105,7 @@ export class Plot {
     pen.beginPath();
     pen.rect(LEFT, 0, width - LEFT - RIGHT, height);
     pen.clip();
+    if (region) predicted(pen, y(region[1]), y(region[2]), width);
     for (const [, , colour, , steps] of settings) setting(pen, x, y, inForce(steps, left, right), right, ink(colour), most);
     traces.forEach((each, at) => trace(pen, x, y, points[at], each, view.selected));
     for (const { line } of drawn) if (line.role === "count") this.counts(pen, x, line, left, right);
@@ -233,6 +236,16 @@ function setting(pen, x, y, steps, right, colour, most) {
     pen.beginPath(); pen.moveTo(x(t), y(value)); pen.lineTo(x(steps[at + 1]?.[0] ?? right), y(value)); pen.stroke();
   });
   pen.setLineDash([]);
+}
+
+/** What a lesson's question lets one predict: a band with edges. */
+function predicted(pen, low, high, width) {
+  pen.fillStyle = pen.strokeStyle = ink("accent");
+  pen.globalAlpha = 0.2;
+  pen.fillRect(LEFT, high, width, low - high);
+  pen.globalAlpha = 1;
+  pen.lineWidth = 1.5;
+  for (const at of [low, high]) { pen.beginPath(); pen.moveTo(LEFT, at); pen.lineTo(width, at); pen.stroke(); }
 }
 
 function trace(pen, x, y, points, { line, flow, colour }, selected) {

@@ -1,5 +1,17 @@
 // The stream of messages: connects again by itself, and says so while it does.
 
+/** This tab's name among the voters: nobody else can know it. */
+export const VOTER = named();
+
+function named() {
+  const key = `voter ${location.pathname}`;
+  const known = sessionStorage.getItem(key);
+  if (/^[0-9a-f]{32}$/.test(known ?? "")) return known;
+  const drawn = [...crypto.getRandomValues(new Uint8Array(16))].map((each) => each.toString(16).padStart(2, "0")).join("");
+  sessionStorage.setItem(key, drawn);
+  return drawn;
+}
+
 const KINDS = ["opening", "facts", "lines", "log", "frame", "view", "gap", "over"];
 
 /** Call `take(kind, content)` for each message, and `status(word)` when the connection changes. */
@@ -7,7 +19,7 @@ export function connect(take, status) {
   let source = null, over = false, quiet = 0;
   const open = () => {
     source?.close();
-    source = new EventSource("events");
+    source = new EventSource(`events?as=${VOTER}`);
     source.onopen = () => status("connected");
     source.onerror = () => {
       if (over) return;
@@ -24,6 +36,14 @@ export function connect(take, status) {
       });
   };
   open();
+}
+
+/** Vote on a question of a lesson; return the status of the answer, or 0 without one. */
+export async function vote(question, choice) {
+  try {
+    const body = JSON.stringify({ question, choice });
+    return (await fetch(`vote?as=${VOTER}`, { method: "POST", headers: { "Content-Type": "application/json" }, body })).status;
+  } catch { return 0; }
 }
 
 /** Ask for the past between two moments. */

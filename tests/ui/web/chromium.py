@@ -105,7 +105,7 @@ class Tab:
 
     async def press(self, key: str) -> None:
         """Press a key, as a person does."""
-        text = {"text": key} if len(key) == 1 else {}
+        text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
         code = {"Tab": 9, "Enter": 13, "Escape": 27}.get(key, 0)
         for kind in ("keyDown", "keyUp"):
             pressed = {"type": kind, "key": key, "windowsVirtualKeyCode": code}

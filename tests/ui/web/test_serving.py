@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import random
 import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,6 +17,10 @@ import pytest
 from yarl import URL
 
 from ccplay.errors import CcplayError
+from ccplay.share import places
+from ccplay.share.frames import Board, Greeting, Wants
+from ccplay.share.sharing import Sharing
+from ccplay.share.watching import WatchSource
 from ccplay.web.server import PAGE
 from tests.ui.web.conftest import Stage
 
@@ -54,8 +60,10 @@ async def test_messages_and_windows_have_what_the_session_has(stage: Stage) -> N
         assert [each[0] for each in opening["facts"]["others"]] == ["p1"]
         stage.play(12)
         later = await read_until(answer, "frame")
-        step_ms, first, count, rows = next(content for kind, content in later if kind == "frame")
-        assert len(rows) == len(opening["lines"])
+        *_, (step_ms, first, count, rows) = (content for kind, content in later if kind == "frame")
+        # The facts may have been looked at once more since the opening.
+        fresh = sum(len(content) for kind, content in later if kind == "lines")
+        assert len(rows) == len(opening["lines"]) + fresh
         assert count >= 1
         assert 9 < first * step_ms / 1000 < 13
         async with client.get(f"{link}window", params={"from": "0", "to": "9"}) as past:
@@ -139,7 +147,133 @@ async def test_only_pages_from_here_may_ask(stage: Stage) -> None:
             assert "unsafe" not in policy
             assert answer.headers["Referrer-Policy"] == "no-referrer"
         async with client.post(link, data=b"x") as answer:
+            assert answer.status == 403
+        async with client.post(link, data=b"x", headers={"Origin": f"http://{place}"}) as answer:
             assert answer.status == 405
+
+
+BOARD = Board(page=1, pages=1, question=7, ask="Which?", choices=("one", "two"), open=True)
+VOTER = "0123456789abcdef" * 2
+VOTE = b'{"question":7,"choice":1}'
+
+
+async def vote(
+    client: aiohttp.ClientSession,
+    link: str,
+    body: bytes = VOTE,
+    voter: str = VOTER,
+    headers: Mapping[str, str] | None = None,
+) -> int:
+    """Vote as the page does, but for these headers; return the status."""
+    place = urlsplit(link)
+    sent = {"Origin": f"http://{place.netloc}", "Content-Type": "application/json"}
+    sent |= headers or {}
+    kept = {name: value for name, value in sent.items() if value}
+    url = f"{link}vote?as={voter}"
+    async with client.post(
+        url, data=body, headers=kept, skip_auto_headers=["Content-Type"]
+    ) as answer:
+        assert await answer.read() == b""
+        return answer.status
+
+
+async def test_browsers_vote_each_once_and_are_each_counted(stage: Stage) -> None:
+    stage.play(5)
+    stage.sharing.show(BOARD)
+    link = await stage.serve()
+    async with aiohttp.ClientSession() as client, contextlib.AsyncExitStack() as stack:
+        for voter in ("1" * 32, "2" * 32, "2" * 32):
+            url = f"{link}events?as={voter}"
+            answer = await stack.enter_async_context(client.get(url))
+            await read_until(answer, "opening")
+        assert await vote(client, link, voter="1" * 32) == 204
+        assert await vote(client, link, voter="2" * 32) == 204
+        assert await vote(client, link, b'{"question":7,"choice":0}', voter="2" * 32) == 204
+        await presented(stage, lambda it: it.votes is not None and it.votes.counts == (1, 1))
+        assert stage.sharing.votes is not None
+        assert stage.sharing.votes.voters == 2
+        await presented(stage, lambda it: it.watching == 3)
+    await presented(stage, lambda it: it.watching == 0)
+
+
+async def presented(stage: Stage, done: Callable[[Sharing], bool]) -> None:
+    """Wait until the presenter has heard of something."""
+    async with asyncio.timeout(20):
+        while not done(stage.sharing):
+            stage.sharing.listen()
+            await asyncio.sleep(0.02)
+
+
+async def test_no_vote_counts_that_is_not_of_a_page_from_here(stage: Stage) -> None:
+    stage.play(5)
+    stage.sharing.show(BOARD)
+    link = await stage.serve()
+    place = urlsplit(link).netloc
+    async with aiohttp.ClientSession() as client:
+        async with client.get(f"{link}events?as={VOTER}") as answer:
+            await read_until(answer, "opening")
+            for headers, status in (
+                ({"Origin": ""}, 403),
+                ({"Origin": "null"}, 403),
+                ({"Origin": "http://attacker.example"}, 403),
+                ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 403),
+                ({"Host": "attacker.example"}, 421),
+                ({"Content-Type": "text/plain"}, 415),
+                ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+            ):
+                assert await vote(client, link, headers=headers) == status, headers
+            wrong = f"http://{place}/{'0' * 22}/"
+            assert await vote(client, wrong) == 404
+            assert await vote(client, link, voter="1" * 32) == 403
+            assert await vote(client, link, VOTE + b" " * 64) == 413
+            assert await vote(client, link, b"") == 413
+            assert await vote(client, link, b"no vote") == 400
+            assert await vote(client, link, b'{"question":6,"choice":1}') == 409
+            async with client.get(f"{link}vote?as={VOTER}") as refused:
+                assert refused.status == 404
+            assert await vote(client, link) == 204
+            await presented(stage, lambda it: it.votes is not None and it.votes.voters == 1)
+            # Once it is revealed, none counts.
+            stage.sharing.show(msgspec.structs.replace(BOARD, open=False, right=1.0))
+            await until_refused(client, link, 409)
+            await presented(stage, lambda it: it.watching == 1)
+            assert stage.sharing.votes is not None
+            assert stage.sharing.votes.voters == 1
+        # Whoever does not look any more has no vote.
+        await until_refused(client, link, 403)
+
+
+async def until_refused(client: aiohttp.ClientSession, link: str, status: int) -> None:
+    """Vote for the second choice until that is refused in this way."""
+    found = 0
+    async with asyncio.timeout(20):
+        while found != status:
+            found = await vote(client, link)
+            assert found in (204, 429, status)
+
+
+async def test_where_another_user_serves_browsers_they_watch_and_do_not_vote(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_trusted(self: WatchSource, _: int) -> bool:
+        raise AssertionError("its server would let it go")
+
+    greeted = places.join
+
+    def joined(path: Path, wants: Wants) -> tuple[socket.socket, Greeting]:
+        connection, greeting = greeted(path, wants)
+        return connection, msgspec.structs.replace(greeting, seats=0)
+
+    monkeypatch.setattr(places, "join", joined)
+    monkeypatch.setattr(WatchSource, "report", not_trusted)
+    stage.play(5)
+    stage.sharing.show(BOARD)
+    link = await stage.serve()
+    url = f"{link}events?as={VOTER}"
+    async with aiohttp.ClientSession() as client, client.get(url) as answer:
+        opening = (await read_until(answer, "opening"))[0][1]
+        assert opening["facts"]["lesson"]["question"]["votes"] is False
+        assert await vote(client, link) == 403
 
 
 async def test_no_file_but_the_pages_is_served(stage: Stage) -> None:
@@ -205,6 +339,16 @@ def hostile(made: random.Random, path: str) -> bytes:
             + b"\r\nhallo",
             b"GET /" + junk.hex().encode() + b"/events HTTP/1.1\r\n" + host + b"\r\n",
             b"GET " + path.encode() + b"events HTTP/1.1\r\n" + host + b"Upgrade: websocket\r\n\r\n",
+            b"POST "
+            + path.encode()
+            + b"vote?as="
+            + VOTER.encode()
+            + b" HTTP/1.1\r\nContent-Type: application/json\r\n"
+            + made.choice([b"", b"Origin: http://127.0.0.1\r\n"])
+            + made.choice([b"Content-Length: 25\r\n", b"Content-Length: -1\r\n", b""])
+            + host
+            + b"\r\n"
+            + VOTE,
             b'{"event":"command","command":"stop"}\n',
             b"GET / HTTP/1.1\r\n" + b"A: " + b"b" * made.randrange(9000) + b"\r\n\r\n",
         ]

@@ -1,0 +1,70 @@
+"""The Markdown of a lesson as data: nested lists of known elements, of which a page makes nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+ELEMENTS = frozenset(
+    {"p", "ul", "ol", "li", "strong", "em", "code", "pre", "blockquote", "h3", "hr", "br"}
+)
+"""All that a lesson can become. Of links and pictures, which are not among them, text is left."""
+
+DEEPEST = 20
+"""Elements within each other; of deeper ones text is left."""
+
+_NAMES = {
+    "paragraph": "p",
+    "bullet_list": "ul",
+    "ordered_list": "ol",
+    "list_item": "li",
+    "heading": "h3",
+    "softbreak": " ",
+    "hardbreak": "br",
+    "code_inline": "code",
+    "fence": "pre",
+    "code_block": "pre",
+}
+
+_parser = MarkdownIt("commonmark", {"html": False})
+
+
+def blocks(lines: Sequence[str]) -> list[object]:
+    """Return what these lines of Markdown are: texts, and lists of a name and what is in it."""
+    # The elements that are open, outermost first. One that is left out stands for its parent.
+    found: list[list[object]] = [[]]
+    for token in _tokens(_parser.parse("\n".join(lines))):
+        kind = token.type.removesuffix("_open")
+        name = _NAMES.get(kind, kind)
+        inner = found[-1]
+        if token.nesting < 0:
+            found.pop()
+        elif name not in ELEMENTS or token.hidden or len(found) > DEEPEST:
+            if token.nesting:
+                found.append(inner)
+            else:
+                _add(inner, " " if name == " " else token.content)
+        else:
+            element: list[object] = [name]
+            inner.append(element)
+            if token.nesting:
+                found.append(element)
+            else:
+                _add(element, token.content.rstrip("\n"))
+    return found[0]
+
+
+def _tokens(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Yield the tokens of blocks, and in their places those of the lines within."""
+    for token in tokens:
+        yield from (token.children or ()) if token.type == "inline" else (token,)
+
+
+def _add(element: list[object], text: str) -> None:
+    """Add a text to what is in an element, whose first item is its name."""
+    if len(element) > 1 and isinstance(element[-1], str):
+        element[-1] += text
+    elif text:
+        element.append(text)

@@ -1,0 +1,186 @@
+"""A lesson in a real browser: it is shown as text, and voted on by tap, key and field."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from ccplay.share.frames import Board, Votes
+from tests.ui.web.chromium import Tab, chromium, needs_chromium, new_tab
+from tests.ui.web.conftest import Stage
+
+pytestmark = [needs_chromium, pytest.mark.xdist_group("chromium")]
+
+BOARD = Board(
+    title="Queues",
+    page=2,
+    pages=3,
+    heading="How <b>long</b>?",
+    lines=(
+        "A **queue** fills <script>x()</script> `tc`.",
+        "",
+        "- [slowly](https://elsewhere.example)",
+    ),
+    phase="asking",
+    question=66,
+    ask="Which one?",
+    choices=("one", "two", "three"),
+    open=True,
+)
+REVEALED = msgspec.structs.replace(
+    BOARD,
+    phase="revealed",
+    open=False,
+    counts=(1, 0, 3),
+    right=2,
+    measured=(("RTT of the ping", "48 ms"),),
+    why=("It **waits**.",),
+)
+NUMBER = msgspec.structs.replace(
+    BOARD, page=3, question=67, choices=(), low=0.0, high=10.0, unit="Mbit/s"
+)
+REGION = msgspec.structs.replace(
+    NUMBER, question=68, low=0.0, high=600.0, width=200.0, unit="ms", plot="rtt"
+)
+
+LESSON = "document.getElementById('lesson')"
+TEXT = f"{LESSON}.innerText"
+STATUS = f"{LESSON}.querySelector('.status').textContent"
+SPOKEN = "document.getElementById('spoken').textContent"
+ENABLED = "document.querySelector('#lesson fieldset:enabled')"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with chromium(tmp_path_factory.mktemp("chromium")) as address:
+        yield address
+
+
+@pytest_asyncio.fixture
+async def tab(stage: Stage, browser: str) -> AsyncIterator[Tab]:
+    """A page of a session with a lesson, on a telephone."""
+    stage.play(8)
+    stage.sharing.show(BOARD)
+    await stage.serve()
+    async with new_tab(browser) as tab:
+        await tab.size(390, 844)
+        await tab.open(stage.link)
+        await tab.until(ENABLED)
+        yield tab
+
+
+async def voted(stage: Stage, question: int, counts: tuple[int, ...]) -> Votes:
+    """Wait until the presenter has these counts."""
+    async with asyncio.timeout(20):
+        while stage.sharing.votes is None or stage.sharing.votes.counts != counts:
+            stage.sharing.listen()
+            await asyncio.sleep(0.02)
+    assert stage.sharing.votes.question == question
+    return stage.sharing.votes
+
+
+async def test_its_words_are_text_and_a_few_known_elements(tab: Tab) -> None:
+    assert "How <b>long</b>?" in await tab.tell(TEXT)
+    assert "A queue fills <script>x()</script> tc." in await tab.tell(TEXT)
+    assert await tab.tell(f"{LESSON}.querySelector('strong').textContent") == "queue"
+    assert await tab.tell(f"{LESSON}.querySelector('li').textContent") == "slowly"
+    assert await tab.tell(f"{LESSON}.querySelectorAll('script, a, b').length") == 0
+    assert await tab.tell(f"{LESSON}.querySelector('legend').textContent") == "Which one?"
+    assert "page 2 of 3" in await tab.until(SPOKEN)
+    assert await tab.tell("document.documentElement.scrollWidth <= innerWidth")
+    boxes = f"[...{LESSON}.querySelectorAll('.answer')].map((each) => each.offsetHeight)"
+    assert min(await tab.tell(boxes)) >= 40
+    assert tab.complaints == []
+
+
+async def test_a_tap_votes_a_key_changes_it_and_the_reveal_is_said(stage: Stage, tab: Tab) -> None:
+    await tab.tell(f"{LESSON}.querySelectorAll('.answer')[0].click()")
+    await tab.until(f"{STATUS}.includes('Your vote counts')")
+    assert (await voted(stage, 66, (1, 0, 0))).voters == 1
+    await tab.press("3")
+    await tab.until(f"{LESSON}.querySelectorAll('.answer')[2].matches('.mine')")
+    assert (await voted(stage, 66, (0, 0, 1))).voters == 1
+    assert await tab.tell("document.querySelectorAll('#plots figure').length") == 4
+    assert "3 votes" not in await tab.tell(TEXT)
+    stage.sharing.show(REVEALED)
+    await tab.until(f"{TEXT}.includes('That is right.')")
+    shown = await tab.tell(TEXT)
+    assert "3 votes" in shown
+    assert "48 ms" in shown
+    assert "It waits." in shown
+    assert "The right answer: three" in await tab.until(SPOKEN)
+    assert not await tab.tell(ENABLED)
+    # A key chooses plots again.
+    await tab.press("2")
+    await tab.until("document.querySelectorAll('#plots figure').length === 5")
+    assert tab.complaints == []
+
+
+async def test_a_browser_that_is_opened_again_keeps_its_vote(
+    stage: Stage, tab: Tab, browser: str
+) -> None:
+    await tab.press("2")
+    await voted(stage, 66, (0, 1, 0))
+    await tab.until(f"{STATUS}.includes('Your vote counts')")
+    await tab.open(stage.link)
+    await tab.until(f"{ENABLED} && {LESSON}.querySelector('.mine')?.textContent.includes('two')")
+    await tab.press("1")
+    assert (await voted(stage, 66, (1, 0, 0))).voters == 1
+    async with new_tab(browser) as other:
+        await other.open(stage.link)
+        await other.until(ENABLED)
+        await other.press("1")
+        assert (await voted(stage, 66, (2, 0, 0))).voters == 2
+
+
+async def test_a_number_is_typed(stage: Stage, tab: Tab) -> None:
+    stage.sharing.show(NUMBER)
+    await tab.until(f"{ENABLED} && {LESSON}.querySelector('input[type=number]')")
+    await tab.press("a")
+    await tab.until("document.activeElement.type === 'number'")
+    for key in ("9", "9", "Enter"):
+        await tab.press(key)
+    await tab.until(f"{STATUS}.includes('from 0 to 10 Mbit/s, please')")
+    await tab.tell("document.activeElement.value = '9.5'")
+    await tab.tell(f"{LESSON}.querySelector('button').click()")
+    await tab.until(f"{STATUS}.includes('Your vote, 9.5 Mbit/s, counts')")
+    await voted(stage, 67, (0, 0, 0, 0, 0, 0, 0, 1))
+    # The run begins: what is written stays.
+    stage.sharing.show(msgspec.structs.replace(NUMBER, phase="running", until=12.0))
+    stage.sharing.show(msgspec.structs.replace(NUMBER, open=False, phase="revealed", right=3.0))
+    await tab.until(f"{TEXT}.includes('Your answer: 9.5 Mbit/s.')")
+    assert tab.complaints == []
+
+
+async def test_a_region_is_moved_and_drawn(stage: Stage, tab: Tab) -> None:
+    stage.sharing.show(REGION)
+    await tab.until(f"{ENABLED} && {LESSON}.querySelector('input[type=range]')")
+    output = f"{LESSON}.querySelector('output').textContent"
+    assert await tab.tell(output) == "192 to 392 ms"
+    await tab.press("a")
+    await tab.until("document.activeElement.type === 'range'")
+    moved = "document.activeElement.dispatchEvent(new Event('input'))"
+    await tab.tell(f"(document.activeElement.value = 48, {moved})")
+    assert await tab.tell(output) == "48 to 248 ms"
+    await tab.tell(f"{LESSON}.querySelector('button').click()")
+    await voted(stage, 68, (1, 0, 0, 0, 0, 0, 0, 0))
+    closed = msgspec.structs.replace(REGION, open=False, phase="revealed", right=100.0)
+    stage.sharing.show(closed)
+    await tab.until(f"{TEXT}.includes('That is right.')")
+    assert "Your answer: 48 to 248 ms." in await tab.tell(TEXT)
+    stage.sharing.show(Board())
+    await tab.until(f"{LESSON}.hidden")
+    assert tab.complaints == []
+
+
+async def test_what_was_asked_stays_when_the_session_is_over(stage: Stage, tab: Tab) -> None:
+    await stage.over()
+    await tab.until(f"{STATUS} === 'The vote is closed.'")
+    assert "Which one?" in await tab.tell(TEXT)
+    assert not await tab.tell(ENABLED)
+    assert "stopped sharing" in await tab.until(SPOKEN)
+    assert tab.complaints == []

@@ -1,0 +1,131 @@
+"""A lesson's page as a browser has it: words, known elements, and nothing before its time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ccplay.share.frames import Board
+from ccplay.web import prose
+from ccplay.web.lesson import lesson
+
+BOARD = Board(
+    title="Queues",
+    page=2,
+    pages=3,
+    heading="How long?",
+    lines=("A *queue*.",),
+    phase="asking",
+    question=66,
+    ask="Which?",
+    choices=("one", "two"),
+    open=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        ("It is\n**10 segments** `cwnd`",
+         [["p", "It is ", ["strong", "10 segments"], " ", ["code", "cwnd"]]]),
+        ("- a\n- *b*", [["ul", ["li", "a"], ["li", ["em", "b"]]]]),
+        ("    ccplay <x>\n", [["pre", "ccplay <x>"]]),
+        ("# Title\n\n1. a", [["h3", "Title"], ["ol", ["li", "a"]]]),
+        ("<b>bold</b> & <script>", [["p", "<b>bold</b> & <script>"]]),
+        ("[a link](http://a.b) ![a picture](x.png)", [["p", "a link a picture"]]),
+    ],
+)  # fmt: skip
+def test_markdown_becomes_known_elements(text: str, blocks: list[object]) -> None:
+    assert prose.blocks(text.splitlines()) == blocks
+
+
+@given(st.text(alphabet="*_`[]()<>!#-1. \n>ab\\&;~:/\"'", max_size=300))
+def test_nothing_else_ever_comes_of_a_text(text: str) -> None:
+    assert names(prose.blocks(text.splitlines())) <= prose.ELEMENTS
+
+
+def test_what_is_nested_without_end_is_cut() -> None:
+    assert depth(prose.blocks([">" * 3000 + " deep"])) <= prose.DEEPEST + 1
+    assert depth(prose.blocks(["*" * 4000 + "a" + "*" * 4000])) <= prose.DEEPEST + 1
+
+
+def names(nodes: list[object]) -> set[str]:
+    return set(_names(nodes))
+
+
+def _names(nodes: list[object]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, list):
+            assert isinstance(node[0], str)
+            yield node[0]
+            yield from _names(node[1:])
+
+
+def depth(nodes: list[object]) -> int:
+    return max((1 + depth(node[1:]) for node in nodes if isinstance(node, list)), default=0)
+
+
+def test_every_lesson_that_ships_is_readable() -> None:
+    lessons = Path(__file__).parents[3] / "scenarios" / "lessons"
+    for path in lessons.glob("*.toml"):
+        content = msgspec.toml.decode(path.read_bytes())
+        for page in content["lesson"]["pages"]:
+            for text in (page["text"], page.get("why", "")):
+                assert not {"blockquote", "hr", "br"} & names(prose.blocks(text.splitlines()))
+                assert "**" not in str(prose.blocks(text.splitlines()))
+
+
+def test_no_page_is_no_lesson() -> None:
+    assert lesson(None, votes=True) is None
+    assert lesson(Board(), votes=True) is None
+
+
+def test_a_page_without_a_question_asks_nothing() -> None:
+    found = lesson(Board(page=1, pages=1, heading="Read"), votes=True)
+    assert found is not None
+    assert (found["place"], found["heading"], found["question"]) == ("1/1", "Read", None)
+
+
+def test_an_open_question_reveals_nothing() -> None:
+    found = lesson(BOARD, votes=True)
+    assert found is not None
+    asked = found["question"]
+    assert (asked["kind"], asked["open"], asked["votes"]) == ("choices", True, True)
+    assert asked["choices"] == ("one", "two")
+    assert (asked["counts"], asked["right"], asked["verdict"], found["why"]) == ((), None, [], [])
+
+
+def test_a_region_is_moved_in_25_steps_and_votes_are_counted_in_eighths() -> None:
+    board = msgspec.structs.replace(
+        BOARD, choices=(), low=0.0, high=400.0, width=100.0, unit="ms", plot="rtt"
+    )
+    found = lesson(board, votes=True)
+    assert found is not None
+    assert (found["question"]["kind"], found["question"]["step"]) == ("region", 16)
+    found = lesson(msgspec.structs.replace(board, counts=(1,) * 8), votes=True)
+    assert found is not None
+    assert found["question"]["bins"][:2] == ["0 to 50 ms", "50 to 100 ms"]
+    assert len(found["question"]["bins"]) == 8
+    found = lesson(msgspec.structs.replace(board, plot="", width=0.0), votes=False)
+    assert found is not None
+    assert (found["question"]["kind"], found["question"]["votes"]) == ("number", False)
+
+
+def test_what_is_revealed_is_in_words() -> None:
+    board = msgspec.structs.replace(BOARD, open=False, phase="revealed")
+    for changed, words in (
+        ({"right": 1.0}, ""),
+        ({"problem": "no loss"}, "no loss"),
+        ({}, "nothing decides"),
+        ({"right": 1.0, "usual": False}, "This run measured something else"),
+    ):
+        found = lesson(msgspec.structs.replace(board, **changed), votes=True)
+        assert found is not None
+        said = " ".join(found["question"]["verdict"])
+        assert said.startswith(words)
+        assert bool(said) == bool(words)
