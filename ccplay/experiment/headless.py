@@ -18,8 +18,10 @@ from rich.console import Console
 
 from ccplay.analysis.results import Result
 from ccplay.errors import LabError, UsageError
+from ccplay.experiment import detaching
 from ccplay.experiment.agenda import UntilSure
-from ccplay.experiment.bench import Benches
+from ccplay.experiment.bench import Away
+from ccplay.experiment.handover import Handover
 from ccplay.experiment.run_options import RunOptions, goal_of, with_options
 from ccplay.experiment.runner import Experiment
 from ccplay.experiment.store import Store
@@ -54,7 +56,7 @@ class Joining:
     tell: Callable[[str], None]
 
 
-Elsewhere = Callable[[Joining], AbstractAsyncContextManager[Benches]]
+Elsewhere = Callable[[Joining], AbstractAsyncContextManager[Away]]
 """Opens benches that are not this machine."""
 
 
@@ -95,6 +97,10 @@ async def run(
             if elsewhere is not None:
                 joining = _joining(store, stop, teller)
                 benches = await _unless(stop, places.enter_async_context(elsewhere(joining)))
+            finished = () if store is None else store.finished
+            if benches is not None and wanted.away in ("detach", "cancel"):
+                await detaching.at_once(benches, Handover.of(chosen, whole, finished), wanted)
+                return 0
             experiment = Experiment(
                 chosen,
                 open_source,
@@ -108,8 +114,14 @@ async def run(
                 benches=benches,
             )
             result = await experiment.measure()
+            stopped = stop.is_set()
+            if benches is not None and wanted.away and stopped:
+                with teller.hidden():
+                    handover = Handover.of(chosen, whole, finished)
+                    if await detaching.at_interrupt(benches, handover, wanted, stop):
+                        return 0
     _print(result, wanted)
-    for line in _last_words(experiment, result, wanted, stopped=stop.is_set()):
+    for line in _last_words(experiment, result, wanted, stopped=stopped):
         tell(line)
     if signals:
         return KILLED + signals[0]
@@ -128,7 +140,7 @@ def _joining(store: Store | None, stop: asyncio.Event, teller: Teller) -> Joinin
     )
 
 
-async def _unless(stop: asyncio.Event, opening: Awaitable[Benches]) -> Benches:
+async def _unless(stop: asyncio.Event, opening: Awaitable[Away]) -> Away:
     """Wait for benches, which may take as long as a queue of jobs, or for ``stop``.
 
     Raises ``LabError`` then.
