@@ -264,7 +264,7 @@ def own_labs() -> Labs:
         return _made()
 
 
-def make(key: str, order: bytes, files: dict[str, bytes], brief: bool) -> bytes:  # noqa: FBT001 - it goes over the wire
+def make(key: str, order: bytes, files: dict[str, bytes], brief: bool) -> bytes:
     """Make a run: the task that the scheduler knows. Returns what ``spool.unpack`` reads.
 
     A ``brief`` answer has no recording; the worker's disk keeps it.
