@@ -10,7 +10,7 @@ from ccplay.experiment.handover import Handover
 from ccplay.experiment.run_options import RunOptions
 from ccplay.visible import tell
 
-_QUESTION = "the runs go on without this machine; c and Enter cancels them, Enter leaves them: "
+_QUESTION = "Enter leaves the rest to the cluster, c and Enter cancels it: "
 
 
 async def at_once(benches: Away, handover: Handover, wanted: RunOptions) -> None:
@@ -49,7 +49,8 @@ async def _answer(stop: asyncio.Event) -> str:
     """Ask on the terminal; return the answer, empty after another interrupt."""
     loop = asyncio.get_running_loop()
     ready, again = asyncio.Event(), asyncio.ensure_future(stop.wait())
-    print(_QUESTION, end="", file=sys.stderr, flush=True)
+    # What shows progress has left the cursor anywhere.
+    print(f"\n{_QUESTION}", end="", file=sys.stderr, flush=True)
     loop.add_reader(sys.stdin.fileno(), ready.set)
     came = asyncio.ensure_future(ready.wait())
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ class Experiment:
         self.cluster = cluster
         self.log = cluster.folder / "runs.log"
         self.log.touch()
+        self._talk = cluster.folder / "log"
         self.out = cluster.folder / "out"
         self._scenario = cluster.folder / "many.toml"
         self._scenario.write_text(SCENARIO.format(seconds=seconds, runs=RUNS))
@@ -42,7 +43,9 @@ class Experiment:
     async def worker(self, machine: str, kernel: str = "6.0") -> Process:
         where = (self.cluster.address, str(self.cluster.pair))
         more = {stand_in.LOG: str(self.log), stand_in.KERNEL: kernel}
-        return await self.cluster.start("tests.lab.stand_in", *where, machine=machine, **more)
+        worker = await self.cluster.start("tests.lab.stand_in", *where, machine=machine, **more)
+        await self._until(lambda: f"{machine}: takes runs" in self._talk.read_text())
+        return worker
 
     async def command(self, *words: str) -> Process:
         return await self.cluster.run(str(self._scenario), "--json", "--out", str(self.out), *words)
@@ -59,8 +62,11 @@ class Experiment:
         return sorted(int(line.split()[0]) for line in self.log.read_text().splitlines())
 
     async def until_completed(self, number: int) -> None:
+        await self._until(lambda: len(self.completed()) >= number)
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(_PATIENCE_S):
-            while len(self.completed()) < number:  # noqa: ASYNC110 - other processes write it
+            while not holds():  # noqa: ASYNC110 - other processes write what it reads
                 await asyncio.sleep(0.02)
 
 
@@ -115,8 +121,6 @@ async def test_another_worker_conducts_when_one_dies(tmp_path: Path) -> None:
         await made.worker("second")
         await made.until_completed(2)
         first.kill()
-        while "second" not in made.log.read_text():
-            await asyncio.sleep(0.02)
         await made.until_completed(RUNS)
         result = await outcome(await made.command("--attach"))
         assert repeats(result) == [*range(1, RUNS + 1)]
