@@ -31,7 +31,8 @@ _PATIENCE_S = 60.0
 class Experiment:
     """One scenario on a cluster whose workers log what they complete."""
 
-    def __init__(self, cluster: Cluster, seconds: float) -> None:
+    def __init__(self, cluster: Cluster, seconds: float, scheduler: Process) -> None:
+        self.scheduler = scheduler
         self.cluster = cluster
         self.log = cluster.folder / "runs.log"
         self.log.touch()
@@ -73,8 +74,7 @@ class Experiment:
 @asynccontextmanager
 async def experiment(folder: Path, seconds: float = 0.2) -> AsyncIterator[Experiment]:
     async with clustered(folder) as cluster:
-        await cluster.scheduler()
-        yield Experiment(cluster, seconds)
+        yield Experiment(cluster, seconds, await cluster.scheduler())
 
 
 def repeats(result: Any) -> list[int]:
