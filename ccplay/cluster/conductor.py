@@ -26,7 +26,7 @@ from ccplay.experiment.runner import MOST_LOST
 from ccplay.visible import tell
 
 _LOOK_S = 0.5
-_AGAIN_S = 5.0
+_AGAIN_S = 30.0
 """Seconds until a conductor without a scheduler, or without workers that can, tries again."""
 _TAKEN_S = 15.0
 """Seconds for a worker to take an experiment over; then it is left to the scheduler."""

@@ -97,9 +97,8 @@ async def run(
             if elsewhere is not None:
                 joining = _joining(store, stop, teller)
                 benches = await _unless(stop, places.enter_async_context(elsewhere(joining)))
-            finished = () if store is None else store.finished
             if benches is not None and wanted.away in ("detach", "cancel"):
-                await detaching.at_once(benches, Handover.of(chosen, whole, finished), wanted)
+                await detaching.at_once(benches, Handover.of(chosen, whole, _done(store)), wanted)
                 return 0
             experiment = Experiment(
                 chosen,
@@ -117,7 +116,7 @@ async def run(
             stopped = stop.is_set()
             if benches is not None and wanted.away and stopped:
                 with teller.hidden():
-                    handover = Handover.of(chosen, whole, finished)
+                    handover = Handover.of(chosen, whole, _done(store))
                     if await detaching.at_interrupt(benches, handover, wanted, stop):
                         return 0
     _print(result, wanted)
@@ -138,6 +137,12 @@ def _joining(store: Store | None, stop: asyncio.Event, teller: Teller) -> Joinin
         stop=stop,
         tell=partial(teller.say, style="yellow"),
     )
+
+
+def _done(store: Store | None) -> list[tuple[str, int]]:
+    """Return case and repeat of the runs that need not be made again."""
+    kept = store.finished if store else {}
+    return [key for key, each in kept.items() if not each.result.errors]
 
 
 async def _unless(stop: asyncio.Event, opening: Awaitable[Away]) -> Away:
