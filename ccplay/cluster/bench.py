@@ -30,6 +30,8 @@ RETURN_S = 6.0
 count in which the scheduler answers."""
 _MOST_FAILURES = 3
 """Runs in a row that a worker may fail to start a lab for."""
+_FETCH_S = 60.0
+"""Seconds for a finished run to arrive from a worker's disk."""
 _LOOK_S = 0.1
 _numbers = itertools.count(1)
 
@@ -44,6 +46,15 @@ class Owner(Protocol):
     stop: asyncio.Event
     assigned: dict[str, str]
     """Address of the worker that is to make a run, by its key; empty while there is none."""
+
+    brief: bool
+    """Whether recordings stay where they are: only what was measured is needed here."""
+
+    def take_up(self, key: str) -> None:
+        """Take note that a run is wanted, wherever it is made."""
+
+    async def call(self, bench_address: str, work: Any, *arguments: Any, within_s: float) -> bytes:
+        """Call a function on a worker; raises ``OSError``, ``TimeoutError``, what it raises."""
 
     def holder(self, key: str) -> WorkerBench | None:
         """Return a worker that is making a run, or has it on its machine's disk."""
@@ -64,6 +75,8 @@ class WorkerBench:
         """Keys of the runs that it was making when it last answered,"""
         self.kept: frozenset[str] = frozenset()
         """and of those on its machine's disk."""
+        self.conducts = ""
+        """Digest of the handover whose runs it gives out."""
         self.answered = time.monotonic()
         self._capabilities = report.capabilities
         self._owner = owner
@@ -79,6 +92,7 @@ class WorkerBench:
         """Take note of what it has."""
         self.answered = time.monotonic()
         self.running, self.kept = frozenset(answer.running), frozenset(answer.kept)
+        self.conducts = answer.conducts
 
     def lose(self, why: str) -> None:
         """Give it up: its runs are made elsewhere unless it returns soon."""
@@ -109,7 +123,7 @@ class WorkerBench:
         """
         owner = self._owner
         key = key_of(owner.experiment, order, owner.files)
-        owner.assigned[key] = ""
+        owner.take_up(key)
         bench = owner.holder(key) or self
         try:
             while not owner.stop.is_set():
@@ -135,6 +149,8 @@ class WorkerBench:
         if owner.client is None or self._lost.done():
             return None
         owner.assigned[key] = self.address
+        if key in self.kept and (there := await self._fetch(key)):
+            return there
         # What Dask knows of an earlier task must not stand for this one: the key alone identifies
         # the run, and the worker knows whether it has it.
         asked: Any = owner.client.submit(
@@ -142,6 +158,7 @@ class WorkerBench:
             key,
             msgspec.json.encode(order),
             owner.files,
+            owner.brief,
             key=f"{key}-{next(_numbers)}",
             workers=[self.address],
             allow_other_workers=False,
@@ -166,6 +183,14 @@ class WorkerBench:
             stopped.cancel()
             asked.release()
             owner.assigned[key] = ""
+
+    async def _fetch(self, key: str) -> bytes:
+        """Return a finished run from its machine's disk, with no thread of it; empty if none."""
+        asked = (labs.fetch, key, self._owner.brief)
+        try:
+            return await self._owner.call(self.address, *asked, within_s=_FETCH_S)
+        except (TimeoutError, OSError):
+            return b""
 
 
 async def _answer(asked: Any) -> bytes | None:

@@ -16,7 +16,7 @@ from distributed.security import Security
 from ccplay import __version__
 from ccplay.cluster import labs
 from ccplay.cluster.bench import WorkerBench
-from ccplay.cluster.labs import Attendance, BenchReport
+from ccplay.cluster.labs import Attendance, BenchReport, Question
 from ccplay.cluster.spool import key_of
 from ccplay.errors import CcplayError, LabError, UnsupportedError
 from ccplay.experiment.bench import Bench
@@ -49,6 +49,7 @@ class ClusterBenches:
         jobs: int | None = None,
         kernel: str | None = None,
         mixed_kernels: bool = False,
+        conductor: bool = False,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         """``stop`` ends every run.
@@ -56,7 +57,8 @@ class ClusterBenches:
         ``experiment`` begins the key of each run; ``files`` are the user's own, sent along.
 
         ``jobs`` limits the runs in parallel on a worker. Workers with another ``kernel``, or with
-        another than the first one, take no runs unless ``mixed_kernels``.
+        another than the first one, take no runs unless ``mixed_kernels``. A ``conductor`` leaves
+        finished runs where they are, and ends none.
         """
         self.changed = asyncio.Event()
         self.client: Client | None = None
@@ -65,6 +67,11 @@ class ClusterBenches:
         self.assigned: dict[str, str] = {}
         self.files = dict(files)
         self.experiment = experiment
+        self.brief = conductor
+        self._leaves = conductor
+        self._asks = True
+        self._adopted: dict[str, set[str]] = defaultdict(set)
+        self._over: set[str] = set()
         self._address = address
         self._security = security
         self._jobs = jobs
@@ -100,7 +107,7 @@ class ClusterBenches:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End all runs of this experiment that are not finished, and disconnect."""
+        """End all runs that are not finished, unless they are somebody else's now; disconnect."""
         await self._end()
 
     def there(self) -> Sequence[Bench]:
@@ -110,6 +117,7 @@ class ClusterBenches:
     def settled(self, order: Order) -> None:
         """Let the machines forget a run that is kept here."""
         key = key_of(self.experiment, order, self.files)
+        self._over.add(key)
         for bench in self._benches.values():
             self._forget[bench.address].add(key)
 
@@ -118,6 +126,16 @@ class ClusterBenches:
         found = [each for each in self._benches.values() if key in each.running]
         found += [each for each in self._benches.values() if key in each.kept]
         return found[0] if found else None
+
+    def take_up(self, key: str) -> None:
+        """Take note that a run is wanted, wherever it is made."""
+        self.assigned[key] = ""
+        for adopted in self._adopted.values():
+            adopted.discard(key)
+
+    def pause(self) -> None:
+        """Ask nothing of the workers for a while; what they are making continues."""
+        self._asks = False
 
     def drop(self, bench: WorkerBench, why: str) -> None:
         """Give a worker no more runs."""
@@ -213,7 +231,8 @@ class ClusterBenches:
             text = await self.call(address, labs.describe, self.files, within_s=_JOIN_S)
             report = msgspec.json.decode(text, type=BenchReport)
             if (why := self._unfit(report)) is None:
-                answer = await self._attendance(address, self._wanted(address))
+                answer = await self._attendance(address, self._wanted(address), spare=True)
+                self._adopt(address, answer.running)
                 bench = WorkerBench(self, address, report, min(threads, self._jobs or threads))
                 bench.took(answer)
                 self._benches[address] = bench
@@ -259,7 +278,8 @@ class ClusterBenches:
         """Ask every worker about its runs; what does not answer takes no more of them."""
         while True:
             benches = list(self._benches.values())
-            await asyncio.gather(*(self._attend(each) for each in benches))
+            if self._asks and not self.stop.is_set():
+                await asyncio.gather(*(self._attend(each) for each in benches))
             await asyncio.sleep(ATTEND_S)
 
     async def _attend(self, bench: WorkerBench) -> None:
@@ -270,15 +290,32 @@ class ClusterBenches:
             if silent and self._benches.get(bench.address) is bench:
                 self._remove(bench.address, f"no answer for {_SILENCE_S:.0f} s")
 
+    def _adopt(self, address: str, running: Sequence[str]) -> None:
+        """Let a worker continue runs of an earlier command, until this one orders them too."""
+        elsewhere = set().union(*self._adopted.values(), self._over)
+        self._adopted[address] = {
+            key for key in running if key not in self.assigned and key not in elsewhere
+        }
+
     def _wanted(self, address: str) -> list[str]:
         """Return the runs that a worker may be making: those that no other one is to make."""
-        return [key for key, there in self.assigned.items() if there in ("", address)]
+        own = [key for key, there in self.assigned.items() if there in ("", address)]
+        return [*own, *self._adopted[address]]
 
-    async def _attendance(self, address: str, wanted: Sequence[str] | None) -> Attendance:
+    async def _attendance(
+        self, address: str, wanted: list[str] | None, *, spare: bool = False
+    ) -> Attendance:
         forget = self._forget.pop(address, set())
+        question = Question(
+            experiment=self.experiment,
+            wanted=wanted,
+            forget=sorted(forget),
+            conductor=self.brief,
+            spare=spare,
+        )
         try:
-            asked = (self.experiment, None if wanted is None else [*wanted], sorted(forget))
-            text = await self.call(address, labs.attend, *asked, within_s=_ANSWER_S)
+            said = msgspec.json.encode(question)
+            text = await self.call(address, labs.attend, said, within_s=_ANSWER_S)
         except BaseException:
             self._forget[address] |= forget
             raise
@@ -287,8 +324,9 @@ class ClusterBenches:
     async def _end(self) -> None:
         for task in [*self._tasks, *self._joining.values()]:
             task.cancel()
-        ends = [self._attendance(address, None) for address in self._benches]
-        await asyncio.gather(*ends, return_exceptions=True)
+        if not self._leaves:
+            ends = [self._attendance(address, None) for address in self._benches]
+            await asyncio.gather(*ends, return_exceptions=True)
         for bench in self._benches.values():
             bench.lose("the experiment is over")
         if self.client is not None:

@@ -11,7 +11,8 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +22,7 @@ from distributed import Worker, get_worker
 from ccplay import __version__
 from ccplay.bpf.custom_files import custom_algorithms
 from ccplay.cluster.certificate import is_loopback
-from ccplay.cluster.spool import Spool, pack, valid
+from ccplay.cluster.spool import Spool, pack, valid, without_recording
 from ccplay.doctor import SMALLEST, examine
 from ccplay.errors import LabError
 from ccplay.experiment.bench import Door
@@ -40,6 +41,8 @@ MACHINE = "CCPLAY_MACHINE"
 LEASE_S = 180.0
 """Seconds after which a run ends that no experiment has asked about: a minute without the network
 must not end it."""
+WATCHED_S = 30.0
+"""Seconds without a question by the user's machine after which a conductor goes on without it."""
 _BEAT_S = 1.0
 _FRESH_S = 20.0
 _T = TypeVar("_T")
@@ -63,6 +66,22 @@ class Attendance(msgspec.Struct, frozen=True, kw_only=True):
     """Keys of the runs it is making."""
     kept: list[str]
     """Keys of finished runs on its disk."""
+    conducts: str = ""
+    """Digest of the handover whose runs this worker gives out; empty if it gives out none."""
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker is asked at intervals, and so knows that its runs are wanted."""
+
+    experiment: str
+    wanted: list[str] | None
+    """Keys of the runs that may continue; with None all end, and so does the experiment."""
+    forget: list[str] = []
+    """Keys of finished runs that somebody else keeps now."""
+    conductor: bool = False
+    """Whether a conductor asks, not the machine of the user."""
+    spare: bool = False
+    """Whether unwanted runs may continue too: the first question to a worker is what it has."""
 
 
 class _Making:
@@ -82,6 +101,9 @@ class Labs:
         self._spool = Spool()
         self._making: dict[str, _Making] = {}
         self._attended: dict[str, float] = {}
+        self._watched: dict[str, float] = {}
+        self._fetched: dict[str, set[str]] = defaultdict(set)
+        self._conducted: dict[str, str] = {}
         self._loop = asyncio.new_event_loop()
         self._door = Door()
         threading.Thread(target=self._loop.run_forever, name="labs", daemon=True).start()
@@ -111,20 +133,62 @@ class Labs:
         found = await examine(LabSource(argv, SMALLEST))
         return BenchReport(machine=machine(), version=__version__, capabilities=found)
 
-    async def attend(
-        self, experiment: str, wanted: Sequence[str] | None, forget: Sequence[str]
-    ) -> Attendance:
-        """End the runs of an experiment that are not ``wanted``, all if None; report the others."""
+    async def attend(self, asked: Question) -> Attendance:
+        """End the runs of an experiment that are not wanted, and report the others."""
+        experiment, wanted = asked.experiment, asked.wanted
         self._attended[experiment] = now = time.monotonic()
-        self._spool.forget(forget)
+        self._spool.forget(asked.forget)
+        if asked.conductor:
+            pass
+        elif wanted is None:
+            self._conducted.pop(experiment, None)
+            self._fetched.pop(experiment, None)
+        else:
+            self._watched[experiment] = now
+            self._fetched[experiment].update(asked.forget)
         own = [each for each in self._making.values() if _experiment(each.key) == experiment]
         for making in own:
             # One just begun may be newer than the question.
             old = now - making.begun > _FRESH_S
-            if wanted is None or (making.key not in wanted and old):
+            if wanted is None or (making.key not in wanted and old and not asked.spare):
                 making.stop.set()
-        running = [each.key for each in own if not each.stop.is_set()]
-        return Attendance(running=running, kept=self._spool.keys(experiment))
+        return Attendance(
+            running=[each.key for each in own if not each.stop.is_set()],
+            kept=self._spool.keys(experiment),
+            conducts=self._conducted.get(experiment, ""),
+        )
+
+    def fetch(self, key: str, *, brief: bool) -> bytes:
+        """Return a finished run from the disk, ``brief`` without its recording; empty if none."""
+        packed = self._spool.fetch(valid(key)) or b""
+        return without_recording(packed) if brief else packed
+
+    # --- an experiment that was handed over -------------------------------------------------------
+
+    def conduct(self, experiment: str, handover: str) -> None:
+        """Take note that this process gives out the runs of a handover, named by its digest."""
+        self._conducted[experiment] = handover
+
+    def conducts(self, experiment: str, handover: str) -> bool:
+        """Whether it still is to do so: nobody has cancelled, replaced or completed it."""
+        return self._conducted.get(experiment) == handover
+
+    def end_conducting(self, experiment: str, handover: str | None = None) -> None:
+        """Give out no more runs of an experiment, or only of one handover of it."""
+        if handover is None or self.conducts(experiment, handover):
+            self._conducted.pop(experiment, None)
+
+    def watched(self, experiment: str) -> bool:
+        """Whether somebody has the experiment in hand, and so gives out its runs."""
+        return time.monotonic() - self._watched.get(experiment, -WATCHED_S) < WATCHED_S
+
+    def fetched(self, experiment: str) -> frozenset[str]:
+        """Return the keys of runs that were fetched: their keeper needs them no more."""
+        return frozenset(self._fetched.get(experiment, ()))
+
+    def leave(self, experiment: str) -> None:
+        """Take note that whoever had the experiment in hand has handed it over."""
+        self._watched.pop(experiment, None)
 
     async def _play(self, making: _Making, order: Order, files: Files) -> bytes:
         """Make a run, and keep it on the disk before anybody hears of it."""
@@ -185,6 +249,7 @@ def _experiment(key: str) -> str:
 
 # Made once and here: msgspec must not learn a type in two threads at a time.
 _ORDERS = msgspec.json.Decoder(Order)
+_QUESTIONS = msgspec.json.Decoder(Question)
 _first = threading.Lock()
 
 
@@ -193,39 +258,60 @@ def _made() -> Labs:
     return Labs()
 
 
-def _labs() -> Labs:
+def own_labs() -> Labs:
     """Return the labs of this process. Tasks arrive in several threads."""
     with _first:
         return _made()
 
 
-def make(key: str, order: bytes, files: dict[str, bytes]) -> bytes:
-    """Make a run: the task that the scheduler knows. Returns what ``spool.unpack`` reads."""
-    _refuse_strangers(get_worker())
-    _admit(files)
-    return _labs().wait(_labs().make(key, _ORDERS.decode(order), files))
+def make(key: str, order: bytes, files: dict[str, bytes], brief: bool) -> bytes:
+    """Make a run: the task that the scheduler knows. Returns what ``spool.unpack`` reads.
+
+    A ``brief`` answer has no recording; the worker's disk keeps it.
+    """
+    refuse_strangers(get_worker())
+    admit_files(files)
+    packed = own_labs().wait(own_labs().make(key, _ORDERS.decode(order), files))
+    return without_recording(packed) if brief else packed
 
 
 async def describe(files: dict[str, bytes], dask_worker: Worker) -> bytes:
     """Return the worker's ``BenchReport``."""
-    _refuse_strangers(dask_worker)
-    return msgspec.json.encode(await _labs().report(_labs().describe(files)))
+    refuse_strangers(dask_worker)
+    return msgspec.json.encode(await own_labs().report(own_labs().describe(files)))
 
 
-async def attend(experiment: str, wanted: list[str] | None, forget: list[str]) -> bytes:
-    """Return the worker's ``Attendance``."""
-    said = _labs().attend(experiment, wanted, forget)
-    return msgspec.json.encode(await _labs().report(said))
+async def attend(question: bytes) -> bytes:
+    """Return the worker's ``Attendance``; raises ``LabError`` for what is no question."""
+    said = own_labs().attend(_QUESTIONS.decode(question))
+    return msgspec.json.encode(await own_labs().report(said))
 
 
-def _admit(files: Files) -> None:
+async def fetch(key: str, brief: bool) -> bytes:
+    """Return a finished run from the worker's disk; empty if it is not there."""
+    return await asyncio.to_thread(own_labs().fetch, key, brief=brief)
+
+
+async def leave(experiment: str) -> bytes:
+    """Let conductors go on at once, without the user's machine."""
+    own_labs().leave(experiment)
+    return b"left"
+
+
+async def end_conducting(experiment: str) -> bytes:
+    """End the conductors of an experiment, since another one follows; their runs continue."""
+    own_labs().end_conducting(experiment)
+    return b"ended"
+
+
+def admit_files(files: Files) -> None:
     """Allow the names of the user's own files in orders that are read from now on."""
     paths = [Path(name) for name in files]
     admit(custom_algorithms(path for path in paths if path.suffix != SUFFIX))
     admit_disciplines(custom_disciplines(path for path in paths if path.suffix == SUFFIX))
 
 
-def _refuse_strangers(worker: Worker) -> None:
+def refuse_strangers(worker: Worker) -> None:
     """Raise ``LabError`` on a worker that takes orders from anyone on the network."""
     if not (worker.address.startswith("tls://") or is_loopback(worker.address)):
         raise LabError(

@@ -77,6 +77,11 @@ def unpack(packed: bytes, file: BinaryIO | None) -> Finished:
     return finished
 
 
+def without_recording(packed: bytes) -> bytes:
+    """Return a packed run that ``unpack`` reads, but for its recording."""
+    return packed[: 4 + int.from_bytes(packed[:4])]
+
+
 class Spool:
     """A folder of finished runs, which all workers of a user on a machine share."""
 

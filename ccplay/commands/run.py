@@ -56,6 +56,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="use workers with different kernels in one experiment",
     )
+    elsewhere.add_away(parser)
     often = parser.add_mutually_exclusive_group()
     often.add_argument("--repeats", type=options.count, metavar="N", help="run every case N times")
     often.add_argument(
@@ -103,6 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     if wants_report:
         # Before an hour of runs, not after it.
         report.check_libraries()
+    elsewhere.check_away(arguments)
     benches = elsewhere.of_run(arguments) if getattr(arguments, "cluster", None) else None
     if benches is None:
         _try_algorithms(arguments)
@@ -218,4 +220,5 @@ def _run_options(arguments: argparse.Namespace) -> RunOptions:
         receiver=getattr(arguments, "receiver", False),
         share=_sharer(arguments) if wants_share(arguments) else None,
         command=shlex.join(["ccplay", *sys.argv[1:]]),
+        away=getattr(arguments, "away", ""),
     )

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from ccplay.experiment.handover import Handover
 from ccplay.experiment.orders import Finished, Order, carry_out
 from ccplay.model.commands import Build
 from ccplay.state.lab_state import LabState
@@ -73,6 +74,19 @@ class Benches(Protocol):
 
     def settled(self, order: Order) -> None:
         """Take note that an order's outcome is kept: the bench may forget it."""
+
+
+class Away(Benches, Protocol):
+    """Benches elsewhere, which can go on with an experiment by themselves."""
+
+    def pause(self) -> None:
+        """Ask nothing of them for a while; what they are making continues."""
+
+    async def hand_over(self, handover: Handover) -> None:
+        """Let them make the rest of an experiment and keep it, and ask nothing of them any more.
+
+        Raises ``LabError`` if they can't be reached.
+        """
 
 
 class Window:

@@ -18,8 +18,10 @@ from rich.console import Console
 
 from ccplay.analysis.results import Result
 from ccplay.errors import LabError, UsageError
+from ccplay.experiment import detaching
 from ccplay.experiment.agenda import UntilSure
-from ccplay.experiment.bench import Benches
+from ccplay.experiment.bench import Away
+from ccplay.experiment.handover import Handover
 from ccplay.experiment.run_options import RunOptions, goal_of, with_options
 from ccplay.experiment.runner import Experiment
 from ccplay.experiment.store import Store
@@ -54,7 +56,7 @@ class Joining:
     tell: Callable[[str], None]
 
 
-Elsewhere = Callable[[Joining], AbstractAsyncContextManager[Benches]]
+Elsewhere = Callable[[Joining], AbstractAsyncContextManager[Away]]
 """Opens benches that are not this machine."""
 
 
@@ -95,6 +97,9 @@ async def run(
             if elsewhere is not None:
                 joining = _joining(store, stop, teller)
                 benches = await _unless(stop, places.enter_async_context(elsewhere(joining)))
+            if benches is not None and wanted.away in ("detach", "cancel"):
+                await detaching.at_once(benches, Handover.of(chosen, whole, _done(store)), wanted)
+                return 0
             experiment = Experiment(
                 chosen,
                 open_source,
@@ -108,8 +113,14 @@ async def run(
                 benches=benches,
             )
             result = await experiment.measure()
+            stopped = stop.is_set()
+            if benches is not None and wanted.away and stopped:
+                with teller.hidden():
+                    handover = Handover.of(chosen, whole, _done(store))
+                    if await detaching.at_interrupt(benches, handover, wanted, stop):
+                        return 0
     _print(result, wanted)
-    for line in _last_words(experiment, result, wanted, stopped=stop.is_set()):
+    for line in _last_words(experiment, result, wanted, stopped=stopped):
         tell(line)
     if signals:
         return KILLED + signals[0]
@@ -128,7 +139,13 @@ def _joining(store: Store | None, stop: asyncio.Event, teller: Teller) -> Joinin
     )
 
 
-async def _unless(stop: asyncio.Event, opening: Awaitable[Benches]) -> Benches:
+def _done(store: Store | None) -> list[tuple[str, int]]:
+    """Return case and repeat of the runs that need not be made again."""
+    kept = store.finished if store else {}
+    return [key for key, each in kept.items() if not each.result.errors]
+
+
+async def _unless(stop: asyncio.Event, opening: Awaitable[Away]) -> Away:
     """Wait for benches, which may take as long as a queue of jobs, or for ``stop``.
 
     Raises ``LabError`` then.

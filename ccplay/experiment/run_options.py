@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -45,6 +46,8 @@ class RunOptions:
     """Opens a sink that shares one run, from the name and the title of its case."""
     command: str = ""
     """Command line that resumes after Ctrl-C."""
+    away: Literal["", "detach", "attach", "cancel"] = ""
+    """What to do with an experiment that goes on without this machine."""
 
 
 def with_options(scenario: Scenario, wanted: RunOptions) -> Scenario:

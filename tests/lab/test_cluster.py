@@ -52,18 +52,18 @@ class Cluster:
 
     async def scheduler(self) -> Process:
         words = ("--host", f"tls://127.0.0.1:{self._port}", "--no-dashboard")
-        return await self._start("dask", "scheduler", *words, *self._tls)
+        return await self.start("dask", "scheduler", *words, *self._tls)
 
     async def dask_worker(self, machine: str) -> Process:
         words = ("--nthreads", "1", "--no-dashboard", "--no-nanny", "--host", "127.0.0.1")
         place = ("--local-directory", str(self.folder / machine))
-        return await self._start(
+        return await self.start(
             "dask", "worker", self.address, *words, *place, *self._tls, machine=machine
         )
 
     async def worker(self, machine: str) -> Process:
         words = ("--jobs", "1", "--certificate", str(self.pair))
-        return await self._start(
+        return await self.start(
             "ccplay", "cluster", "worker", self.address, *words, machine=machine
         )
 
@@ -73,12 +73,12 @@ class Cluster:
             *(sys.executable, "-m", "ccplay", "run", *words, *said), stdout=PIPE, stderr=PIPE
         )
 
-    async def _start(self, module: str, *words: str, machine: str = "") -> Process:
+    async def start(self, module: str, *words: str, machine: str = "", **more: str) -> Process:
         place = {"CCPLAY_MACHINE": machine, "XDG_CACHE_HOME": str(self.folder / "cache" / machine)}
         with (self.folder / "log").open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", module, *words),
-                env=os.environ | place,
+                env=os.environ | place | more,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

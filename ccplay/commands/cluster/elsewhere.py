@@ -15,7 +15,7 @@ from ccplay.visible import tell
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ccplay.experiment.bench import Benches
+    from ccplay.experiment.bench import Away
     from ccplay.experiment.headless import Elsewhere, Joining
     from ccplay.model.commands import Build
     from ccplay.scenario.values import Scenario
@@ -38,14 +38,14 @@ def of_run(arguments: argparse.Namespace) -> Elsewhere:
     files = {path.name: _content(path) for path in custom.files(arguments)}
 
     @contextlib.asynccontextmanager
-    async def open_benches(joining: Joining) -> AsyncIterator[Benches]:
-        from ccplay.cluster.benches import ClusterBenches
+    async def open_benches(joining: Joining) -> AsyncIterator[Away]:
+        from ccplay.cluster.conductor import UserBenches
         from ccplay.cluster.places import opened
 
         where, folder = arguments.cluster, arguments.certificate
         async with (
             opened(where, arguments.jobs or 0, folder, joining.tell) as (address, security),
-            ClusterBenches(
+            UserBenches(
                 address,
                 security,
                 joining.stop,
@@ -61,6 +61,37 @@ def of_run(arguments: argparse.Namespace) -> Elsewhere:
             yield benches
 
     return open_benches
+
+
+def add_away(parser: argparse.ArgumentParser) -> None:
+    """Add the options for an experiment that goes on without this machine."""
+    group = parser.add_mutually_exclusive_group()
+    for name, what in (
+        ("detach", "with --cluster: hand the runs over to the cluster, and return at once"),
+        ("attach", "fetch what is finished of them, and watch the rest until the end"),
+        ("cancel", "end them; what is finished waits for --attach"),
+    ):
+        group.add_argument(f"--{name}", dest="away", action="store_const", const=name, help=what)
+    parser.set_defaults(away="")
+
+
+def check_away(arguments: argparse.Namespace) -> None:
+    """Raise ``UsageError`` if an option does not go with one of ``add_away``."""
+    if not (away := getattr(arguments, "away", "")):
+        return
+    where = arguments.cluster or ""
+    if not where.startswith(("tcp://", "tls://")):
+        raise UsageError(
+            f"--{away} needs a scheduler that outlives this command: --cluster tls://HOST:PORT"
+        )
+    if arguments.out is None:
+        raise UsageError(f"--{away} needs a run directory: name one with --out DIR")
+    if arguments.until_ci is not None:
+        raise UsageError(
+            f"--{away} does not go with --until-ci, which decides by results; name --repeats"
+        )
+    if arguments.report and away != "attach":
+        raise UsageError(f"--report does not go with --{away}: add it to --attach")
 
 
 def check(scenario: Scenario) -> None:

@@ -1,0 +1,70 @@
+"""An experiment that is handed over: all that its remaining runs need while nobody watches."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from ccplay.experiment.orders import Order
+from ccplay.experiment.plan import Run, plan, slugs
+from ccplay.scenario.values import Case, Scenario
+
+
+class Handover(msgspec.Struct, frozen=True, kw_only=True):
+    """The plan of an experiment with a fixed number of runs. It is plain data: JSON, as orders are.
+
+    Whoever has it gives the same orders as the command line that made it, so that a run has the
+    same name for both.
+    """
+
+    scenario: str
+    """Name of the scenario's file, for messages."""
+    cases: list[Case]
+    """Cases to run."""
+    slugs: dict[str, str]
+    """Beginning of the names of a case's files, by its name."""
+    finished: list[tuple[str, int]]
+    """Case and repeat of the runs that are finished already."""
+    jobs: int | None = None
+    """Most runs in parallel on a worker."""
+    kernel: str | None = None
+    """The only kernel that takes runs,"""
+    mixed_kernels: bool = False
+    """unless any does."""
+
+    @classmethod
+    def of(cls, chosen: Scenario, whole: Scenario, finished: Iterable[tuple[str, int]]) -> Self:
+        """Return that of some or all cases of a ``whole`` scenario."""
+        return cls(
+            scenario=whole.path.name,
+            cases=list(chosen.cases),
+            slugs=slugs(whole.cases),
+            finished=sorted(finished),
+        )
+
+    @property
+    def sha256(self) -> str:
+        """Digest of what is to be run, whatever of it is finished."""
+        return hashlib.sha256(
+            msgspec.json.encode(msgspec.structs.replace(self, finished=[]))
+        ).hexdigest()
+
+    def runs(self) -> list[Run]:
+        """Return the runs that were not finished, in the order of the experiment."""
+        finished = set(self.finished)
+        scenario = Scenario(Path(self.scenario), "", "", tuple(self.cases))
+        return [run for run in plan(scenario) if run.key not in finished]
+
+    def order(self, run: Run, attempt: int = 1) -> Order:
+        """Return the order for an attempt at a run."""
+        return Order(
+            scenario=self.scenario,
+            case=run.played,
+            repeat=run.repeat,
+            attempt=attempt,
+            label=f"{self.slugs[run.case.name]}-{run.repeat}",
+        )

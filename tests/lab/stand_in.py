@@ -1,0 +1,66 @@
+"""A worker whose runs are no labs: each lasts as long as its case, and is logged at its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from ccplay.analysis.summary import summarise
+from ccplay.cluster import certificate, labs, worker
+from ccplay.experiment.orders import Finished, Order, interrupted
+from ccplay.model.commands import Build
+from ccplay.model.values import Capabilities, Feature
+from ccplay.state.lab_state import LabState
+from ccplay.stream.sources import Source
+
+LOG, KERNEL = "STAND_IN_LOG", "STAND_IN_KERNEL"
+
+
+async def carry_out(
+    order: Order,
+    _: Callable[[Build], Source],
+    stop: asyncio.Event,
+    *,
+    record: Path,
+    watch: Callable[[LabState], None],
+) -> Finished:
+    """Wait as long as the case takes; log that the run was completed."""
+    state = LabState()
+    state.ready_at = 0.0
+    watch(state)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), order.case.duration_s)
+        return interrupted(order)
+    await asyncio.to_thread(_log, order, record)
+    result = summarise(LabState(), order.case.name)
+    return Finished(result=msgspec.structs.replace(result, repeat=order.repeat), whole=True)
+
+
+def _log(order: Order, record: Path) -> None:
+    record.write_bytes(b"recorded\n")
+    with Path(os.environ[LOG]).open("a") as log:
+        log.write(f"{order.repeat} {labs.machine()}\n")
+
+
+async def examine(_: Source) -> Capabilities:
+    """Return what the case needs."""
+    return Capabilities(
+        kernel=os.environ.get(KERNEL, "6.0"),
+        privilege="root",
+        congestion_controls=[Feature(name="reno", available=True)],
+        qdiscs=[Feature(name="pfifo", available=True)],
+        delay_engines=[],
+        tools=[],
+    )
+
+
+if __name__ == "__main__":
+    vars(labs).update(carry_out=carry_out, examine=examine)
+    trusted = certificate.for_address(sys.argv[1], Path(sys.argv[2]))
+    asyncio.run(worker.serve(sys.argv[1], trusted, 1))

@@ -1,0 +1,153 @@
+"""Experiments without the machine that began them. Workers are real, their runs are no labs."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
+
+from tests.lab import stand_in
+from tests.lab.test_cluster import Cluster, clustered, outcome, until
+
+RUNS = 8
+SCENARIO = """
+duration = "{seconds} s"
+repeats = {runs}
+topology.kind = "linear"
+links.bottleneck = {{ rate = "5 Mbit/s", delay = "5 ms", queue = {{ kind = "pfifo", limit = 50 }} }}
+timeline = [{{ at = "0 s", do = "start-flow", cc = "reno" }}]
+"""
+_PATIENCE_S = 60.0
+
+
+class Experiment:
+    """One scenario on a cluster whose workers log what they complete."""
+
+    def __init__(self, cluster: Cluster, seconds: float, scheduler: Process) -> None:
+        self.scheduler = scheduler
+        self.cluster = cluster
+        self.log = cluster.folder / "runs.log"
+        self.log.touch()
+        self._talk = cluster.folder / "log"
+        self.out = cluster.folder / "out"
+        self._scenario = cluster.folder / "many.toml"
+        self._scenario.write_text(SCENARIO.format(seconds=seconds, runs=RUNS))
+
+    async def worker(self, machine: str, kernel: str = "6.0") -> Process:
+        where = (self.cluster.address, str(self.cluster.pair))
+        more = {stand_in.LOG: str(self.log), stand_in.KERNEL: kernel}
+        worker = await self.cluster.start("tests.lab.stand_in", *where, machine=machine, **more)
+        await self._until(lambda: f"{machine}: takes runs" in self._talk.read_text())
+        return worker
+
+    async def command(self, *words: str) -> Process:
+        return await self.cluster.run(str(self._scenario), "--json", "--out", str(self.out), *words)
+
+    async def said(self, *words: str) -> str:
+        process = await self.command(*words)
+        async with asyncio.timeout(_PATIENCE_S):
+            _, talk = await process.communicate()
+        assert process.returncode == 0, talk.decode()
+        return talk.decode()
+
+    def completed(self) -> list[int]:
+        """Return the repeats that workers completed, sorted."""
+        return sorted(int(line.split()[0]) for line in self.log.read_text().splitlines())
+
+    async def until_completed(self, number: int) -> None:
+        await self._until(lambda: len(self.completed()) >= number)
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(_PATIENCE_S):
+            while not holds():  # noqa: ASYNC110 - other processes write what it reads
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def experiment(folder: Path, seconds: float = 0.2) -> AsyncIterator[Experiment]:
+    async with clustered(folder) as cluster:
+        yield Experiment(cluster, seconds, await cluster.scheduler())
+
+
+def repeats(result: Any) -> list[int]:
+    return [run["repeat"] for run in result["cases"]]
+
+
+async def test_runs_go_on_without_the_machine_that_ordered_them(tmp_path: Path) -> None:
+    async with experiment(tmp_path) as made:
+        await made.worker("one")
+        talk = await made.said("--detach")
+        assert f"{RUNS} runs go on without this machine" in talk
+        assert "--attach" in talk
+        await made.until_completed(RUNS)
+        assert not list(made.out.glob("runs/*"))
+        result = await outcome(await made.command("--attach"))
+        assert repeats(result) == [*range(1, RUNS + 1)]
+        assert len(list(made.out.glob("runs/*.ccplay"))) == RUNS
+        assert made.completed() == [*range(1, RUNS + 1)]
+        # What was fetched is kept here, and nowhere else.
+        assert not list((tmp_path / "cache").glob("*/ccplay/bench/*-*"))
+
+
+async def test_who_comes_back_may_leave_again(tmp_path: Path) -> None:
+    """Ctrl-C while attached leaves the rest to the cluster; no run is made twice or broken off."""
+    async with experiment(tmp_path, seconds=1.0) as made:
+        await made.worker("one")
+        await made.said("--detach")
+        await made.until_completed(1)
+        process = await made.command("--attach")
+        await until(process, f"2/{RUNS}")
+        process.send_signal(signal.SIGINT)
+        _, talk = await process.communicate()
+        assert process.returncode == 0, talk.decode()
+        assert b"runs go on without this machine" in talk
+        result = await outcome(await made.command("--attach"))
+        assert repeats(result) == [*range(1, RUNS + 1)]
+        assert made.completed() == [*range(1, RUNS + 1)]
+
+
+async def test_another_worker_conducts_when_one_dies(tmp_path: Path) -> None:
+    async with experiment(tmp_path) as made:
+        first = await made.worker("first")
+        await made.said("--detach")
+        await made.worker("second")
+        await made.until_completed(2)
+        first.kill()
+        await made.until_completed(RUNS)
+        result = await outcome(await made.command("--attach"))
+        assert repeats(result) == [*range(1, RUNS + 1)]
+        assert not any(run["errors"] for run in result["cases"])
+
+
+async def test_what_is_cancelled_ends(tmp_path: Path) -> None:
+    """No run is begun afterwards; what was finished is fetched by the command that resumes."""
+    async with experiment(tmp_path, seconds=1.0) as made:
+        await made.worker("one")
+        await made.said("--detach")
+        await made.until_completed(2)
+        assert "cancelled" in await made.said("--cancel")
+        there = made.completed()
+        process = await made.command("--attach")
+        await until(process, f"{len(there)}/{RUNS}")
+        assert len(made.completed()) <= len(there) + 1
+        result = await outcome(process)
+        assert repeats(result) == [*range(1, RUNS + 1)]
+        assert made.completed() == [*range(1, RUNS + 1)]
+
+
+async def test_different_kernels_are_refused(tmp_path: Path) -> None:
+    async with experiment(tmp_path) as made:
+        await asyncio.gather(made.worker("old", kernel="5.4"), made.worker("new", kernel="6.9"))
+        process = await made.command("--detach")
+        _, talk = await process.communicate()
+        assert process.returncode
+        assert b"the workers have different kernels" in talk
+        assert b"--mixed-kernels" in talk

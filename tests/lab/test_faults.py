@@ -1,0 +1,105 @@
+"""Workers that hang and networks that go away under an experiment. Runs are no labs."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
+
+from ccplay.analysis.results import CaseResult
+from ccplay.cluster import benches as waiting
+from ccplay.cluster import certificate
+from ccplay.cluster.bench import WorkerBench
+from ccplay.cluster.benches import ClusterBenches
+from ccplay.experiment.agenda import Planned
+from ccplay.experiment.bench import Bench
+from ccplay.experiment.handover import Handover
+from ccplay.experiment.pool import Attempt, Outcome, Pool
+from ccplay.scenario.file.reading import parse
+from tests.lab.test_detached import RUNS, SCENARIO, Experiment, experiment
+
+_PATIENCE_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds instead of minutes, in the same proportions."""
+    for name, seconds in (("ATTEND_S", 0.2), ("_ANSWER_S", 1.0), ("_SILENCE_S", 2.0)):
+        monkeypatch.setattr(waiting, name, seconds)
+
+
+class Hand:
+    """An experiment of this process, so that its patience can be another."""
+
+    def __init__(self, made: Experiment, seconds: float) -> None:
+        scenario = parse(SCENARIO.format(seconds=seconds, runs=RUNS), Path("many.toml"))
+        self.plan = Handover.of(scenario, scenario, ())
+        self.results: list[CaseResult] = []
+        self.said: list[str] = []
+        self.stop = asyncio.Event()
+        pair = certificate.for_address(made.cluster.address, made.cluster.pair)
+        self.benches = ClusterBenches(
+            made.cluster.address,
+            pair,
+            self.stop,
+            experiment="0123456789abcdef",
+            files={},
+            tell=self.said.append,
+        )
+
+    async def run(self) -> None:
+        async def measure(attempt: Attempt, bench: Bench) -> Outcome:
+            finished = await bench.carry_out(self.plan.order(attempt.run, attempt.number), None)
+            return Outcome(finished.result, whole=finished.whole)
+
+        async with asyncio.timeout(_PATIENCE_S), self.benches:
+            pool = Pool(Planned(self.plan.runs()), self.benches, self.stop, tell=self.said.append)
+            await pool.run(measure, lambda _, outcome: self.results.append(outcome.result))
+
+    @property
+    def repeats(self) -> list[int]:
+        return sorted(each.repeat for each in self.results)
+
+
+async def test_runs_of_a_worker_that_hangs_are_made_elsewhere(tmp_path: Path) -> None:
+    async with experiment(tmp_path, seconds=0.3) as made:
+        hangs = await made.worker("hangs")
+        await made.worker("works")
+        hand = Hand(made, 0.3)
+        running = asyncio.create_task(hand.run())
+        await made.until_completed(1)
+        hangs.send_signal(signal.SIGSTOP)
+        await running
+    assert hand.repeats == [*range(1, RUNS + 1)]
+    assert any("no answer for 2 s" in line for line in hand.said)
+
+
+async def test_runs_outlast_a_network_that_is_away(tmp_path: Path) -> None:
+    """The scheduler is silent for a while: what is made meanwhile counts, and is made once."""
+    async with experiment(tmp_path, seconds=1.0) as made:
+        await made.worker("works")
+        hand = Hand(made, 1.0)
+        running = asyncio.create_task(hand.run())
+        await until(lambda: len(hand.results) == 1)
+        (bench,) = hand.benches.there()
+        assert isinstance(bench, WorkerBench)
+        first = bench.kept | bench.running
+        await until(lambda: bench.running - first)
+        made.scheduler.send_signal(signal.SIGSTOP)
+        await made.until_completed(2)
+        await until(lambda: any("no answer from" in line for line in hand.said))
+        made.scheduler.send_signal(signal.SIGCONT)
+        await running
+        assert made.completed() == [*range(1, RUNS + 1)]
+    assert hand.repeats == [*range(1, RUNS + 1)]
+
+
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(_PATIENCE_S):
+        while not holds():  # noqa: ASYNC110 - nothing announces it
+            await asyncio.sleep(0.02)
