@@ -1,4 +1,4 @@
-"""Files with a discipline of the user's own, ``NAME.py``: their names and their text."""
+"""Files with a user's own discipline, ``NAME.py``: their names and their text."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _OF_LINUX = {
     *("bpf", "cbs", "etf", "ets", "fifo", "gred", "hfsc", "hhf", "htb", "ingress", "mq", "mqprio"),
     *("multiq", "netem", "noqueue", "pfifo_fast", "plug", "qfq", "sfb", "taprio", "teql"),
 }
-"""Disciplines of Linux that ccplay does not offer, or not under this name."""
+"""Names of disciplines of Linux that ccplay does not offer; a user's own can't have them."""
 
 
 def custom_disciplines(paths: Iterable[Path]) -> dict[str, Path]:
-    """Return the files by the name of their discipline: ``mine`` for ``mine.py``.
+    """Return the files by name of their disciplines: ``mine`` for ``mine.py``.
 
     Raises ``UsageError`` for names that are invalid or taken.
     """
