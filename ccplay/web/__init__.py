@@ -1,5 +1,5 @@
 """A shared session in browsers: a process that watches it like any spectator, and serves a page.
 
-Nothing here draws: plots, network and table go to the page as data. Nothing that a browser sends
-leaves this room.
+Nothing here draws: plots, network and table are sent to the page as data. Nothing that a browser
+sends leaves this room.
 """

@@ -1,4 +1,4 @@
-// The stream of messages: connects again by itself, and says so while it does.
+// The stream of messages: reconnects by itself, and reports it.
 
 const KINDS = ["opening", "facts", "lines", "log", "frame", "view", "gap", "over"];
 
@@ -12,7 +12,7 @@ export function connect(take, status) {
     source.onerror = () => {
       if (over) return;
       status("lost");
-      // Where the server refused, the browser does not try again by itself.
+      // A browser does not reconnect by itself after a refusal.
       if (source.readyState === EventSource.CLOSED) setTimeout(open, 2000 + Math.random() * 1000);
     };
     for (const kind of KINDS)
@@ -26,7 +26,7 @@ export function connect(take, status) {
   open();
 }
 
-/** Ask for the past between two moments. */
+/** Fetch the values between two moments of the past. */
 export async function past(from, to) {
   const response = await fetch(`window?from=${from.toFixed(3)}&to=${to.toFixed(3)}`);
   if (!response.ok) throw new Error(`${response.status}`);
