@@ -52,7 +52,7 @@ class Admission:
 
     @staticmethod
     def is_same(origin: str | None, host: str) -> bool:
-        """Return whether a page of this server made a request; a link opened by hand has no origin."""
+        """Return whether a page of this server asks; a link opened by hand has no origin."""
         return origin is None or urlsplit(origin).netloc == host
 
 

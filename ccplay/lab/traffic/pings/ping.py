@@ -23,7 +23,7 @@ _NO_ANSWER = re.compile(r"no answer yet for (?:icmp_)?seq=(\d+)")
 _SUMMARY = re.compile(r"(\d+) packets transmitted, (\d+)(?: packets)? received")
 
 _FINDS_ITS_ADDRESS = Hold("connect")
-"""Call just before a ping sends: ping(8) learns its source address by it; ``udp_echo`` does it too."""
+"""Call just before a ping sends: ping(8) learns its source address by it; so does ``udp_echo``."""
 
 _UDP_ECHO = Path(__file__).with_name("udp_echo.py")
 
