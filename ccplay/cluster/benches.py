@@ -55,8 +55,8 @@ class ClusterBenches:
 
         ``experiment`` is the prefix of each run's key; ``files`` are the user's own, by name.
 
-        ``jobs`` limits the parallel runs on a worker. Workers whose kernel differs from ``kernel``, or
-        from the first worker's, receive no runs unless ``mixed_kernels``.
+        ``jobs`` limits the parallel runs on a worker. Workers whose kernel differs from ``kernel``,
+        or from the first worker's, receive no runs unless ``mixed_kernels``.
         """
         self.changed = asyncio.Event()
         self.client: Client | None = None

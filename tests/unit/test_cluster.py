@@ -62,7 +62,7 @@ def test_a_packed_run_is_unpacked_with_its_recording(tmp_path: Path) -> None:
     assert file.getvalue() == content
     assert unpack(pack(finished(), tmp_path / "none"), file) == finished()
     for broken in (b"", b"\0\0\0\2{}", packed[:50], b"\xff" * 9):
-        with pytest.raises(RecordingError, match="no finished run"):
+        with pytest.raises(RecordingError, match="is not a finished run"):
             unpack(broken, io.BytesIO())
 
 
@@ -94,7 +94,7 @@ def test_a_file_that_came_along_has_no_path(tmp_path: Path, name: str) -> None:
     spool = Spool(tmp_path / "spool")
     with pytest.raises(LabError, match="is not a file name"):
         spool.place(name, b"x")
-    with pytest.raises(LabError, match="no key"):
+    with pytest.raises(LabError, match="is not the key"):
         spool.forget([f"../{name}"])
 
 
