@@ -71,7 +71,7 @@ class Pool:
         lacks: Callable[[Bench, Run], str] = lambda _, __: "",
         placed: Counter[tuple[str, str]] | None = None,
     ) -> None:
-        """``lacks`` returns what a bench lacks for a run; ``placed`` has runs by case and machine."""
+        """``lacks`` returns what a bench lacks for a run; ``placed`` counts runs by both."""
         self._agenda = agenda
         self._benches = benches
         self._stop = stop
