@@ -117,4 +117,4 @@ def _tell(done: int, total: int, what: str) -> None:
 def _say(material: Material, seconds: float) -> None:
     cases, runs = len(material.result.statistics), len(material.runs)
     words = f"{runs} run{'s' if runs > 1 else ''} of {cases} case{'s' if cases > 1 else ''}"
-    tell(f"{words} in {seconds:.1f} s")
+    tell(f"report on {words}, written in {seconds:.1f} s")

@@ -30,7 +30,7 @@ from ccplay.model.quantities import (
     WHOLE,
     Shape,
 )
-from ccplay.model.texts import ALGORITHM, LINE, NAME, PROSE
+from ccplay.model.texts import ALGORITHM, GEMODEL, LINE, NAME, PROSE
 from ccplay.model.topologies import generated, parameters, plan
 from ccplay.model.topologies.written import MOST_HOSTS, MOST_LINKS, MOST_ROUTERS, NODE_PATTERN
 from ccplay.model.values import LinkSetting, TrafficClass
@@ -46,7 +46,7 @@ _SCALAR: Shape = {"type": ["string", "number", "boolean"]}
 
 _NAMED = (
     *(LINE, PROSE, NUMBER, FLAG, NAME, evidence.FIGURE, ALGORITHM, RATE, LINK_RATE, TIME_US, SIZE),
-    *(QUEUE_SIZE, SHARE, FREQUENCY, WHOLE, COUNT, SWITCH),
+    *(QUEUE_SIZE, SHARE, GEMODEL, FREQUENCY, WHOLE, COUNT, SWITCH),
 )
 """One quantity for each definition in the schema."""
 

@@ -87,9 +87,13 @@ class RunningLab:
 
 
 @asynccontextmanager
-async def running(build: Build, *sinks: Sink) -> AsyncIterator[RunningLab]:
-    """Start a lab, wait until it takes commands, end it afterwards."""
-    lab = RunningLab(forked(launch.lab_argv(), build), *sinks)
+async def running(build: Build, *sinks: Sink, fork: bool = True) -> AsyncIterator[RunningLab]:
+    """Start a lab, wait until it takes commands, end it afterwards.
+
+    One that is not forked has the test's environment, by which its processes can be found.
+    """
+    start = forked if fork else LabSource
+    lab = RunningLab(start(launch.lab_argv(), build), *sinks)
     try:
         await lab.until(lambda state: state.phase == "ready")
         yield lab

@@ -54,6 +54,7 @@ WANTED = {
     "illinois.bpf": ("illinois.bpf", PLAIN, 24.0),
     "ledbat.bpf": ("ledbat.bpf", DEEP, 20.0),
     "lia.bpf": ("lia.bpf", PLAIN, 12.0),
+    "prague.bpf": ("prague.bpf", PLAIN, 12.0),
     "scalable.bpf": ("scalable.bpf", DEEP, 20.0),
     "vegas.bpf": ("vegas.bpf", PLAIN, 10.0),
     "veno.bpf": ("veno.bpf", PLAIN, 18.0),

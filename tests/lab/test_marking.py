@@ -72,10 +72,10 @@ def build(cc: str, mark: int | None) -> Build:
 
 @asynccontextmanager
 async def started(
-    cc: str, mark: int | None = K, *, ecn: bool = False
+    cc: str, mark: int | None = K, *, ecn: bool = False, fork: bool = True
 ) -> AsyncIterator[tuple[RunningLab, Seen]]:
     seen = Seen()
-    async with running(build(cc, mark), seen) as lab:
+    async with running(build(cc, mark), seen, fork=fork) as lab:
         lab.send(StartFlow(flow="1", ecn=ecn))
         await lab.until(lambda state: flow_is_open(state, "1"))
         yield lab, seen
@@ -149,7 +149,7 @@ async def test_no_marker_is_left_behind_whatever_ends_the_lab(
 ) -> None:
     marker = f"ccplay-{uuid.uuid4()}"
     monkeypatch.setenv(MARKER, marker)
-    async with started("dctcp") as (lab, _):
+    async with started("dctcp", fork=False) as (lab, _):
         programs = programs_held_for(marker)
         assert programs & loaded_programs()
         assert lab.source.pid is not None

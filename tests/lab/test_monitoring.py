@@ -18,6 +18,7 @@ from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED
 from ccplay.state.udp import Udp
+from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab, forked, running
 from tests.lab.test_leaks import MARKER, loaded_programs, nothing_left, programs_held_for
 from tests.lab.test_traffic import end_of
@@ -161,7 +162,7 @@ async def test_no_monitor_is_left_behind_whatever_ends_the_lab(
 ) -> None:
     marker = f"ccplay-{uuid.uuid4()}"
     monkeypatch.setenv(MARKER, marker)
-    lab = RunningLab(forked(launch.lab_argv(), build()))
+    lab = RunningLab(LabSource(launch.lab_argv(), build()))
     await lab.until(lambda state: state.phase == "ready")
     assert programs_held_for(marker) == set()
     lab.send(StartFlow(monitor=True))

@@ -117,6 +117,8 @@ RANGES = {
     "ledbat_queuing_us": RTT,
     "lia_needed_segments": WINDOW,
     "lia_total_segments": WINDOW,
+    "prague_alpha_1024": (0, 1024),
+    "prague_rtt_us": RTT,
     "reno_acked_segments": WINDOW,
     "reno_needed_segments": WINDOW,
     "scalable_acked_segments": WINDOW,

@@ -206,7 +206,7 @@ async def test_traffic_is_monitored_where_that_can_be(
                 dst="d2",
                 mptcp=True,
                 subflows=8,
-                path_manager="fullmesh",
+                path_manager="kernel-subflow",
                 scheduler="burst",
             ),
         ),
@@ -427,7 +427,7 @@ async def test_a_link_that_was_never_set_says_in_words_that_it_does_nothing() ->
         await pilot.press("up", "right", "right")
         await pilot.pause()
         said = [field.input.value for field in app.screen.query(Field)]
-        assert said == ["unlimited", "none", "none", "none", "none", "no"]
+        assert said == ["unlimited", *["none"] * 4, "no", "uniform", *["none"] * 4]
 
 
 @pytest.mark.parametrize("dialog", DIALOGS)

@@ -37,6 +37,13 @@ def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out) == schema()
 
 
+def test_every_reference_has_a_definition() -> None:
+    """An editor would read no file by a schema that refers to nothing."""
+    referred = set(re.findall(r'"\$ref": "#/\$defs/([^"]+)"', text()))
+    assert referred
+    assert referred <= schema()["$defs"].keys()
+
+
 def test_it_is_a_schema() -> None:
     Draft202012Validator.check_schema(schema())
 
