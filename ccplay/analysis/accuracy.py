@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ccplay.state.lab_state import LabState, Ping
+from ccplay.state.lab_state import Flow, LabState, Ping
 
 MOST_DELAY_OFF = 0.05
 """Share of the base RTT,"""
@@ -36,17 +36,19 @@ def _round_trips(state: LabState) -> Iterator[tuple[str, float, float, float]]:
         return
     network = state.hello.network
     seen: dict[tuple[str, ...], tuple[str, float, float]] = {}
-    for name, (src, dst), taken, least in _least_rtts(state):
-        there = taken or [link.name for link in network.path(src, dst)]
+    for each, taken, least in _least_rtts(state):
+        there = taken or [link.name for link in network.path(each.src, each.dst)]
         # Which of several paths ACKs take is not known: they may wait in the fullest.
-        backs = [[link.name for link in path] for path in network.paths(dst, src)]
+        backs = [[link.name for link in path] for path in network.paths(each.dst, each.src)]
         if not there or not backs:
             continue
         links = (*there, *backs[0])
         if links not in seen or least < seen[links][1]:
-            waits = [sum(_shortest_wait_us(state, link) for link in path) for path in backs]
-            slack = sum(_shortest_wait_us(state, link) for link in there) + max(waits)
-            seen[links] = (name, least, slack)
+            *waits, own = (
+                sum(_shortest_wait_us(state, link, each) for link in path)
+                for path in (*backs, there)
+            )
+            seen[links] = (f"{each.kind} {each.name}", least, own + max(waits))
     for links, (name, least, slack) in seen.items():
         if (base := _base_us(state, links)) is not None:
             yield name, least, base, slack
@@ -54,8 +56,8 @@ def _round_trips(state: LabState) -> Iterator[tuple[str, float, float, float]]:
 
 def _least_rtts(
     state: LabState,
-) -> Iterator[tuple[str, tuple[str, str], list[str], float]]:
-    """Yield name, hosts, the links of a known path from the sender, and the least RTT in us.
+) -> Iterator[tuple[Flow | Ping, list[str], float]]:
+    """Yield traffic, the links of a known path from the sender, and the least RTT in us.
 
     Of what took several paths none is known to be that of the least RTT.
     """
@@ -65,10 +67,10 @@ def _least_rtts(
         # The kernel's minimum never grows but over five minutes; the newest is the least.
         if least := flow.series["min_rtt_us"].last:
             taken = flow.paths[0].links if flow.paths else []
-            yield f"{flow.kind} {flow.name}", (flow.src, flow.dst), taken, least
+            yield flow, taken, least
     for ping in state.of(Ping).values():
         if (extremes := ping.rtt_us.extremes(ping.rtt_us.first, ping.rtt_us.end)) is not None:
-            yield f"ping {ping.name}", (ping.src, ping.dst), [], extremes[0]
+            yield ping, [], extremes[0]
 
 
 def _base_us(state: LabState, links: Sequence[str]) -> float | None:
@@ -83,8 +85,8 @@ def _base_us(state: LabState, links: Sequence[str]) -> float | None:
     return base
 
 
-def _shortest_wait_us(state: LabState, link: str) -> float:
-    """Return the shortest time of a small packet in a link's queue.
+def _shortest_wait_us(state: LabState, link: str, during: Flow | Ping) -> float:
+    """Return the shortest time of a small packet in a link's queue during some traffic.
 
     HTB lets one through at once while it has tokens, so this is what may be, not what must.
     """
@@ -94,7 +96,9 @@ def _shortest_wait_us(state: LabState, link: str) -> float:
     alone = _SMALL_PACKET_BITS * 1e6 / now.setting.rate
     if queue is None or not state.flows:
         return alone
-    start = min(flow.started for flow in state.flows.values())
+    end = state.now if during.ended is None else during.ended
+    first, last = state.sweeps.at_or_after(during.started), state.sweeps.at_or_after(end)
     backlog = queue.series["backlog"]
-    extremes = backlog.extremes(state.sweeps.at_or_after(start), backlog.end)
+    # What is over before the next sweep has none of its own: those around it stand for it.
+    extremes = backlog.extremes(first, last) or backlog.extremes(first - 1, last + 1)
     return alone + (0.0 if extremes is None else extremes[0] * 8e6 / now.setting.rate)

@@ -66,6 +66,18 @@ def test_a_queue_that_never_emptied_explains_it() -> None:
     assert delay_off(run(60_000, backlog=5_000)) is None
 
 
+def test_a_queue_that_was_empty_before_the_flow_began_explains_nothing_away() -> None:
+    """Another flow had filled it by then."""
+    state = run(0)
+    state.apply(flow(2.5, "2"))
+    for t in (2.6, 3.0):
+        event = sweep(t, {"1": 1000, "2": 1000}, backlog=5_000)
+        assert event.tcp is not None
+        event.tcp.min_rtt_us[:] = [0, 60_000]
+        state.apply(event)
+    assert delay_off(state) is None
+
+
 def test_jitter_leaves_no_base_to_compare_with() -> None:
     assert delay_off(run(60_000, jitter_us=1_000)) is None
 
