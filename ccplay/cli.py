@@ -157,7 +157,7 @@ _COMMANDS = {
     "replay": "show a recording on the screen, at any speed",
     "sessions": "list the last sessions of the screen, which are recorded automatically",
     "watch": "watch a session that someone shares (see ccplay play --share)",
-    "share": "serve a session that is shared to browsers",
+    "share": "serve a shared session to browsers",
     "report": "write a page with figures and tables about finished runs",
     "export": "write the samples of recorded runs as tidy CSV or Parquet",
     "compare": "show two recordings on the same axes, or compare two experiments",
@@ -168,7 +168,7 @@ _COMMANDS = {
     "config": "print your preferences and where their file is",
     "doctor": "report whether a lab can run here and what this kernel supports",
     "guest": "install a full kernel for --guest: needs QEMU, downloads some 100 MB",
-    "cluster": "make the certificate of a cluster, or take runs of one on this machine",
+    "cluster": "make the certificate of a cluster, or run its worker on this machine",
     "lab": "run a bare lab: commands on stdin, events on stdout, one JSON object a line",
 }
 """What each command does."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ccplay.assets import SUFFIX
 from ccplay.errors import UsageError
+from ccplay.files.custom import by_name, missing
 from ccplay.model.algorithms import CATALOGUE
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,14}")
@@ -18,18 +19,8 @@ def custom_algorithms(paths: Iterable[Path]) -> dict[str, Path]:
 
     Raises ``UsageError`` for names that are invalid or taken.
     """
-    found: dict[str, Path] = {}
-    for path in paths:
-        name = named(path.name)
-        try:
-            check_name(name)
-        except UsageError as error:
-            raise UsageError(
-                f"{path}: an algorithm is named after its file, NAME{SUFFIX}.c: {error}"
-            ) from None
-        if found.setdefault(name, path) != path:
-            raise UsageError(f"{path} and {found[name]} are both called {name!r}: rename one")
-    return found
+    rule = f"an algorithm is named after its file, NAME{SUFFIX}.c"
+    return by_name(paths, lambda path: named(path.name), check_name, rule)
 
 
 def named(file: str) -> str:
@@ -39,9 +30,7 @@ def named(file: str) -> str:
 
 def no_file(path: Path) -> str:
     """Return the message for a missing file, with a suggestion."""
-    meant = path.with_name(f"{path.name}{SUFFIX}.c")
-    hint = f"; did you mean {meant}?" if meant.is_file() else ""
-    return f"{path}: no such file{hint}"
+    return missing(path, f"{SUFFIX}.c")
 
 
 def check_name(name: str) -> None:

@@ -26,8 +26,8 @@ from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
 
 RETURN_S = 6.0
-"""Seconds that a run waits for the worker that was making it before another one has to; only those
-count in which the scheduler answers."""
+"""Seconds that a run waits for its lost worker before another worker repeats it; only seconds in
+which the scheduler answers count."""
 _MOST_FAILURES = 3
 """Runs in a row that a worker may fail to start a lab for."""
 _FETCH_S = 60.0
@@ -37,7 +37,7 @@ _numbers = itertools.count(1)
 
 
 class Owner(Protocol):
-    """What a bench asks of all benches together."""
+    """What a bench needs from the benches together."""
 
     client: Client | None
     connected: bool
@@ -45,7 +45,7 @@ class Owner(Protocol):
     files: dict[str, bytes]
     stop: asyncio.Event
     assigned: dict[str, str]
-    """Address of the worker that is to make a run, by its key; empty while there is none."""
+    """Address of the worker that a run is assigned to, by its key; empty while there is none."""
 
     brief: bool
     """Whether recordings stay where they are: only what was measured is needed here."""
@@ -64,7 +64,7 @@ class Owner(Protocol):
 
 
 class WorkerBench:
-    """A worker: it makes as many runs at a time as it has threads, fewer if they starve."""
+    """A worker: it makes as many runs at a time as it has threads, or fewer if they starve."""
 
     def __init__(self, owner: Owner, address: str, report: BenchReport, most: int) -> None:
         self.address = address
@@ -72,7 +72,7 @@ class WorkerBench:
         self.kernel = report.capabilities.kernel
         self.window = Window(most)
         self.running: frozenset[str] = frozenset()
-        """Keys of the runs that it was making when it last answered,"""
+        """Keys of the runs in progress when it last answered."""
         self.kept: frozenset[str] = frozenset()
         """and of those on its machine's disk."""
         self.conducts = ""
@@ -89,13 +89,13 @@ class WorkerBench:
         return f"{self.machine} ({self.address.partition('://')[2]})"
 
     def took(self, answer: Attendance) -> None:
-        """Take note of what it has."""
+        """Record an answer of the worker."""
         self.answered = time.monotonic()
         self.running, self.kept = frozenset(answer.running), frozenset(answer.kept)
         self.conducts = answer.conducts
 
     def lose(self, why: str) -> None:
-        """Give it up: its runs are made elsewhere unless it returns soon."""
+        """Give the worker up: its runs are repeated elsewhere unless it returns soon."""
         if not self._lost.done():
             self._lost.set_result(why)
 
@@ -117,9 +117,9 @@ class WorkerBench:
         watch: Callable[[LabState], None] = lambda _: None,  # noqa: ARG002 - it is elsewhere
         share: Callable[[], Sink | None] = lambda: None,  # noqa: ARG002 - the same
     ) -> Finished:
-        """Make a run, or fetch it from the machine that has it finished already.
+        """Make a run, or fetch it from a machine that has finished it.
 
-        Raises ``BenchLostError`` if the worker went away with it, or no lab starts there.
+        Raises ``BenchLostError`` if the worker was lost with it, or no lab starts there.
         """
         owner = self._owner
         key = key_of(owner.experiment, order, owner.files)
@@ -140,11 +140,11 @@ class WorkerBench:
 
     @property
     def why(self) -> str:
-        """Why it does not make its runs any more."""
-        return self._lost.result() if self._lost.done() else f"{self.name}: it was broken off"
+        """Reason why the worker no longer makes its runs."""
+        return self._lost.result() if self._lost.done() else f"{self.name}: the run was interrupted"
 
     async def _make(self, key: str, order: Order) -> bytes | None:
-        """Return a run as it was packed there; None if the worker went away with it."""
+        """Return a packed run; None if the worker was lost with it."""
         owner = self._owner
         if owner.client is None or self._lost.done():
             return None
@@ -211,7 +211,7 @@ async def _answer(asked: Any) -> bytes | None:
 
 
 async def _returned(owner: Owner, key: str, why: str) -> WorkerBench:
-    """Wait a little for a worker that has a run after all. Raises ``BenchLostError``."""
+    """Wait a little for a worker that still has a run. Raises ``BenchLostError``."""
     waited = 0.0
     while (bench := owner.holder(key)) is None:
         if waited > RETURN_S or owner.stop.is_set():
@@ -222,7 +222,7 @@ async def _returned(owner: Owner, key: str, why: str) -> WorkerBench:
 
 
 def _received(packed: bytes, record: Path | None, machine: str) -> Finished:
-    """Return what a worker sent, its recording written into ``record``."""
+    """Return a run that a worker sent; write its recording to ``record``."""
     if record is None:
         finished = unpack(packed, None)
     else:

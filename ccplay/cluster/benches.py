@@ -1,4 +1,4 @@
-"""The workers of a cluster as benches: they come and go, and no finished run is lost with them."""
+"""The workers of a cluster as benches; when one is lost, its finished runs are not."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from ccplay.experiment.bench import Bench
 from ccplay.experiment.orders import Order
 
 LOOK_S = 0.5
-"""Seconds between looks at which workers there are,"""
+"""Seconds between queries for the current workers."""
 ATTEND_S = 5.0
-"""and between questions to each about its runs."""
+"""Seconds between queries to each worker about its runs."""
 _ANSWER_S = 10.0
-"""Seconds for the answer to one,"""
+"""Seconds for the answer to such a query."""
 _JOIN_S = 120.0
-"""and for a worker to start a lab that reports what it can."""
+"""Seconds for a new worker to start a lab that reports its capabilities."""
 _SILENCE_S = 30.0
-"""Seconds without an answer after which a worker is taken to hang."""
+"""Seconds without an answer after which a worker counts as lost."""
 _CONNECT_S = 10.0
 
 
 class ClusterBenches:
-    """The workers at a scheduler's address; ``async with`` it."""
+    """The workers of a scheduler; use it with ``async with``."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ClusterBenches:
     ) -> None:
         """``stop`` ends every run.
 
-        ``experiment`` begins the key of each run; ``files`` are the user's own, sent along.
+        ``experiment`` is the prefix of each run's key; ``files`` are the user's own, by name.
 
         ``jobs`` limits the runs in parallel on a worker. Workers with another ``kernel``, or with
         another than the first one, take no runs unless ``mixed_kernels``. A ``conductor`` leaves
@@ -88,8 +88,8 @@ class ClusterBenches:
     async def __aenter__(self) -> Self:
         """Connect, and wait for the first worker.
 
-        Raises ``LabError`` if there is no scheduler, ``UnsupportedError`` if workers that are there
-        have different kernels.
+        Raises ``LabError`` if there is no scheduler, ``UnsupportedError`` if the workers have
+        different kernels.
         """
         try:
             self.client = await self._connected()
@@ -115,7 +115,7 @@ class ClusterBenches:
         return sorted(self._benches.values(), key=lambda each: each.name)
 
     def settled(self, order: Order) -> None:
-        """Let the machines forget a run that is kept here."""
+        """Let the workers delete a run that is kept here."""
         key = key_of(self.experiment, order, self.files)
         self._over.add(key)
         for bench in self._benches.values():
@@ -144,7 +144,7 @@ class ClusterBenches:
             self._remove(bench.address, why)
 
     async def call(self, bench_address: str, work: Any, *arguments: Any, within_s: float) -> bytes:
-        """Call a function on one worker; raises ``OSError``, ``TimeoutError``, what it raises."""
+        """Call a function on one worker. Raises ``OSError``, ``TimeoutError``, what it raises."""
         if self.client is None:
             raise OSError("not connected")
         asked: Awaitable[dict[str, Any]] = self.client.run(
@@ -157,7 +157,7 @@ class ClusterBenches:
             raise OSError("the worker is gone")
         return answer
 
-    # --- who is there -----------------------------------------------------------------------------
+    # --- workers that join and leave --------------------------------------------------------------
 
     async def _connected(self) -> Client:
         client = Client(
@@ -176,7 +176,7 @@ class ClusterBenches:
             raise
 
     async def _first(self) -> None:
-        """Wait for the first worker, and for the others that are there already."""
+        """Wait for the first worker, and for others that are already connected."""
         told = False
         begun = time.monotonic()
         while not self._benches or self._joining:
@@ -196,7 +196,7 @@ class ClusterBenches:
         self._kernel = self._kernel or next(iter(kernels))
 
     async def _look(self) -> None:
-        """Find out again and again which workers there are."""
+        """Query the current workers again and again."""
         self.connected = True
         while True:
             try:
@@ -217,7 +217,7 @@ class ClusterBenches:
             await asyncio.sleep(LOOK_S)
 
     async def _addresses(self) -> dict[str, int]:
-        """Return the workers' addresses and threads; connect again where that was lost."""
+        """Return the workers' addresses and threads; reconnect if the connection was lost."""
         if self.client is None or self.client.status in ("closed", "closing"):
             self.client = None
             self.client = await self._connected()
@@ -226,7 +226,7 @@ class ClusterBenches:
         return found
 
     async def _join(self, address: str, threads: int) -> None:
-        """Ask a new worker what it can; use it if it fits."""
+        """Query a new worker's capabilities; use it if it fits."""
         try:
             text = await self.call(address, labs.describe, self.files, within_s=_JOIN_S)
             report = msgspec.json.decode(text, type=BenchReport)
@@ -239,7 +239,7 @@ class ClusterBenches:
             else:
                 self._refuse(address, f"{report.machine}: {why}")
         except (TimeoutError, OSError):
-            pass  # It is asked again as long as the scheduler names it.
+            pass  # It is queried again as long as the scheduler lists it.
         except CcplayError as error:
             self._refuse(address, str(error))
         except ImportError:
@@ -272,10 +272,10 @@ class ClusterBenches:
         bench.lose(f"{bench.name}: {why}")
         self.changed.set()
 
-    # --- what they have ---------------------------------------------------------------------------
+    # --- runs of workers --------------------------------------------------------------------------
 
     async def _attend_all(self) -> None:
-        """Ask every worker about its runs; what does not answer takes no more of them."""
+        """Query every worker about its runs; one that does not answer receives no more."""
         while True:
             benches = list(self._benches.values())
             if self._asks and not self.stop.is_set():

@@ -1,7 +1,7 @@
-"""The certificate by which the machines of a cluster know each other: TLS as Dask does it.
+"""The certificate by which the machines of a cluster authenticate each other: TLS as Dask uses it.
 
-One pair of a key and a certificate that has signed itself, on every machine of the cluster: whoever
-has it may run programs as the workers' user, nobody else reaches them.
+Every machine of a cluster has the same key and self-signed certificate: whoever has them can run
+programs as the workers' user, nobody else can connect.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def fresh() -> tuple[str, str]:
 
 @contextmanager
 def lent(certificate: str, key: str) -> Iterator[Security]:
-    """Keep a certificate in files of this process alone, where TLS reads it."""
+    """Keep a certificate in files that only this process can read, for the block."""
     with tempfile.TemporaryDirectory(prefix="ccplay-") as made:
         folder = Path(made)
         for name, content in ((CERTIFICATE, certificate), (KEY, key)):
@@ -77,7 +77,7 @@ def lent(certificate: str, key: str) -> Iterator[Security]:
 
 
 def security(folder: Path | None) -> Security:
-    """Return how to speak TLS: with the pair in ``folder``, else as Dask's own settings have it.
+    """Return the TLS settings: the pair in ``folder``, or else Dask's own settings.
 
     Raises ``UsageError`` if there is none.
     """
@@ -110,9 +110,9 @@ def is_loopback(address: str) -> bool:
 
 
 def for_address(address: str, folder: Path | None) -> Security | None:
-    """Return how to speak to a scheduler; None for plain tcp on this machine.
+    """Return the TLS settings for a scheduler; None for plain tcp on this machine.
 
-    Raises ``UsageError`` for plain tcp to another machine, and for anything else than tcp and tls.
+    Raises ``UsageError`` for plain tcp to another machine, and for anything but tcp and tls.
     """
     scheme = urlsplit(address).scheme
     try:
@@ -120,7 +120,7 @@ def for_address(address: str, folder: Path | None) -> Security | None:
     except ValueError:
         complete = False
     if scheme not in ("tcp", "tls") or not complete:
-        raise UsageError(f"{address!r} is no address of a scheduler, such as tls://HOST:8786")
+        raise UsageError(f"{address!r} is not an address of a scheduler, such as tls://HOST:8786")
     if scheme == "tls":
         return security(folder)
     if not is_loopback(address):

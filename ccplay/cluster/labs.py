@@ -1,6 +1,6 @@
-"""What a worker executes: the labs of one process, and what it reports of itself.
+"""Functions that a worker executes: runs in labs of its process, and reports about the worker.
 
-Everything goes over the wire as bytes of JSON: an order is data, checked when it is read.
+Everything is sent as JSON: an order is data, checked when it is read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ccplay.stream.sources import LabSource, Source
 MACHINE = "CCPLAY_MACHINE"
 """Environment variable with the machine's name, for workers in containers."""
 LEASE_S = 180.0
-"""Seconds after which a run ends that no experiment has asked about: a minute without the network
+"""Seconds after which a run ends that no experiment has queried: a minute without the network
 must not end it."""
 WATCHED_S = 30.0
 """Seconds without a question by the user's machine after which a conductor goes on without it."""
@@ -52,7 +52,7 @@ Files = Mapping[str, bytes]
 
 
 class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker reports of itself when it joins."""
+    """Report of a worker about itself when it joins."""
 
     machine: str
     version: str
@@ -60,10 +60,10 @@ class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attendance(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker has of an experiment."""
+    """A worker's runs of an experiment."""
 
     running: list[str]
-    """Keys of the runs it is making."""
+    """Keys of the runs in progress."""
     kept: list[str]
     """Keys of finished runs on its disk."""
     conducts: str = ""
@@ -85,7 +85,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Making:
-    """A run that is being made."""
+    """A run in progress."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -95,7 +95,7 @@ class _Making:
 
 
 class Labs:
-    """The labs of this process, all in one event loop of their own, beside that of the worker."""
+    """The labs of this process, in one event loop of their own beside the worker's."""
 
     def __init__(self) -> None:
         self._spool = Spool()
@@ -110,15 +110,15 @@ class Labs:
         asyncio.run_coroutine_threadsafe(self._end_leases(), self._loop)
 
     def wait(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Do something in the labs' own loop and wait for it, in a thread of the worker."""
+        """Run a coroutine in the labs' loop and wait for it, from a thread of the worker."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def report(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Do something in the labs' own loop and wait for it, in the worker's loop."""
+        """Run a coroutine in the labs' loop and wait for it, from the worker's loop."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     async def make(self, key: str, order: Order, files: Files) -> bytes:
-        """Return a run: kept from before, joined if it is being made, or made now."""
+        """Return a run: from the disk, by waiting for one in progress, or by making it."""
         if (packed := self._spool.fetch(valid(key))) is not None:
             return packed
         self._attended[_experiment(key)] = time.monotonic()
@@ -128,7 +128,7 @@ class Labs:
         return await asyncio.shield(making.task)
 
     async def describe(self, files: Files) -> BenchReport:
-        """Start a lab to ask what this machine can. Raises ``LabError``."""
+        """Start a lab to query the capabilities of this machine. Raises ``LabError``."""
         argv = launch.lab_argv(None, None, self._placed(files))
         found = await examine(LabSource(argv, SMALLEST))
         return BenchReport(machine=machine(), version=__version__, capabilities=found)
@@ -148,7 +148,7 @@ class Labs:
             self._fetched[experiment].update(asked.forget)
         own = [each for each in self._making.values() if _experiment(each.key) == experiment]
         for making in own:
-            # One just begun may be newer than the question.
+            # A run that has just started may be newer than the query.
             old = now - making.begun > _FRESH_S
             if wanted is None or (making.key not in wanted and old and not asked.spare):
                 making.stop.set()
@@ -191,7 +191,7 @@ class Labs:
         self._watched.pop(experiment, None)
 
     async def _play(self, making: _Making, order: Order, files: Files) -> bytes:
-        """Make a run, and keep it on the disk before anybody hears of it."""
+        """Make a run, and keep it on disk before it is reported."""
         try:
             if order.version != __version__:
                 raise LabError(
@@ -229,7 +229,7 @@ class Labs:
         return [self._spool.place(name, content) for name, content in files.items()]
 
     async def _end_leases(self) -> None:
-        """End the runs of experiments that nobody has asked about for long."""
+        """End the runs of experiments whose lease has expired."""
         while True:
             await asyncio.sleep(_BEAT_S)
             for making in self._making.values():

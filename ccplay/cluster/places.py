@@ -25,7 +25,7 @@ from ccplay.visible import printable
 FORMS = "tcp://HOST:PORT, tls://HOST:PORT, local:N or ssh:HOSTFILE"
 _MOST_LOCAL = 64
 _AGAIN_S = 3.0
-"""Seconds until a worker that has ended is started again."""
+"""Seconds until a worker that has ended is restarted."""
 _END_S = 10.0
 _SSH = ("ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "--")
 _HERE = (sys.executable, "-P", "-m", "ccplay")
@@ -36,16 +36,16 @@ _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:\[\]%-]*")
 async def opened(
     where: str, jobs: int, folder: Path | None, tell: Callable[[str], None]
 ) -> AsyncIterator[tuple[str, Security | None]]:
-    """Yield the scheduler's address and how to speak to it, as ``where`` names it.
+    """Yield the address and the TLS settings of the scheduler that ``where`` names or starts.
 
-    ``jobs`` is the number of parallel runs on each worker that is started, 0 for as many as its
-    machine has cores; ``folder`` has the certificate of a cluster. Raises ``UsageError``.
+    ``jobs`` is the number of parallel runs on each worker that is started, 0 for the number of its
+    machine's cores; ``folder`` has the certificate of a cluster. Raises ``UsageError``.
     """
     if where.startswith(("tcp://", "tls://")):
         yield where, certificate.for_address(where, folder)
         return
     words, host = _started(where)
-    # What it would say on stderr is said by us, where it matters.
+    # ccplay reports what matters of its messages on stderr.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     pair = certificate.fresh()
     with certificate.lent(*pair) as security:
@@ -78,14 +78,14 @@ def _started(where: str) -> tuple[list[list[str]], str]:
         return [[*_HERE, *worker] for _ in range(int(rest))], "127.0.0.1"
     if kind == "ssh" and rest:
         hosts = read_hosts(Path(rest))
-        # One host's way to this machine is taken for the way of all.
+        # All hosts reach this machine at the address for the first one.
         own = _address_for(hosts[0])
         return [[*_SSH, host, " ".join(("ccplay", *worker))] for host in hosts], own
     raise UsageError(f"--cluster {where}: it is none of {FORMS}")
 
 
 def _address_for(host: str) -> str:
-    """Return this machine's address on the way to a host. Raises ``UsageError``."""
+    """Return this machine's source address towards a host. Raises ``UsageError``."""
     said = subprocess.run(["ssh", "-G", "--", host], check=False, capture_output=True, text=True)
     words = dict(line.split(" ", 1) for line in said.stdout.splitlines() if " " in line)
     name = words.get("hostname", host.rpartition("@")[2])
@@ -97,7 +97,7 @@ def _address_for(host: str) -> str:
 
 
 def read_hosts(path: Path) -> list[str]:
-    """Return the hosts of a file, one a line, ``#`` begins a comment. Raises ``UsageError``."""
+    """Return the hosts of a file: one a line, comments from ``#`` on. Raises ``UsageError``."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -112,7 +112,7 @@ def read_hosts(path: Path) -> list[str]:
 
 
 async def _kept_running(argv: Sequence[str], said: bytes, tell: Callable[[str], None]) -> None:
-    """Keep a worker running: start it again when it ends, until cancelled."""
+    """Keep a worker running, restarted whenever it ends, until cancelled."""
     told = set()
     while True:
         process = await asyncio.create_subprocess_exec(
@@ -120,7 +120,7 @@ async def _kept_running(argv: Sequence[str], said: bytes, tell: Callable[[str], 
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
-            # Ctrl-C at the terminal is for us; a worker ends when its stdin does.
+            # Ctrl-C at the terminal is not for workers; they end when their stdin is closed.
             process_group=0,
         )
         stdin, stderr = process.stdin, process.stderr

@@ -1,4 +1,4 @@
-"""Finished runs on a worker's disk, by key, until the experiment that ordered them has them."""
+"""Finished runs on a worker's disk, by key, until the experiment that ordered them keeps them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ccplay.experiment.orders import Finished, Order
 from ccplay.files.writing import Directory
 
 _KEPT_S = 30 * 86_400.0
-"""Seconds that a run waits for an experiment that never asks for it again."""
+"""Seconds that a run is kept for an experiment that never fetches it."""
 _KEY = re.compile(r"[0-9a-f]{16}-[0-9a-f]{32}")
 _CHUNK = 1 << 20
 # Made once and here: msgspec must not learn a type in two threads at a time.
@@ -32,7 +32,7 @@ _FINISHED = msgspec.json.Decoder(Finished)
 
 
 def key_of(experiment: str, order: Order, files: Mapping[str, bytes]) -> str:
-    """Return the name of a run: the same order in the same experiment always has the same one."""
+    """Return the key of a run: the same order in the same experiment always has the same key."""
     digest = hashlib.sha256(msgspec.json.encode(order))
     for name, content in sorted(files.items()):
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
@@ -40,14 +40,14 @@ def key_of(experiment: str, order: Order, files: Mapping[str, bytes]) -> str:
 
 
 def valid(key: str) -> str:
-    """Return a key that came from elsewhere. Raises ``LabError`` if it is none."""
+    """Return a key received from another machine. Raises ``LabError`` if it is not a key."""
     if not _KEY.fullmatch(key):
-        raise LabError(f"{key[:60]!r} is no key of a run")
+        raise LabError(f"{key[:60]!r} is not the key of a run")
     return key
 
 
 def pack(finished: Finished, recording: Path) -> bytes:
-    """Return a finished run and its recording, if there is one, as one compressed record."""
+    """Return a finished run, with its recording if there is one, packed into bytes."""
     head = msgspec.json.encode(finished)
     squeeze = zlib.compressobj(1)
     parts = [len(head).to_bytes(4), head]
@@ -73,7 +73,7 @@ def unpack(packed: bytes, file: BinaryIO | None) -> Finished:
                 break
             file.write(chunk)
     except (msgspec.MsgspecError, zlib.error) as error:
-        raise RecordingError(f"a worker sent no finished run: {error}") from None
+        raise RecordingError(f"a worker's answer is not a finished run: {error}") from None
     return finished
 
 
@@ -83,20 +83,20 @@ def without_recording(packed: bytes) -> bytes:
 
 
 class Spool:
-    """A folder of finished runs, which all workers of a user on a machine share."""
+    """A folder of finished runs, shared by all workers of a user on a machine."""
 
     def __init__(self, path: Path | None = None) -> None:
-        """Open it, made if missing. Raises ``RecordingError``."""
+        """Open the folder, created if missing. Raises ``RecordingError``."""
         path = path or user_cache_path("ccplay") / "bench"
         self._folder = Folder.make(path)
         self._tidy()
 
     def keep(self, key: str, packed: bytes) -> None:
-        """Write a finished run onto the disk. Raises ``RecordingError``."""
+        """Write a finished run to the disk. Raises ``RecordingError``."""
         self._folder.write(key, packed)
 
     def fetch(self, key: str) -> bytes | None:
-        """Return a finished run; None if there is none of that key."""
+        """Return a finished run, packed; None if there is none of that key."""
         return self._folder.read(key)
 
     def keys(self, experiment: str) -> list[str]:
@@ -104,13 +104,13 @@ class Spool:
         return [name for name in self._folder.names() if name.startswith(f"{experiment}-")]
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Delete finished runs that somebody else keeps."""
+        """Delete finished runs that are kept elsewhere."""
         for key in keys:
             self._folder.free(valid(key))
 
     @contextmanager
     def workplace(self) -> Iterator[Path]:
-        """Make a private folder for a run that is being made; deletes it afterwards."""
+        """Make a private folder for a run in progress; delete it afterwards."""
         made = tempfile.mkdtemp(prefix=".run-", dir=self._folder.path)
         try:
             yield Path(made)
@@ -118,9 +118,9 @@ class Spool:
             shutil.rmtree(made, ignore_errors=True)
 
     def place(self, name: str, content: bytes) -> Path:
-        """Return the path of a file that came with an order, written if it is new."""
+        """Return the path of a file that came with an order, written unless it exists."""
         if Path(name).name != name or name in ("", ".", ".."):
-            raise LabError(f"{name[:60]!r} is no file name")
+            raise LabError(f"{name[:60]!r} is not a file name")
         digest = hashlib.sha256(content).hexdigest()
         with Directory(self._folder.path / "files" / digest, make=True) as there:
             with contextlib.suppress(FileExistsError), there.written(name) as file:
@@ -128,7 +128,7 @@ class Spool:
             return there.path / name
 
     def _tidy(self) -> None:
-        """Delete what nobody has asked for in a long time."""
+        """Delete runs that were not fetched for a long time."""
         for name in self._folder.names():
             path = self._folder.path / name
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""A worker that stays: it connects again when the scheduler is back, and its labs run on."""
+"""A worker that stays: it reconnects when the scheduler is back; its labs continue meanwhile."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class _LabWorker(Worker):  # type: ignore[misc] # distributed has no types
     """Dask's worker, which leaves labs running when its scheduler goes away."""
 
     async def close(self, *arguments: Any, **options: Any) -> Any:
-        """Close without waiting for the runs: the next worker of this process has them."""
+        """Close without waiting for the runs: the next worker of this process takes them over."""
         return await super().close(*arguments, **{**options, "executor_wait": False})
 
 
 async def serve(address: str, security: Security | None, labs: int) -> None:
-    """Take runs from the scheduler at ``address``, up to ``labs`` in parallel, until cancelled."""
+    """Make runs for the scheduler at ``address``, up to ``labs`` in parallel, until cancelled."""
     dask.config.set({"distributed.comm.timeouts.connect": _CONNECT_S})
     for name in ("distributed.worker", "distributed.core", "distributed.batched"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -56,13 +56,13 @@ async def serve(address: str, security: Security | None, labs: int) -> None:
                     missing = False
                     await worker.finished()
             if not missing:
-                tell(f"{machine()}: no scheduler at {address}; connecting again")
+                tell(f"{machine()}: no scheduler at {address}; reconnecting")
             missing = True
             await asyncio.sleep(_AGAIN_S)
 
 
 async def serve_for_stdin() -> None:
-    """Serve whoever started this process, with what its stdin says, until that is closed."""
+    """Serve as the greeting on stdin states, until stdin is closed."""
     loop = asyncio.get_running_loop()
     line = await loop.run_in_executor(None, sys.stdin.buffer.readline, _LONGEST)
     said = json.loads(line)
@@ -76,6 +76,6 @@ async def serve_for_stdin() -> None:
 
 
 def greeting(address: str, pair: tuple[str, str], labs: int) -> bytes:
-    """Return the line that ``serve_for_stdin`` reads."""
+    """Return the greeting that ``serve_for_stdin`` reads, one line of JSON."""
     said = {"address": address, "certificate": pair[0], "key": pair[1], "labs": labs}
     return json.dumps(said).encode() + b"\n"

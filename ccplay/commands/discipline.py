@@ -30,12 +30,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     new.set_defaults(run=_new)
     check = actions.add_parser(
-        "check", help="run FILE over generated traffic, and report mistakes by line"
+        "check", help="run FILE on generated traffic, and report mistakes by line"
     )
     check.add_argument("file", type=Path, metavar="FILE")
     check.set_defaults(run=_check)
     listing = actions.add_parser(
-        "list", help="list ccplay's and the kernel's, and which of them run here"
+        "list", help="list the kernel's and ccplay's, and which of them run here"
     )
     listing.set_defaults(run=_list)
 

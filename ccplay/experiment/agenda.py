@@ -1,4 +1,4 @@
-"""How often each case is run: a fixed number of times, or until a metric is known well enough."""
+"""How often each case is run: a fixed number of times, or until a metric is precise enough."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ccplay.experiment.plan import Run
 from ccplay.scenario.values import Case
 
 LEAST_REPEATS = 3
-"""Least number of repeats; with two the interval is useless, since Student's t is 12.7."""
+"""Least number of repeats; with two, Student's t is 12.7 and the interval is useless."""
 MOST_REPEATS = 100
 """Default of ``--max-repeats``."""
 _MOST_AHEAD = 200
@@ -29,7 +29,7 @@ class Agenda(Protocol):
     """Number of runs that may be taken out of order, so that machines share the cases evenly."""
 
     def next(self) -> Run | None:
-        """Return the run to start now; None if none is left, or an outcome must come first."""
+        """Return the run to start now; None if none is left, or it depends on a result to come."""
 
     def take(self, result: CaseResult) -> None:
         """Receive the result of a run."""
@@ -69,7 +69,7 @@ class Goal:
     """Most repeats of a case."""
 
     def reached(self, values: Sequence[float]) -> bool:
-        """Whether the mean of these values is known well enough."""
+        """Whether the mean of these values is precise enough."""
         if len(values) < min(LEAST_REPEATS, self.most):
             return False
         found = statistic(values)

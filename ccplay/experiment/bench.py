@@ -1,4 +1,4 @@
-"""Benches: the places where runs are made. Here, this machine; a cluster has many."""
+"""Benches: places that make runs. This machine is one; a cluster has many."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _KEPT = 0.7
 """Share of the jobs that remain after a failure, like CUBIC's beta (RFC 9438, section 4.6)."""
 
 _PATIENCE = 2
-"""Times that all jobs must succeed before one more is tried: a failure costs as many runs."""
+"""Times that all jobs must succeed before one more is allowed: a failure costs that many runs."""
 
 
 class BenchLostError(Exception):
-    """A bench went away, or refuses work, before a run was done: another one has to make it."""
+    """A bench was lost, or refused work, before a run was finished: another one has to make it."""
 
 
 class Bench(Protocol):
@@ -42,7 +42,7 @@ class Bench(Protocol):
 
     @property
     def machine(self) -> str:
-        """Name of its machine, which may have more than one bench."""
+        """Name of its machine, which may have several benches."""
 
     def lacks(self, order: Order) -> str:
         """Return what its kernel lacks for this order, with the remedy; empty if nothing."""
@@ -55,25 +55,25 @@ class Bench(Protocol):
         watch: Callable[[LabState], None] = lambda _: None,
         share: Callable[[], Sink | None] = lambda: None,
     ) -> Finished:
-        """Make a run; its recording goes into ``record``.
+        """Make a run; write its recording to ``record``.
 
-        ``watch`` receives the state of runs on this machine after every event, and ``share`` opens
-        a sink that others watch. Raises ``BenchLostError`` if another bench has to make it, and as
-        ``orders.carry_out`` does.
+        ``watch`` receives the state of runs on this machine after every event; ``share`` opens a
+        sink for spectators. Raises ``BenchLostError`` if another bench has to make the run, and
+        what ``orders.carry_out`` raises.
         """
 
 
 class Benches(Protocol):
-    """The benches there are now, of which some may come and go."""
+    """The current benches, which may join and leave."""
 
     changed: asyncio.Event
-    """Set when one has come or gone; whoever waits for it clears it."""
+    """Set when one has joined or left; the waiting side clears it."""
 
     def there(self) -> Sequence[Bench]:
-        """Return those that take runs."""
+        """Return the benches that accept runs."""
 
     def settled(self, order: Order) -> None:
-        """Take note that an order's outcome is kept: the bench may forget it."""
+        """Note that an order's outcome is kept, so that benches may delete it."""
 
 
 class Away(Benches, Protocol):
@@ -120,7 +120,7 @@ class Window:
 
 
 class Door:
-    """Lets labs start one after the other."""
+    """Limits how many labs start at a time."""
 
     def __init__(self, width: int | None = None) -> None:
         self._places = asyncio.Semaphore(STARTS if width is None else width)
@@ -187,4 +187,4 @@ class Here:
         return [self._bench]
 
     def settled(self, order: Order) -> None:
-        """Do nothing: what is kept is in one place only."""
+        """Do nothing: this machine keeps no second copy."""

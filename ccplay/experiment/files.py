@@ -15,12 +15,12 @@ _LARGEST = 1 << 28
 
 
 class Folder:
-    """A directory held open; its failures are errors of recordings."""
+    """A directory held open; its failures are raised as ``RecordingError``."""
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self.path = directory.path
-        """Path for messages; nothing is opened by it."""
+        """Path for messages only; files are opened relative to the descriptor."""
 
     @classmethod
     def make(cls, path: Path) -> Self:
@@ -63,7 +63,7 @@ class Folder:
             raise RecordingError(f"{self.path / name}: {error.strerror}") from None
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file completely, onto the disk. Raises ``RecordingError``."""
+        """Write a file completely and sync it. Raises ``RecordingError``."""
         with (
             explained(self.path / name, RecordingError),
             self._directory.written(name, replace=True) as file,

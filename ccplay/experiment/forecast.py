@@ -24,7 +24,7 @@ class Forecast:
     def expects(self, case: Case) -> float:
         """Return the expected seconds of a run: the mean of earlier ones, else the file's duration.
 
-        A case that ends early takes less than its file says, so this errs on the long side.
+        A case that ends early takes less than the file's duration, so this overestimates.
         """
         took = self._took.get(case.name)
         return sum(took) / len(took) if took else case.duration_s + _AROUND_S

@@ -24,7 +24,7 @@ _USUAL = (
     ("pings.", ".p50_ms"),
     ("downloads.", ".seconds"),
 )
-"""Beginnings and endings of the names of the most useful metrics."""
+"""Prefixes and suffixes of the names of the most useful metrics."""
 
 
 def usual(figures: Iterable[str]) -> list[str]:

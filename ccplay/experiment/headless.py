@@ -39,19 +39,19 @@ KILLED = 128
 """Exit code after a signal, as shells count it: add the signal's number."""
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HIDING_S = 0.2
-"""Seconds that Ctrl-Z waits for a terminal that does not read."""
+"""Seconds that Ctrl-Z waits for a terminal that does not read its output."""
 _PATIENCE_S = 2.0
 """Seconds that the result waits for the reader of progress on another terminal or pipe."""
 
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """What benches elsewhere need to know of the experiment that opens them."""
+    """What other benches need to know of the experiment that opens them."""
 
     experiment: str
-    """Names it wherever its runs are made: 16 hexadecimal digits, the same when it is resumed."""
+    """Name of the experiment on other machines: 16 hexadecimal digits, the same when it resumes."""
     kernel: str | None
-    """Kernel of its earlier runs."""
+    """Kernel release of its earlier runs; None without any."""
     stop: asyncio.Event
     tell: Callable[[str], None]
 
@@ -90,7 +90,7 @@ async def run(
         teller = stack.enter_context(
             Teller(console, len(chosen.cases), story=single, receiver=wanted.receiver)
         )
-        # Last, so that signals again end a wait for the reader.
+        # Last, so that a second signal ends the wait for the reader.
         signals = stack.enter_context(_signals(stop, partial(_suspend, teller, printer)))
         benches = None
         async with contextlib.AsyncExitStack() as places:
@@ -129,7 +129,7 @@ async def run(
 
 
 def _joining(store: Store | None, stop: asyncio.Event, teller: Teller) -> Joining:
-    """Return what benches elsewhere need to know."""
+    """Return what other benches need to know."""
     machines = [each.machine for each in store.finished.values()] if store else []
     return Joining(
         experiment=store.identity() if store else secrets.token_hex(8),
@@ -148,7 +148,7 @@ def _done(store: Store | None) -> list[tuple[str, int]]:
 async def _unless(stop: asyncio.Event, opening: Awaitable[Away]) -> Away:
     """Wait for benches, which may take as long as a queue of jobs, or for ``stop``.
 
-    Raises ``LabError`` then.
+    Raises ``LabError`` if ``stop`` is set first.
     """
     opened = asyncio.ensure_future(opening)
     stopped = asyncio.ensure_future(stop.wait())

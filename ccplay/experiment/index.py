@@ -10,7 +10,7 @@ from ccplay.analysis.results import CaseResult, Result
 
 
 def indexed(result: Result) -> bytes | None:
-    """Return the index as a Parquet file; None where pyarrow is not installed."""
+    """Return the index as a Parquet file; None if pyarrow is not installed."""
     try:
         import pyarrow  # noqa: ICN001, PLC0415 - results must be kept without it
         from pyarrow import parquet  # noqa: PLC0415
@@ -27,7 +27,7 @@ def indexed(result: Result) -> bytes | None:
 
 
 def _row(run: CaseResult) -> dict[str, Any]:
-    """Return a run: what identifies it, whether to trust it, and every metric."""
+    """Return the row of a run: its identity, whether to trust it, and every metric."""
     return {
         "case": run.name,
         "repeat": run.repeat,

@@ -1,4 +1,4 @@
-"""A run as a function: from an order to what was measured, wherever it is carried out."""
+"""A run as a function: from an order to its result, on any machine."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     """Name of the scenario's file, for messages."""
     case: Case
-    """The case as it is played: with the seed and the starts of its repeat."""
+    """The case as played: with the seed and the random starts of its repeat."""
     repeat: int
     attempt: int = 1
     label: str = ""
-    """Beginning of the names of files that the lab writes."""
+    """Prefix of the names of files that the lab writes."""
     version: str = __version__
     """Version of ccplay that gave the order."""
 
@@ -44,11 +44,11 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an order."""
+    """The outcome of an order."""
 
     result: CaseResult
     whole: bool
-    """Whether it was completed: neither interrupted nor ended by a lab that died."""
+    """Whether it was completed: neither interrupted nor ended by the lab's death."""
     machine: Machine | None = None
     """Machine on which it ran."""
 
@@ -65,7 +65,7 @@ async def carry_out(
     """Run an order in a lab of its own, to its end or until ``stop``.
 
     ``record`` is the file for its stream, ``watch`` receives the state after every event, ``share``
-    is a sink that others watch. Raises ``LabError`` if the lab did not start, ``UnsupportedError``
+    is a sink for spectators. Raises ``LabError`` if the lab did not start, ``UnsupportedError``
     if this kernel lacks features that it needs.
     """
     if stop.is_set():
@@ -85,7 +85,7 @@ async def carry_out(
 
 
 def interrupted(order: Order) -> Finished:
-    """Return the outcome of an order that was never begun, or broken off."""
+    """Return the outcome of an order that was not started, or was interrupted."""
     result = summarise(LabState(), order.case.name, interrupted=True)
     return Finished(result=_numbered(order, result), whole=False)
 
@@ -101,6 +101,6 @@ def _numbered(order: Order, result: CaseResult) -> CaseResult:
 
 
 def _scenario(order: Order) -> Scenario:
-    """Return the scenario of one case, whose name messages have."""
+    """Return a scenario with this one case, with the file's name for messages."""
     case = replace(order.case, repeats=1)
     return Scenario(Path(order.scenario), case.title, case.about, (case,))

@@ -38,7 +38,7 @@ class Run:
 def plan(scenario: Scenario) -> list[Run]:
     """Return all runs, repeat by repeat, so that an interrupted experiment is balanced.
 
-    Cases take turns at each point of a matrix, so that heavy ones do not all run side by side.
+    Cases take turns at each point of a matrix, so that not all heavy ones run in parallel.
     """
     most = max(case.repeats for case in scenario.cases)
     points = list(dict.fromkeys(str(case.parameters) for case in scenario.cases))

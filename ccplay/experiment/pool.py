@@ -1,4 +1,4 @@
-"""Runs in parallel, on as many benches as there are; failed runs are repeated, elsewhere first."""
+"""Runs in parallel on all benches; failed runs are repeated, preferably elsewhere."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ccplay.experiment.plan import Run
 from ccplay.scenario.values import Case
 
 MOST_ATTEMPTS = 3
-"""Most attempts at a run; the last has its machine to itself."""
+"""Most attempts at a run; the last one runs alone on its machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A run, tried for the first or another time."""
+    """One attempt at a run."""
 
     run: Run
     number: int = 1
@@ -31,9 +31,9 @@ class Attempt:
     failed: tuple[CaseResult, ...] = ()
     """Results of earlier attempts."""
     lost: int = 0
-    """Times that a bench went away with it."""
+    """Number of times that a bench was lost with it."""
     avoids: frozenset[str] = frozenset()
-    """Machines that it has been on: another one comes first."""
+    """Machines of earlier attempts; others are preferred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ Done = Callable[[Attempt, Outcome], None]
 class Pool:
     """Runs an agenda in parallel: each bench makes as many runs as its window allows.
 
-    Where there are several machines, the repeats of a case are spread over them evenly, so that
-    what differs between machines does not look like what differs between cases.
+    The repeats of a case are spread evenly over several machines, so that differences between
+    machines do not appear as differences between cases.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Pool:
         lacks: Callable[[Bench, Run], str] = lambda _, __: "",
         placed: Counter[tuple[str, str]] | None = None,
     ) -> None:
-        """``lacks`` returns what a bench lacks for a run; ``placed`` counts case and machine."""
+        """``lacks`` returns what a bench lacks for a run; ``placed`` counts runs by both."""
         self._agenda = agenda
         self._benches = benches
         self._stop = stop
@@ -97,8 +97,8 @@ class Pool:
     async def run(self, measure: Measure, done: Done) -> None:
         """Run until the agenda is done or ``stop`` is set; ``done`` receives each last attempt.
 
-        An exception of ``measure`` or ``done`` ends all labs in order and is raised. Raises
-        ``UnsupportedError`` if no bench can make what is left.
+        An exception of ``measure`` or ``done`` ends all labs in order and is raised again. Raises
+        ``UnsupportedError`` if no bench can make the remaining runs.
         """
         stopped = asyncio.ensure_future(self._stop.wait())
         try:
@@ -118,13 +118,13 @@ class Pool:
                     with contextlib.suppress(Exception):
                         await task
 
-    # --- what is next -----------------------------------------------------------------------------
+    # --- the next runs ----------------------------------------------------------------------------
 
     def _start(self, measure: Measure) -> bool:
         """Start as many runs as benches have room for; return whether there is any to wait for."""
         if not self._stop.is_set():
             benches = self._benches.there()
-            # One each in turn, as long as any has room.
+            # One run for each in turn, as long as any has room.
             while [bench for bench in benches if self._give(bench, benches, measure)]:
                 pass
             if not self._running and not benches:
@@ -134,7 +134,7 @@ class Pool:
         return bool(self._running)
 
     def _give(self, bench: Bench, benches: Sequence[Bench], measure: Measure) -> bool:
-        """Start one run on a bench; return whether it has taken one."""
+        """Start one run on a bench; return whether one was started."""
         if self._stop.is_set() or (attempt := self._next(bench, benches)) is None:
             return False
         self._placed[attempt.run.case.name, bench.machine] += 1
@@ -156,7 +156,7 @@ class Pool:
         return None if run is None else Attempt(run, jobs=jobs)
 
     def _suits(self, attempt: Attempt, bench: Bench, benches: Sequence[Bench]) -> bool:
-        """Whether a bench may repeat a run: one elsewhere comes first."""
+        """Whether a bench may repeat a run: benches elsewhere are preferred."""
         if not self._can(bench, attempt.run):
             return False
         return bench.machine not in attempt.avoids or not any(
@@ -164,13 +164,13 @@ class Pool:
         )
 
     def _choose(self, bench: Bench, benches: Sequence[Bench]) -> Run | None:
-        """Return the run of the next ones whose case the bench's machine has had least of."""
+        """Return, of the next runs, the one whose case the bench's machine has made least often."""
         machines = {each.machine for each in benches}
         ahead = 1 if len(benches) == 1 else self._agenda.ahead + self.jobs
         while len(self._ready) < ahead and (run := self._agenda.next()) is not None:
             self._ready.append(run)
         able = [run for run in self._ready if self._can(bench, run)]
-        # What it can't make must not keep it from what it can.
+        # Runs that it can't make must not block those that it can.
         while not able and (run := self._agenda.next()) is not None:
             self._ready.append(run)
             able = [run] if self._can(bench, run) else []
@@ -197,7 +197,7 @@ class Pool:
     def _is_alone(self, attempt: Attempt) -> bool:
         return 1 < attempt.number == self._attempts
 
-    # --- what came of it --------------------------------------------------------------------------
+    # --- outcomes of runs -------------------------------------------------------------------------
 
     def _settle(self, task: asyncio.Task[Outcome], done: Done) -> None:
         attempt, bench = self._running.pop(task)

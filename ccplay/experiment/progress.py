@@ -82,7 +82,7 @@ class ProgressTracker:
             return
         result = outcome.result
         if result.machine is not None:
-            # Nothing else comes of a run elsewhere.
+            # Runs elsewhere report nothing else.
             self._teller.overall(*self.progress, self._left())
         self._teller.say(self._line(run, outcome))
         if not result.health.trustworthy and not result.interrupted:
@@ -93,7 +93,7 @@ class ProgressTracker:
             self._teller.say(f"  error: {error}", "red")
 
     def warn(self, text: str) -> None:
-        """Report something that concerns more than one run."""
+        """Report a warning that concerns more than one run."""
         self._teller.say(text, "yellow")
 
     def _line(self, run: Run, outcome: Outcome) -> str:
@@ -105,7 +105,7 @@ class ProgressTracker:
         for figure in [each for each in run.case.figures if each in figures][:1]:
             line += f", {figure} {write(figure, figures[figure])}"
         line += f", on {outcome.result.machine}" if outcome.result.machine else ""
-        # On a terminal a bar shows it.
+        # A terminal shows a bar instead.
         return line if self._teller.live or done == total else f"{line}; {self._left()}"
 
     def _left(self) -> str:

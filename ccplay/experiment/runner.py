@@ -28,7 +28,7 @@ from ccplay.stream.sinks import Sink
 from ccplay.stream.sources import Source
 
 MOST_LOST = 5
-"""Times that a bench may go away with a run before the run itself is the suspect."""
+"""Times that a bench may be lost with a run before the run itself is suspected."""
 
 
 class Experiment:
@@ -50,8 +50,8 @@ class Experiment:
     ) -> None:
         """``scenario`` has the cases to run; ``record`` is the file for the stream of each.
 
-        ``share`` opens a sink that lets others watch a run, from its name and its title. With
-        ``benches`` runs are made there, and no lab is opened here.
+        ``share`` opens a sink for spectators of a run, from its name and title. With ``benches``
+        runs are made there, and no lab is opened here.
         """
         self._scenario = scenario
         self._stop = stop
@@ -137,7 +137,7 @@ class Experiment:
                 raise
             finished = failed(order, f"{MOST_LOST + 1} benches went away with it: {error}")
         except LabError as error:
-            # The results of other runs are worth more than a clean end.
+            # The results of the other runs matter more than a clean end.
             if isinstance(error, UnsupportedError) or not self._gathering:
                 raise
             finished = failed(order, str(error))

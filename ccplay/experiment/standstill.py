@@ -1,4 +1,4 @@
-"""Detects that this process stood still: suspended with Ctrl-Z or SIGSTOP, or starved."""
+"""Detects standstills of this process: suspended by Ctrl-Z or SIGSTOP, or starved of CPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 
 _BEAT_S = 0.1
 MOST_STANDSTILL_S = 1.0
-"""Seconds; longer standstills are reported, since labs continue without their timeline."""
+"""Least seconds of a standstill that is reported: labs continue, but without their timeline."""
 
 
 @contextlib.asynccontextmanager

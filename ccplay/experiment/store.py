@@ -1,8 +1,8 @@
 """A run directory: every finished run in its own file, so that none is lost or run twice.
 
 DIR/scenario.toml        the file as it was run
-DIR/result.json          the ``Result``, rewritten now and then, and at the end
-DIR/index.parquet        a row for each run, of many, for data frames
+DIR/result.json          the ``Result``, rewritten at intervals and at the end
+DIR/index.parquet        a row for each run, for data frames; only with many runs
 DIR/runs/SLUG-2.ccplay   the recording of a case's second repeat
 DIR/runs/SLUG-2.json     its ``Kept``; written last: it exists = the run is finished
 """
@@ -39,9 +39,9 @@ RUNS = "runs"
 RESULT = "result.json"
 INDEX = "index.parquet"
 INDEXED_FROM = 100
-"""Number of runs from which a directory has an index."""
+"""Least number of runs of a directory with an index."""
 _PARTS = 8
-"""Times that the result is written anew until their number has doubled, roughly."""
+"""Number of times, roughly, that the result is rewritten until the number of runs has doubled."""
 SCENARIO = "scenario.toml"
 _IDENTITY = ".experiment"
 _T = TypeVar("_T", bound=msgspec.Struct)
@@ -67,7 +67,7 @@ class Store:
 
     def __init__(self, path: Path, scenario: Scenario) -> None:
         self.scenario = scenario
-        """The whole scenario: a directory may hold more cases than are run this time."""
+        """The whole scenario: a directory may have more cases than are run this time."""
         self._path = path
         self._slugs = slugs(scenario.cases)
         self._since = 0
@@ -96,7 +96,7 @@ class Store:
         self._open.close()
 
     def recording(self, run: Run) -> Path:
-        """Return the recording of a run; deletes the rest of an unfinished one."""
+        """Return the path of a run's recording; delete that of an unfinished attempt."""
         return self._runs.free(f"{self._stem(run)}.ccplay")
 
     def recording_name(self, run: Run) -> str:
@@ -104,7 +104,7 @@ class Store:
         return f"{RUNS}/{self._stem(run)}.ccplay"
 
     def identity(self) -> str:
-        """Return what names this experiment on other machines: 16 hexadecimal digits, for good."""
+        """Return the permanent name of this experiment on other machines: 16 hexadecimal digits."""
         content = (self._folder.read(_IDENTITY) or b"").decode(errors="replace").strip()
         if not re.fullmatch("[0-9a-f]{16}", content):
             content = secrets.token_hex(8)
@@ -137,8 +137,8 @@ class Store:
     def is_due(self) -> bool:
         """Whether enough runs were kept since the last result that it is rewritten.
 
-        Every time would take time with the square of their number. Whoever reads the directory
-        meanwhile completes the result from the runs' own files.
+        Rewriting it after every run would take time quadratic in their number. A reader of the
+        directory completes the result from the runs' own files.
         """
         return self._since >= len(self.finished) / _PARTS
 
@@ -148,7 +148,7 @@ class Store:
         self._since = 0
 
     def index(self, result: Result) -> None:
-        """Write a row for each run, where there are many and pyarrow is installed."""
+        """Write a row for each run, if there are many and pyarrow is installed."""
         if len(result.cases) >= INDEXED_FROM and (content := indexed(result)) is not None:
             self._folder.write(INDEX, content)
 

@@ -1,10 +1,10 @@
-"""A warm process: it has imported the lab, and forks one for each request.
+"""A warm process: it has imported the lab, and forks a lab for each request.
 
 ``python -m ccplay.lab.warm`` reads requests from the socket that is its descriptor 3: JSON with
-``arguments``, ``environment`` and ``user`` (whether in a user namespace, too), and the descriptors
-of the lab's stdin, stdout and stderr, its current directory, and a pipe for what comes of it.
-A fork makes the namespaces as ``launch.UNSHARE`` does, writes its process ID to that pipe, and
-at the lab's end its exit code, each on a line. Without the first, the lab was not started.
+``arguments``, ``environment`` and ``user`` (whether in a user namespace, too), with descriptors of
+the lab's stdin, stdout and stderr, its current directory, and a pipe for reports. A fork makes the
+namespaces as ``launch.UNSHARE`` does, writes its process ID to that pipe, and at the lab's end the
+exit code, each on a line. If the process ID is missing, the lab was not started.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-# First: it leaves out imports that a lab does without.
+# First: it replaces modules that a lab does not need.
 import ccplay.lab.__main__  # noqa: F401
 from ccplay.lab.network.building import import_mininet
 from ccplay.lab.server import main as serve
@@ -31,7 +31,7 @@ DOOR = 3
 """Descriptor of the socket."""
 
 LONGEST_REQUEST = 1 << 18
-"""Bytes of a request: the environment may be long."""
+"""Most bytes of a request: the environment may be long."""
 
 _LATER = ("psutil", "ccplay.bpf.build", "ccplay.bpf.registry", "ccplay.bpf.shown")
 """Modules that a lab imports when it needs them."""
@@ -73,7 +73,7 @@ def _reap(_number: int, _frame: FrameType | None) -> None:
 
 
 def _become(serve: Callable[[], None], request: dict[str, Any], descriptors: list[int]) -> NoReturn:
-    """Do what unshare(1) and the start of a Python would have done."""
+    """Do what unshare(1) and the start of a Python interpreter would do."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setpgid(0, 0)
@@ -102,7 +102,7 @@ def _become(serve: Callable[[], None], request: dict[str, Any], descriptors: lis
 
 
 def _pass_on_the_end_of(lab: int) -> NoReturn:
-    """Wait for it, report its exit code, and end in the same way."""
+    """Wait for the lab, report its exit code, and end in the same way."""
     code = os.waitstatus_to_exitcode(os.waitpid(lab, 0)[1])
     with contextlib.suppress(BrokenPipeError):
         os.write(DOOR, b"%d\n" % code)
@@ -112,7 +112,7 @@ def _pass_on_the_end_of(lab: int) -> NoReturn:
 
 
 def _make_namespaces(*, user: bool) -> None:
-    """Enter a new network and mounts, have the next child found new processes; see unshare(2)."""
+    """Enter new network and mount namespaces; the next child founds a PID namespace; unshare(2)."""
     owner, group = os.geteuid(), os.getegid()
     _call("unshare", _NEW_NET | _NEW_MOUNTS | _NEW_PIDS | (_NEW_USER if user else 0))
     if user:

@@ -1,4 +1,4 @@
-"""A lesson as it is taken: its pages in turn, judged by what the run measured, and what is kept.
+"""A lesson while it is taken: its pages in turn, judged by the run's measurements, and progress.
 
 Nothing here draws a screen or reads a scenario file; see ``ccplay.ui.lesson`` and
 ``ccplay.scenario.lesson``.

@@ -1,7 +1,7 @@
-"""The course of a lesson: its pages in turn, what is answered, run and revealed.
+"""The course of a lesson: its pages in turn, and how each is answered, run and revealed.
 
 It is the timeline of its session: a page's steps run once its question is answered, and they
-begin with the network as the file describes it. So pages can be run in any order and again.
+start with the network as the file describes it. So pages can be run in any order and repeated.
 """
 
 from __future__ import annotations
@@ -23,26 +23,25 @@ from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
 
 Phase: TypeAlias = Literal["reading", "asking", "clearing", "running", "ready", "revealed"]
-"""``reading``: steps wait for the reader; ``asking``: a question waits for an answer; ``ready``:
-the run is long enough to reveal what it measured."""
+"""Phase of a page. ``reading``: steps wait for the reader; ``asking``: a question waits for an
+answer; ``clearing``: the network becomes empty; ``ready``: the run can be revealed."""
 
 _LEAD_S = 0.5
-"""Seconds from an empty network to the first step: traffic is prepared meanwhile."""
+"""Seconds from an empty network to the first step, in which traffic is prepared."""
 
 _PATIENCE_S = 8.0
-"""Most seconds that a network is given to become empty."""
+"""Most seconds to wait until the network is empty."""
 
 _LONGEST_NAME = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Where the run of a page is recorded."""
+    """Where the run of a page is recorded: a file and two moments in seconds of its stream."""
 
     recording: str
     began: float
     ended: float
-    """Moments of the recording."""
 
 
 @dataclass(slots=True)
@@ -50,28 +49,28 @@ class Turn:
     """One page as it was taken."""
 
     answer: float | None = None
-    """Number of a choice from 0, a number, or the lower end of a region; None before."""
+    """Index of a choice, a number, or the lower end of a region; None without an answer."""
     span: Span | None = None
-    """The run; None before. Its end is when it may be revealed."""
+    """The run; None before it. Its result may be revealed from its end on."""
     verdict: Verdict | None = None
-    """What was revealed; None before."""
+    """What was revealed; None before that."""
     correct: bool | None = None
-    """Whether the answer was right; None without one, or where nothing decided."""
+    """Whether the answer was right; None without an answer, or if the run decided nothing."""
     run: Run | None = None
-    """Where it is recorded, once it was revealed; None where it is not."""
+    """Where the run is recorded, once it was revealed; None if it is not recorded."""
     tries: int = field(default=0, repr=False)
-    """How often the page's steps have begun."""
+    """Number of times that the page's steps were started."""
 
 
 class Course:
-    """A lesson as one person or a class takes it."""
+    """A lesson taken by a person or a class."""
 
     def __init__(self, lesson: Lesson) -> None:
         self.lesson = lesson
         self.recording = ""
-        """Where the session is recorded; empty where it is not."""
+        """Path of the session's recording; empty without one."""
         self.at = 0
-        """Number of the page, from 0."""
+        """Index of the open page."""
         self.turns = [Turn() for _ in lesson.pages]
         self._script: Script | None = None
         self._clearing = False
@@ -85,7 +84,7 @@ class Course:
 
     @property
     def turn(self) -> Turn:
-        """How far that page is."""
+        """State of the open page."""
         return self.turns[self.at]
 
     def phase(self, now: float) -> Phase:
@@ -107,28 +106,28 @@ class Course:
 
     @property
     def score(self) -> tuple[int, int]:
-        """How many answers were right, and how many questions were revealed."""
+        """Number of right answers, and of questions answered and revealed."""
         judged = [each.correct for each in self.turns if each.correct is not None]
         return sum(judged), len(judged)
 
-    # --- what a person does -----------------------------------------------------------------
+    # --- actions of a person -----------------------------------------------------------------
 
     def answer(self, value: float) -> bool:
-        """Take an answer; return whether it counts: after the run has begun none does."""
+        """Set the answer; return whether it counts: none does after the run has started."""
         if self.page.question is None or self.turn.span or self.turn.verdict or self._clearing:
             return False
         self.turn.answer = value
         return True
 
     def run(self) -> bool:
-        """Let the page's steps run; return whether there are any that have not."""
+        """Start the page's steps; return False if there are none or they were started before."""
         if not self.page.steps or self.turn.span is not None or self._clearing:
             return False
         self._script, self._clearing, self._asked_at = None, True, None
         return True
 
     def reveal(self, state: LabState) -> Verdict:
-        """Judge the page by what was measured until now."""
+        """Judge the page by the measurements until now."""
         turn, page = self.turn, self.page
         span = turn.span or Span(state.ready_at or 0.0, state.now, dict(self._again))
         values = measured(state, page.measures, replace(span, ended=min(span.ended, state.now)))
@@ -145,7 +144,7 @@ class Course:
             case "reading":
                 self.run()
             case "asking" if self.page.steps:
-                # Whoever only wants to look need not answer.
+                # A reader may skip the question.
                 self.run()
             case "asking" | "ready":
                 self.reveal(state)
@@ -155,7 +154,7 @@ class Course:
                 pass
 
     def turn_page(self, by: int) -> bool:
-        """Open another page; return whether there is one. What runs keeps running."""
+        """Open the page ``by`` further; return whether there is one. Traffic keeps running."""
         at = self.at + by
         if not 0 <= at < len(self.turns):
             return False
@@ -164,12 +163,12 @@ class Course:
         return True
 
     def again(self) -> None:
-        """Take the page once more: its answer and what it measured are gone."""
+        """Reset the page: its answer and its measurements are lost."""
         self._leave()
         self.turns[self.at] = Turn(tries=self.turn.tries)
 
     def _leave(self) -> None:
-        """Let nothing of this page's steps happen any more; a run that is not over is void."""
+        """Cancel the page's remaining steps; a run that is not revealed is void."""
         unrevealed = self.turn.verdict is None
         if unrevealed and (self._clearing or self.turn.span is not None):
             self.turn.span = None
@@ -178,7 +177,7 @@ class Course:
     # --- the timeline of its session --------------------------------------------------------
 
     def build(self, build: Build) -> Build:
-        """Return the network to build: traffic by hand must not take a name of the lesson."""
+        """Return the network to build, with the lesson's names of traffic reserved."""
         names = [name for page in self.lesson.pages for name in _names(page)]
         return msgspec.structs.replace(build, reserved=names)
 
@@ -187,7 +186,7 @@ class Course:
         if self._clearing:
             return self._clear(state)
         due = self._script.due(state) if self._script is not None else []
-        # A page's run is what its text describes, whatever was tried by hand before.
+        # A page's run matches its text, whatever was set by hand before.
         return [replace(step, overrides=True) for step in due]
 
     def idle(self, state: LabState) -> bool:
@@ -195,7 +194,7 @@ class Course:
         return not self._clearing and (self._script is None or self._script.idle(state))
 
     def _clear(self, state: LabState) -> list[DueStep]:
-        """Set the network back, and begin the run once it is empty."""
+        """Restore the network, and start the run once it is empty."""
         if state.ready_at is None:
             return []
         if self._asked_at is None:
@@ -238,7 +237,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _moved(step: Step, since: float, names: dict[str, str]) -> Step:
-    """Return a step at a moment of the session, about traffic as the lab names it."""
+    """Return a step with its time ``since`` s later, and the lab's names of traffic."""
     command = step.command
     for kind in (started_by(command), stopped_by(command)):
         if kind is not None and (name := kind.name_of(command)) in names:

@@ -1,4 +1,4 @@
-"""What the run of a page measured: metrics of the result, and numbers taken of samples."""
+"""The measures of a page: metrics of its result, and statistics of samples."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ccplay.state.series import Series
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The run of a page in the time of its lab."""
+    """The run of a page, in seconds of the lab's stream."""
 
     began: float
     ended: float
     names: Mapping[str, str] = field(default_factory=dict)
-    """Names of traffic in the lab where they differ from the lesson's: a page was run again."""
+    """The lab's names of traffic by the lesson's, where they differ because a page was repeated."""
 
 
 def measured(
     state: LabState, measures: Mapping[str, Measure], span: Span
 ) -> dict[str, float | None]:
-    """Return the value of each measure in its unit; None where the run did not measure it."""
+    """Return the value of each measure in its unit; None if the run did not measure it."""
     whole: dict[str, float] = {}
     if any(not each.take for each in measures.values()):
         whole = metrics_of(summarise(state, ""))
@@ -59,7 +59,7 @@ def _figure(
 
 
 def _member(state: LabState, group: str, member: str, span: Span) -> str:
-    """Return what the lab calls a member of a group of results."""
+    """Return the lab's name of a member of a group of results."""
     if group != "queues" or state.hello is None:
         return span.names.get(member, member)
     observed = state.hello.network.observed
@@ -69,7 +69,7 @@ def _member(state: LabState, group: str, member: str, span: Span) -> str:
 def _taken(
     state: LabState, path: tuple[str, str, str], take: Take, between: tuple[float, float]
 ) -> float | None:
-    """Return what is taken of a variable's samples between two moments.
+    """Return a statistic of a variable's samples between two moments.
 
     ``path`` is the group of results, its member, and the variable.
     """
@@ -128,7 +128,7 @@ def _of(series: Series, take: Take, between: tuple[float, float]) -> float | Non
         case "greatest":
             return max(values)
         case "growth":
-            # What is counted from the start had grown by its first sample already.
+            # A counter has already grown by its first sample.
             began = series.timeline.at_or_after(between[0])
             return values[-1] - (values[0] if series.first < began else 0.0)
         case _:
@@ -136,5 +136,5 @@ def _of(series: Series, take: Take, between: tuple[float, float]) -> float | Non
 
 
 def _rate(series: Series, between: tuple[float, float]) -> float | None:
-    """Return how fast a counter grew per second while there were samples."""
+    """Return the growth of a counter per second between its first and last sample."""
     return series.rates([between])[0]

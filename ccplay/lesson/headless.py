@@ -1,4 +1,4 @@
-"""A lesson without a screen: each page runs, and what was measured answers its question."""
+"""A lesson without a screen: each page runs, and its measurements answer the question."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from ccplay.stream.sources import Source
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A page whose run was measured."""
+    """A page after its run."""
 
     number: int
-    """From 1."""
+    """Number of the page, from 1."""
     page: Page
     verdict: Verdict
 
     @property
     def ok(self) -> bool:
-        """Whether the run decides the question, as the page explains it."""
+        """Whether the run decides the question, with the outcome that the page explains."""
         return not self.verdict.problem and self.verdict.usual
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a lesson measured from its first page to its last."""
+    """Result of a whole lesson."""
 
     taken: tuple[Taken, ...]
     health: HealthResult
     errors: tuple[str, ...]
-    """Steps that were refused, and traffic that died."""
+    """Messages about refused steps and traffic that died."""
 
 
 class _Taker:
-    """Goes from page to page as soon as it can; see ``session.Timed``."""
+    """Takes page after page without waiting; see ``session.Timed``."""
 
     def __init__(self, opened: Opened, tell: Callable[[Taken], None]) -> None:
         self.taken: list[Taken] = []
@@ -60,7 +60,7 @@ class _Taker:
         self._course = Course(opened.lesson)
 
     def due(self, state: LabState) -> list[DueStep]:
-        """Return the steps that are due, and go on where a page is done."""
+        """Return the steps that are due; continue with the next page if one is done."""
         if self.over.is_set():
             return []
         if state.ready_at is None:
@@ -95,7 +95,7 @@ async def take(
     tell: Callable[[Taken], None],
     record: Path | None = None,
 ) -> Outcome:
-    """Run every page of a lesson; ``tell`` receives each as soon as it is measured.
+    """Run every page of a lesson; ``tell`` receives each page after its run.
 
     Raises ``CcplayError`` if the lab did not start, died, or lacks what the lesson needs.
     """

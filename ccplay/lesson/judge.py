@@ -1,4 +1,4 @@
-"""Judges the answer to a question by what the run measured."""
+"""Judges answers by the measurements of a run."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ccplay.scenario.lesson.values import Page, Question
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the run of a page measured, and which answer that makes right."""
+    """Measurements of a page's run, and the answer that they make right."""
 
     values: Mapping[str, float | None]
-    """Measured values in their units, by the names of measures."""
+    """Values of measures in their units, by name; None if not measured."""
     right: float | None = None
-    """Number of the right choice from 0, or the measured number; None where nothing decides."""
+    """Index of the right choice, or the measured number; None if the run decides nothing."""
     usual: bool = True
-    """Whether it is what the page's explanation is about."""
+    """Whether this is the outcome that the page explains."""
     problem: str = ""
-    """Why nothing decides; empty where something does."""
+    """Reason why the run decides nothing; empty if it decides."""
 
 
 def judge(page: Page, values: Mapping[str, float | None]) -> Verdict:
-    """Return which answer to a page's question these values make right."""
+    """Return the verdict of these values on a page's question."""
     question = page.question
     if question is None:
         return Verdict(values)
@@ -49,7 +49,7 @@ def judge(page: Page, values: Mapping[str, float | None]) -> Verdict:
 
 
 def is_right(question: Question, answer: float, verdict: Verdict) -> bool | None:
-    """Return whether an answer is right; None where nothing decides."""
+    """Return whether an answer is right; None if the run decides nothing."""
     if verdict.right is None:
         return None
     region = question.range

@@ -1,4 +1,4 @@
-"""Finds lessons: those that come with ccplay, by name, and files of one's own."""
+"""Finds lessons: shipped ones by name, and files."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ ORDER = (
     *("slow-start", "aimd", "bufferbloat", "cubic-beside-reno", "loss-is-not-congestion"),
     *("delay-based", "aqm", "ecn-dctcp", "rtt-unfairness", "your-own-algorithm"),
 )
-"""Lessons that come with ccplay, in the order in which they build on each other."""
+"""Names of the shipped lessons, in the order in which they build on each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A lesson with the scenario that carries it."""
+    """A lesson with the scenario of its file."""
 
     scenario: Scenario
     lesson: Lesson
 
     @property
     def name(self) -> str:
-        """The file's name without its ending."""
+        """Name of the file without its suffix."""
         return self.scenario.name
 
     @property
     def case(self) -> Case:
-        """The network that it is about, with the steps of all pages as its timeline."""
+        """The lesson's network as a case, with the steps of all pages as its timeline."""
         steps = tuple(step for page in self.lesson.pages for step in page.steps)
         return replace(self.scenario.cases[0], timeline=steps)
 
     @property
     def played(self) -> Scenario:
-        """The scenario with the steps of the lesson, to see what a kernel must have for it."""
+        """The scenario with the steps of the lesson, to check what it needs of a kernel."""
         return replace(self.scenario, cases=(self.case,))
 
 
 def shipped() -> dict[str, Path]:
-    """Return the lessons that come with ccplay, by name."""
+    """Return the shipped lessons, by name."""
     there = {path.stem: path for path in sorted(assets("scenarios").glob("lessons/*.toml"))}
     order = [*(name for name in ORDER if name in there), *(n for n in there if n not in ORDER)]
     return {name: there[name] for name in order}
 
 
 def open_lesson(name_or_path: str, settings: tuple[str, ...] = ()) -> Opened:
-    """Read a lesson: the name of one that comes with ccplay, or a file.
+    """Read a lesson by its name if it is shipped, or from a file.
 
     Raises ``ScenarioError`` with every mistake in it.
     """
@@ -78,7 +78,7 @@ def open_lesson(name_or_path: str, settings: tuple[str, ...] = ()) -> Opened:
 
 
 def _check_metrics(opened: Opened) -> None:
-    """Raise ``ScenarioError`` where a measure names a metric that no run has."""
+    """Raise ``ScenarioError`` if a measure names a metric that no run has."""
     named = tuple(_named(opened.lesson))
     case = replace(opened.case, figures=(), published=(), expect=named)
     check_metrics(replace(opened.scenario, cases=(case,)))

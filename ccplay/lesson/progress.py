@@ -1,4 +1,4 @@
-"""How far a person is in a lesson: kept in their state folder, and taken up again."""
+"""Progress in a lesson: kept in the user's state folder, and resumed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ccplay.lesson.judge import Verdict
 from ccplay.lesson.library import Opened
 
 _LARGEST = 1 << 20
-"""Bytes of a file of progress that are read."""
+"""Most bytes of a progress file that are read."""
 
 
 class _Turn(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -37,20 +37,20 @@ class _Turn(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _Progress(msgspec.Struct, frozen=True):
-    """The content of a file."""
+    """Content of a progress file."""
 
     at: Annotated[int, msgspec.Meta(ge=0, le=1000)]
     turns: Annotated[list[_Turn], msgspec.Meta(max_length=1000)]
 
 
 def path_of(opened: Opened) -> Path:
-    """Return the file of a lesson's progress; a lesson that was changed has another one."""
+    """Return the path of a lesson's progress; a changed lesson has another one."""
     digest = hashlib.sha256(repr(opened.lesson).encode()).hexdigest()[:12]
     return state_folder() / "lessons" / f"{opened.name[:60].replace('/', '_')}-{digest}.json"
 
 
 def keep(opened: Opened, course: Course) -> None:
-    """Write down how far a lesson is. Raises ``CcplayError``."""
+    """Save the progress of a lesson. Raises ``CcplayError``."""
     content = msgspec.json.encode(_Progress(course.at, [_kept(each) for each in course.turns]))
     path = path_of(opened)
     with as_caller(), writing.explained(path, CcplayError):
@@ -59,7 +59,7 @@ def keep(opened: Opened, course: Course) -> None:
 
 
 def take_up(opened: Opened) -> Course:
-    """Return a lesson as far as it was taken; from its first page where nothing is kept."""
+    """Return a lesson with its saved progress, or at its first page."""
     course = Course(opened.lesson)
     with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
         with as_caller(), open_regular(path_of(opened)) as file:
@@ -71,7 +71,7 @@ def take_up(opened: Opened) -> Course:
 
 
 def forget(opened: Opened) -> None:
-    """Begin from the first page again. Raises ``CcplayError``."""
+    """Delete the saved progress of a lesson. Raises ``CcplayError``."""
     path = path_of(opened)
     with as_caller(), writing.explained(path, CcplayError):
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What sets a lab back to the network of its file, before a page's steps run."""
+"""Commands that restore the network of the file, before a page's steps run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def restoring(state: LabState) -> list[AnyCommand]:
 
 
 def is_clear(state: LabState) -> bool:
-    """Return whether no traffic runs and nothing waits in the observed queues."""
+    """Return whether no traffic runs and the observed queues are empty."""
     if any(each.ended is None for each in state.traffic.values()):
         return False
     return not any(queue.series["qlen"].last for queue in state.queues.values())

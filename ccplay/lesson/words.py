@@ -1,4 +1,4 @@
-"""A lesson in words: questions, answers and what was measured, for terminals and pages."""
+"""A lesson in words: answers and measurements, for terminals and pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ccplay.scenario.lesson.values import Page
 
 
 def answer_words(page: Page, answer: float | None) -> str:
-    """Write an answer to a page's question; empty without one."""
+    """Return an answer to a page's question in words; empty without one."""
     question = page.question
     if question is None or answer is None:
         return ""
@@ -22,7 +22,7 @@ def answer_words(page: Page, answer: float | None) -> str:
 
 
 def right_words(page: Page, verdict: Verdict) -> str:
-    """Write the right answer, or why there is none."""
+    """Return the right answer in words, or the reason why there is none."""
     question = page.question
     if question is None:
         return ""
@@ -34,7 +34,7 @@ def right_words(page: Page, verdict: Verdict) -> str:
 
 
 def measured_lines(page: Page, verdict: Verdict) -> list[tuple[str, str]]:
-    """Return what each measure is, and its value with its unit."""
+    """Return the description of each measure, and its value with unit."""
     return [
         (measure.text, units.say(measure, verdict.values.get(name)))
         for name, measure in page.measures.items()

@@ -14,23 +14,23 @@ from ccplay.model.quantities import RATE, SHARE, SWITCH, TIME_US
 from ccplay.model.values import Qdisc
 
 CLASS = "1:1"
-"""The class of HTB in front of which a link's queue stands."""
+"""HTB's class that has a link's queue as its leaf."""
 
 _UNITS = ((1_000_000, "s"), (1000, "ms"), (1, "us"))
 _RATES = ((1_000_000_000, "Gbit"), (1_000_000, "Mbit"), (1000, "kbit"), (1, "bit"))
 
 _MILLISECONDS = ("rehash", "db")
-"""Times that tc takes as a number, in milliseconds."""
+"""Names of times that tc reads as a plain number of milliseconds."""
 
 _NEEDED = {"red": {"avpkt": 1000}}
-"""What tc asks for by kind and the kernel doesn't."""
+"""Options that tc requires and the kernel does not, by kind."""
 
 
 def queue_line(qdisc: Qdisc, interface: str, parent: str = CLASS) -> str | None:
-    """Return the command that puts a queue in front of an interface, as ccplay does.
+    """Return the tc command that makes the same queue on an interface as ccplay does.
 
-    For a discipline in software it is that of the kernel's with its name. None where tc has no one
-    command for it, or it is unknown.
+    For a discipline in software it makes the kernel's of the same name. None if no single command
+    can make it, or the discipline is unknown.
     """
     words = queue_words(qdisc)
     if words is None:
@@ -46,7 +46,7 @@ def queue_words(qdisc: Qdisc) -> list[str] | None:
     try:
         qdisc = validate(qdisc)
     except ValueError:
-        # A stranger's recording may have anything.
+        # A stranger's recording may have any options.
         return None
     kind = plain(qdisc.kind)
     options: Mapping[str, Option] = {**_NEEDED.get(kind, {}), **qdisc.options}
@@ -61,10 +61,10 @@ def queue_words(qdisc: Qdisc) -> list[str] | None:
 
 
 def queue_lines(command: SetQdisc, network: Network, classes: Sequence[str] = ()) -> list[str]:
-    """Return the commands of ``SetQdisc``, one for each interface of its link.
+    """Return the tc commands for a ``SetQdisc``, one for each interface of its link.
 
-    ``classes`` are the names of the link's, in their order. Empty where tc has no such command or
-    the link is unknown.
+    ``classes`` are the names of the link's classes, in order. The list is empty if tc has no such
+    command or the link is unknown.
     """
     parent = CLASS
     if command.traffic_class is not None:
@@ -83,7 +83,7 @@ _FIRST = 0x10
 """Minor number of the first class that shares a link's rate."""
 
 _SELECTOR, _MASK = "ce_threshold_selector", "ce_threshold_mask"
-"""Two parameters of the kernel's that are one word of tc's."""
+"""Two of the kernel's parameters that are one word for tc."""
 
 
 def _words(parameter: Parameter, value: Option) -> list[str]:

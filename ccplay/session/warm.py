@@ -1,4 +1,4 @@
-"""Labs forked from one warm process: to start Python and import the lab costs most of a start."""
+"""Labs forked from one warm process: starting Python and importing takes most of a start."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _DOOR = 3
 """Descriptor of the socket in the warm process."""
 
 _LAST_S = 1.0
-"""Seconds that the end of ccplay waits for it; it ends by itself, after its last lab."""
+"""Most seconds that ccplay waits for it at its own end; it ends after its last lab."""
 
 
 class WarmLabs:
-    """Starts labs: the first as usual, all others as forks of one process."""
+    """Starts labs: the first one as usual, all others as forks of one process."""
 
     def __init__(self, argv: Sequence[str] = (*launch.PYTHON, "ccplay.lab.warm")) -> None:
         """``argv`` starts the warm process."""
@@ -49,7 +49,7 @@ class WarmLabs:
         return await spawn(argv)
 
     def close(self) -> None:
-        """End the warm process, once its labs have ended."""
+        """Let the warm process end, as soon as its labs have ended."""
         if self._door is None:
             return
         atexit.unregister(self.close)
@@ -63,7 +63,7 @@ class WarmLabs:
         os.close(ended)
 
     async def fork(self, user: bool, words: Sequence[str]) -> Program:
-        """Fork one with these arguments; with ``user``, in a user namespace, too.
+        """Fork a lab with these arguments, with ``user`` in a user namespace, too.
 
         Raises ``OSError``, also if it can't make its namespaces.
         """
@@ -88,7 +88,7 @@ class WarmLabs:
         return await _forked(*ours)
 
     def _warm(self) -> socket.socket:
-        """Return the socket to the warm process, which is started if there is none."""
+        """Return the socket to the warm process; start the process if there is none."""
         if self._door is None:
             self._door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
@@ -115,7 +115,7 @@ def _pipe() -> tuple[FileIO, FileIO]:
 
 
 class _News(asyncio.Protocol):
-    """What the fork reports on its pipe: its process ID, then the exit code of the lab."""
+    """The fork's reports on its pipe: its process ID, then the exit code of the lab."""
 
     def __init__(self) -> None:
         self._said = b""
@@ -123,13 +123,13 @@ class _News(asyncio.Protocol):
         self.ended = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
-        """Take in what it writes."""
+        """Process what the fork writes."""
         self._said += data
         if b"\n" in self._said and not self.started.done():
             self.started.set_result(int(self._said.split()[0]))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - its name, too
-        """Take in its end; if it did not report that of the lab, both were killed."""
+        """Process its end; if it reported no exit code, fork and lab were killed."""
         if not self.started.done():
             self.started.set_exception(ChildProcessError("no lab was forked"))
         _, *codes = self._said.split() or [b""]
@@ -137,7 +137,7 @@ class _News(asyncio.Protocol):
 
 
 class _Forked:
-    """A lab that the warm process has forked; a ``Program``."""
+    """A lab that the warm process has forked, as a ``Program``."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class _Forked:
         self.pid = pid
 
     async def wait(self) -> int:
-        """Wait until it has ended; return its exit code, or minus the signal that ended it."""
+        """Wait for its end; return its exit code, or minus the signal that ended it."""
         return await asyncio.shield(self._news.ended)
 
     def kill(self) -> None:
@@ -170,7 +170,7 @@ class _Forked:
 
 
 async def _forked(stdin: FileIO, stdout: FileIO, stderr: FileIO, news: FileIO) -> _Forked:
-    """Wait until a lab runs behind these pipes. Raises ``OSError`` if none does."""
+    """Wait until a lab runs behind these pipes. Raises ``OSError`` if none starts."""
     loop = asyncio.get_running_loop()
     orders, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, stdin)
     output, errors = await _reader(stdout), await _reader(stderr)
@@ -178,7 +178,7 @@ async def _forked(stdin: FileIO, stdout: FileIO, stderr: FileIO, news: FileIO) -
     try:
         return _Forked(orders, output, errors, heard, await heard.started)
     except BaseException:
-        # Without stdin it ends, also if its start was cancelled.
+        # A lab without stdin ends, also one whose start was cancelled.
         for each in (orders, output[0], errors[0]):
             each.close()
         raise

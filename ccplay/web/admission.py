@@ -1,4 +1,4 @@
-"""Who is let in: by the token in the link, and by the names under which this server is asked."""
+"""Admission of browsers: by the token in the link and the server's names in ``Host``."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from urllib.parse import urlsplit
 from ccplay.share.browsers import Place
 
 TOKEN_BYTES = 16
-"""Random bytes of a token: 22 characters of a link."""
+"""Random bytes of a token; 22 characters in a link."""
 
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - compared only
 
 
 def make_token() -> str:
-    """Return a word that nobody can guess."""
+    """Return a new random token."""
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
 class Admission:
-    """Knows the token, and the names of this server."""
+    """Checks tokens, hosts and origins of requests."""
 
     def __init__(self, place: Place, token: str) -> None:
         self._token = token.encode()
         self._names = {"localhost", place.address.lower(), socket.gethostname().lower()}
 
     def knows(self, token: str) -> bool:
-        """Return whether this is the token, in a time that does not depend on how near it is."""
+        """Return whether this is the token, compared in constant time."""
         return hmac.compare_digest(token.encode("utf-8", "replace"), self._token)
 
     def is_ours(self, host: str) -> bool:
-        """Return whether a ``Host`` names this server, and not a page that was lent its address.
+        """Return whether a ``Host`` names this server; another name may be DNS rebinding.
 
-        An IP address always does; names are its own, and ``localhost``.
+        Any IP address does; of names, the machine's own and ``localhost``.
         """
         try:
             name = urlsplit(f"//{host}").hostname or ""
@@ -52,12 +52,12 @@ class Admission:
 
     @staticmethod
     def is_same(origin: str | None, host: str) -> bool:
-        """Return whether a page that asks comes from here; a link opened by hand has no origin."""
+        """Return whether a page of this server asks; a link opened by hand has no origin."""
         return origin is None or urlsplit(origin).netloc == host
 
 
 def link_name(place: Place) -> str:
-    """Return the address for a link: of all addresses, the one that others reach."""
+    """Return the address for a link: if the server listens on all, one that others can reach."""
     if place.address not in _ANY:
         return f"[{place.address}]" if ":" in place.address else place.address
     family = socket.AF_INET6 if place.address == "::" else socket.AF_INET

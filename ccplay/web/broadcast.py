@@ -1,4 +1,4 @@
-"""What goes to all browsers: the newest messages, in which each browser has a place."""
+"""The newest messages to all browsers, in which each browser has a position."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import asyncio
 from collections import deque
 
 MOST_MESSAGES = 200
-"""Messages kept: half a minute. A browser that has not read the oldest begins anew."""
+"""Most messages kept: half a minute. A browser that falls further behind starts again."""
 
 MOST_BYTES = 4 << 20
-"""Bytes of them."""
+"""Most bytes of messages kept."""
 
 
 class Broadcast:
-    """Messages for everybody. One more browser costs only what is sent to it."""
+    """Messages to all browsers. Another browser costs only what is sent to it."""
 
     def __init__(self) -> None:
         self.first = 0
-        """Number of the oldest message that is kept."""
+        """Number of the oldest message kept."""
         self.closed = False
         """Whether no more messages follow."""
         self._messages: deque[bytes] = deque()
@@ -26,7 +26,7 @@ class Broadcast:
 
     @property
     def end(self) -> int:
-        """Number of the message that comes next."""
+        """Number of the next message."""
         return self.first + len(self._messages)
 
     def put(self, message: bytes) -> None:
@@ -41,18 +41,18 @@ class Broadcast:
         self._wake()
 
     def close(self) -> None:
-        """Add no more."""
+        """Add no more messages."""
         self.closed = True
         self._wake()
 
     def since(self, number: int) -> bytes | None:
-        """Return all messages from this one on; None where it is not kept any more."""
+        """Return all messages from ``number`` on; None if that one is no longer kept."""
         if number < self.first:
             return None
         return b"".join(self._messages[at - self.first] for at in range(number, self.end))
 
     async def more(self, number: int) -> bool:
-        """Wait until there is a message of this number; return False where none will follow."""
+        """Wait until there is a message of this number; return False if none will follow."""
         while number >= self.end and not self.closed:
             await self._news.wait()
         return number < self.end

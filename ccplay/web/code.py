@@ -11,7 +11,7 @@ _BLOCKS = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
 
 
 def rows(link: str) -> list[str]:
-    """Return the code, to be drawn dark on light whatever the terminal's colours are."""
+    """Return the lines of the code, to be drawn dark on light whatever the terminal's colours."""
     matrix = segno.make(link, error="l", micro=False).matrix_iter(border=_QUIET)
     modules = [[int(module) & 1 for module in row] for row in matrix]
     if len(modules) % 2:

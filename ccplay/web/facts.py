@@ -17,28 +17,28 @@ from ccplay.units import format_size
 from ccplay.web.lines import MOST_FLOWS, MOST_QUEUES, Drawn, flows_with_lines, plots, quantum
 
 Facts: TypeAlias = dict[str, Any]
-"""What goes to a page, by the name of the fact."""
+"""Facts for a page, by name."""
 
 MOST_LOGGED = 500
-"""Newest lines of the event log that a page has."""
+"""Most lines of the event log that a page receives: the newest."""
 
 MOST_NODES = 300
-"""Nodes beyond which a network is not drawn."""
+"""Most nodes of a network that is drawn."""
 
 _MOST_ENDS = 12
-"""Pairs of hosts whose base RTT is drawn."""
+"""Most pairs of hosts whose base RTT is drawn."""
 
 _MOST_CHANGES = 500
-"""Newest changes of a setting."""
+"""Most changes of a setting that a page receives: the newest."""
 
 
 def facts(state: LabState) -> Facts:
-    """Return everything that a page knows besides the values of lines."""
+    """Return everything that a page receives besides the values of lines."""
     return {name: tell(state) for name, tell in _FACTS.items()}
 
 
 def described(line: Drawn) -> list[Any]:
-    """Return a line as a page has it: plot, role, subject, value of 1, manner, colour."""
+    """Return a line as a page receives it: plot, role, subject, value of 1, manner, colour."""
     factor = line.variable.axis()[1]
     return [line.plot, line.role, line.subject, line.quantum * factor, line.manner, line.ink]
 
@@ -80,7 +80,7 @@ def _axis(line: Line) -> Facts:
 
 
 def _writing(line: Line) -> Facts:
-    """Return how a value on the axis is written: as ``Variable.write`` does."""
+    """Return how values on the axis are formatted: as ``Variable.write`` does."""
     variable = line.variable
     fraction = 2 if variable.one is not None else variable.digits
     scaled = bool(variable.scale) or variable.unit in ("us", "bps", "share")
@@ -150,7 +150,7 @@ def _flow(state: LabState, flow: Flow, senders: list[str]) -> Facts:
 
 
 def _others(state: LabState) -> list[list[Any]]:
-    """Return name, words, start and end of traffic that is no connection."""
+    """Return name, description, start and end of traffic without a connection."""
     found = [each for each in state.traffic.values() if not KINDS[each.kind].connection]
     return [
         [each.name, each.lines(state.now)[0], each.started, each.ended]
@@ -181,7 +181,7 @@ def _network(state: LabState) -> Facts:
 
 
 def _links(state: LabState) -> dict[str, list[list[Any]]]:
-    """Return by observed link when what began: words, rate, limit and whether it is in bytes."""
+    """Return each observed link's settings: start, words, rate, limit, whether in bytes."""
     network = state.hello.network if state.hello else None
     found: dict[str, list[list[Any]]] = {}
     for link in network.observed[:MOST_QUEUES] if network else []:
@@ -206,12 +206,12 @@ def _limit(value: object) -> float | None:
 
 
 def _counts(state: LabState) -> list[int]:
-    """Return how many flows there are, and how many of them have lines."""
+    """Return the number of flows, and of those with lines."""
     return [len(state.flows), len(flows_with_lines(state))]
 
 
 def log(state: LabState) -> list[list[Any]]:
-    """Return moment, kind and text of the newest events, by the number of each."""
+    """Return number, moment, kind and text of the newest events, and whether each is a mark."""
     first = max(len(state.log) - MOST_LOGGED, 0)
     return [
         [number, round(each.t, 3), each.kind, each.text, int(each.is_mark)]
@@ -229,4 +229,4 @@ _FACTS: dict[str, Callable[[LabState], Any]] = {
     "links": _links,
     "counts": _counts,
 }
-"""What each fact is made from."""
+"""Functions that make the facts, by name."""

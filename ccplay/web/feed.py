@@ -1,4 +1,4 @@
-"""The feed of a page: facts when they change, values of all lines on a grid, as messages."""
+"""The messages to a page: facts when they change, and values of all lines on a grid of moments."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ccplay.web.lines import Drawn, lines, value
 _encoder = msgspec.json.Encoder()
 
 STEPS_MS = (50, 100, 200, 500, 1000)
-"""Milliseconds from one moment of the grid to the next, the least that is affordable."""
+"""Milliseconds between moments of the grid; the shortest that ``VALUES_S`` allows is used."""
 
 VALUES_S = 2400
-"""Values a second of all lines together: some 6 kB/s for a browser."""
+"""Most values per second of all lines together; some 6 kB/s for each browser."""
 
 _FACTS_S = 0.25
-"""Seconds from one look at the facts to the next."""
+"""Seconds between checks for changed facts."""
 
 _MOST_BEHIND = 40
-"""Moments in a frame; what is older comes with the past."""
+"""Most moments in a frame; older ones are sent in windows of the past."""
 
 
 def message(kind: str, content: Any) -> bytes:
@@ -35,7 +35,7 @@ def message(kind: str, content: Any) -> bytes:
 
 
 class Feed:
-    """Makes messages from a session. A page that has the opening understands all that follow."""
+    """Makes messages from a session. A page needs the opening and all messages after it."""
 
     def __init__(self, session: Session, *, recorded: bool, votes: bool = False) -> None:
         """``votes``: whether those who watch can vote in a lesson."""
@@ -54,11 +54,11 @@ class Feed:
 
     @property
     def lines(self) -> Sequence[Drawn]:
-        """The lines so far, each at its number."""
+        """The lines so far; a line's index is its number."""
         return self._lines
 
     def opening(self) -> bytes:
-        """Return what a page needs before anything else."""
+        """Return the first message of a page: the whole state."""
         state = self._session.state
         return message(
             "opening",
@@ -112,7 +112,7 @@ class Feed:
         return found
 
     def _frame(self) -> bytes:
-        """Return the values at the moments of the grid that have passed since the last frame."""
+        """Return the values at the moments of the grid since the last frame."""
         state = self._session.state
         step = self._step_ms / 1000
         until = int(state.now / step)
@@ -130,14 +130,14 @@ class Feed:
 
 
 def deltas(values: Sequence[int | None]) -> list[int | None] | int | None:
-    """Return each value as its difference from the known one before; one if all are the same."""
+    """Return each value's difference from the previous known one; one value if all are equal."""
     if not values or all(each == values[0] for each in values):
         return values[0] if values else None
     return _differences(values, 0)
 
 
 def _steps(values: Sequence[int | None], last: int | None) -> list[int | None] | int | None:
-    """Return the same after a value that the page has; 0 if nothing has changed."""
+    """Return differences that continue from a value the page has; 0 if nothing changed."""
     if all(each == last for each in values):
         return None if last is None else 0
     return _differences(values, last or 0)

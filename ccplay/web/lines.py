@@ -17,23 +17,23 @@ from ccplay.state.series import Series
 from ccplay.state.udp import Udp
 
 Role: TypeAlias = Literal["line", "bytes", "companion", "count", "summary", "table"]
-"""What a line is in its plot; ``bytes`` replaces ``line`` where a queue's limit is in bytes,
-``table`` is in no plot."""
+"""Role of a line in its plot; ``bytes`` replaces ``line`` if a queue's limit is in bytes, ``table``
+is in no plot."""
 
 MOST_FLOWS = 40
-"""Flows that have lines; a page says how many there are."""
+"""Most flows that have lines; a page shows how many there are."""
 
 MOST_QUEUES = 40
-"""Queues that have lines."""
+"""Most queues that have lines."""
 
 MOST_LINES = 600
-"""Lines of a session."""
+"""Most lines of a session."""
 
 _UDP_S = 1.4
-"""Seconds for which a sample of cross traffic is drawn, unless another one follows."""
+"""Seconds for which a sample of cross traffic is drawn, unless another follows."""
 
 _QUANTA = {"us": 10.0, "bps": 1000.0, "bytes": 100.0, "share": 1e-3}
-"""How finely a value is written, by its unit: no plot shows less."""
+"""Resolution of values by unit: no plot shows more."""
 
 CARRIED = Variable(
     "carried", "carried", "bps", "queue", scale="Mbit/s", rate=Rate("bytes"), digits=1
@@ -43,33 +43,33 @@ CARRIED = Variable(
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A line that the page has: what it is, and where its values come from."""
+    """A line of the page: its description, and the source of its values."""
 
     plot: str
-    """Name of the plot; of a column where it is in the table."""
+    """Name of the plot, or of the table's column."""
     role: Role
     subject: str
-    """Name of the flow, queue or other traffic; the word of a summary."""
+    """Name of the flow, queue or other traffic, or the word of a summary."""
     variable: Variable
     series: Series | None = None
-    """None of a summary."""
+    """Series of the samples; None for a summary."""
     manner: str = "line"
     ink: str = ""
     summary: Summary | None = None
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What tells it from all others."""
+        """Identity of the line: no two lines have the same."""
         return self.plot, self.role, self.subject, self.variable.series
 
     @property
     def quantum(self) -> float:
-        """The value that is written as 1."""
+        """Value that is sent as 1."""
         return quantum(self.variable)
 
 
 def quantum(variable: Variable) -> float:
-    """Return the value of a variable that is written as 1."""
+    """Return the value of a variable that is sent as 1."""
     if variable.one is not None:
         return variable.one / 1000
     return _QUANTA.get(variable.unit, 1.0)
@@ -120,7 +120,7 @@ def _of(state: LabState, plot: Plot, line: Line, role: Role) -> Iterator[Drawn]:
 
 
 def flows_with_lines(state: LabState) -> list[Flow]:
-    """Return the flows that have lines: those that run, and the newest of the others."""
+    """Return the flows that have lines: running ones, and the newest of the others."""
     flows = list(state.flows.values())
     if len(flows) <= MOST_FLOWS:
         return flows
@@ -183,7 +183,7 @@ _COUNTER = Variable("total_retrans", "retransmitted", "segments", "flow")
 
 
 def value(state: LabState, line: Drawn, t: float, step: float) -> int | None:
-    """Return what a line has at ``t``, ``step`` seconds after the moment before; None: nothing."""
+    """Return the value of a line at ``t``, ``step`` seconds after the last one; None without."""
     if line.series is None:
         return _whole(line, _summary(state, line, t))
     timeline = line.series.timeline
@@ -207,11 +207,11 @@ def columns(
 ) -> tuple[list[int | None], list[int | None]]:
     """Return the least and the greatest value in each of ``count`` columns of ``step`` seconds.
 
-    They are the same list where there is only one value.
+    They are the same list if each column has only one value.
     """
     series = line.series
     if series is None:
-        # A number of all flows together stands in a title, as of now.
+        # A number of all flows together is in a title, and is current.
         nothing: list[int | None] = [None] * count
         return nothing, nothing
     edges = tuple(start + at * step for at in range(count + 1))
@@ -231,7 +231,7 @@ def columns(
     for at in range(count):
         first, last = ticks[at], ticks[at + 1]
         if first == last and not own_moments and first > series.timeline.first:
-            # Columns are narrower than sweeps lie apart.
+            # Columns are narrower than the interval of sweeps.
             first -= 1
         found_here = series.extremes(first, last, most) if first < last else None
         low.append(_whole(line, found_here[0] if found_here else None))

@@ -1,4 +1,4 @@
-"""The shipped themes as a page has them: the colours of plots, by theme."""
+"""The shipped themes for a page: the colours of plots, by theme."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ccplay.assets import assets
 
 @cache
 def looks() -> dict[str, dict[str, Any]]:
-    """Return title, darkness and colours of each theme by name."""
+    """Return title, whether dark, and colours of each theme by name."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(assets("themes").glob("*.toml")):
         theme = tomllib.loads(path.read_text(encoding="utf-8"))

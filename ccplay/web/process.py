@@ -1,6 +1,6 @@
 """The process that serves browsers for a presenter: ``SOCKET ADDRESS:PORT``.
 
-It writes lines of JSON: once the link, then how many browsers there are, or why it failed.
+It writes lines of JSON: once the link, then the number of browsers, or the reason of a failure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ccplay.web.serving import Served, require, serve
 
 def main(words: list[str]) -> int:
     """Serve until the session ends; return the exit code."""
-    # The presenter and its lab come first.
+    # The presenter and its lab have priority.
     os.nice(5)
     try:
         require()
@@ -37,7 +37,7 @@ def _ready(served: Served) -> None:
 
 
 class _Counter:
-    """Writes the number of browsers when it has changed."""
+    """Writes the number of browsers when it changes."""
 
     def __init__(self) -> None:
         self._written = 0
@@ -53,5 +53,5 @@ def _write(news: News) -> None:
         sys.stdout.buffer.write(encode(news))
         sys.stdout.buffer.flush()
     except OSError:
-        # Nobody listens any more: the presenter has ended.
+        # The presenter has ended.
         sys.exit(1)

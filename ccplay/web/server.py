@@ -26,16 +26,16 @@ PAGE = Path(__file__).parent / "page"
 """The files of the page: HTML, a style sheet and ES modules, served as they are."""
 
 MOST_BROWSERS = 500
-"""Browsers at a time."""
+"""Most browsers at a time."""
 
 _SENT_S = 30.0
-"""Seconds in which a browser has to take what it was sent; then its connection is closed."""
+"""Seconds for a browser to receive what was sent; then its connection is closed."""
 
 _QUIET_S = 10.0
-"""Seconds without a message after which a comment is sent, to find out who is gone."""
+"""Seconds without a message until a comment is sent, to detect browsers that are gone."""
 
 _BUFFER = 1 << 16
-"""Bytes that wait for a browser in this process."""
+"""Most bytes that this process buffers for a browser."""
 
 _BODY_S = 5.0
 """Seconds in which the few bytes of a vote have to come."""
@@ -88,7 +88,7 @@ class Pages:
         }
 
     def application(self) -> web.Application:
-        """Return what a server runs."""
+        """Return the application for an HTTP server."""
         application = web.Application(middlewares=[self._admit], client_max_size=1024)
         application.router.add_get("/{token}/events", self._events, allow_head=False)
         application.router.add_get("/{token}/window", self._window, allow_head=False)
@@ -99,7 +99,7 @@ class Pages:
 
     @web.middleware
     async def _admit(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Refuse whoever does not have the link, always in the same way."""
+        """Refuse requests without the token, all in the same way."""
         refusal = self._refusal(request)
         if refusal is not None:
             return refusal
@@ -199,9 +199,9 @@ class Pages:
         return response
 
     async def _send(self, response: web.StreamResponse) -> None:
-        """Send the opening and then what comes; who falls behind gets a new opening."""
+        """Send the opening and later messages; a browser that falls behind gets a new opening."""
         broadcast = self._broadcast
-        # It reconnects after a second, if the connection is lost.
+        # The browser reconnects after a second if the connection is lost.
         lines = b"retry: 1000\n\n" + self._feed.opening()
         place = broadcast.end
         while True:

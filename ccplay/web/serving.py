@@ -27,30 +27,30 @@ from ccplay.web.feed import Feed, message
 from ccplay.web.windows import Windows
 
 _GATHER_S = 0.01
-"""Seconds in which events that came together are folded, before browsers receive them."""
+"""Seconds in which events are collected before browsers receive them."""
 
 _LOOK_S = 0.1
-"""Seconds after which the presenter's view is looked at where no event comes."""
+"""Seconds without an event after which the presenter's view is checked."""
 
 _LAST_S = 1.5
-"""Seconds for browsers to receive the rest at the end."""
+"""Seconds for browsers to receive the last messages."""
 
 _FILES = 4096
-"""Descriptors that this process may have: two for a browser that looks at the past."""
+"""Most descriptors of this process: two for a browser that shows the past."""
 
 _WAITING = 512
-"""Connections that the kernel keeps until they are accepted: a class opens the page at once."""
+"""Backlog of listen(2): a whole class may open the page at once."""
 
 
 MISSING = (
     "browsers need aiohttp and segno, which are not installed: pip install 'ccplay[web]', "
     "or make play in a checkout"
 )
-"""What to do where the server library is missing."""
+"""Message if the server library is missing."""
 
 
 def require() -> None:
-    """Raise ``CcplayError`` where the libraries are missing that only this room needs."""
+    """Raise ``CcplayError`` if libraries are missing that only this room needs."""
     try:
         import aiohttp  # noqa: F401, PLC0415 - only to know
         import segno  # noqa: F401, PLC0415 - the same
@@ -60,16 +60,16 @@ def require() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What to show to whom."""
+    """A session that is served to browsers."""
 
     link: str
-    """With the token in it."""
+    """Link to the page, with the token."""
     session: str
     """The session's title."""
 
 
 class _Watched:
-    """The session as this process watches it; it is also a sink that notes that events came."""
+    """The session as this process watches it; it is also a sink that notices events."""
 
     def __init__(self, path: Path) -> None:
         """Join the session on the socket at ``path``. Raises ``CcplayError``."""
@@ -98,7 +98,7 @@ class _Watched:
             self._reported = browsers
 
     async def woken(self) -> bool:
-        """Wait for an event, but not long; return whether there was one."""
+        """Wait for an event, at most a moment; return whether there was one."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOOK_S):
                 await self._event.wait()
@@ -115,14 +115,14 @@ async def serve(
 ) -> None:
     """Serve the session on the socket at ``path`` until it ends.
 
-    ``ready`` is called with the link once, ``count`` with the number of browsers when it changes.
-    Raises ``CcplayError`` where the session can't be watched, or the address not be listened on.
+    ``ready`` is called once with the link, ``count`` with the number of browsers when it changes.
+    Raises ``CcplayError`` if the session can't be watched, or the address can't be listened on.
     """
     from aiohttp import web  # noqa: PLC0415 - only this needs it
 
     from ccplay.web.server import Pages  # noqa: PLC0415 - the same
 
-    # A client's mistake is no news for the presenter's terminal.
+    # Mistakes of clients do not belong on the presenter's terminal.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     _allow_files()
     watched = _Watched(path)
@@ -168,7 +168,7 @@ async def serve(
 async def _tell(
     watched: _Watched, feed: Feed, broadcast: Broadcast, count: Callable[[], None]
 ) -> None:
-    """Put what is new into the broadcast until the session ends."""
+    """Broadcast new messages until the session ends."""
     while not watched.session.done:
         if await watched.woken():
             await asyncio.sleep(_GATHER_S)
@@ -179,7 +179,7 @@ async def _tell(
 
 
 async def _listen(site: type, runner: object, place: Place) -> int:
-    """Listen, and return the port. Raises ``CcplayError``."""
+    """Listen, and return the port. Raises ``CcplayError`` if that is not possible."""
     try:
         listening = site(runner, place.address, place.port, backlog=_WAITING)
         await listening.start()

@@ -1,4 +1,4 @@
-"""The past for a page: each line in columns over a window of time, computed once for all."""
+"""The past for pages: each line in columns over a window of time, computed once for all."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ COLUMNS = 500
 """Most columns of a window."""
 
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
-"""Seconds of a column."""
+"""Lengths of a column in seconds."""
 
 _KEPT = 40
-"""Windows kept."""
+"""Most windows kept."""
 
 _TURN = 8
-"""Lines computed at once, so that live messages need not wait."""
+"""Lines computed between two pauses, in which live messages are sent."""
 
 MOST_WAITING = 100
-"""Requests that wait at a time."""
+"""Most requests that wait at a time."""
 
 
 class TooBusyError(Exception):
-    """Too many windows are asked for at once."""
+    """Too many requests for windows wait."""
 
 
 class Windows:
-    """Answers what lines were between two moments."""
+    """Computes the values of lines between two moments."""
 
     def __init__(self, session: Session, feed: Feed) -> None:
         self._session = session
@@ -59,7 +59,7 @@ class Windows:
         since, until = max(min(since, now), 0.0), max(min(until, now), 0.0)
         least = max(until - since, 0.0) / (COLUMNS - 50)
         step = next((each for each in _STEPS if each >= least), least)
-        # Most of those who follow ask for the same window, a moment earlier or later.
+        # Most followers request the same window, a moment earlier or later.
         first = math.floor(since / step / 25) * 25
         count = min(max(math.floor(until / step) - first, 1), COLUMNS)
         key = (step, first, count, len(self._feed.lines))

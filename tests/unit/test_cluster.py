@@ -62,7 +62,7 @@ def test_a_packed_run_is_unpacked_with_its_recording(tmp_path: Path) -> None:
     assert file.getvalue() == content
     assert unpack(pack(finished(), tmp_path / "none"), file) == finished()
     for broken in (b"", b"\0\0\0\2{}", packed[:50], b"\xff" * 9):
-        with pytest.raises(RecordingError, match="no finished run"):
+        with pytest.raises(RecordingError, match="is not a finished run"):
             unpack(broken, io.BytesIO())
 
 
@@ -92,9 +92,9 @@ def test_a_spool_deletes_only_what_is_old_and_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", "..", "../x", "a/b", "/etc/passwd"])
 def test_a_file_that_came_along_has_no_path(tmp_path: Path, name: str) -> None:
     spool = Spool(tmp_path / "spool")
-    with pytest.raises(LabError, match="no file name"):
+    with pytest.raises(LabError, match="is not a file name"):
         spool.place(name, b"x")
-    with pytest.raises(LabError, match="no key"):
+    with pytest.raises(LabError, match="is not the key"):
         spool.forget([f"../{name}"])
 
 
@@ -105,7 +105,7 @@ def test_plain_tcp_stays_on_this_machine() -> None:
         with pytest.raises(UsageError, match="anyone on the network"):
             certificate.for_address(address, None)
     for address in ("http://node1:8786", "node1", "tls://node1", "tls://:1", "tcp://x:y"):
-        with pytest.raises(UsageError, match="no address of a scheduler"):
+        with pytest.raises(UsageError, match="is not an address of a scheduler"):
             certificate.for_address(address, None)
 
 

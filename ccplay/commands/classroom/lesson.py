@@ -20,8 +20,8 @@ _GRACE_S = 1.5
 """Seconds until a closed screen kills its lab."""
 
 _ABOUT = """\
-A lesson stands in pages beside the running network: read, predict, see, ask why. What the run
-measures decides which answer is right. Write one of your own in a text editor: a scenario with
+A lesson shows pages beside the running network: read, predict, see, ask why. The measurements of
+the run decide which answer is right. Write one of your own in a text editor: a scenario with
 [[lesson.pages]], see scenarios/README.md.
 """
 
@@ -37,12 +37,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="a name from the list, or a file (default: list the lessons)",
     )
     parser.add_argument(
-        "--check", action="store_true", help="report what the lesson has, or every mistake in it"
+        "--check", action="store_true", help="report the lesson's size, or every mistake in it"
     )
     parser.add_argument(
         "--headless",
         action="store_true",
-        help="without a screen: run every page, print what is right by what was measured",
+        help="without a screen: run every page, print the right answers as measured",
     )
     parser.add_argument("--json", action="store_true", help="with --headless: a JSON object")
     parser.add_argument(

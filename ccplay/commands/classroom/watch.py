@@ -38,11 +38,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="SESSION",
         help="a name that --list prints (default: the only one, or a choice)",
     )
-    parser.add_argument("--list", action="store_true", help="list the sessions that are shared")
+    parser.add_argument("--list", action="store_true", help="list the shared sessions")
     parser.add_argument(
         "--from-now",
         action="store_true",
-        help="do not read what happened before; otherwise you can scroll back to the start",
+        help="skip the past; otherwise you can scroll back to the start",
     )
     parser.add_argument(
         "--restricted",

@@ -13,10 +13,10 @@ from ccplay.visible import put
 _ABOUT = """\
   ccplay cluster certificate [DIR]   make the key and the certificate that all machines of a
                                      cluster have; copy DIR to each of them
-  ccplay cluster worker ADDRESS      take runs from the scheduler at ADDRESS, until Ctrl-C
+  ccplay cluster worker ADDRESS      make runs for the scheduler at ADDRESS, until Ctrl-C
 
-`dask worker` serves as well. A worker of this command connects again by itself when the scheduler
-was restarted or the network was away, and goes on with its runs meanwhile.
+`dask worker` works too. A worker of this command reconnects by itself after a restart of the
+scheduler or a loss of the network, and continues its runs meanwhile.
 
   dask scheduler --protocol tls --tls-ca-file cluster.pem --tls-cert cluster.pem \\
                  --tls-key cluster.key

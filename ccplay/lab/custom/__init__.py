@@ -1,4 +1,4 @@
-"""Queue disciplines of the user's own: files that only a command line names, read and tried.
+"""A user's own queue disciplines: files that only a command line names, read, loaded and tried.
 
-No packet of a network passes here, and no scenario can name a file.
+No packet of a network passes through this room, and no scenario can name a file.
 """

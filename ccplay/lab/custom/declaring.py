@@ -1,11 +1,11 @@
-"""What the source of a discipline declares: its summary and its parameters. Nothing is run.
+"""What the source of a discipline declares: its summary and its parameters. The source is not run.
 
-``PARAMETERS`` is a dictionary of plain values, by which each parameter has its kind and default:
+``PARAMETERS`` is a dictionary of literals. Each value gives a parameter its kind and default:
 
     "5 ms"  "10 Mbit/s"  "1000 packets"  "150 kB"    a time, a rate, packets, bytes
     "time"  "rate"  "packets"  "bytes"               the same, off by default
     8  0.5  True                                     a whole number, a number, a switch
-    ("first", "second")                              one of these words, at first the first
+    ("first", "second")                              one of these words, the first by default
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ccplay.model.texts import choice
 _DECLARATION = "PARAMETERS"
 
 _MEASURES = {"time": TIME_US, "rate": RATE, "packets": PACKETS, "bytes": QUEUE_SIZE}
-"""Quantities by the word that stands for them without a value."""
+"""Quantities by the word that declares a parameter of theirs as off by default."""
 
 _BY_ITSELF = {"limit": "1000 packets"}
 """Parameters of a source that declares none."""
@@ -32,7 +32,7 @@ _MOST = 16
 
 
 def declared(name: str, source: str) -> Discipline:
-    """Return a discipline as its source describes it. Raises ``SourceError``."""
+    """Return the description of a discipline from its source. Raises ``SourceError``."""
     try:
         tree = ast.parse(source, file_of(name))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -45,7 +45,7 @@ def declared(name: str, source: str) -> Discipline:
 
 
 def written(values: dict[str, tuple[Field, Option | None]]) -> str:
-    """Return the declaration of parameters with their values, as a source has it."""
+    """Return the source text that declares parameters with these values."""
     lines = (f"    {key!r}: {_literal(field, value)!r}," for key, (field, value) in values.items())
     return "\n".join([f"{_DECLARATION} = {{", *lines, "}"]).replace("'", '"')
 
@@ -113,7 +113,7 @@ def _parameter(name: str, key: str, value: Any, line: int | None) -> Parameter:
 
 
 def _measured(value: str) -> tuple[Any, int] | None:
-    """Return what a text with a unit measures, and how much."""
+    """Return the quantity and the value of a text with a unit; None if it is neither."""
     for quantity in (TIME_US, RATE, QUEUE_SIZE, PACKETS):
         if value.strip()[-1:].isdecimal():
             break

@@ -1,4 +1,4 @@
-"""What is wrong with a discipline of the user's own, and in which line."""
+"""Mistakes in a user's own discipline, with their lines."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ class SourceError(CcplayError):
     """A mistake in the file of a discipline: ``mine.py:12: NameError: ...``."""
 
     def __init__(self, name: str, line: int | None, words: str) -> None:
-        """``name`` is that of the discipline; ``line`` counts from 1, None: none in particular."""
+        """``name`` is the discipline's; ``line`` counts from 1, None if no line is known."""
         self.line = line
         place = f"{name}{SUFFIX}" if line is None else f"{name}{SUFFIX}:{line}"
         super().__init__(f"{place}: {words}")
 
 
 class MisuseError(RuntimeError):
-    """A discipline did with packets what none may; its text says what."""
+    """A discipline misused a packet; the text of the exception describes how."""
 
 
 def file_of(name: str) -> str:
-    """Return the file as which the source of a discipline is compiled."""
+    """Return the file name under which the source of a discipline is compiled."""
     return f"<discipline {name}>"
 
 
 def fault(name: str, error: BaseException, otherwise: int | None = None) -> SourceError:
-    """Return an exception as a fault, in the last line of the file that led to it.
+    """Return an exception as a ``SourceError``, at the innermost line of the file in its traceback.
 
-    ``otherwise`` is the line where none of the file did.
+    ``otherwise`` is the line to report if the traceback has none of the file.
     """
     if isinstance(error, SourceError):
         return error

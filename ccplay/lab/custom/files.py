@@ -1,4 +1,4 @@
-"""Files with a discipline of the user's own, ``NAME.py``: their names and their text."""
+"""Files with a user's own discipline, ``NAME.py``: their names and their text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ccplay.errors import CcplayError, UsageError
+from ccplay.files.custom import by_name, missing
 from ccplay.files.reading import open_regular
 from ccplay.model.disciplines import DISCIPLINES, SUFFIX
 
@@ -19,37 +20,27 @@ _OF_LINUX = {
     *("bpf", "cbs", "etf", "ets", "fifo", "gred", "hfsc", "hhf", "htb", "ingress", "mq", "mqprio"),
     *("multiq", "netem", "noqueue", "pfifo_fast", "plug", "qfq", "sfb", "taprio", "teql"),
 }
-"""Disciplines of Linux that ccplay does not offer, or not under this name."""
+"""Names of disciplines of Linux that ccplay does not offer; a user's own can't have them."""
 
 
 def custom_disciplines(paths: Iterable[Path]) -> dict[str, Path]:
-    """Return the files by the name of their discipline: ``mine`` for ``mine.py``.
+    """Return the files by name of their disciplines: ``mine`` for ``mine.py``.
 
     Raises ``UsageError`` for names that are invalid or taken.
     """
-    found: dict[str, Path] = {}
-    for path in paths:
-        name = path.name.removesuffix(SUFFIX)
-        if path.suffix != SUFFIX:
-            raise UsageError(
-                f"{path}: a discipline is named after its file, which ends in {SUFFIX}"
-            )
-        try:
-            check_name(name)
-        except UsageError as error:
-            raise UsageError(
-                f"{path}: a discipline is named after its file, NAME{SUFFIX}: {error}"
-            ) from None
-        if found.setdefault(name, path) != path:
-            raise UsageError(f"{path} and {found[name]} are both called {name!r}: rename one")
-    return found
+    rule = f"a discipline is named after its file, NAME{SUFFIX}"
+    return by_name(paths, _name_of, check_name, rule)
+
+
+def _name_of(path: Path) -> str:
+    if path.suffix != SUFFIX:
+        raise UsageError(f"{path}: a discipline is named after its file, which ends in {SUFFIX}")
+    return path.name.removesuffix(SUFFIX)
 
 
 def no_file(path: Path) -> str:
     """Return the message for a missing file, with a suggestion."""
-    meant = path.with_name(f"{path.name}{SUFFIX}")
-    hint = f"; did you mean {meant}?" if meant.is_file() else ""
-    return f"{path}: no such file{hint}"
+    return missing(path, SUFFIX)
 
 
 def check_name(name: str) -> None:

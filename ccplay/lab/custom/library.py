@@ -1,4 +1,4 @@
-"""The disciplines of the user's own that a lab's command line names."""
+"""The user's own disciplines that a lab's command line names."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from ccplay.model import disciplines
 
 
 class Library:
-    """Files by the name of their discipline; one in a process."""
+    """Files by name of their disciplines; one library in a process."""
 
     def __init__(self) -> None:
         self.files: dict[str, Path] = {}
         self._saved = SavedFiles()
 
     def add(self, paths: Iterable[Path]) -> None:
-        """Add files, and describe their disciplines to the model.
+        """Add files, and their disciplines to ``model.disciplines``.
 
-        Raises ``CcplayError`` for impossible names and for mistakes in them.
+        Raises ``CcplayError`` for invalid names and for mistakes in the files.
         """
         for name, path in custom_disciplines(paths).items():
             self.files[name] = path
             self.source(name)
 
     def source(self, name: str) -> str:
-        """Return the source of a discipline as it is now; empty for one of ccplay's.
+        """Return the current source of a discipline; empty for one of ccplay's.
 
-        Raises ``CcplayError`` with the reason if it can't be read or is no Python.
+        Raises ``CcplayError`` with the reason if it can't be read or is not Python.
         """
         if (path := self.files.get(name)) is None:
             return ""
@@ -40,7 +40,7 @@ class Library:
         return source
 
     def changed(self) -> list[str]:
-        """Return the names of those whose files have been saved since their source was read."""
+        """Return the names of disciplines whose files were saved after their source was read."""
         return self._saved.changed(self.files.items())
 
 

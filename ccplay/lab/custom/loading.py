@@ -1,7 +1,7 @@
-"""From the source of a discipline to an object: run once, its class found, its first steps tried.
+"""Loads a discipline from its source: runs it once, finds its class, and makes an object.
 
-The source is code of whoever named its file on a command line. It runs with the rights of the
-process that loads it: in a lab that of disciplines, in the lab's own namespaces.
+The source is code of the user who named its file on a command line. It runs with the rights of the
+process that loads it: in a lab that is ``software queue``, in the lab's namespaces.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ccplay.lab.disciplines.base import Discipline, Options
 from ccplay.model.base import Option
 
 MOST_STATISTICS = 15
-"""Most numbers that a discipline of the user's own reports."""
+"""Most statistics that a user's own discipline may report."""
 
 _STATISTIC = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 _KEPT = {"qlen": int, "backlog": int, "drops": Counter, "marks": int, "dropped": list}
-"""Attributes of the base class that a discipline may read."""
+"""Types of the base class's attributes, which a discipline may read but not replace."""
 
 _NEEDED = ("enqueue", "dequeue")
 
@@ -34,7 +34,7 @@ def load(name: str, source: str) -> type[Discipline]:
     Raises ``SourceError`` with the line.
     """
     module = ModuleType(f"discipline_{name}")
-    # Dataclasses look themselves up there.
+    # Dataclasses look up their module there.
     sys.modules[module.__name__] = module
     try:
         exec(compile(source, file_of(name), "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - that is what the file is for
@@ -57,7 +57,7 @@ def load(name: str, source: str) -> type[Discipline]:
 
 
 def made(name: str, source: str, options: Mapping[str, Option], seed: int) -> Discipline:
-    """Return the discipline of a source; ``options`` that it no longer declares are ignored.
+    """Return a discipline made from its source; ``options`` that it does not declare are ignored.
 
     Raises ``SourceError`` with the line.
     """
@@ -75,7 +75,7 @@ def made(name: str, source: str, options: Mapping[str, Option], seed: int) -> Di
 
 
 def _check_attributes(name: str, discipline: Discipline) -> None:
-    """Raise ``SourceError`` if a discipline uses a name that the base class needs."""
+    """Raise ``SourceError`` if a discipline has replaced an attribute of the base class."""
     for attribute, kind in _KEPT.items():
         if not isinstance(getattr(discipline, attribute), kind):
             raise SourceError(
@@ -84,7 +84,7 @@ def _check_attributes(name: str, discipline: Discipline) -> None:
 
 
 def explained(name: str, error: BaseException, kind: type[Discipline]) -> SourceError:
-    """Return what an exception says of a discipline at work."""
+    """Return an exception that a discipline raised while it ran, as a ``SourceError``."""
     if isinstance(error, KeyError):
         words = f"KeyError: {error}"
         if "_values" in _names_of(error):
@@ -94,13 +94,13 @@ def explained(name: str, error: BaseException, kind: type[Discipline]) -> Source
 
 
 def line_of(kind: type[Discipline], method: str) -> int | None:
-    """Return the line of the source in which a method is defined."""
+    """Return the line of the source that defines a method."""
     code = getattr(getattr(kind, method), "__code__", None)
     return code.co_firstlineno if code and code.co_filename.startswith("<discipline ") else None
 
 
 def _names_of(error: BaseException) -> tuple[str, ...]:
-    """Return the names that the innermost function uses that raised an exception."""
+    """Return the names that the innermost function of a traceback uses."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -108,7 +108,7 @@ def _names_of(error: BaseException) -> tuple[str, ...]:
 
 
 def check_statistics(name: str, kind: type[Discipline], told: object) -> None:
-    """Raise ``SourceError`` for statistics that no plot could show."""
+    """Raise ``SourceError`` for statistics that can't be recorded or plotted."""
     line = line_of(kind, "statistics")
     if not isinstance(told, dict):
         raise SourceError(name, line, "statistics must return a dictionary")

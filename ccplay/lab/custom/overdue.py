@@ -1,8 +1,8 @@
-"""Ends a call into the user's own code that takes too long, with an exception in its line.
+"""Interrupts a call into the user's code that takes too long, by an exception at its current line.
 
-While a discipline computes no packet of any link leaves, so one that loops for ever would stop all
-of them. A timer looks twice in ``LIMIT_S`` whether the same call is still running. Code in C, such
-as ``sum`` of an endless iterator, can't be interrupted.
+While a discipline computes, no packet of any link leaves, so an endless loop would stop all links.
+A timer checks twice in ``LIMIT_S`` whether the same call is still running. C code, such as ``sum``
+of an endless iterator, can't be interrupted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 LIMIT_S = 0.5
-"""Seconds that a call may take, up to half of it more."""
+"""Seconds after which a call is interrupted; it may take up to half of that longer."""
 
 
 class _Call:
@@ -27,7 +27,7 @@ class _Call:
 
 
 def watch() -> None:
-    """Begin to watch calls; in the main thread of a process."""
+    """Start to watch calls; only in the main thread of a process."""
     if not _Call.watched:
         _Call.watched = True
         signal.signal(signal.SIGALRM, _look)
@@ -36,7 +36,7 @@ def watch() -> None:
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Watch calls for a while; in the main thread of a process."""
+    """Watch calls during the block; only in the main thread of a process."""
     before = signal.getsignal(signal.SIGALRM)
     watch()
     try:
@@ -49,7 +49,7 @@ def watched() -> Iterator[None]:
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """Run calls with the limit. Raises ``TimeoutError`` in the line that is running then."""
+    """Limit the calls of the block. Raises ``TimeoutError`` at the line that is running then."""
     _Call.number += 1
     _Call.running = True
     try:

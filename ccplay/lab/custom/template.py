@@ -24,7 +24,7 @@ class Template(Discipline):
         self.waited_s = 0.0
 
     def enqueue(self, packet: Packet, now: float) -> None:
-        """Keep an arriving packet, or drop it. It has length, flow, source, destination, dscp."""
+        """Enqueue a packet, or drop it. It has length, flow, source, destination, dscp."""
         if len(self.queue) < self.limit:
             self.queue.push(packet)
         else:
@@ -42,5 +42,5 @@ class Template(Discipline):
         return None
 
     def statistics(self) -> dict[str, int]:
-        """Return numbers to plot (key v), named with their unit: _us, _packets, _bytes, _bps."""
+        """Return numbers to plot (key v); names end in their unit: _us, _packets, _bytes, _bps."""
         return {"template_waited_us": round(self.waited_s * 1e6)}

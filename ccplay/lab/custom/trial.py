@@ -1,7 +1,7 @@
-"""Tries a discipline on generated traffic, and reports every mistake that it makes.
+"""Tries a discipline on generated traffic, and reports its mistakes.
 
 Four flows send at 0.5, 1 and 2 times the rate of a link, one of them with ECN, one of small
-packets; then what waits is sent. Every packet must leave once or be dropped once.
+packets; then the waiting packets are sent. Every packet must leave or be dropped exactly once.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _LOAD_S = 2.0
 _PATIENCE_S = 0.5
 _LOOK_S = 1e-3
 _LOOK_EVERY = 20
-"""Packets between two looks at the statistics."""
+"""Packets between two checks of the statistics."""
 
 _SLOW_S = 80e-6
-"""Seconds of computing for a packet above which 100 Mbit/s would be too much."""
+"""Seconds of CPU per packet above which the discipline is too slow for 100 Mbit/s."""
 
 _SMALL, _FULL = 98, 1514
 _MEAN = (_SMALL + 3 * _FULL) / 4
-"""Bytes of a packet: one of four flows sends small ones."""
+"""Bytes of packets of the four flows, of which one sends small packets."""
 
 
 @dataclass
 class Trial:
-    """What a discipline did."""
+    """Result of trying a discipline."""
 
     mistakes: list[SourceError] = field(default_factory=list)
     packets: int = 0
@@ -45,7 +45,7 @@ class Trial:
     dropped: int = 0
     marked: int = 0
     cost_us: float = 0.0
-    """Microseconds of computing for a packet."""
+    """Microseconds of CPU per packet."""
 
     @property
     def slow(self) -> bool:
@@ -54,7 +54,7 @@ class Trial:
 
 
 def tried(name: str, source: str) -> Trial:
-    """Run the source of a discipline over generated traffic, anew for each load."""
+    """Run a discipline on generated traffic, with a new object for each load."""
     trial = Trial()
     begun = time.process_time()
     for load in _LOADS:
@@ -92,7 +92,7 @@ class _Run:
         self._held_since = 0.0
 
     def through(self, load: float) -> None:
-        """Let all packets come and go. Raises ``MisuseError``, or what the discipline raises."""
+        """Enqueue and send all packets. Raises ``MisuseError``, and what the discipline raises."""
         now = 0.0
         for now, packet in _traffic(load):
             self._send(now)
@@ -111,7 +111,7 @@ class _Run:
             self._send(now)
 
     def _send(self, now: float) -> None:
-        """Send what is due until a moment."""
+        """Send the packets that are due until a moment."""
         self._free = max(self._free, self._since)
         while self._waiting and self._free <= now:
             with overdue.limited():

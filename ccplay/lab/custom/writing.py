@@ -1,4 +1,4 @@
-"""The text of a new discipline: the template, or the source of one of ccplay's to begin with."""
+"""The text of a new discipline: the template, or the source of one of ccplay's disciplines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ccplay.model.disciplines import DISCIPLINES, SUFFIX, complete
 from ccplay.model.quoting import did_you_mean, quote
 
 _INSTEAD: dict[str, Option] = {"bandwidth": 10_000_000}
-"""Parameters that have no default and must have a value."""
+"""Values of parameters that are required and have no default."""
 
 
 def fresh(name: str) -> str:

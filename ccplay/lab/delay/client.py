@@ -22,24 +22,24 @@ TABLES = ("raw", "mangle")
 
 
 _FARTHEST = 4
-"""Times the jitter: the largest entry in a table of a distribution."""
+"""Largest delay variation of a distribution's table, as a multiple of the jitter."""
 
 
 class LineDelay:
-    """The delay engine ``delay line``; a process that dies is started again.
+    """The delay engine ``delay line``; its process is restarted if it dies.
 
-    Until then packets pass without delay (``--queue-bypass``); those that it held are lost.
+    Until then packets pass without delay (``--queue-bypass``); packets that it held are lost.
     """
 
     name = "delay line"
 
     def __init__(self, tell: Tell, seed: int, forked: PacketProcess | None = None) -> None:
-        """``tell`` shows when it dies; ``forked`` is the first process, where there is one."""
+        """``tell`` logs its end; ``forked`` is the first process, if it runs already."""
         self._seed = seed
         self._orders: dict[int, Order] = {}
         self._rules: dict[int, list[str]] = {}
         self._lossy: set[int] = set()
-        """Numbers of links that lose packets on purpose, or did."""
+        """Numbers of links that are, or were, set to lose packets."""
         self._lock = asyncio.Lock()
         self._keeper = Keeper(
             "the delay line",
@@ -54,15 +54,15 @@ class LineDelay:
 
     @property
     def processes(self) -> Iterable[int]:
-        """The delay line's process, if it runs."""
+        """Process ID of the delay line, if it runs."""
         return self._keeper.pids
 
     def lateness(self) -> tuple[float, float] | None:
-        """Return median and 99th percentile of the last second in microseconds; None: no packet."""
+        """Return median and 99th percentile of the last second, in us; None without packets."""
         return self._keeper.lateness
 
     async def prepare(self) -> None:
-        """Start the delay line; where it was not forked it imports while the network is built."""
+        """Start the delay line; unless it was forked, it imports while the network is built."""
         await self._keeper.start()
 
     async def set(self, arrival: Arrival, path: Impairment) -> Impairment:
@@ -97,7 +97,7 @@ class LineDelay:
             return path
 
     async def lost(self, arrival: Arrival) -> int | None:
-        """Return the packets of a link lost since its process, or the link's delay, began."""
+        """Return the packets of a link lost since its delay, or the process, started."""
         if arrival.number not in (self._lossy & self._orders.keys()):
             return 0
         return (await self._keeper.ask(Order(queue=arrival.number, do="count"))).lost
@@ -115,7 +115,7 @@ class LineDelay:
         number = arrival.number
         order = self._orders[number]
         longest_s = (order.path.delay_us + _FARTHEST * order.path.jitter_us) / 1e6
-        # A delay line that dies meanwhile holds no packets either.
+        # A delay line that dies meanwhile holds no packets any more.
         with contextlib.suppress(LabError):
             await self._keeper.ask(Order(queue=number, do="drain"), longest_s)
         del self._orders[number]
@@ -128,7 +128,10 @@ class LineDelay:
 
 
 async def _add_rule(arrival: Arrival) -> list[str]:
-    """Send packets arriving on an interface to its queue; return the rule. Raises ``LabError``."""
+    """Direct packets that arrive on an interface to its queue; return the rule.
+
+    Raises ``LabError``.
+    """
     problem = LabError("no table")
     for table in TABLES:
         rule = [table, arrival.interface, str(arrival.number)]

@@ -1,4 +1,4 @@
-"""Packets as bytes: copies that are sent once more, and bits that are flipped."""
+"""Packets as bytes: copies for duplicates, and flipped bits."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _DESTINATION = slice(16, 20)
 
 
 class Copies:
-    """Sends copies of packets that have arrived in a namespace, on the way that they take.
+    """Sends copies of packets that have arrived in a namespace, on the same path.
 
-    A raw socket (raw(7), IP_HDRINCL) delivers them here or forwards them. They arrive through no
-    interface, so no rule in front of one sees them twice.
+    A raw socket (raw(7), IP_HDRINCL) delivers or forwards them. They do not arrive through an
+    interface, so no rule in PREROUTING matches them again.
     """
 
     def __init__(self, namespace: Namespace) -> None:
@@ -37,10 +37,10 @@ class Copies:
 
 
 def flipped(packet: bytes, place: float) -> bytes | None:
-    """Return a packet with one bit flipped, at a share of its bits.
+    """Return a packet with one bit flipped; ``place`` is its position as a share of all bits.
 
-    None where that bit is in its IP header: its checksum betrays every single bit, so the next
-    node would drop the packet.
+    None if that bit is in the IP header: the header's checksum detects every single wrong bit, so
+    the next node would drop the packet.
     """
     bit = int(place * len(packet) * 8)
     if bit // 8 < 4 * (packet[0] & 15):

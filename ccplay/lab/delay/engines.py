@@ -21,15 +21,15 @@ class Arrival(msgspec.Struct, frozen=True):
     """The receiving end of a link."""
 
     number: int
-    """Of the link, from 1."""
+    """Number of the link, from 1."""
     name: str
-    """Of the link."""
+    """Name of the link."""
     namespace: Namespace
     interface: str
 
 
 class Impairment(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a link's direction does to packets behind its queue, as ``LinkSetting`` has it."""
+    """Delay, jitter, loss and other faults of a link's direction, in units of ``LinkSetting``."""
 
     delay_us: int = 0
     jitter_us: int = 0
@@ -41,7 +41,7 @@ class Impairment(msgspec.Struct, frozen=True, omit_defaults=True):
     corrupt: float = 0.0
 
     def changed(self, setting: LinkSetting) -> Impairment:
-        """Return this impairment with the fields of a setting."""
+        """Return this impairment with the fields that a setting has."""
         asked = {name: getattr(setting, name) for name in self.__struct_fields__}
         changes = {name: value for name, value in asked.items() if value is not None}
         if "gemodel" in changes:
@@ -49,7 +49,7 @@ class Impairment(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, **changes)
 
     def told(self) -> dict[str, Any]:
-        """Return its fields for ``LinkSetting``; those for models that are off are left out."""
+        """Return its fields for ``LinkSetting``; models that are off are None."""
         fields = {name: getattr(self, name) or None for name in _MODELS}
         if self.gemodel:
             fields["gemodel"] = list(self.gemodel)
@@ -59,7 +59,7 @@ class Impairment(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def loses(self) -> bool:
-        """Whether it loses packets, those with a wrong bit in their header included."""
+        """Whether it loses packets, including those with a wrong bit in their header."""
         return bool(self.loss or self.gemodel or self.corrupt)
 
     def __bool__(self) -> bool:
@@ -71,7 +71,7 @@ _MODELS = ("gemodel", "reorder", "duplicate", "corrupt")
 
 
 def check_path(link: str, path: Impairment, *, single: bool) -> None:
-    """Raise ``CommandError`` for what no engine does; ``single``: no packet stands for several."""
+    """Raise ``CommandError`` for what no engine does; ``single``: each packet is one frame."""
     problem = ""
     if path.loss and path.gemodel:
         problem = "loss and gemodel are two models of loss: set one to none"
@@ -91,19 +91,19 @@ class DelayEngine(Protocol):
 
     @property
     def processes(self) -> Iterable[int]:
-        """Its processes."""
+        """IDs of its processes."""
 
     async def prepare(self) -> None:
-        """Begin starting processes, so that the first ``set`` does not wait for them."""
+        """Start its processes, so that the first ``set`` need not wait for them."""
 
     async def set(self, arrival: Arrival, path: Impairment) -> Impairment:
-        """Apply ``path`` to the packets of a link from now on, and return the result.
+        """Apply ``path`` to the packets of a link from now on; return what is in force.
 
         Raises ``LabError`` if that fails.
         """
 
     def lateness(self) -> tuple[float, float] | None:
-        """Return median and 99th percentile of the lateness of released packets, microseconds."""
+        """Return median and 99th percentile of the lateness of released packets, in us."""
 
     async def lost(self, arrival: Arrival) -> int | None:
         """Return the packets of a link lost on purpose; None if they are not counted.

@@ -2,9 +2,9 @@
 
 A process of its own, named ``delay line``. Every delayed link has a netfilter queue in its
 receiver's namespace. The process notes when each packet is due and releases all due packets with
-one verdict, none of them early: no RTT is below the links' delays. Packets overtake each other
-only where ``reorder`` sends some at once: jitter moves a packet's moment, but not before that of
-the packet ahead. Packets are copied to user space only where some are sent twice or changed.
+one verdict, none of them early: no RTT is below the links' delays. Only ``reorder`` lets packets
+overtake each other: jitter moves the moment when a packet is due, but not before that of the
+packet ahead. Packets are copied to user space only if some are duplicated or changed.
 
 The kernel timestamps arrivals, so packets need not be read at once: while some are in flight, new
 ones are read together every few milliseconds, and wake-ups of a link are spaced. Wake-ups are
@@ -28,18 +28,18 @@ from ccplay.lab.packets.loop import PacketLoop, run_as
 from ccplay.lab.packets.nfqueue import PacketQueue
 
 NAME = b"delay line"
-"""Of the process, as comm in proc(5) has it."""
+"""Name of the process: comm in proc(5)."""
 
 _SO_TIMESTAMP = 29
 
 _MOMENT_S = 200e-6
-"""Seconds between two wake-ups of a link: the most that batching delays a packet."""
+"""Least seconds between two wake-ups of a link: the most that batching delays a packet."""
 
 _READ_EVERY_S = 5e-3
 """Most seconds that packets wait to be read while others are in flight."""
 
 _CREDIBLE_S = 1.0
-"""Seconds; an older timestamp was taken before the clock was set, and is ignored."""
+"""Greatest age of a timestamp in seconds; an older one precedes a change of the clock."""
 
 
 class Held:
@@ -64,7 +64,7 @@ class Held:
         self.change(order)
 
     def change(self, order: Order) -> None:
-        """Use a new setting for later packets; those in flight keep their moment."""
+        """Use a new setting for later packets; those in flight keep their delay."""
         self.draining = order.do == "drain"
         self._model.change(Impairment() if self.draining else order.path)
         self.queue.copy(whole=self._model.changes_packets)
@@ -75,7 +75,7 @@ class Held:
         return self._model.shortest_s
 
     def take(self, epoch: float) -> None:
-        """Record every packet that arrived. ``epoch`` is Unix time at 0 of the monotonic clock."""
+        """Read all packets that arrived. ``epoch`` is Unix time at 0 of the monotonic clock."""
         queue, draw = self.queue, self._model.draw
         while (packet := queue.next_packet()) is not None:
             fate = draw()
@@ -98,7 +98,7 @@ class Held:
 
     @property
     def wake(self) -> float:
-        """Next moment to release packets; 0 if there are none."""
+        """Next moment to release packets, on the monotonic clock; 0 if there are none."""
         return max(self.due[0], self._rest) if self.due else 0.0
 
     def release(self, now: float, lateness: Lateness) -> None:
@@ -120,13 +120,13 @@ class Held:
             self.queue.release(last)
 
     def close(self) -> None:
-        """Close the queue; the kernel drops what waits in it."""
+        """Close the queue; the kernel drops its packets."""
         self.queue.close()
         if self._copies is not None:
             self._copies.close()
 
     def _flip(self, packet: int, place: float) -> bool:
-        """Flip a bit of the packet just read; False where no node would take it then."""
+        """Flip a bit of the packet just read; return False if the next node would drop it."""
         content = self.queue.content()
         changed = flipped(content, place) if content else content
         if changed:
@@ -134,7 +134,7 @@ class Held:
         return changed is not None
 
     def _send(self, packet: int) -> None:
-        """Release one packet by itself, and the copy that follows it."""
+        """Release one packet, and the copy that follows it."""
         changed = self._changed.pop(packet, None)
         self.queue.accept(packet, changed)
         if (copy := self._twice.pop(packet, None)) is not None:
@@ -150,12 +150,12 @@ class DelayLine(PacketLoop[Order]):
         super().__init__(Order)
         self._held: dict[int, Held] = {}
         self._next_read = 0.0
-        # The kernel records arrival times for all packets while a socket asks for them.
+        # The kernel timestamps all packets while a socket requests it.
         self._stamping = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._stamping.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMP, 1)
 
     def work(self) -> select.epoll:
-        """Read arrivals, release due packets, and return what to wait for next."""
+        """Read arrivals, release due packets, and return which set to wait on."""
         held_ones, now = self._held.values(), time.monotonic()
         if now >= self._next_read:
             epoch = time.time() - time.monotonic()

@@ -1,4 +1,4 @@
-"""Orders to the delay line and its news, one JSON object a line."""
+"""Orders to the delay line and news from it, one JSON object a line."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from ccplay.lab.packets import messages
 
 
 class Order(messages.Order, frozen=True, omit_defaults=True):
-    """An order: hold packets for a time from ``open`` or ``change`` on.
+    """An order: ``open`` or ``change`` sets what happens to later packets.
 
-    ``drain`` releases what is held in time, and later packets at once; ``close`` unbinds the queue;
-    ``count`` reports the packets lost.
+    ``drain`` releases held packets when they are due, and later packets at once; ``close`` unbinds
+    the queue; ``count`` reports the packets lost.
     """
 
     path: Impairment = Impairment()
@@ -20,4 +20,4 @@ class News(messages.News, frozen=True, omit_defaults=True):
     """A report of the delay line."""
 
     lost: int = 0
-    """Packets of the queue that were dropped on purpose since it was opened."""
+    """Packets of the queue lost by its setting since it was opened."""

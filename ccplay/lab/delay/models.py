@@ -1,7 +1,7 @@
-"""What becomes of a packet on a link, drawn at random: the models of tc-netem(8), pure.
+"""The random faults of a link: the models of tc-netem(8), pure.
 
-Loss is random or Gilbert-Elliott's. A packet may be sent twice, have a bit flipped, or be sent at
-once, ahead of those that are delayed. ``netem_enqueue`` of net/sched/sch_netem.c.
+Loss is independent or Gilbert-Elliott's. A packet may be duplicated, have a bit flipped, or be sent
+at once, ahead of delayed packets. Source: ``netem_enqueue`` of net/sched/sch_netem.c.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from ccplay.model import distributions
 
 
 class Fate(NamedTuple):
-    """What becomes of one packet."""
+    """What happens to one packet."""
 
     lost: bool = False
     again: bool = False
-    """Whether a copy follows it."""
+    """Whether a duplicate follows it."""
     flipped: float = -1.0
-    """Place of the bit that is flipped, as a share of the packet's bits; negative: none."""
+    """Position of the flipped bit, as a share of the packet's bits; negative for none."""
     ahead: bool = False
-    """Whether it is sent at once."""
+    """Whether it is sent without delay."""
     delay_s: float = 0.0
 
 
@@ -30,13 +30,13 @@ class Model:
     """Draws the fates of a link's packets in the order of their arrival."""
 
     def __init__(self, seed: str) -> None:
-        """Begin without effect; the same ``seed`` and settings draw the same fates."""
+        """Start without effect; the same ``seed`` and settings draw the same fates."""
         self._chance = random.Random(seed).random  # noqa: S311
         self._bad = False
         self.change(Impairment())
 
     def change(self, path: Impairment) -> None:
-        """Use other settings for later packets; loss in bursts begins in its good state."""
+        """Use other settings for later packets; Gilbert-Elliott starts in its good state."""
         self.path = path
         self._delay_s, self._jitter_s = path.delay_us / 1e6, path.jitter_us / 1e6
         self._table = distributions.table(path.distribution)
@@ -50,17 +50,17 @@ class Model:
 
     @property
     def changes_packets(self) -> bool:
-        """Whether packets are copied or changed, so that their content is needed."""
+        """Whether packets are duplicated or changed, so that their content is needed."""
         return bool(self.path.duplicate or self.path.corrupt)
 
     def draw(self) -> Fate:
-        """Return what becomes of the next packet."""
+        """Return what happens to the next packet."""
         path, chance = self.path, self._chance
         if self._plain:
             if path.loss and chance() < path.loss:
                 return _LOST
             return Fate(delay_s=self._delayed())
-        # A packet that is to be sent twice and lost is sent once, as in netem.
+        # A packet drawn as both duplicated and lost is sent once, as in netem.
         copies = 1 + bool(path.duplicate and chance() < path.duplicate)
         copies -= bool(path.loss and chance() < path.loss) or self._in_burst()
         if not copies:
@@ -78,7 +78,7 @@ class Model:
         return max(0.0, self._delay_s + self._jitter_s * entry / distributions.SCALE)
 
     def _in_burst(self) -> bool:
-        """Return whether the Gilbert-Elliott model loses a packet, and take its next step.
+        """Return whether the Gilbert-Elliott model loses a packet, and advance its state.
 
         ``loss_gilb_ell``: loss is by the state before the step.
         """

@@ -1,4 +1,4 @@
-"""Delay by the kernel's netem, on an ifb device that all arriving packets pass.
+"""Delay by the kernel's netem, on an ifb device that all arriving packets pass through.
 
 tc-netem(8); the redirection through an ifb is tc-mirred(8).
 """
@@ -37,7 +37,7 @@ from ccplay.lab.queues.options import NESTED, attribute, join, split
 from ccplay.model.distributions import SCALE, SIZE, table
 
 _LIMIT = 1 << 17
-"""Most packets in flight: 1 Gbit/s of full frames for 1.5 s."""
+"""Most packets in flight: full frames at 1 Gbit/s for 1.5 s."""
 
 _FASTEST = (1 << 32) - 1
 """A rate that delays a frame by 0.4 us. With a rate, netem keeps packets in order where jitter or
@@ -82,11 +82,11 @@ class NetemDelay:
             raise LabError(f"link {arrival.name}: netem: {error}") from error
 
     def _drawn_with(self, arrival: Arrival) -> int:
-        """Return the seed of a link, which is the same in every run."""
+        """Return the seed of a link's netem: the same in every run."""
         return random.Random(f"{self._seed}/{arrival.number}").getrandbits(64)  # noqa: S311
 
     async def lost(self, arrival: Arrival) -> int | None:
-        """Return the packets dropped by netem, by its loss or because too many were in flight."""
+        """Return the packets dropped by netem: by its loss, or because too many were in flight."""
         if (index := self._devices.get(arrival.name)) is None:
             return 0
         try:
@@ -145,7 +145,7 @@ def netem_request(index: int, path: Impairment, seed: int = 0) -> bytes:
 
 
 def netem_options(path: Impairment, seed: int = 0) -> bytes:
-    """Return netem's TCA_OPTIONS; the kernel keeps what they leave out, so nothing is."""
+    """Return netem's TCA_OPTIONS, complete, since the kernel keeps what they leave out."""
     head = _QOPT.pack(
         *(round(path.delay_us * tick_in_usec), _LIMIT, _part(path.loss), bool(path.reorder)),
         *(_part(path.duplicate), round(path.jitter_us * tick_in_usec)),
@@ -166,7 +166,7 @@ def netem_options(path: Impairment, seed: int = 0) -> bytes:
 
 
 def _table(name: str) -> bytes:
-    """Return a distribution's table; the uniform one, too, takes the place of an earlier one."""
+    """Return a distribution's table, also for the uniform one, which replaces an earlier table."""
     step = 2 * SCALE // SIZE
     return (table(name) or array("h", range(-SCALE, SCALE, step))).tobytes()
 
@@ -175,12 +175,12 @@ def _read_netem(routes: RouteSocket, index: int, asked: Impairment) -> Impairmen
     kind, image = qdiscs.find(routes, index, TC_H_ROOT)
     if kind != "netem":
         raise LabError(f"requested netem from the kernel, but it has {kind or 'none'}")
-    # Of its table the kernel reports nothing.
+    # The kernel does not report the table.
     return msgspec.structs.replace(path_of(image), distribution=asked.distribution)
 
 
 def path_of(image: bytes) -> Impairment:
-    """Return the impairment that netem's TCA_OPTIONS make, but for the distribution of jitter."""
+    """Return the impairment of netem's TCA_OPTIONS, except the distribution of jitter."""
     delay, _, loss, gap, duplicate, jitter = _QOPT.unpack_from(image)
     found = split(image[_QOPT.size :])
     reorder, corrupt = (_first(found.get(each)) for each in (_REORDER, _CORRUPT))

@@ -1,6 +1,6 @@
 """Redirects packets from one interface to another, at ingress or egress; tc-mirred(8).
 
-Both hooks belong to the discipline clsact, which an interface has beside its queue.
+Both hooks belong to the qdisc clsact, which an interface has in addition to its queue.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ccplay.lab.network.netlink import RTM_DELTFILTER, RTM_NEWQDISC, RTM_NEWTFIL
 from ccplay.lab.network.rtnl import CREATE, EXCLUSIVE, traffic_control
 
 ALL: tuple[str, ...] = ("0x0/0x0+0",)
-"""Keys that match every packet; see ``filters.Keys``."""
+"""Filter keys that match every packet; see ``filters.Keys``."""
 
 INCOMING, LEAVING = 0xFFFFFFF2, 0xFFFFFFF3
 """``TC_H_MIN_INGRESS`` and ``TC_H_MIN_EGRESS`` of clsact."""
@@ -25,7 +25,7 @@ _ALL_PROTOCOLS = 0x0300
 
 
 def ready(index: int) -> Any:
-    """Return the request that makes an interface's packets redirectable; it may be repeated."""
+    """Return the request that lets an interface's packets be redirected; it may be repeated."""
     kind = (("TCA_KIND", "clsact"),)
     return traffic_control(RTM_NEWQDISC, CREATE, index, kind, parent=CLSACT, handle=_HANDLE)
 

@@ -16,9 +16,9 @@ longest queue in bytes, at most 64 packets, is dropped from its head (section 4.
 
 from __future__ import annotations
 
-from ccplay.lab.disciplines.base import Options, Packet, spread
+from ccplay.lab.disciplines.base import Options, Packet
 from ccplay.lab.disciplines.codel import Control, ControlledDelay
-from ccplay.lab.disciplines.rounds import Rounds, Turn
+from ccplay.lab.disciplines.rounds import HashedRounds, Turn
 
 _DROP_BATCH = 64
 """Most packets that one packet too many removes; ``fq_codel_init``."""
@@ -38,9 +38,7 @@ class FQCoDel(ControlledDelay):
     """A CoDel queue for each flow, those of new flows first."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
-        self.flows: dict[int, Flow] = {}
-        self.rounds: Rounds[Flow] = Rounds()
-        self.perturbation = seed
+        self.rounds = HashedRounds(Flow, seed)
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:
@@ -52,10 +50,7 @@ class FQCoDel(ControlledDelay):
 
     def enqueue(self, packet: Packet, now: float) -> None:
         """Append the packet to its flow's queue: RFC 8290, section 4.1."""
-        place = spread(packet.flow, self.perturbation, self.queues)
-        flow = self.flows.get(place)
-        if flow is None:
-            flow = self.flows[place] = Flow()
+        flow = self.rounds.of(packet, self.queues)
         flow.queue.push(packet)
         self.rounds.begin(flow, self.quantum)
         if self.qlen + 1 > self.limit or self.backlog + packet.length > self.memory_limit:

@@ -7,9 +7,9 @@ fills its queue is dropped from, and one that sends little is not.
 
 from __future__ import annotations
 
-from ccplay.lab.disciplines.base import Options, Packet, spread
+from ccplay.lab.disciplines.base import Options, Packet
 from ccplay.lab.disciplines.pie import Probability, ProportionalIntegral
-from ccplay.lab.disciplines.rounds import Rounds, Turn
+from ccplay.lab.disciplines.rounds import HashedRounds, Turn
 
 
 class Flow(Turn):
@@ -26,9 +26,7 @@ class FQPIE(ProportionalIntegral):
     """A PIE queue for each flow, those of new flows first."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
-        self.flows: dict[int, Flow] = {}
-        self.rounds: Rounds[Flow] = Rounds()
-        self.perturbation = seed
+        self.rounds = HashedRounds(Flow, seed)
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:
@@ -40,10 +38,7 @@ class FQPIE(ProportionalIntegral):
 
     def enqueue(self, packet: Packet, now: float) -> None:
         """Append the packet to its flow's queue unless it is dropped early."""
-        place = spread(packet.flow, self.perturbation, self.queues)
-        flow = self.flows.get(place)
-        if flow is None:
-            flow = self.flows[place] = Flow()
+        flow = self.rounds.of(packet, self.queues)
         if self.backlog + packet.length > self.memory_limit:
             self.drop(packet, "memory")
         elif self.accepts(packet, flow.control, flow.queue):
@@ -63,12 +58,12 @@ class FQPIE(ProportionalIntegral):
 
     def update(self, now: float) -> None:
         """Compute the probability of each queue anew."""
-        for flow in self.flows.values():
+        for flow in self.rounds.queues.values():
             flow.control.update(self.target, self.alpha, self.beta)
 
     def statistics(self) -> dict[str, int]:
         """Return the numbers of queues in both lists, and the highest probability of any."""
-        highest = max((flow.control.p for flow in self.flows.values()), default=0.0)
+        highest = max((flow.control.p for flow in self.rounds.queues.values()), default=0.0)
         return {
             "fq_pie_new_flows": len(self.rounds.new),
             "fq_pie_old_flows": len(self.rounds.old),

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from ccplay.lab.disciplines.base import Fifo, Packet
+from ccplay.lab.disciplines.base import Fifo, Packet, spread
 
 
 class Turn:
@@ -87,3 +87,22 @@ class Rounds(Generic[T]):
                 turn.active = False
                 retire(turn)
         return None
+
+
+class HashedRounds(Rounds[T]):
+    """Rounds of queues that flows are hashed into: a queue is made for its first packet."""
+
+    def __init__(self, make: Callable[[], T], perturbation: int) -> None:
+        """``make`` returns a new queue; another ``perturbation`` hashes flows otherwise."""
+        super().__init__()
+        self.queues: dict[int, T] = {}
+        """Queues by the hash of their flows."""
+        self._make = make
+        self._perturbation = perturbation
+
+    def of(self, packet: Packet, queues: int) -> T:
+        """Return the queue of a packet's flow, one of at most ``queues``."""
+        place = spread(packet.flow, self._perturbation, queues)
+        if (found := self.queues.get(place)) is None:
+            found = self.queues[place] = self._make()
+        return found

@@ -1,1 +1,1 @@
-"""What every process shares that holds packets of netfilter queues beside the lab."""
+"""What the delay line and the software queue share: processes beside the lab that hold packets."""

@@ -1,4 +1,4 @@
-"""Keeps a process that holds packets running: sends its orders, receives its news, restarts it."""
+"""Keeps a packet-holding process running: sends orders, receives news, restarts it."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from ccplay.lab.packets.messages import News, Order
 from ccplay.lab.packets.process import PacketProcess
 
 _ANSWER_S = 20.0
-"""Seconds that an order may take. It needs milliseconds, but a new process has to import first,
-which takes seconds where many labs start at a time."""
+"""Seconds that an order may take. It takes milliseconds, but a new process first has to import,
+which takes seconds when many labs start at once."""
 
 _SHORT_LIFE_S = 1.0
-"""Seconds of life; a process that dies sooner twice in a row is not started again."""
+"""Seconds of life; a process that dies sooner twice in a row is not restarted."""
 
 N = TypeVar("N", bound=News)
 
 
 class Tell(Protocol):
-    """Receives what the log should show: a level as in ``Log``, and a text."""
+    """Receives a message for the event log: a level as in ``Log``, and a text."""
 
     def __call__(self, level: str, text: str, *, spoils: bool = False) -> None:
         """Log it; ``spoils`` as in ``Log``."""
 
 
 class Keeper(Generic[N]):
-    """A process that holds packets, seen from the lab. One that dies is started again."""
+    """The lab's side of a packet-holding process, which is restarted if it dies."""
 
     def __init__(
         self,
@@ -46,11 +46,11 @@ class Keeper(Generic[N]):
         loss: str,
         forked: PacketProcess | None = None,
     ) -> None:
-        """``name`` names the process in messages, which ``tell`` logs: of its deaths and faults.
+        """``name`` names the process in messages about its end and its faults; ``tell`` logs them.
 
-        ``launch`` starts it anew, ``restore`` then sends the orders of all its queues again, and
-        ``hear`` receives news that answer no order. ``loss`` states what no longer works once it
-        keeps dying. ``forked`` is the first process, where there is one.
+        ``launch`` starts a new process, ``restore`` then sends the orders of all its queues, and
+        ``hear`` receives news that answer no order. ``loss`` describes what no longer works if it
+        keeps dying. ``forked`` is the first process, if it runs already.
         """
         self._name, self._loss = name, loss
         self._launch, self._restore, self._hear, self._tell = launch, restore, hear, tell
@@ -64,11 +64,11 @@ class Keeper(Generic[N]):
         self._given_up = ""
         self._starting = asyncio.Lock()
         self.lateness: tuple[float, float] | None = None
-        """Median and 99th percentile of the last second, in microseconds; None: no packet."""
+        """Median and 99th percentile of the last second's lateness, in us; None without packets."""
 
     @property
     def pids(self) -> Iterable[int]:
-        """The process, if it runs."""
+        """Process ID of the process, if it runs."""
         return () if self._process is None else (self._process.pid,)
 
     async def start(self) -> None:
@@ -84,10 +84,10 @@ class Keeper(Generic[N]):
                 self._restore()
 
     async def ask(self, order: Order, longer_s: float = 0.0) -> N:
-        """Send an order and return the news of its end, or of its failure.
+        """Send an order, and return the news that report its end or failure.
 
-        ``longer_s`` seconds is what it takes by nature. Raises ``LabError`` if the process dies or
-        does not answer.
+        It may take ``longer_s`` seconds more than others. Raises ``LabError`` if the process dies
+        or does not answer.
         """
         if self._given_up:
             raise LabError(self._given_up)
@@ -103,7 +103,7 @@ class Keeper(Generic[N]):
             self._answers.pop((order.queue, order.do), None)
 
     def send(self, order: Order) -> None:
-        """Send an order without waiting; lost where no process runs."""
+        """Send an order without waiting; it is lost if no process runs."""
         if self._process is not None:
             self._process.send(msgspec.json.encode(order))
 
@@ -119,7 +119,7 @@ class Keeper(Generic[N]):
             await self._reading
 
     async def _listen(self, running: PacketProcess) -> None:
-        """Process the news until they end."""
+        """Process news until the process ends."""
         born = time.monotonic()
         async for line in running.news():
             self._receive(self._decoder.decode(line))

@@ -1,4 +1,4 @@
-"""How late packets leave: a histogram of one second."""
+"""Lateness of packets: a histogram of one second."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ class Lateness:
         return round(self._STEPS * self._STEP_S * 1e6, 1)
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Start a new second."""
         self._counts = [0] * self._STEPS
         self.packets = 0

@@ -1,7 +1,7 @@
-"""The loop of a process that holds packets: packets in, packets out, an order now and then.
+"""The loop of a packet-holding process: it receives packets, releases packets, obeys orders.
 
-Orders arrive on stdin as JSON lines, and news leave on stdout. The process ends with its stdin, or
-with its parent.
+Orders arrive on stdin as JSON lines, and news leave on stdout. The process ends when its stdin
+is closed, or with its parent.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Timer:
         return int(self._fd)
 
     def set(self, due: float) -> None:
-        """Expire at ``due`` on the monotonic clock, immediately if that is past; 0 is never.
+        """Expire at ``due`` on the monotonic clock, immediately if that has passed; 0 means never.
 
         Discards an earlier expiry.
         """
@@ -56,12 +56,12 @@ class Timer:
 
 
 class PacketLoop(Generic[O]):
-    """Waits for packets, for a moment or for orders. Subclasses hold the packets."""
+    """Waits for packets, a moment or orders. Subclasses hold the packets."""
 
     def __init__(self, orders: type[O]) -> None:
         self.lateness = Lateness()
         self.timer = Timer()
-        # Two sets to wait on: any packet ends a wait on the first, only time one on the second.
+        # Two sets to wait on: a packet ends a wait on the first, only the timer one on the second.
         self.idle, self.busy = select.epoll(), select.epoll()
         for each in (self.idle, self.busy):
             each.register(_ORDERS, select.EPOLLIN)
@@ -76,7 +76,7 @@ class PacketLoop(Generic[O]):
         raise NotImplementedError
 
     def obey(self, order: O) -> None:
-        """Carry out an order, and ``tell`` that it is done."""
+        """Carry out an order, and report its end by ``tell``."""
         raise NotImplementedError
 
     def run(self) -> None:
@@ -95,13 +95,13 @@ class PacketLoop(Generic[O]):
                 report_due = now + 1.0
 
     def tell(self, news: News) -> None:
-        """Write news for the lab."""
+        """Write news to the lab."""
         # A reader that does not read must not stop the packets.
         with contextlib.suppress(BlockingIOError):
             os.write(_NEWS, self._news.encode(news) + b"\n")
 
     def _read_orders(self, data: bytes) -> bool:
-        """Carry out the orders that ``data`` completes; False at the end of orders."""
+        """Carry out the orders that ``data`` completes; return False at the end of stdin."""
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
             order = self._orders.decode(line)
@@ -115,7 +115,7 @@ class PacketLoop(Generic[O]):
     def _report(self) -> None:
         late = self.lateness
         p50, p99 = late.percentile_us(0.5), late.percentile_us(0.99)
-        # That there were no packets is reported once.
+        # Seconds without packets are reported once.
         if late.packets or self._was_late:
             self.tell(News(late_p50_us=p50, late_p99_us=p99))
         self._was_late = bool(late.packets)
@@ -123,20 +123,21 @@ class PacketLoop(Generic[O]):
 
 
 def run_as(name: bytes, make: Callable[[], PacketLoop[Any]]) -> None:
-    """Make a loop and run it, in a process that bears ``name`` in ps(1) and top(1).
+    """Make a loop and run it, in a process named ``name`` in ps(1) and top(1).
 
-    The process dies with its parent. It has real-time priority if allowed, else a higher one.
+    The process dies with its parent. It has real-time priority if that is allowed, otherwise a
+    higher priority than it was started with.
     """
     _introduce(name)
     _ask_for_priority()
-    # No cycles arise here, and garbage collection would delay packets.
+    # There are no cycles here, and garbage collection would delay packets.
     gc.disable()
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
         make().run()
 
 
 def _introduce(name: bytes) -> None:
-    """Die with the parent; and bear a name in ps(1) and top(1), for a fork has the lab's."""
+    """Die with the parent, and replace the lab's name in ps(1), which a fork inherits."""
     set_parent_death_signal, set_name = 1, 15
     libc = ctypes.CDLL(None)
     libc.prctl(set_parent_death_signal, signal.SIGKILL, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""Orders and news of every process that holds packets, one JSON object a line."""
+"""Orders to packet-holding processes and news from them, one JSON object a line."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import msgspec
 
 
 class Order(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An order about one queue. The news of its end repeat ``queue`` and ``do``."""
+    """An order about one queue. The news that report its end repeat ``queue`` and ``do``."""
 
     queue: int
     """Number of the netfilter queue, from 1."""
     do: str = "open"
-    """What to do; each process has its own verbs."""
+    """Action; each process has its own."""
     pid: int = 0
-    """PID of a process in the namespace that has the queue."""
+    """Process ID of a process in the queue's network namespace."""
     seed: int = 0
-    """Of what is random in it."""
+    """Seed of everything random in the queue."""
 
 
 class News(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A report: that an order is done, or each second how late packets left."""
+    """A report: of an order's end, or each second of the packets' lateness."""
 
     queue: int = 0
     do: str = ""
-    """The order that was carried out, or failed."""
+    """Action of the order that was carried out or failed."""
     failed: str = ""
-    """Why it failed."""
+    """Reason why the order failed; empty if it did not."""
     late_p50_us: float | None = None
     """Microseconds from a packet's due moment to its release; None if there were no packets."""
     late_p99_us: float | None = None

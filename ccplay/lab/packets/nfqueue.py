@@ -1,6 +1,6 @@
 """One netfilter queue: receives the numbers of waiting packets and releases them.
 
-Only numbers are copied (NFQNL_COPY_META), packets only where asked for.
+The kernel copies only numbers (NFQNL_COPY_META), and packets where requested.
 include/uapi/linux/netfilter/nfnetlink_queue.h and net/netfilter/nfnetlink_queue.c define the
 messages.
 """
@@ -28,17 +28,17 @@ _DROP, _ACCEPT = 0, 1
 _VERDICT_HEADER = 2
 
 _KIND_AT, _PACKET = 5, 3
-"""Where a message has its subsystem, and that of a packet."""
+"""Offset of the subsystem in a message, and its value for a packet."""
 
 _TIMESTAMP = 4
 _STAMP_HEADER = struct.pack("=HH", 20, _TIMESTAMP)
 
 _PAYLOAD = 10
 _LONGEST = 2048
-"""Bytes copied of a packet: more than any that is not GSO's."""
+"""Bytes copied of a packet: more than any packet has without GSO."""
 
 _MAX_LENGTH = 1 << 17
-"""Most packets that wait: 1 Gbit/s of full frames for 1.5 s."""
+"""Most packets that wait: full frames at 1 Gbit/s for 1.5 s."""
 
 _SO_RCVBUFFORCE = 33
 _NETLINK_NO_ENOBUFS = 5
@@ -52,7 +52,7 @@ class PacketQueue:
     """Netfilter queue ``number`` of a namespace; rules with ``-j NFQUEUE`` feed it."""
 
     def __init__(self, namespace: Namespace, number: int, copied: int = 0) -> None:
-        """Bind it; ``copied`` bytes of each packet come with its number."""
+        """Bind the queue; ``copied`` bytes of each packet are copied with its number."""
         self._socket = namespace.socket(
             socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, _NETLINK_NETFILTER
         )
@@ -101,8 +101,8 @@ class PacketQueue:
     def _receive(self) -> int:
         """Read the next packet into the buffer and return its length. Raises ``BlockingIOError``.
 
-        Whatever else arrives is an error: a verdict was about packets that are gone, because the
-        kernel drops those of an interface that goes down.
+        Any other message is an error: a verdict on packets that no longer exist, because the kernel
+        drops those of an interface that goes down.
         """
         length = self._socket.recv_into(self._buffer)
         while self._buffer[_KIND_AT] != _PACKET:
@@ -110,7 +110,7 @@ class PacketQueue:
         return length
 
     def copy(self, *, whole: bool) -> None:
-        """Have later packets come with their content, their checksums computed; or not any more."""
+        """Have later packets copied with their content and computed checksums, or without it."""
         if whole == self._whole:
             return
         self._whole = whole
@@ -121,9 +121,9 @@ class PacketQueue:
         self._ask(_attribute(_CFG_FLAGS, flags) + _attribute(_CFG_MASK, mask), 0)
 
     def content(self) -> bytes:
-        """Return the packet that ``next_packet`` returned last, from its IP header on.
+        """Return the content of ``next_packet``'s last packet, from its IP header on.
 
-        Empty where it came without its content.
+        It is empty if the packet was copied without its content.
         """
         at = 20
         while at + 4 <= self._length:
@@ -134,7 +134,7 @@ class PacketQueue:
         return b""
 
     def accept(self, packet: int, content: bytes | None = None) -> None:
-        """Release one packet by itself; ``content`` takes the place of its own."""
+        """Release one packet; ``content``, if any, replaces its own."""
         header = struct.pack("!II", _ACCEPT, packet)
         body = _attribute(_VERDICT_HEADER, header)
         if content is not None:
@@ -142,7 +142,7 @@ class PacketQueue:
         self._ask(body, 0, _VERDICT)
 
     def _learn(self, length: int) -> tuple[int, int, int]:
-        """Find the offset of the time in packets like this one, and read this one."""
+        """Find the offset of the timestamp in packets like this one, and return this packet's."""
         # NFQA_PACKET_HDR is the first attribute (nfqnl_build_packet_message): its number, at 24.
         at, (packet,) = 20, struct.unpack_from("!I", self._buffer, 24)
         while at + 4 <= length:
@@ -188,7 +188,7 @@ class PacketQueue:
         self._ask(body, _ACK)
         while True:
             answer = self._socket.recv(1 << 16)
-            # Packets may already arrive in between, once the queue is bound.
+            # Packets may arrive before the answer, once the queue is bound.
             if struct.unpack_from("=H", answer, 4)[0] == 2:
                 break
         self._socket.setblocking(False)

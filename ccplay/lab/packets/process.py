@@ -1,7 +1,7 @@
-"""A process that holds packets, and the two pipes to it: forked from the lab, or started anew.
+"""A packet-holding process and the two pipes to it: forked from the lab, or a new interpreter.
 
-What a lab forks before it does anything else has no imports left to wait for. Later on it has
-threads and sockets that a fork would share, so one that died is replaced by a new interpreter.
+A process that the lab forks before anything else need not import again. Later the lab has threads
+and sockets that a fork would share, so a process that died is replaced by a new interpreter.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from collections.abc import AsyncIterator, Callable
 
 
 class PacketProcess:
-    """A running process. ``connect`` first, then ``send`` and ``news``."""
+    """A running process. Call ``connect`` first, then ``send`` and ``news``."""
 
     def __init__(self, pid: int, orders: int, news: int) -> None:
-        """``orders`` and ``news`` are our ends of its stdin and stdout."""
+        """``orders`` and ``news`` are the lab's ends of its stdin and stdout."""
         self.pid = pid
         self._orders, self._news = orders, news
         self._transports: list[asyncio.BaseTransport] = []
 
     async def connect(self) -> None:
-        """Let the running event loop serve both pipes."""
+        """Connect both pipes to the running event loop."""
         loop = asyncio.get_running_loop()
         self._reader = asyncio.StreamReader()
         taken, _ = await loop.connect_read_pipe(
@@ -36,27 +36,27 @@ class PacketProcess:
         self._transports = [taken, self._writer]
 
     def send(self, order: bytes) -> None:
-        """Write one line to it; lost where it has died."""
+        """Write a line to the process; it is lost if the process has died."""
         self._writer.write(order + b"\n")
 
     async def news(self) -> AsyncIterator[bytes]:
-        """Yield the lines that it writes until it ends."""
+        """Yield the lines that the process writes, until it ends."""
         async for each in self._reader:
             yield each
 
     def kill(self) -> None:
-        """End it at once. What it holds is lost."""
+        """Kill the process. Packets that it holds are lost."""
         os.kill(self.pid, signal.SIGKILL)
 
     def wait(self) -> int:
-        """Return its exit code once it has closed its stdout, or minus the signal that ended it."""
+        """Return its exit code, or minus the signal that ended it; call it after ``news`` ended."""
         for each in self._transports:
             each.close()
         _, status = os.waitpid(self.pid, 0)
         return os.waitstatus_to_exitcode(status)
 
     def dismiss(self) -> None:
-        """End one that was never connected."""
+        """End a process that was never connected."""
         os.close(self._orders)
         os.close(self._news)
         self.kill()
@@ -64,7 +64,7 @@ class PacketProcess:
 
 
 def fork(main: Callable[[], None]) -> PacketProcess:
-    """Fork a process that runs ``main`` from one that has neither threads nor an event loop yet."""
+    """Fork a process that runs ``main``; the caller must have no threads and no event loop yet."""
     (orders, ours), (theirs, news) = os.pipe(), os.pipe()
     if pid := os.fork():
         os.close(orders)
@@ -84,9 +84,9 @@ def fork(main: Callable[[], None]) -> PacketProcess:
 
 
 def start(module: str, shared: int | None = None) -> PacketProcess:
-    """Start a process of its own interpreter that runs ``module``.
+    """Start a new Python interpreter that runs ``module``.
 
-    A descriptor ``shared`` is 3 there.
+    The descriptor ``shared``, if any, is descriptor 3 in that process.
     """
     shares = [] if shared is None else [(os.POSIX_SPAWN_DUP2, shared, 3)]
     (orders, ours), (theirs, news) = os.pipe(), os.pipe()

@@ -1,4 +1,4 @@
-"""The kinds of queue disciplines, described: parameters, defaults and bounds of the kernel.
+"""Descriptions of queue disciplines: their parameters with the kernel's defaults and bounds.
 
-Plain data; ``model.disciplines`` is their table and what reads it.
+Plain data; ``model.disciplines`` has their table and the functions that read it.
 """

@@ -1,4 +1,4 @@
-"""Disciplines that control the time that packets wait: CoDel, PIE, and their kin.
+"""Disciplines that control queueing delay: CoDel, PIE, and those based on them.
 
 tc-codel(8), tc-fq_codel(8), tc-pie(8), tc-fq_pie(8), tc-dualpi2(8); net/sched/sch_KIND.c.
 """
@@ -12,11 +12,13 @@ _ECN = "mark ECN packets instead of dropping"
 
 
 def _codel(limit: int, *, ecn: bool) -> tuple[Parameter, ...]:
-    """Return the parameters of CoDel; their defaults differ beside others."""
+    """Return the parameters of CoDel, whose defaults depend on the discipline."""
     return (
         parameter("limit", PACKETS, "most packets that wait", limit, low=1),
         parameter("target", TIME_US, "acceptable standing delay", 5_000, low=1),
-        parameter("interval", TIME_US, "and for how long: about the worst RTT", 100_000, low=1),
+        parameter(
+            "interval", TIME_US, "time that it may last: about the worst RTT", 100_000, low=1
+        ),
         parameter("ecn", SWITCH, _ECN, ecn, tc="ecn|noecn"),
         parameter(
             "ce_threshold", TIME_US, "mark packets that waited longer", None, low=1, unset="off"
@@ -53,7 +55,7 @@ def _pie(limit: int) -> tuple[Parameter, ...]:
 
 
 def _fair() -> tuple[Parameter, ...]:
-    """Return the parameters of a queue for each flow with a limit of memory."""
+    """Return the parameters of fair queueing with a limit on memory."""
     return (
         parameter("flows", COUNT, "how many queues", 1024, low=1, high=65_536),
         parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),

@@ -1,4 +1,4 @@
-"""Disciplines that drop early by the length of the queue: RED, CHOKe, SFB.
+"""Disciplines that drop early, by the length of the queue: RED, CHOKe, SFB.
 
 tc-red(8), tc-choke(8), tc-sfb(8); net/sched/sch_KIND.c.
 """
@@ -13,7 +13,7 @@ _START, _END = "average queue where drops start", "average queue where all drop"
 
 
 def _averaging() -> tuple[Parameter, ...]:
-    """Return how RED and its like average the queue; the kernel's alone can be set."""
+    """Return how RED and CHOKe average the queue: parameters of the kernel's alone."""
     return (
         parameter("burst", PACKETS, "packets that may come at once", None, low=1, only=KERNEL),
         parameter("probability", SHARE, "drops at max", 0.02, only=KERNEL),
@@ -70,7 +70,7 @@ SFB = Discipline(
         parameter("increment", SHARE, "step up of a bin's probability", 0.0005),
         parameter("decrement", SHARE, "step down of a bin's probability", 0.00005),
         parameter("penalty_rate", COUNT, "packets a second of flows that don't respond", 10),
-        parameter("penalty_burst", PACKETS, "and how many at once", 20),
+        parameter("penalty_burst", PACKETS, "burst of packets of such flows", 20),
         parameter("rehash", TIME_US, "time between changes of the hash", 600_000_000, low=1_000),
         parameter("db", TIME_US, "warm-up of the next hash", 60_000_000, low=1_000),
     ),

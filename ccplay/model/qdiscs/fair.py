@@ -1,4 +1,4 @@
-"""Disciplines that are fair between flows: FQ, CAKE, SFQ, DRR, HHF.
+"""Fair queueing: FQ, CAKE, SFQ, DRR, HHF.
 
 tc-fq(8), tc-cake(8), tc-sfq(8), tc-drr(8); net/sched/sch_KIND.c.
 """
@@ -23,7 +23,7 @@ FLOW_MODES = (
 )
 DIFFSERV_MODES = ("diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence")
 FRAMINGS = ("noatm", "atm", "ptm")
-"""Values of cake's ``flow_mode``, ``diffserv_mode`` and ``atm``."""
+"""Framings of cake's ``atm``; above them the values of ``flow_mode`` and ``diffserv_mode``."""
 
 
 def _switch(name: str, meaning: str, words: str, *, default: bool = False) -> Parameter:
@@ -169,7 +169,7 @@ DRR = Discipline(
         parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),
         *classes("flow"),
     ),
-    # The kernel's drops what no class and no filter of one's own takes in.
+    # The kernel's drr drops packets that no filter of the user's leads into a class.
     in_kernel=False,
 )
 HHF = Discipline(

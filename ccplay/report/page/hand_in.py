@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
@@ -20,11 +19,10 @@ from ccplay.report.data.scene import Scene, scene
 from ccplay.report.figures import fonts, run
 from ccplay.report.figures.style import Inks, look
 from ccplay.report.figures.svg import svg
+from ccplay.report.page.environment import environment, style_sheet
 from ccplay.scenario.lesson.values import Page
 from ccplay.session.recorded import read_recording
 from ccplay.state.lab_state import LabState, Traffic
-
-_TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +38,24 @@ def render(opened: Opened, course: Course, name: str, text: str) -> str:
     """Return the page as HTML; ``name`` is the student's, ``text`` the scenario file."""
     cut = fonts.cut()
     fonts.use(cut)
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     right, judged = course.score
-    return environment.get_template("hand_in.html.j2").render(
-        title=opened.scenario.title,
-        aim=opened.lesson.aim,
-        name=name,
-        date=f"{dt.datetime.now().astimezone():%Y-%m-%d %H:%M}",
-        version=__version__,
-        right=right,
-        judged=judged,
-        questions=opened.lesson.questions,
-        css=Markup((_TEMPLATES / "page.css").read_text(encoding="utf-8")),  # noqa: S704 - ours
-        font_face=Markup(fonts.face(cut)),  # noqa: S704 - ours
-        pages=[*_pages(opened, course)],
-        text=text,
+    return (
+        environment()
+        .get_template("hand_in.html.j2")
+        .render(
+            title=opened.scenario.title,
+            aim=opened.lesson.aim,
+            name=name,
+            date=f"{dt.datetime.now().astimezone():%Y-%m-%d %H:%M}",
+            version=__version__,
+            right=right,
+            judged=judged,
+            questions=opened.lesson.questions,
+            css=style_sheet(),
+            font_face=Markup(fonts.face(cut)),  # noqa: S704 - ours
+            pages=[*_pages(opened, course)],
+            text=text,
+        )
     )
 
 

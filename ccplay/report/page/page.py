@@ -5,10 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ccplay import __version__
@@ -21,8 +19,8 @@ from ccplay.report.data.intervals import Summary
 from ccplay.report.data.material import Material, Run, say, slug
 from ccplay.report.data.naming import words
 from ccplay.report.page import machine, run_tables, sections
+from ccplay.report.page.environment import environment, style_sheet
 
-_TEMPLATES = Path(__file__).parent / "templates"
 _MANY = 9
 """So many cases have an index."""
 _LONG = 20
@@ -90,43 +88,40 @@ def render(
     ]
     first = next(iter(shown.values()), None)
     first_case = result.statistics[0].name if result.statistics else ""
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html.j2").render(
-        version=__version__,
-        # Ours, not a stranger's: the style sheet, the font and the figures, which escape names.
-        css=Markup((_TEMPLATES / "page.css").read_text(encoding="utf-8")),  # noqa: S704
-        font_face=Markup(font_face),  # noqa: S704
-        charts=[_marked(each) for each in charts],
-        material=material,
-        about=[" ".join(part.split()) for part in material.about.split("\n\n") if part.strip()],
-        summary=_summary(material, first.hello if first else None),
-        families=sections.families(result),
-        has_published=any(each.published for each in findings(result)),
-        has_spread=any(f.n > 1 for case in result.statistics for f in case.figures.values()),
-        agreement=agreement(result),
-        citations=citations(result),
-        notes=sections.notes(result),
-        troubles=sections.troubles(result),
-        checks=checks,
-        checked=sum(each.verdict.total for each in checks),
-        held=sum(each.verdict.held for each in checks),
-        cases=cases,
-        index=_index(result.statistics, anchors),
-        long_table=_LONG,
-        tables=run_tables.grids(result),
-        table_names=table_names,
-        machine=machine.machine(material, first.hello if first else None),
-        drawing=_drawn(first_case, first) if first else None,
-        network=machine.network(first_case, first.hello, first.links) if first else None,
-        health=run_tables.health(result),
-        kept=sum(each.health.trustworthy for each in (*result.cases, *result.discarded)),
-        links=_links,
+    return (
+        environment()
+        .get_template("page.html.j2")
+        .render(
+            version=__version__,
+            # Ours, not a stranger's: the style sheet, the font and the figures, which escape names.
+            css=style_sheet(),
+            font_face=Markup(font_face),  # noqa: S704
+            charts=[_marked(each) for each in charts],
+            material=material,
+            about=[" ".join(part.split()) for part in material.about.split("\n\n") if part.strip()],
+            summary=_summary(material, first.hello if first else None),
+            families=sections.families(result),
+            has_published=any(each.published for each in findings(result)),
+            has_spread=any(f.n > 1 for case in result.statistics for f in case.figures.values()),
+            agreement=agreement(result),
+            citations=citations(result),
+            notes=sections.notes(result),
+            troubles=sections.troubles(result),
+            checks=checks,
+            checked=sum(each.verdict.total for each in checks),
+            held=sum(each.verdict.held for each in checks),
+            cases=cases,
+            index=_index(result.statistics, anchors),
+            long_table=_LONG,
+            tables=run_tables.grids(result),
+            table_names=table_names,
+            machine=machine.machine(material, first.hello if first else None),
+            drawing=_drawn(first_case, first) if first else None,
+            network=machine.network(first_case, first.hello, first.links) if first else None,
+            health=run_tables.health(result),
+            kept=sum(each.health.trustworthy for each in (*result.cases, *result.discarded)),
+            links=_links,
+        )
     )
 
 

@@ -1,4 +1,4 @@
-"""Whoever leads a lesson, alone or before a class: pages, answers, and what is revealed."""
+"""The side of the person who leads a lesson: pages, answers, and what is revealed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ccplay.session.session import Session
 from ccplay.share.frames import Board, Votes
 
 _ROUND = 64
-"""More pages than a lesson has: page and round make the number of a question."""
+"""More than the pages of any lesson: page and round are combined into a question's number."""
 
 
 class Desk:
@@ -22,7 +22,7 @@ class Desk:
     leads = True
 
     def __init__(self, course: Course, session: Session, keep: Callable[[], None]) -> None:
-        """``keep`` writes down how far the lesson is."""
+        """``keep`` saves the progress of the lesson."""
         self.course = course
         self.title = ""
         self.draft = 0.0
@@ -35,17 +35,17 @@ class Desk:
 
     @property
     def leading(self) -> Desk:
-        """What the keys do."""
+        """What keys can do here."""
         return self
 
     @property
     def at(self) -> int:
-        """Number of the page, from 0."""
+        """Index of the open page."""
         return self.course.at
 
     @property
     def question(self) -> int:
-        """Number of the question that is open, which votes name."""
+        """Number of the open question, which votes carry."""
         return self._rounds[self.course.at] * _ROUND + self.course.at + 1
 
     @property
@@ -61,17 +61,17 @@ class Desk:
 
     @property
     def voters(self) -> int:
-        """How many have voted on it."""
+        """Number of votes on it."""
         votes = self.votes
         return votes.voters if votes is not None and votes.question == self.question else 0
 
     @property
     def look(self) -> Look:
-        """What the page shows of the network."""
+        """View of the network that the page asks for."""
         return self.course.page.look
 
     def named(self, name: str) -> str:
-        """Return what the lab calls traffic of the page."""
+        """Return the lab's name of traffic of the page."""
         span = self.course.turn.span
         return span.names.get(name, name) if span is not None else name
 
@@ -104,7 +104,7 @@ class Desk:
         )
 
     def give(self, value: float) -> bool:
-        """Answer, unless the run has begun."""
+        """Set the answer, unless the run has started; return whether it counts."""
         taken = self.course.answer(value)
         if taken:
             self._keep()
@@ -121,13 +121,13 @@ class Desk:
         self._moved(at)
 
     def back(self) -> None:
-        """Open the page before."""
+        """Open the previous page."""
         at = self.course.at
         self.course.turn_page(-1)
         self._moved(at)
 
     def again(self) -> None:
-        """Take the page once more, with another vote."""
+        """Repeat the page, with a new vote."""
         self._rounds[self.course.at] += 1
         self.course.again()
         self._begin_draft()

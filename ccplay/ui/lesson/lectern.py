@@ -1,4 +1,4 @@
-"""What the screen needs of a lesson, and the side of those who watch it and vote."""
+"""What the screen needs of a lesson, and the side of spectators, who vote."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from ccplay.scenario.lesson.values import Look
 from ccplay.share.frames import Board, Votes
 
 Asks: TypeAlias = Literal["", "choices", "number", "region"]
-"""What can be answered now; empty for nothing."""
+"""Kind of answer that can be given now; empty for none."""
 
 _STEPS = 25
-"""Steps of the keys from the least answer to the greatest."""
+"""Number of key presses that move a region from the least value to the greatest."""
 
 
 class Leading(Protocol):
-    """What the keys of whoever leads a lesson do; a part of ``Desk``."""
+    """Actions of the person who leads a lesson; a part of ``Desk``."""
 
     votes: Votes | None
 
     @property
     def at(self) -> int:
-        """Number of the page, from 0."""
+        """Index of the open page."""
 
     @property
     def look(self) -> Look:
-        """What the page shows of the network."""
+        """View of the network that the page asks for."""
 
     def named(self, name: str) -> str:
-        """Return what the lab calls traffic of the page."""
+        """Return the lab's name of traffic of the page."""
 
     def advance(self) -> None:
         """Run, reveal, or open the next page."""
 
     def back(self) -> None:
-        """Open the page before."""
+        """Open the previous page."""
 
     def again(self) -> None:
-        """Take the page once more."""
+        """Repeat the page."""
 
 
 class Lectern(Protocol):
@@ -48,7 +48,7 @@ class Lectern(Protocol):
 
     @property
     def board(self) -> Board | None:
-        """The page that is open; None without one."""
+        """The open page; None without one."""
 
     @property
     def answer(self) -> float | None:
@@ -56,11 +56,11 @@ class Lectern(Protocol):
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The votes that may be seen now."""
+        """Votes that may be shown now, for each answer."""
 
     @property
     def voters(self) -> int:
-        """How many have voted, as far as that may be seen."""
+        """Number of votes that may be shown now."""
 
     @property
     def leads(self) -> bool:
@@ -68,17 +68,17 @@ class Lectern(Protocol):
 
     @property
     def leading(self) -> Leading | None:
-        """What they do; None where they turn no pages."""
+        """Actions of the keys; None if they turn no pages."""
 
     def give(self, value: float) -> bool:
-        """Answer; return whether it counts."""
+        """Set the answer; return whether it counts."""
 
     def correct(self, board: Board) -> bool | None:
-        """Return whether the answer is right; None where that can't be known."""
+        """Return whether the answer is right; None if that is not known."""
 
 
 def asks(lectern: Lectern) -> Asks:
-    """Return what the open page lets a person answer now."""
+    """Return the kind of answer that the open page accepts now."""
     board = lectern.board
     if board is None or not board.open or not board.question:
         return ""
@@ -90,12 +90,12 @@ def asks(lectern: Lectern) -> Asks:
 
 
 def step(board: Board) -> float:
-    """Return by how much a key moves the region."""
+    """Return how far a key press moves the region, in units of the axis."""
     return (board.high - board.low) / _STEPS
 
 
 def region(lectern: Lectern) -> tuple[str, float, float] | None:
-    """Return plot, lower and upper end of the region that is drawn; None without one."""
+    """Return plot, lower and upper end of the region to draw; None without one."""
     board = lectern.board
     if board is None or not board.plot:
         return None
@@ -104,7 +104,7 @@ def region(lectern: Lectern) -> tuple[str, float, float] | None:
 
 
 class Watched(Protocol):
-    """The part of a ``WatchSource`` that is about a lesson."""
+    """The part of a ``WatchSource`` that concerns lessons."""
 
     board: Board | None
 
@@ -113,7 +113,7 @@ class Watched(Protocol):
 
 
 class Seat:
-    """Watches a lesson and votes."""
+    """A spectator's side of a lesson: watches and votes."""
 
     leads = False
     leading = None
@@ -147,11 +147,11 @@ class Seat:
 
     @property
     def voters(self) -> int:
-        """The same, added up."""
+        """Sum of the votes."""
         return sum(self.counts)
 
     def give(self, value: float) -> bool:
-        """Vote; a later vote takes the place of an earlier one."""
+        """Vote; a later vote replaces an earlier one. Return whether it counts."""
         board = self._source.board
         if board is None or not board.open:
             return False
@@ -160,7 +160,7 @@ class Seat:
         return True
 
     def correct(self, board: Board) -> bool | None:
-        """Return whether the vote is right; of a number that depends on a tolerance."""
+        """Return whether the vote is right; None for a number: its tolerance is not known here."""
         answer = self.answer
         if board.right is None or answer is None:
             return None

@@ -14,20 +14,20 @@ from textual.widgets import Markdown, Static
 from ccplay.ui.lesson.words import Line, Written
 
 _WIDE = 116
-"""Cells of a screen from which on the panel is at its side."""
+"""Least width of a screen, in cells, with the panel at its side."""
 
 _BESIDE = 80
-"""Cells that the rest of the screen needs."""
+"""Least width of the rest of the screen, in cells."""
 
 _LEAST, _MOST = 40, 64
-"""Cells of the panel at the side."""
+"""Least and greatest width of the panel at the side, in cells."""
 
 _BELOW = 10
-"""Lines of the panel below, at least."""
+"""Least height of the panel below, in lines."""
 
 
 class LessonPanel(Vertical):
-    """A page: what to read, what is asked, and what the keys do."""
+    """A page: its text, its question, and what the keys do."""
 
     DEFAULT_CSS: ClassVar[str] = """
     LessonPanel {
@@ -68,7 +68,7 @@ class LessonPanel(Vertical):
         yield self._foot
 
     def place(self, width: int, height: int) -> tuple[int, int]:
-        """Take its place on a screen; return the cells and lines that are left beside it."""
+        """Set size and place for a screen; return width and height left for the rest, in cells."""
         beside = width >= _WIDE
         self.set_class(not beside, "-below")
         if beside:
@@ -97,12 +97,12 @@ class LessonPanel(Vertical):
 
     async def _read(self, markdown: str) -> None:
         await self._text.update(markdown)
-        # Its blocks are made later than the panel was last arranged.
+        # Its blocks are made after the panel was last arranged.
         self._reading.refresh(layout=True)
         self._reading.scroll_home(animate=False)
 
     def scroll_by(self, pages: int) -> None:
-        """Scroll what is read; at its end, what is asked."""
+        """Scroll the text; at its end, the question."""
         part = self._reading
         there = part.scroll_y >= part.max_scroll_y if pages > 0 else part.scroll_y <= 0
         if there and self._answer.max_scroll_y:
@@ -116,7 +116,7 @@ class LessonPanel(Vertical):
 
 
 def _table(lines: tuple[Line, ...]) -> RenderableType:
-    """Return lines below each other, each continued under its own start."""
+    """Return lines below each other, with hanging indents."""
     rows: list[RenderableType] = []
     for line in lines:
         style = "bold" if line.bold else ""

@@ -1,4 +1,4 @@
-"""The question of a page as lines: choices, votes as bars, the answer, and what was measured."""
+"""The question of a page as lines: choices, votes as bars, the answer, and measurements."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from ccplay.ui.keymap import Keymap
 from ccplay.ui.lesson.lectern import Asks, Lectern, asks
 
 _BAR = 16
-"""Cells of the longest bar."""
+"""Length of the longest bar, in cells."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the question; what is too long is continued under its own start."""
+    """A line of the question; a long one is wrapped with a hanging indent."""
 
     text: str
     bold: bool = False
     sign: str = ""
-    """What stands before it."""
+    """Text in front of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the panel shows, as text."""
+    """Texts of the panel."""
 
     head: str
     reading: str
-    """Markdown."""
+    """What to read, in Markdown."""
     question: tuple[Line, ...]
     foot: str
 
 
 def written(lectern: Lectern, board: Board, now: float, glyphs: Glyphs, keys: Keymap) -> Written:
-    """Return what the panel shows of a page."""
+    """Return the texts of the panel for a page."""
     reading = "\n".join(board.lines)
     if board.why:
         reading = "\n".join((*board.why, "", "---", "", *board.lines))
@@ -52,7 +52,7 @@ def written(lectern: Lectern, board: Board, now: float, glyphs: Glyphs, keys: Ke
 
 
 def _lines(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
-    # What is new comes first: a small screen shows little more.
+    # New lines come first: a small screen shows little more.
     yield from _verdict(lectern, board, glyphs)
     if board.measured:
         yield Line("Measured in this run", bold=True)

@@ -1,4 +1,4 @@
-// Numbers and moments in words, as the terminal writes them.
+// Formats numbers and moments as the terminal does.
 
 /** A moment of the session as minutes and seconds. */
 export function clock(t, fraction = false) {
@@ -24,14 +24,14 @@ export function rate(bps) {
   return `${Math.round(bps)} bit/s`;
 }
 
-/** A label of an axis: short, whatever its size. */
+/** A short label of an axis, for any magnitude. */
 export function label(value) {
   for (const [unit, size] of [["G", 1e9], ["M", 1e6], ["k", 1e4]])
     if (value >= size) return `${Number((value / (unit === "k" ? 1e3 : size)).toPrecision(4))}${unit}`;
   return String(Number(value.toPrecision(6)));
 }
 
-/** Ends of an axis and the distance of its labels: 1, 2 or 5 times a power of ten. */
+/** Distance of an axis' labels: 1, 2 or 5 times a power of ten. */
 export function ticks(span, most) {
   const least = span / Math.max(most, 1);
   const power = 10 ** Math.floor(Math.log10(least));
@@ -40,7 +40,7 @@ export function ticks(span, most) {
 
 const SECONDS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
 
-/** The same of a time axis, in seconds. */
+/** Distance of a time axis' labels, in seconds. */
 export function timeTicks(span, most) {
   return SECONDS.find((each) => each >= span / Math.max(most, 1)) ?? 14400;
 }

@@ -1,10 +1,10 @@
-// Keys and buttons: what each is called, and what it does.
+// Keys and buttons: their names and their actions.
 
 export const KEYS = [
   ["F", "follow", "see what the presenter sees"],
-  ["space", "freeze", "hold the time axis, or let it run"],
+  ["space", "freeze", "stop the time axis, or let it run"],
   ["← →", "", "earlier, later; with shift by a whole window"],
-  ["+ −", "", "show a shorter or a longer time"],
+  ["+ −", "", "shorten or lengthen the time axis"],
   ["home end", "", "the beginning, and now"],
   ["↑ ↓", "", "select another flow"],
   ["o", "queue", "show another queue"],
@@ -21,7 +21,7 @@ const ACTIONS = {
   ArrowUp: ["select", -1], ArrowDown: ["select", 1],
 };
 
-/** Call `act(name, argument)` for keys and for buttons that bear its name. */
+/** Call `act(name, argument)` for keys and for buttons with that name. */
 export function listen(act) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;

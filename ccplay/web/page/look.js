@@ -1,4 +1,4 @@
-// Themes: ccplay's own, as the system prefers or as a key chooses.
+// Themes of ccplay: by the system's preference, or chosen by a key.
 
 const OFFERED = ["auto", "dark", "light", "projector", "colourblind", "amber", "print"];
 let looks = {}, chosen = "auto", look = null;

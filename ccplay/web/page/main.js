@@ -1,4 +1,4 @@
-// The page: messages change what is known, the view says what is shown, a frame draws it.
+// The page: messages change the data, the view decides what is shown, a frame draws it.
 
 import { clock } from "./format.js";
 import { KEYS, listen } from "./keys.js";
@@ -83,13 +83,13 @@ const TAKE = {
 };
 
 connect((kind, content) => { TAKE[kind](content); dirty = true; }, (word) => {
-  if (word === "lost" && connection !== "lost") say("The connection is lost; connecting again");
-  if (word === "connected" && connection === "lost") say("Connected again");
+  if (word === "lost" && connection !== "lost") say("Connection lost; reconnecting");
+  if (word === "connected" && connection === "lost") say("Reconnected");
   connection = word;
   dirty = true;
 });
 
-// --- what a user does
+// --- actions
 
 const ACTIONS = {
   follow: () => view.takeOver(),
@@ -128,7 +128,7 @@ const GESTURES = {
   zoom(factor) { view.zoom(factor); dirty = true; },
 };
 
-/** Offer every plot that the session has. */
+/** List every plot of the session as a choice. */
 function choices() {
   elements.offered.replaceChildren(...page.facts.plots.map(({ name, title, help }) => {
     const label = document.createElement("label"), box = document.createElement("input");
@@ -147,7 +147,7 @@ function choices() {
 
 // --- frames
 
-/** Have a figure for each plot that is shown, in order. */
+/** Make a figure for each plot shown, in order. */
 function arrange() {
   const known = new Map(page.facts.plots.map((plot) => [plot.name, plot]));
   const wanted = view.plots.filter((name) => known.has(name));
@@ -171,12 +171,12 @@ function state() {
   const how = over ? "over" : view.live ? "● live" : view.recorded ? "replay" : "held";
   const building = page.facts.phase.phase === "building" ? ` · building: ${page.facts.phase.step}` : "";
   const lost = connection === "lost" && !over;
-  const text = lost ? "Connection lost: trying again …" : connection === "connecting" ? "connecting …" : `${how} ${clock(view.t)} · ${where}${building}`;
+  const text = lost ? "Connection lost; reconnecting …" : connection === "connecting" ? "connecting …" : `${how} ${clock(view.t)} · ${where}${building}`;
   if (elements.state.textContent !== text) elements.state.textContent = text;
   elements.state.className = lost ? "lost" : "";
   const pointer = view.presenter?.pointer;
   const pointed = pointer ? `▾ ${clock(pointer.t)} ${pointer.text ?? ""}` : "";
-  const notice = over ? `The session is over: ${over}. What has arrived stays on this page.` : missed || pointed;
+  const notice = over ? `The session is over: ${over}. This page keeps what it has received.` : missed || pointed;
   elements.notice.hidden = !notice;
   if (elements.notice.textContent !== notice) elements.notice.textContent = notice;
   document.querySelector("[data-does=follow]").setAttribute("aria-pressed", String(view.follows));

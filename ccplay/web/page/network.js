@@ -1,4 +1,4 @@
-// The network: hosts, routers and cables as SVG, the observed queues with how full they are.
+// The network: hosts, routers and cables as SVG, and the fill levels of observed queues.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -17,7 +17,7 @@ export class Network {
     this.queues = new Map();
   }
 
-  /** Draw anew: the network has changed. */
+  /** Draw again after the network has changed. */
   build() {
     const { nodes, cables, chain } = this.page.facts.network;
     this.queues.clear();
@@ -44,7 +44,7 @@ export class Network {
     }
   }
 
-  /** The gauge of a queue, nearer to the end where it waits. */
+  /** Make the gauge of a queue, near the end of the cable that has the queue. */
   queue(svg, a, b, link, from, at) {
     const there = link.startsWith(`${from}->`), share = there ? 0.36 : 0.64;
     const x = a[0] + (b[0] - a[0]) * share, y = a[1] + (b[1] - a[1]) * share + (at ? 14 : -14);
@@ -56,7 +56,7 @@ export class Network {
     this.queues.set(link, full);
   }
 
-  /** Show how full the queues are at the moment shown. */
+  /** Show the fill levels of queues at the moment shown. */
   update() {
     const { view, values, facts } = this.page, t = view.t, said = [];
     for (const link of facts.network.observed) {

@@ -1,4 +1,4 @@
-// One plot: axes, lines, settings, counters and marks on a canvas, and its words above it.
+// One plot: axes, lines, settings, counters and marks on a canvas, title and values above it.
 
 import { clock, label, ticks, timeTicks, write } from "./format.js";
 import { flowInk, ink } from "./look.js";
@@ -6,7 +6,7 @@ import { flowInk, ink } from "./look.js";
 const LEFT = 46, RIGHT = 26, TOP = 8, BOTTOM = 22;
 
 export class Plot {
-  /** `page` has values, view, facts and marks; `does` is called with the user's gestures. */
+  /** `page` has values, view, facts and marks; the methods of `does` receive the user's gestures. */
   constructor(described, page, does) {
     this.described = described;
     this.page = page;
@@ -29,7 +29,7 @@ export class Plot {
     gestures(this.canvas, this, does);
   }
 
-  /** Seconds of a pixel, and the moment at a place. */
+  /** Seconds per pixel, and the moment at a position. */
   moment(x) {
     const { view } = this.page, width = this.canvas.clientWidth - LEFT - RIGHT;
     return view.start + ((x - LEFT) / Math.max(width, 1)) * view.width;
@@ -167,7 +167,7 @@ export class Plot {
     pen.fillText(`▾ ${pointer.text ?? ""}`, x(pointer.t) + (x(pointer.t) > 200 ? -5 : 5), TOP + 14);
   }
 
-  /** Write title and values, and every other second the same in words. */
+  /** Write title and values, and every two seconds the same in words. */
   write(inWords) {
     const { view, values } = this.page, { axis } = this, t = view.t;
     const head = [this.described.title, axis.unit, clock(t)].join();
@@ -211,7 +211,7 @@ export class Plot {
   }
 }
 
-/** The selected flow is on top; what belongs to a line lies below it. */
+/** Draw the selected flow on top, and companions below their lines. */
 function rank({ line, flow }, view) {
   if (flow && flow.name === view.selected) return line.role === "companion" ? 2 : 3;
   return line.role === "companion" ? 0 : 1;
@@ -278,7 +278,7 @@ function trace(pen, x, y, points, { line, flow, colour }, selected) {
   pen.setLineDash([]);
 }
 
-/** Write at the right end of each line whose it is: colours are not the only cue. */
+/** Label each line at its right end: colour is never the only cue. */
 function ends(pen, traces, points, x, y, width) {
   const taken = [];
   pen.textAlign = "left";

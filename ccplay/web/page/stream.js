@@ -1,4 +1,4 @@
-// The stream of messages: connects again by itself, and says so while it does.
+// The stream of messages: reconnects by itself, and reports it.
 
 /** This tab's name among the voters: nobody else can know it. */
 export const VOTER = named();
@@ -24,7 +24,7 @@ export function connect(take, status) {
     source.onerror = () => {
       if (over) return;
       status("lost");
-      // Where the server refused, the browser does not try again by itself.
+      // A browser does not reconnect by itself after a refusal.
       if (source.readyState === EventSource.CLOSED) setTimeout(open, 2000 + Math.random() * 1000);
     };
     for (const kind of KINDS)

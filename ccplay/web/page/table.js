@@ -1,4 +1,4 @@
-// The table of traffic: a row for each flow at the moment shown, and the other traffic in its own words.
+// The table of traffic: a row for each flow at the moment shown, and a line for each other traffic.
 
 import { rate, write } from "./format.js";
 import { flowInk } from "./look.js";

@@ -1,9 +1,9 @@
-// The values of all lines: those that came live, and windows of the past that were asked for.
+// The values of all lines: live ones, and windows of the past that were fetched.
 
 const MOST = 12000; // live moments kept: ten minutes at 20 Hz
 const KEPT = 4; // windows kept
 
-/** Undo the differences of a row; one number stands for all. */
+/** Turn the differences of a row into values; a single number means that all are equal. */
 function undone(row, count, per, known = 0) {
   const found = new Float64Array(count).fill(NaN);
   if (row === null || row === undefined) return found;
@@ -66,7 +66,7 @@ export class Values {
   get now() { return this.times.at(-1) ?? 0; }
   get liveFrom() { return this.times[0] ?? Infinity; }
 
-  /** Whether values of this stretch are at hand; if not they are asked for. */
+  /** Fetch the values between two moments unless they are here. */
   require(left, right, changed) {
     const until = Math.min(right, this.liveFrom, this.until ?? Infinity), since = Math.max(left, 0);
     if (since >= until) return;
@@ -103,7 +103,7 @@ export class Values {
     return best;
   }
 
-  /** Call `put(t, least, greatest)` for each known value of a line in a stretch, in order. */
+  /** Call `put(t, least, greatest)` for each known value of a line between two moments, in order. */
   each(line, left, right, put) {
     const past = this._window(left, right);
     if (past && past.rows[line.number]) {

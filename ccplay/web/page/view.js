@@ -1,11 +1,11 @@
-// What is shown: the window of time, the selected flow, the queue and the plots; the presenter's, or one's own.
+// What is shown: window of time, selected flow, queue and plots; the presenter's, or the user's own.
 
 const DEFAULT = ["cwnd", "queue", "rtt", "throughput"];
 
 export class View {
   constructor() {
     this.presenter = null; // the newest view of the presenter
-    this.since = 0; // when it came, in ms
+    this.since = 0; // when it arrived, in ms
     this.following = true;
     this.recorded = false;
     this.live = true; // whether the axis runs
@@ -40,7 +40,7 @@ export class View {
 
   get follows() { return this.following && this.presenter !== null; }
 
-  /** Seconds that a replay has run since its presenter's last word. */
+  /** Seconds that a replay has run since the presenter's last view. */
   get _ran() {
     const view = this.presenter;
     if (!this.following || !view?.running || !this.recorded) return 0;
@@ -57,7 +57,7 @@ export class View {
 
   get end() { return this.start + this.width; }
 
-  /** The moment up to which plots draw: of a replay what its presenter has not reached is hidden. */
+  /** The moment up to which plots draw: in a replay, what the presenter has not reached is hidden. */
   get until() {
     if (!this.follows || !this.recorded) return this.now;
     const t = Math.min(this.presenter.t + this._ran, this.now);
@@ -73,7 +73,7 @@ export class View {
     return Math.min(this.end, this.now);
   }
 
-  /** The moment that is held, to be drawn; null while the axis runs. */
+  /** The moment of the cursor; null while the axis runs. */
   get cursor() { return this.hover ?? (this.live ? null : this.t); }
 
   roam() {

@@ -142,7 +142,7 @@ async def test_it_follows_the_presenter_until_a_key_is_touched(stage: Stage, tab
 async def test_it_connects_again_by_itself_and_says_so(stage: Stage, tab: Tab) -> None:
     link = urlsplit(stage.link)
     await stage.stop()
-    await tab.until(f"{STATE}.includes('Connection lost: trying again')")
+    await tab.until(f"{STATE}.includes('Connection lost; reconnecting')")
     assert "lost" in await tab.tell("document.getElementById('spoken').textContent")
     # What it has can still be looked at.
     assert "cubic" in await tab.tell(ROWS)

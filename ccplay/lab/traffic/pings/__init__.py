@@ -1,1 +1,1 @@
-"""Pings: ping(8) over ICMP, a program of ours over UDP, and which missing answers are lost."""
+"""Pings: ping(8) over ICMP, ccplay's own program over UDP, and which missing replies are lost."""

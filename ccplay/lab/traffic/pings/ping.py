@@ -23,7 +23,7 @@ _NO_ANSWER = re.compile(r"no answer yet for (?:icmp_)?seq=(\d+)")
 _SUMMARY = re.compile(r"(\d+) packets transmitted, (\d+)(?: packets)? received")
 
 _FINDS_ITS_ADDRESS = Hold("connect")
-"""ping(8) asks the kernel by that from where it will send, just before it does; so does ours."""
+"""Call just before a ping sends: ping(8) learns its source address by it; so does ``udp_echo``."""
 
 _UDP_ECHO = Path(__file__).with_name("udp_echo.py")
 
@@ -112,9 +112,9 @@ class Ping:
         identifier: int,
         sport: int,
     ) -> None:
-        """``command`` has all its names; ``identifier`` marks the packets of this ping.
+        """``command`` has all its names; ``identifier`` identifies the packets of this ping.
 
-        Over UDP it is the port that they are sent to, and ``sport`` the one they are sent from.
+        Over UDP ``identifier`` is the destination port of datagrams, ``sport`` the source port.
         """
         assert command.ping is not None  # noqa: S101
         assert command.src is not None  # noqa: S101
@@ -132,7 +132,7 @@ class Ping:
     async def start(
         self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
     ) -> None:
-        """Start its programs. Raises ``LabError`` if that fails."""
+        """Start the programs of the ping. Raises ``LabError`` if that fails."""
         command = self._command
         line = argv(address, command, self._identifier)
         if command.protocol == "udp":
@@ -155,7 +155,7 @@ class Ping:
         self._attending = asyncio.create_task(self._attend())
 
     async def _start_receiver(self, namespace: Namespace, address: str) -> list[str]:
-        """Start what returns datagrams, and return the command line of what sends them."""
+        """Start the receiver of datagrams; return the command line of the sender."""
         command, port = self._command, str(self._identifier)
         tos = str(type_of_service(command.dscp))
         script = [sys.executable, "-I", "-S", str(_UDP_ECHO)]
@@ -170,13 +170,13 @@ class Ping:
         return [*script, "send", *to, f"{command.interval_s:g}", str(command.count or 0), tos]
 
     def begin_stop(self) -> None:
-        """End it without waiting; pings still in flight do not count as lost."""
+        """Stop the ping without waiting; requests in flight do not count as lost."""
         if not self._asked:
             self._asked = True
             self._stopping = asyncio.create_task(self._program.stop())
 
     async def stop(self) -> None:
-        """End it and wait until it has."""
+        """Stop the ping and wait for its end."""
         self.begin_stop()
         await self.ended.wait()
 

@@ -2,7 +2,7 @@
 
 A process of its own in a host's namespace, which imports nothing of ccplay: ``python udp_echo.py
 receive PORT TOS``, or ``send ADDRESS PORT SPORT INTERVAL COUNT TOS``, with 0 for no limit and the
-interval in seconds. The sender writes lines as ping(8) with ``-O`` does: one for each answer, one
+interval in seconds. The sender writes lines as ping(8) with ``-O`` does: one for each reply, one
 for each datagram that has none when the next one is sent, and a summary.
 """
 
@@ -18,10 +18,10 @@ _HEADER = struct.Struct("!QQ")
 """Number of a datagram, and nanoseconds of the sender's monotonic clock."""
 
 _PAYLOAD = 64
-"""Bytes of payload, little enough for next to no load."""
+"""Bytes of payload, so few that they hardly load the path."""
 
 _LAST_ANSWER_S = 5.0
-"""Seconds to wait for answers after the last datagram."""
+"""Seconds to wait for replies after the last datagram."""
 
 
 def _receive(port: int, tos: int) -> None:
@@ -53,14 +53,14 @@ class _Sender:
             print(f"can't send: {error.strerror}", file=sys.stderr, flush=True)
 
     def listen(self, until: float) -> None:
-        """Print each answer until a moment, or until there is none to wait for after it."""
+        """Print each reply until a moment."""
         while (left := until - time.monotonic()) > 0:
             if not select.select([self._connection], [], [], left)[0]:
                 return
             try:
                 answer = self._connection.recv(2048)
             except OSError:
-                # Nothing listens there, or no route leads there, now.
+                # No process listens there, or there is no route at present.
                 continue
             now = time.monotonic_ns()
             number, began = _HEADER.unpack_from(answer)
@@ -71,7 +71,7 @@ class _Sender:
 
     @property
     def waits(self) -> bool:
-        """Whether the newest datagrams may still be answered."""
+        """Whether replies are outstanding."""
         return bool(self._unanswered)
 
 
@@ -79,7 +79,7 @@ def _send(address: tuple[str, int], sport: int, interval_s: float, count: int, t
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
         connection.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
         connection.bind(("", sport))
-        # Who wants it to wait for a moment holds it here.
+        # The lab holds the program at this call until the ping's moment.
         connection.connect(address)
         sender = _Sender(connection)
         due = time.monotonic()
