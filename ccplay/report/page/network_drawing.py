@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from xml.sax.saxutils import escape
 
 from ccplay.plots.utilisation import BUSY, IDLE
@@ -24,6 +25,10 @@ _NODE = 28
 """How high a node is."""
 _BOX = (30, 14)
 """The sign of an observed queue."""
+_BEHIND = 42
+"""From the middle of a node to the sign of its queue,"""
+_FEW = 6
+"""where no more links than these meet."""
 _MOST_PATHS = 16
 _LIT = "#1f6fb8"
 """The path that is pointed at."""
@@ -46,9 +51,10 @@ def draw(graph: Graph) -> str:
     right = max(right, left + _LETTER * max(map(len, legend), default=0) + 2 * _MARGIN)
     bottom += _LINE * (len(legend) + 1) if legend else 0
     at = {v.name: (x - left, y - top) for v, x, y in zip(graph.vertices, xs, ys, strict=True)}
+    degrees = Counter(node for edge in graph.edges for node in (edge.a, edge.b))
     parts = [
         *(_line(edge, at) for edge in graph.edges),
-        *(part for edge in graph.edges for part in _said(edge, at)),
+        *(part for edge in graph.edges for part in _said(edge, at, degrees)),
         *(part for vertex in graph.vertices for part in _vertex(vertex, *at[vertex.name])),
     ]
     parts += _explained(graph, legend, at, bottom - top)
@@ -165,7 +171,9 @@ def _explained(
             x += _LETTER * (len(flow) + 2)
 
 
-def _said(edge: Edge, at: dict[str, tuple[float, float]]) -> Iterator[str]:
+def _said(
+    edge: Edge, at: dict[str, tuple[float, float]], degrees: Mapping[str, int]
+) -> Iterator[str]:
     """Write the settings of a link and draw its queues; on a slanting link both are on the line."""
     (x, y), (u, v) = at[edge.a], at[edge.b]
     level = y == v
@@ -177,7 +185,7 @@ def _said(edge: Edge, at: dict[str, tuple[float, float]]) -> Iterator[str]:
     for number, line in enumerate(lines):
         yield _text((x + u) / 2, top + number * _LINE, line, _MUTED)
     for sender, text in edge.queues.items():
-        box = _beside(at[sender], at[edge.b if sender == edge.a else edge.a])
+        box = _beside(at[sender], at[edge.b if sender == edge.a else edge.a], degrees[sender])
         yield from _observed(*box, edge.filled.get(sender, 0.75))
         if not level:
             yield _text(box[0] + _BOX[0] / 2 + 4, box[1] + 4, text, _QUEUE, anchor="start")
@@ -185,10 +193,13 @@ def _said(edge: Edge, at: dict[str, tuple[float, float]]) -> Iterator[str]:
         yield _text((x + u) / 2, y + _BOX[1] + 7 + number * _LINE, text, _QUEUE)
 
 
-def _beside(sender: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    """Return the place on a link just behind the node that sends."""
+def _beside(
+    sender: tuple[float, float], other: tuple[float, float], degree: int
+) -> tuple[float, float]:
+    """Return the place on a link behind the node that sends: further away where many links meet."""
     dx, dy = other[0] - sender[0], other[1] - sender[1]
-    share = 42 / max((dx * dx + dy * dy) ** 0.5, 1.0)
+    length = max((dx * dx + dy * dy) ** 0.5, 1.0)
+    share = max(_BEHIND, min(_BEHIND + 8 * (degree - _FEW), length / 2)) / length
     return sender[0] + dx * share, sender[1] + dy * share
 
 
