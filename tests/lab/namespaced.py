@@ -64,7 +64,8 @@ def call(case: str, *arguments: object, rootless: bool = False, guest: bool = Fa
 
 async def _in_guest(words: Sequence[str]) -> tuple[int, str, str]:
     """Return what ``_forked`` does of ``main`` in namespaces under the guest's kernel."""
-    argv = [*launch.inner_argv()[: len(launch.UNSHARE)], sys.executable, "-m", __name__, *words]
+    script = f"from {__name__} import main; main()"
+    argv = [*launch.inner_argv()[: len(launch.UNSHARE)], sys.executable, "-c", script, *words]
     # A guest ends with its stdin, so that stays open.
     stdin, held = os.pipe()
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from ccplay.assets import SUFFIX
@@ -175,7 +175,7 @@ class Flow:
         )
 
     def _take_reading(self) -> None:
-        before, t = self._read, self._probe.read_at(self.name)
+        before, t, known_before = self._read, self._probe.read_at(self.name), self._known
         if t <= before.t:
             return
         counters = [self._probe.counters(stream) for stream in self.streams]
@@ -184,7 +184,8 @@ class Flow:
         if len(known) < len(counters) or not any(map(_has_sent_data, known)):
             return
         if self._opened is None:
-            self._opened = opening(before.t, now.t, min(each.busy_s for each in known))
+            busy_s = _shortest_busy_s(known_before, known)
+            self._opened = opening(before.t, now.t, busy_s)
             # It had sent nothing until then, however long ago the reading before was.
             before = Reading(self._opened, 0)
         if not self._told and self._has_its_algorithm(known[0].cc):
@@ -343,6 +344,17 @@ class Flow:
         ports = self.port, self.sports[0]
         sending = client_argv(address, ports, len(self.streams), cc, self._command.dscp)
         return server_argv(self.port), sending
+
+
+def _shortest_busy_s(before: Sequence[Counters], now: Sequence[Counters]) -> float:
+    """Return for how long each connection with data has had some outstanding since ``before``.
+
+    The shortest counts: until then a cookie may have been outstanding, which is no data.
+    """
+    # One that was not open yet has no reading before.
+    known = before if len(before) == len(now) else [_NOTHING] * len(now)
+    pairs = zip(known, now, strict=True)
+    return min(each.busy_s - was.busy_s for was, each in pairs if _has_sent_data(each))
 
 
 def _has_sent_data(connection: Counters) -> bool:
