@@ -44,7 +44,7 @@ def test_every_parameter_is_set_live_and_read_back_and_tc_makes_the_same(
         pytest.skip(seen["refused"])
     unreported = EXAMPLES[kind].keys() - seen["told"].keys()
     assert {name: EXAMPLES[kind][name] for name in seen["told"]} == seen["told"]
-    assert unreported <= {"bandwidth", "burst", "avpkt", "max_rtt"}
+    assert unreported <= {"bandwidth", "burst", "avpkt", "max_rtt", "redflowlimit"}
     assert not seen["said"]
     assert seen["ours"] == seen["tc"]
 

@@ -48,6 +48,8 @@ def encode(qdisc: Qdisc) -> tuple[bytes, bool]:
     found: dict[int, bytes] = {}
     if kind == "dualpi2" and "max_rtt" in options:
         found |= _gains(options)
+    if kind == "cake" and "rtt" in options:
+        found[_CAKE_TARGET] = _U32.pack(max(1, int(options["rtt"]) // 20))
     for name, value in options.items():
         if (word := words.get(name)) is None:
             continue
@@ -123,6 +125,11 @@ _FLOW_MODES = (
 _DIFFSERV_MODES = ("diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence")
 
 _FLAG = _Word(0, back=bool, form=_U8)
+
+
+_CAKE_TARGET = 8
+"""``TCA_CAKE_TARGET`` in microseconds: a twentieth of the RTT, as tc requests (q_cake.c); the
+kernel would keep its 5 ms."""
 
 
 def _gains(options: Mapping[str, Option]) -> dict[int, bytes]:

@@ -39,11 +39,11 @@ _UNCHANGEABLE = ("sfq", "red", "sfb", "pfifo_fast")
 _UNREPORTED = {
     "red": ("bandwidth", "burst", "avpkt", "probability"),
     "choke": ("bandwidth", "burst", "probability"),
-    "sfq": ("burst", "avpkt"),
+    "sfq": ("redflowlimit", "burst", "avpkt"),
     "dualpi2": ("max_rtt",),
 }
-"""By kind, the parameters that go into tables and constants, which the kernel does not report;
-adaptive RED changes its probability."""
+"""By kind, the parameters that the kernel does not report, most of which go into tables and
+constants; adaptive RED changes its probability."""
 
 _TICK_US = 10_000
 """Microseconds of the longest jiffy (CONFIG_HZ=100), to which some times are rounded."""

@@ -72,14 +72,14 @@ def _sfq_held(image: bytes) -> dict[str, Option]:
     told: dict[str, Option] = {"limit": limit, "flows": flows, "quantum": quantum}
     told |= {"perturb": perturb, "divisor": divisor}
     if len(image) >= _SFQ.size + _SFQ_RED.size:
-        depth, headdrop, most, least, longest, _, _, _, flags, probability = _SFQ_RED.unpack_from(
+        # ``sfq_dump`` (net/sched/sch_sfq.c) leaves out the third, redflowlimit.
+        depth, headdrop, _, least, longest, _, _, _, flags, probability = _SFQ_RED.unpack_from(
             image, _SFQ.size
         )
         told |= {"depth": depth, "headdrop": bool(headdrop)}
         told |= {"ecn": bool(flags & averages.ECN), "harddrop": bool(flags & averages.HARDDROP)}
         if least:
-            told |= {"redflowlimit": most, "min": least, "max": longest}
-            told["probability"] = probability / 2**32
+            told |= {"min": least, "max": longest, "probability": probability / 2**32}
     return told
 
 
