@@ -18,6 +18,7 @@ from ccplay.session import launch
 from ccplay.session.session import Session
 from ccplay.session.warm import WarmLabs
 from ccplay.state.lab_state import LabState
+from ccplay.state.udp import Udp
 from ccplay.stream.sinks import Sink
 from ccplay.stream.sources import LabSource
 from tests.lab.trust import note
@@ -108,3 +109,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the reason
         for item in items:
             item.add_marker(pytest.mark.skip(reason=str(error)))
+
+
+def all_arrived(udp: Udp) -> bool:
+    """Return whether the monitor saw every packet arrive; iperf3 may miss what comes at its end."""
+    assert udp.monitored is not None
+    return udp.monitored.received == udp.monitored.sent == udp.sent

@@ -17,7 +17,7 @@ from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.udp import Udp
 from ccplay.stream.sources import LabSource
-from tests.lab.conftest import RunningLab
+from tests.lab.conftest import RunningLab, all_arrived
 from tests.unit.custom.sources import FIFO, POP, instead
 
 pytestmark = pytest.mark.xdist_group("software")
@@ -85,7 +85,7 @@ async def test_saving_it_swaps_it_and_no_packet_is_lost(tmp_path: Path) -> None:
     file.write_text(ROOMY)
     async with under(file, seen) as lab:
         assert seen.kinds() == ["mine.py"]
-        lab.send(StartUdp(rate_bps=12_000_000, packet_bytes=1400, duration_s=4.0))
+        lab.send(StartUdp(rate_bps=12_000_000, packet_bytes=1400, duration_s=4.0, monitor=True))
         await lab.until(lambda _: seen.sweep().queue_own.get("mine_waiting_packets", [0])[0])
 
         file.write_text(ROOMY + "# saved\n")
@@ -103,14 +103,14 @@ async def test_saving_it_swaps_it_and_no_packet_is_lost(tmp_path: Path) -> None:
         await lab.until(lambda _: len(seen.texts("error")) > 1)
         fault = "link r->h2: mine.py:20: ZeroDivisionError: division by zero; a FIFO"
         assert seen.texts("error")[1].startswith(fault)
-        assert "printed: about to fail" in seen.texts("info")
+        await lab.until(lambda _: "printed: about to fail" in seen.texts("info"))
         await lab.until(lambda _: seen.kinds() == ["mine.py", "pfifo"])
         await lab.until(lambda _: seen.sweep().qdisc.kind[0] == "pfifo")  # type: ignore[union-attr]
 
         file.write_text(ROOMY)
         await lab.until(lambda _: seen.kinds() == ["mine.py", "pfifo", "mine.py"])
         await lab.until(lambda state: "u1" in state.of(Udp) and state.of(Udp)["u1"].ended)
-        assert lab.state.of(Udp)["u1"].received == lab.state.of(Udp)["u1"].sent
+        assert all_arrived(lab.state.of(Udp)["u1"])
         now = seen.sweep().qdisc
         assert now is not None
         assert now.drops[0] == 0
@@ -130,12 +130,12 @@ async def test_one_that_sends_nothing_is_replaced(
     file, seen = tmp_path / "mine.py", Seen()
     file.write_text(instead(POP, *wrong))
     async with under(file, seen) as lab:
-        lab.send(StartUdp(rate_bps=1_000_000, packet_bytes=1000, duration_s=1.0))
+        lab.send(StartUdp(rate_bps=1_000_000, packet_bytes=1000, duration_s=1.0, monitor=True))
         await lab.until(lambda _: seen.texts("error"))
         assert said in seen.texts("error")[0]
         assert "a FIFO has taken its place" in seen.texts("error")[0]
         await lab.until(lambda state: "u1" in state.of(Udp) and state.of(Udp)["u1"].ended)
-        assert lab.state.of(Udp)["u1"].received == lab.state.of(Udp)["u1"].sent
+        assert all_arrived(lab.state.of(Udp)["u1"])
 
 
 async def test_a_lab_does_not_start_with_a_file_that_is_no_python(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ export function listen(act) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     // Of a box only the keys that move or set it are its own.
-    const on = event.target, box = on.matches?.("input[type=radio], input[type=checkbox]");
+    // The button of a dialog that was just closed keeps the focus until the next frame.
+    const on = event.target.closest?.("dialog") ? document.body : event.target, box = on.matches?.("input[type=radio], input[type=checkbox]");
     const inside = box ? /^( |Enter|Arrow.*)$/.test(event.key) : on.closest?.("input, select, textarea, summary");
     const button = on.closest?.("button");
     if (inside || (button && [" ", "Enter"].includes(event.key))) return;
