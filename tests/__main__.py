@@ -7,6 +7,7 @@ by that: it is tried again afterwards, alone, and held to the same bounds.
 
 from __future__ import annotations
 
+import compileall
 import os
 import subprocess
 import sys
@@ -16,10 +17,17 @@ import time
 from pathlib import Path
 from typing import IO
 
+import ccplay
 from tests import costs
 
 LABS_PER_CPU = 2.5
 """Labs at a time and CPU: each needs about a quarter of one, and waits in between."""
+
+SCREENS_PER_CPU = 2
+"""Workers for all else: a key on a screen is waited for, and so are browsers and programs."""
+
+_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
+"""Where this is set, every worker would compile every test; what it writes is ignored by git."""
 
 _IDLE = 19
 """The nice value of what is to run in the gaps only, see sched(7)."""
@@ -41,7 +49,10 @@ class Pass:
         argv = [sys.executable, "-m", "pytest", "-o", cache, *arguments]
         # The tests' own processes must not think that somebody waits for colours.
         self._process = subprocess.Popen(
-            ["nice", "-n", str(nice), *argv], stdout=subprocess.PIPE, text=True
+            ["nice", "-n", str(nice), *argv],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={name: value for name, value in os.environ.items() if name != _NO_BYTECODE},
         )
         assert self._process.stdout is not None
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout,))
@@ -69,16 +80,19 @@ class Pass:
 def main() -> int:
     began = time.monotonic()
     cpus = len(os.sched_getaffinity(0))
+    # Several hundred labs and commands are started: each would compile what it imports.
+    compileall.compile_dir(Path(ccplay.__file__).parent, quiet=1, workers=cpus)
     with tempfile.TemporaryDirectory() as folder:
         again = Path(folder) / "again"
         failed = [Path(folder) / name for name in ("labs", "screens and units")]
         spent = [Path(folder) / name for name in ("labs.json", "screens.json", "again.json")]
+        screens = ["-n", str(cpus * SCREENS_PER_CPU), "--dist", "worksteal"]
         labs = [*("-n", str(round(cpus * LABS_PER_CPU))), "--dist", "loadgroup"]
         passes = [
             Pass("labs", "tests/lab", *labs, *_results(failed[0], spent[0])),
             Pass(
                 "screens and units",
-                *("tests/unit", "tests/ui", "-n", str(cpus), "--dist", "worksteal"),
+                *("tests/unit", "tests/ui", *screens),
                 *_results(failed[1], spent[1]),
                 nice=_IDLE,
                 quiet=True,
@@ -86,9 +100,10 @@ def main() -> int:
         ]
         passed = [each.end() for each in passes]
         again.write_text("".join(file.read_text() for file in failed if file.exists()))
-        if again.read_text():
-            every = ("tests/unit", "tests/ui", "tests/lab", "--costs", str(spent[2]))
-            passes.append(Pass("again alone", *every, "--only", str(again)))
+        if names := again.read_text().splitlines():
+            files = sorted({name.partition("::")[0] for name in names})
+            chosen = ("--only", str(again), "--costs", str(spent[2]))
+            passes.append(Pass("again alone", *files, *chosen))
             passed.append(passes[-1].end())
         print("\nthe costliest tests, with the fixtures that they were the first or last to use:")
         print(*costs.costliest(costs.read(spent)), sep="\n")

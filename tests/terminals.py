@@ -21,6 +21,10 @@ PATIENCE_S = 30.0
 """A busy machine takes some seconds to import what draws."""
 
 
+_LOOK_S, _SELDOM_S = 0.01, 0.25
+"""Least and most seconds between two looks for what should come to pass."""
+
+
 class OnTerminal:
     """One program, the leader of a session whose controlling terminal is this one."""
 
@@ -45,10 +49,13 @@ class OnTerminal:
     def read_until_shown(self, *wanted: str) -> None:
         """Read until all of ``wanted`` stands on the screen. Fails when it never does."""
         deadline = time.monotonic() + PATIENCE_S
-        while not all(any(each in line for line in self._screen.display) for each in wanted):
-            shown = "\n".join(self._screen.display)
-            assert time.monotonic() < deadline, f"{wanted} did not come, but\n{shown}"
-            if select.select([self._terminal], [], [], 0.1)[0]:
+        while not _stands(wanted, shown := self._screen.display):
+            text = "\n".join(shown)
+            assert time.monotonic() < deadline, f"{wanted} did not come, but\n{text}"
+            # Until it has something new: to put the lines of a screen together takes longer.
+            while not select.select([self._terminal], [], [], 0.1)[0]:
+                assert time.monotonic() < deadline, f"{wanted} did not come, but\n{text}"
+            while select.select([self._terminal], [], [], 0)[0] and time.monotonic() < deadline:
                 self._read()
 
     def type(self, text: bytes) -> None:
@@ -79,6 +86,11 @@ class OnTerminal:
         data = os.read(self._terminal, 1 << 16)
         self._stream.feed(data)
         return data
+
+
+def _stands(wanted: Sequence[str], shown: Sequence[str]) -> bool:
+    """Say whether all of ``wanted`` is in lines of a screen."""
+    return all(any(each in line for line in shown) for each in wanted)
 
 
 @contextmanager
@@ -121,7 +133,19 @@ def on_terminal(
 
 def until(holds: Callable[[], object], within_s: float = PATIENCE_S) -> None:
     """Wait until a condition holds. Fails when it never does."""
-    deadline = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {within_s} s"
-        time.sleep(0.01)
+    for pause in pausing(within_s):
+        if holds():
+            return
+        time.sleep(pause)
+    assert holds(), f"not within {within_s} s"
+
+
+def pausing(within_s: float) -> Iterator[float]:
+    """Yield seconds to wait until the next look, for so long.
+
+    A look may read a recording or every process of the machine. What comes soon is seen soon; of
+    what takes longer, a tenth of the time that it has taken is added at the most.
+    """
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < within_s:
+        yield min(max(_LOOK_S, waited / 10), _SELDOM_S)

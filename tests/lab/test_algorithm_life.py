@@ -9,8 +9,8 @@ import os
 import re
 import signal
 import subprocess
-import time
 import uuid
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -26,7 +26,7 @@ from ccplay.model.traffic_commands import StartDownload, StartFlow
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import LabSource
-from tests.lab.conftest import RunningLab, running
+from tests.lab.conftest import RunningLab, forked, running
 from tests.lab.namespaced import call
 from tests.lab.test_leaks import nothing_left
 
@@ -63,10 +63,10 @@ def loaded() -> set[int]:
     return {each["id"] for each in json.loads(said.stdout)}
 
 
-def loaded_for(path: Path) -> set[int]:
-    """Return the numbers of the algorithms that the labs of a file hold: others load theirs."""
+def loaded_for(lab: RunningLab) -> set[int]:
+    """Return the numbers of the algorithms that a lab holds: others load theirs."""
     held: set[int] = set()
-    for process in servers(path):
+    for process in parts(lab):
         for each in Path(f"/proc/{process.pid}/fdinfo").glob("*"):
             with contextlib.suppress(OSError):
                 held |= set(map(int, re.findall(r"\nmap_id:\s*(\d+)", each.read_text())))
@@ -75,45 +75,42 @@ def loaded_for(path: Path) -> set[int]:
 
 async def gone(path: Path, within_s: float = 60.0) -> bool:
     """Wait until no name is left; the kernel frees it as the last process of the lab is reaped."""
-    deadline = time.monotonic() + within_s
-    while in_kernel(path) and time.monotonic() < deadline:  # noqa: ASYNC110 - nobody tells of it
-        await asyncio.sleep(0.01)
-    return not in_kernel(path)
+    return not await nothing_left(lambda: in_kernel(path), within_s)
 
 
-async def start(path: Path, flow: str = "1") -> RunningLab:
+async def start(
+    path: Path, begin: Callable[[Sequence[str], Build], LabSource] = forked
+) -> RunningLab:
     """Start a lab with traffic under the algorithm of a file."""
-    lab = RunningLab(LabSource(launch.lab_argv(custom=[path]), LINEAR))
+    lab = RunningLab(begin(launch.lab_argv(custom=[path]), LINEAR))
     await lab.until(lambda state: state.phase == "ready")
-    lab.send(StartFlow(flow=flow, cc=called(path)))
-    await lab.until(lambda state: flow in state.flows and state.flows[flow].acked)
+    lab.send(StartFlow(flow="1", cc=called(path)))
+    await lab.until(lambda state: "1" in state.flows and state.flows["1"].acked)
     return lab
 
 
-def servers(path: Path) -> list[psutil.Process]:
-    """Find the labs that were started with the file: each one's unshare and its server."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        line = process.info["cmdline"] or []
-        if "ccplay.lab" in line and str(path) in line:
-            found.append(process)
-    return found
+def parts(lab: RunningLab) -> list[psutil.Process]:
+    """Find what made the lab's namespaces, and its server."""
+    assert lab.source.pid is not None
+    unshare = psutil.Process(lab.source.pid)
+    return [unshare, *unshare.children()]
 
 
 @needs_bpf
 @pytest.mark.parametrize("part", ["unshare", "python"])
 async def test_after_sigkill_the_host_no_longer_has_it(tmp_path: Path, part: str) -> None:
-    """Under traffic: what is under way keeps the algorithm for some seconds, under no name."""
+    """Under traffic: what is under way keeps the algorithm for some seconds, under no name.
+
+    The lab is a program of its own, as the first of a command is.
+    """
     path = own(tmp_path)
-    lab = await start(path)
+    lab = await start(path, LabSource)
     try:
         assert len(in_kernel(path)) == 1
-        assert (theirs := loaded_for(path))
+        assert (theirs := loaded_for(lab))
         assert lab.state.flows["1"].cc == called(path)
-        victims = [each for each in servers(path) if part in Path(each.cmdline()[0]).name]
-        assert victims
-        for victim in victims:
-            os.kill(victim.pid, signal.SIGKILL)
+        (victim,) = [each for each in parts(lab) if part in Path(each.cmdline()[0]).name]
+        os.kill(victim.pid, signal.SIGKILL)
         assert await gone(path)
         assert not await nothing_left(lambda: loaded() & theirs)
     finally:
@@ -125,7 +122,7 @@ async def test_an_orderly_end_takes_it_back(tmp_path: Path) -> None:
     """Even where nobody ever answers what is under way: that would keep it for two minutes."""
     path = own(tmp_path)
     lab = await start(path)
-    assert (theirs := loaded_for(path))
+    assert (theirs := loaded_for(lab))
     lab.send(SetLink(loss=1.0))
     await lab.until(lambda state: state.flows["1"].series["ca_state"].last == LOSS)
     await lab.close()
@@ -175,7 +172,7 @@ async def test_a_bad_one_is_refused_with_its_reason_and_the_lab_lives(tmp_path: 
     path = own(tmp_path)
     source = path.read_text()
     path.write_text(source.replace("return reno_undo_cwnd(sk);", "return nonsense(sk);"))
-    lab = RunningLab(LabSource(launch.lab_argv(custom=[path]), LINEAR))
+    lab = RunningLab(forked(launch.lab_argv(custom=[path]), LINEAR))
     try:
         await lab.until(lambda state: state.phase == "ready")
         lab.send(StartFlow(flow="1", cc=called(path)))
@@ -194,7 +191,7 @@ async def test_one_that_was_refused_is_looked_at_again_when_it_is_saved(tmp_path
     path = own(tmp_path)
     source, undo = path.read_text(), "return reno_undo_cwnd(sk);"
     path.write_text(source.replace(undo, "return nonsense(sk);"))
-    lab = RunningLab(LabSource(launch.lab_argv(custom=[path]), LINEAR))
+    lab = RunningLab(forked(launch.lab_argv(custom=[path]), LINEAR))
     try:
         await lab.until(lambda state: state.phase == "ready")
         lab.send(StartFlow(flow="1", cc=called(path)))

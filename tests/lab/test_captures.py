@@ -230,8 +230,9 @@ async def test_a_killed_lab_leaves_a_readable_file_and_no_process(
     assert process.stdin is not None
     for command in (BUILD, StartCapture(), StartFlow(flow="1")):
         process.stdin.write(wire.encode(command))
-    await read_until(process, b"flow-started")
-    reader = asyncio.create_task(drain(process))
+    assert process.stdout is not None
+    await read_until(process.stdout, b"flow-started")
+    reader = asyncio.create_task(drain(process.stdout))
     path = only_file(tmp_path)
     async with asyncio.timeout(60):
         while path.stat().st_size < 50_000:  # noqa: ASYNC110 - nobody tells of it

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,10 @@ from ccplay.model.commands import Build
 from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StartUdp
 from ccplay.session import launch
+from ccplay.session.warm import WarmLabs
 from ccplay.stream import wire
+from ccplay.stream.programs import Program, spawn
+from tests.terminals import pausing
 
 MARKER = "CCPLAY_TEST_MARKER"
 ROUNDS = 50
@@ -76,8 +79,17 @@ def namespaces_of(folder: Path) -> set[str]:
 
 def inhabitants(marker: str) -> list[psutil.Process]:
     """Find every process in the namespaces that were made for a lab, with a marker or without."""
-    theirs = [namespaces_of(Path(f"/proc/{process.pid}")) for process in marked(marker)]
-    made = set().union(*theirs) - namespaces_of(Path("/proc/self"))
+    return dwellers(made_for(marked(marker)))
+
+
+def made_for(processes: Iterable[psutil.Process]) -> set[str]:
+    """Name the namespaces of processes that are not our own."""
+    theirs = [namespaces_of(Path(f"/proc/{process.pid}")) for process in processes]
+    return set().union(*theirs) - namespaces_of(Path("/proc/self"))
+
+
+def dwellers(made: set[str]) -> list[psutil.Process]:
+    """Find every process in one of these namespaces."""
     return [
         each for each in psutil.process_iter() if namespaces_of(Path(f"/proc/{each.pid}")) & made
     ]
@@ -112,11 +124,11 @@ def loaded_programs() -> set[int]:
 
 async def nothing_left(look: Callable[[], object], within_s: float = 60.0) -> object:
     """Wait until ``look`` finds nothing; return what it finds to the last."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + within_s
-    while (left := look()) and loop.time() < deadline:  # noqa: ASYNC110 - nobody tells of it
-        await asyncio.sleep(0.01)
-    return left
+    for pause in pausing(within_s):
+        if not look():
+            break
+        await asyncio.sleep(pause)
+    return look()
 
 
 def victims(marker: str, part: str) -> list[psutil.Process]:
@@ -144,15 +156,46 @@ def kill(marker: str, part: str) -> None:
             victim.send_signal(signal.SIGKILL)
 
 
-async def start(marker: str) -> asyncio.subprocess.Process:
-    """Start a busy lab that carries ``marker``."""
-    process = await asyncio.create_subprocess_exec(
-        *launch.lab_argv(),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, MARKER: marker},
-    )
-    assert process.stdin is not None
+@dataclass(frozen=True)
+class Busy:
+    """A lab under traffic, with what finds its processes."""
+
+    program: Program
+    marker: str
+    is_fork: bool
+    """Of a warm process, whose environment it has: no marker is in it."""
+
+    def processes(self) -> list[psutil.Process]:
+        """Find what made its namespaces, its first process, and all others."""
+        if not self.is_fork:
+            return list(marked(self.marker))
+        with contextlib.suppress(psutil.NoSuchProcess):
+            first = psutil.Process(self.program.pid)
+            return [first, *first.children(recursive=True)]
+        return []
+
+    def kill(self, part: str) -> None:
+        """Kill one of its parts, see ``victims``; one that has no such part yet lives on."""
+        if not self.is_fork:
+            kill(self.marker, part)
+            return
+        found = self.processes()
+        chosen = {"unshare": found[:1], "lab": found[1:2], "delay line": found[2:]}[part]
+        for each in chosen:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if part != "delay line" or each.name() == NAME.decode():
+                    each.kill()
+
+
+async def start(marker: str, warm: WarmLabs | None) -> Busy:
+    """Start a busy lab: a program that carries ``marker``, or a fork of a warm process."""
+    argv = launch.lab_argv()
+    if warm is not None and (words := launch.words_of(argv)) is not None:
+        lab = Busy(await warm.fork(*words), marker, is_fork=True)
+    else:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(MARKER, marker)
+            lab = Busy(await spawn(argv), marker, is_fork=False)
     for command in (
         Build(topology=Topology(kind="dumbbell", pairs=2)),
         StartFlow(flow="1"),
@@ -160,48 +203,64 @@ async def start(marker: str) -> asyncio.subprocess.Process:
         StartDownload(download="w1", bytes=10**7),
         StartUdp(udp="u1", rate_bps=4_000_000, monitor=True),
     ):
-        process.stdin.write(wire.encode(command))
-    return process
+        lab.program.stdin.write(wire.encode(command))
+    return lab
 
 
-async def read_until(process: asyncio.subprocess.Process, word: bytes) -> None:
+async def read_until(events: asyncio.StreamReader, word: bytes) -> None:
     """Read the lab's events until one is of kind ``word``, or it ended."""
-    assert process.stdout is not None
-    async for line in process.stdout:
+    async for line in events:
         if line.startswith(b'{"event":"' + word + b'"'):
             return
 
 
-async def drain(process: asyncio.subprocess.Process) -> None:
-    assert process.stdout is not None
-    while await process.stdout.read(1 << 16):
+async def drain(output: asyncio.StreamReader) -> None:
+    while await output.read(1 << 16):
         pass
 
 
+@pytest.fixture(scope="module")
+def warm() -> Iterator[WarmLabs]:
+    """One process that forks labs, as a command that starts several has it."""
+    labs = WarmLabs()
+    yield labs
+    labs.close()
+
+
 @pytest.mark.parametrize("round_", [n for n in range(ROUNDS) if n % 5 != 4])
-async def test_a_killed_lab_leaves_nothing(round_: int) -> None:
-    """SIGKILL at a random moment, to each part in turn; then the host is as it was."""
+async def test_a_killed_lab_leaves_nothing(round_: int, warm: WarmLabs) -> None:
+    """SIGKILL at a random moment, to each part in turn; then the host is as it was.
+
+    Every other lab of each kind is a whole program, as the first of a command is; the others are
+    forks of a warm process, as all later ones are.
+    """
     chance = random.Random(round_)
     before = Host.now()
     marker = f"ccplay-{uuid.uuid4()}"
-    process = await start(marker)
+    lab = await start(marker, warm if round_ // 5 % 2 else None)
+    program = lab.program
     try:
         # A quarter of the labs die while they still build, the others under traffic.
-        await read_until(process, chance.choice((b"hello", b"ready", b"flow-started", b"health")))
-        reader = asyncio.create_task(drain(process))
+        word = chance.choice((b"hello", b"ready", b"flow-started", b"health"))
+        await read_until(program.stdout, word)
+        reader = asyncio.create_task(drain(program.stdout))
         await asyncio.wait([reader], timeout=chance.uniform(0, 0.3))
-        theirs = inhabitants(marker)
+        made = made_for(lab.processes())
+        theirs = dwellers(made)
         part = ("lab", "unshare", "delay line", "pipe")[round_ % 5]
         if part != "pipe":
-            kill(marker, part)
-        assert process.stdin is not None
+            lab.kill(part)
         # A dead delay line is mended and the lab lives on, so the pipe is closed in any case.
-        process.stdin.close()
-        await asyncio.wait_for(process.wait(), 60)
+        program.stdin.close()
+        await asyncio.wait_for(program.wait(), 60)
         reader.cancel()
     finally:
+        program.kill()
+        program.close()
         end_what_failed(marker)
     await check_nothing_is_left(marker, theirs, before)
+    # Nor what was started since.
+    assert not await nothing_left(lambda: [str(each) for each in filter(lives, dwellers(made))])
 
 
 @pytest.mark.parametrize("round_", [n for n in range(ROUNDS) if n % 5 == 4])
@@ -224,9 +283,10 @@ async def test_a_killed_screen_leaves_nothing(round_: int) -> None:
     loop = asyncio.get_running_loop()
     loop.add_reader(terminal, swallow, loop, terminal)
     try:
+        pauses = pausing(60.0)
         while not victims(marker, "lab"):
             assert process.returncode is None
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(next(pauses))
         await asyncio.wait([asyncio.create_task(process.wait())], timeout=chance.uniform(0, 1.5))
         theirs = inhabitants(marker)
         process.kill()

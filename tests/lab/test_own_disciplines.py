@@ -16,8 +16,7 @@ from ccplay.model.traffic_commands import StartUdp
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.udp import Udp
-from ccplay.stream.sources import LabSource
-from tests.lab.conftest import RunningLab, all_arrived
+from tests.lab.conftest import RunningLab, all_arrived, forked
 from tests.unit.custom.sources import FIFO, POP, instead
 
 pytestmark = pytest.mark.xdist_group("software")
@@ -58,11 +57,13 @@ class Seen:
         return [kind for at, kind in enumerate(found) if not at or found[at - 1] != kind]
 
     def sweep(self) -> Sweep:
-        return next(
-            each
-            for each in reversed(self.events)
-            if isinstance(each, Sweep) and each.qdisc is not None
-        )
+        return next(self.sweeps())
+
+    def sweeps(self) -> Iterator[Sweep]:
+        """Yield those with queues, the newest first."""
+        for each in reversed(self.events):
+            if isinstance(each, Sweep) and each.qdisc is not None:
+                yield each
 
 
 @asynccontextmanager
@@ -71,9 +72,9 @@ async def under(file: Path, seen: Seen) -> AsyncIterator[RunningLab]:
     link = LinkSetting(rate=10_000_000, delay_us=1_000, qdisc=Qdisc(kind="pfifo"))
     own = LinkSetting(qdisc=Qdisc(kind="mine"))
     build = Build(topology=Topology(kind="linear"), links={"bottleneck": link, "r->h2": own})
-    lab = RunningLab(LabSource(launch.lab_argv(None, None, [file]), build), seen)
+    lab = RunningLab(forked(launch.lab_argv(None, None, [file]), build), seen)
     try:
-        await lab.until(lambda state: state.phase == "ready")
+        await lab.until(lambda state: state.phase == "ready" and any(seen.sweeps()))
         yield lab
     finally:
         await lab.close()
@@ -142,7 +143,7 @@ async def test_a_lab_does_not_start_with_a_file_that_is_no_python(tmp_path: Path
     file, seen = tmp_path / "mine.py", Seen()
     file.write_text("def x(:\n")
     build = Build(topology=Topology(kind="linear"))
-    lab = RunningLab(LabSource(launch.lab_argv(None, None, [file]), build), seen)
+    lab = RunningLab(forked(launch.lab_argv(None, None, [file]), build), seen)
     with pytest.raises(AssertionError, match="the lab ended"):
         await lab.until(lambda _: False)
     await lab.close()

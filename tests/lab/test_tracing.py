@@ -371,15 +371,16 @@ async def test_a_killed_lab_listens_no_more() -> None:
     )
     try:
         assert process.stdin is not None
+        assert process.stdout is not None
         for command in (BUILD, StartFlow(flow="1"), TraceFlow(flow="1")):
             process.stdin.write(wire.encode(command))
-        await read_until(process, b"trace-samples")
+        await read_until(process.stdout, b"trace-samples")
         theirs = inhabitants(marker)
         programs = programs_held_for(marker)
         assert len(programs) == 2
         assert programs <= loaded_programs()
         kill(marker, "lab")
-        await drain(process)
+        await drain(process.stdout)
         await asyncio.wait_for(process.wait(), 60)
     finally:
         end_what_failed(marker)
