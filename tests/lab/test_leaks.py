@@ -14,6 +14,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,6 +96,21 @@ def dwellers(made: set[str]) -> list[psutil.Process]:
     ]
 
 
+@contextmanager
+def numbered(processes: Iterable[psutil.Process]) -> Iterator[set[str]]:
+    """Name the PID namespaces of processes other than ours; nothing new gets their numbers."""
+    ours = Path("/proc/self/ns/pid").readlink()
+    names: set[str] = set()
+    with contextlib.ExitStack() as held:
+        for process in processes:
+            with contextlib.suppress(OSError):
+                path = Path(f"/proc/{process.pid}/ns/pid")
+                if (name := path.readlink()) != ours and str(name) not in names:
+                    held.enter_context(path.open("rb"))
+                    names.add(str(name))
+        yield names
+
+
 def lives(process: psutil.Process) -> bool:
     """Whether a process has not ended, whoever has its number now.
 
@@ -125,8 +141,8 @@ def loaded_programs() -> set[int]:
 async def nothing_left(look: Callable[[], object], within_s: float = 60.0) -> object:
     """Wait until ``look`` finds nothing; return what it finds to the last."""
     for pause in pausing(within_s):
-        if not look():
-            break
+        if not (left := look()):
+            return left
         await asyncio.sleep(pause)
     return look()
 
@@ -239,28 +255,29 @@ async def test_a_killed_lab_leaves_nothing(round_: int, warm: WarmLabs) -> None:
     marker = f"ccplay-{uuid.uuid4()}"
     lab = await start(marker, warm if round_ // 5 % 2 else None)
     program = lab.program
-    try:
-        # A quarter of the labs die while they still build, the others under traffic.
-        word = chance.choice((b"hello", b"ready", b"flow-started", b"health"))
-        await read_until(program.stdout, word)
-        reader = asyncio.create_task(drain(program.stdout))
-        await asyncio.wait([reader], timeout=chance.uniform(0, 0.3))
-        made = made_for(lab.processes())
-        theirs = dwellers(made)
-        part = ("lab", "unshare", "delay line", "pipe")[round_ % 5]
-        if part != "pipe":
-            lab.kill(part)
-        # A dead delay line is mended and the lab lives on, so the pipe is closed in any case.
-        program.stdin.close()
-        await asyncio.wait_for(program.wait(), 60)
-        reader.cancel()
-    finally:
-        program.kill()
-        program.close()
-        end_what_failed(marker)
-    await check_nothing_is_left(marker, theirs, before)
-    # Nor what was started since.
-    assert not await nothing_left(lambda: [str(each) for each in filter(lives, dwellers(made))])
+    with contextlib.ExitStack() as until_checked:
+        try:
+            # A quarter of the labs die while they still build, the others under traffic.
+            word = chance.choice((b"hello", b"ready", b"flow-started", b"health"))
+            await read_until(program.stdout, word)
+            reader = asyncio.create_task(drain(program.stdout))
+            await asyncio.wait([reader], timeout=chance.uniform(0, 0.3))
+            theirs = dwellers(made_for(lab.processes()))
+            made = until_checked.enter_context(numbered(theirs))
+            part = ("lab", "unshare", "delay line", "pipe")[round_ % 5]
+            if part != "pipe":
+                lab.kill(part)
+            # A dead delay line is mended and the lab lives on, so the pipe is closed in any case.
+            program.stdin.close()
+            await asyncio.wait_for(program.wait(), 60)
+            reader.cancel()
+        finally:
+            program.kill()
+            program.close()
+            end_what_failed(marker)
+        await check_nothing_is_left(marker, theirs, before)
+        # Nor what was started since.
+        assert not await nothing_left(lambda: [str(each) for each in filter(lives, dwellers(made))])
 
 
 @pytest.mark.parametrize("round_", [n for n in range(ROUNDS) if n % 5 == 4])

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -170,31 +170,39 @@ def monitored(draw: st.DrawFn) -> Monitored:
 
 @st.composite
 def an_event(draw: st.DrawFn, t: float) -> AnyEvent | UnknownEvent:
+    """Return an event of any kind: every other one is a sweep, and only one is made."""
     flow = draw(st.sampled_from(("1", "2")))
     names = {"src": "s1", "dst": "d1"}
-    sweep = Sweep(
-        t=t,
-        tcp=draw(st.one_of(st.none(), tcp_samples())),
-        qdisc=draw(st.one_of(st.none(), qdisc_samples())),
-    )
-    others: tuple[AnyEvent | UnknownEvent, ...] = (
-        FlowStarted(
+
+    def sweep() -> AnyEvent:
+        return Sweep(
+            t=t,
+            tcp=draw(st.one_of(st.none(), tcp_samples())),
+            qdisc=draw(st.one_of(st.none(), qdisc_samples())),
+        )
+
+    others: tuple[Callable[[], AnyEvent | UnknownEvent], ...] = (
+        lambda: FlowStarted(
             t=t, flow=flow, src="s1", dst="d1", cc="reno", port=1, streams=draw(st.integers(1, 2))
         ),
-        FlowEnded(t=t, flow=flow, bytes=1, duration_s=1.0, retransmits=0),
-        DownloadStarted(t=t, download="w1", bytes=9, **names),
-        DownloadProgress(t=t, download="w1", bytes=draw(COUNT)),
-        PingStarted(t=t, ping="p1", interval_s=0.2, **names),
-        PingSample(t=t, ping="p1", seq=1, rtt_us=draw(st.sampled_from((None, 20.5)))),
-        UdpStarted(t=t, udp="u1", rate_bps=1, packet_bytes=1, port=1, **names),
-        UdpSample(t=t, udp="u1", monitored=draw(monitored())),
-        UdpEnded(t=t, udp="u1", sent=9, received=draw(COUNT), jitter_us=None, duration_s=1.0),
-        Applied(t=t, command=SetCongestionControl(flow=flow, cc=draw(st.sampled_from("xy")))),
-        Applied(t=t, command=Mark(text="now")),
-        Log(t=t, level="info", text="so"),
-        UnknownEvent(t, "eclipse", f'{{"event":"eclipse","t":{t}}}'.encode()),
+        lambda: FlowEnded(t=t, flow=flow, bytes=1, duration_s=1.0, retransmits=0),
+        lambda: DownloadStarted(t=t, download="w1", bytes=9, **names),
+        lambda: DownloadProgress(t=t, download="w1", bytes=draw(COUNT)),
+        lambda: PingStarted(t=t, ping="p1", interval_s=0.2, **names),
+        lambda: PingSample(t=t, ping="p1", seq=1, rtt_us=draw(st.sampled_from((None, 20.5)))),
+        lambda: UdpStarted(t=t, udp="u1", rate_bps=1, packet_bytes=1, port=1, **names),
+        lambda: UdpSample(t=t, udp="u1", monitored=draw(monitored())),
+        lambda: UdpEnded(
+            t=t, udp="u1", sent=9, received=draw(COUNT), jitter_us=None, duration_s=1.0
+        ),
+        lambda: Applied(
+            t=t, command=SetCongestionControl(flow=flow, cc=draw(st.sampled_from("xy")))
+        ),
+        lambda: Applied(t=t, command=Mark(text="now")),
+        lambda: Log(t=t, level="info", text="so"),
+        lambda: UnknownEvent(t, "eclipse", f'{{"event":"eclipse","t":{t}}}'.encode()),
     )
-    return draw(st.sampled_from((sweep,) * len(others) + others))
+    return draw(st.sampled_from((sweep,) * len(others) + others))()
 
 
 @st.composite
