@@ -152,7 +152,9 @@ class Connections(TrafficState):
 
     def cc_at(self, flow: Flow, t: float) -> str:
         """Return the congestion control of ``flow`` at ``t``."""
-        cc = flow.cc_changes[0][1] if flow.cc_changes else flow.cc
+        if not flow.cc_changes or flow.cc_changes[-1][0] <= t:
+            return flow.cc_changes[-1][1] if flow.cc_changes else flow.cc
+        cc = flow.cc_changes[0][1]
         for since, name in flow.cc_changes:
             if since > t:
                 break

@@ -52,6 +52,14 @@ class Feed:
         """One past the tick of the newest sample; 0 if there is nothing to read."""
         return self.columns[-1][0].end if self.columns else 0
 
+    def since(self, tick: int) -> Sequence[tuple[Rows, int]]:
+        """Return the columns that have samples of ``tick`` or later."""
+        columns = self.columns
+        at = len(columns)
+        while at and columns[at - 1][0].end > tick:
+            at -= 1
+        return columns[at:]
+
     def drop(self) -> None:
         """Drop what all its series have read."""
         newest, _ = self.columns[-1]

@@ -145,11 +145,10 @@ class Series:
         """Read what its feed has received."""
         if self._feed is None:
             return
-        for rows, column in self._feed.columns:
-            tick = self._began + len(self._read) if self._read else rows.tick
-            if rows.end > tick:
-                self._skip_to(max(tick, rows.tick))
-                self._read.extend(rows.column(self._field, column, tick))
+        for rows, column in self._feed.since(self._began + len(self._read)):
+            tick = max(self._began + len(self._read), rows.tick)
+            self._skip_to(tick)
+            self._read.extend(rows.column(self._field, column, tick))
         if len(self._read) > self.timeline.limit:
             self._forget()
 
