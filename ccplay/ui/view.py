@@ -181,15 +181,8 @@ class View:
 
     def others(self) -> list[Traffic]:
         """Return the other rows below the flows, kind by kind, pings last."""
-        return self.known.once(self.state, self.t, "others", self._others)
-
-    def _others(self) -> list[Traffic]:
-        listed = [
-            each
-            for each in self.state.traffic.values()
-            if not KINDS[each.kind].connection and is_running(each, self.t, LINGER_S)
-        ]
-        return sorted(listed, key=lambda each: TRAFFIC.index(KINDS[each.kind]), reverse=True)
+        state, t = self.state, self.t
+        return self.known.once(state, t, "others", lambda: _others(state, t))
 
     def entries(self, most: int) -> list[Entry]:
         """Return the last lines of the event log at the moment shown."""
@@ -248,6 +241,12 @@ def goodputs(flows: Sequence[Flow], tick: int) -> list[float | None]:
 
 def _flows(state: LabState, t: float, linger_s: float = 0.0) -> list[Flow]:
     return [each for each in state.flows.values() if is_running(each, t, linger_s)]
+
+
+def _others(state: LabState, t: float) -> list[Traffic]:
+    traffic = (each for each in state.traffic.values() if not KINDS[each.kind].connection)
+    listed = [each for each in traffic if is_running(each, t, LINGER_S)]
+    return sorted(listed, key=lambda each: TRAFFIC.index(KINDS[each.kind]), reverse=True)
 
 
 def is_running(each: Traffic, t: float, linger_s: float = 0.0) -> bool:
