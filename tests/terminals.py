@@ -49,13 +49,10 @@ class OnTerminal:
     def read_until_shown(self, *wanted: str) -> None:
         """Read until all of ``wanted`` stands on the screen. Fails when it never does."""
         deadline = time.monotonic() + PATIENCE_S
-        while not _stands(wanted, shown := self._screen.display):
-            text = "\n".join(shown)
-            assert time.monotonic() < deadline, f"{wanted} did not come, but\n{text}"
-            # Until it has something new: to put the lines of a screen together takes longer.
-            while not select.select([self._terminal], [], [], 0.1)[0]:
-                assert time.monotonic() < deadline, f"{wanted} did not come, but\n{text}"
-            while select.select([self._terminal], [], [], 0)[0] and time.monotonic() < deadline:
+        while not all(any(each in line for line in self._screen.display) for each in wanted):
+            shown = "\n".join(self._screen.display)
+            assert time.monotonic() < deadline, f"{wanted} did not come, but\n{shown}"
+            if select.select([self._terminal], [], [], 0.1)[0]:
                 self._read()
 
     def type(self, text: bytes) -> None:
@@ -86,11 +83,6 @@ class OnTerminal:
         data = os.read(self._terminal, 1 << 16)
         self._stream.feed(data)
         return data
-
-
-def _stands(wanted: Sequence[str], shown: Sequence[str]) -> bool:
-    """Say whether all of ``wanted`` is in lines of a screen."""
-    return all(any(each in line for line in shown) for each in wanted)
 
 
 @contextmanager
@@ -133,11 +125,10 @@ def on_terminal(
 
 def until(holds: Callable[[], object], within_s: float = PATIENCE_S) -> None:
     """Wait until a condition holds. Fails when it never does."""
-    for pause in pausing(within_s):
-        if holds():
-            return
-        time.sleep(pause)
-    assert holds(), f"not within {within_s} s"
+    deadline = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {within_s} s"
+        time.sleep(0.01)
 
 
 def pausing(within_s: float) -> Iterator[float]:
