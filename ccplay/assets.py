@@ -43,9 +43,7 @@ def _files() -> dict[str, str]:
         return {}
     files = [line.partition(":")[0] for line in index.splitlines()]
     # Not by Path: there are 4,000, and an emulated guest would need half a second for them.
-    return {
-        file.rpartition("/")[2].partition(".")[0].replace("-", "_"): file for file in files
-    }
+    return {file.rpartition("/")[2].partition(".")[0].replace("-", "_"): file for file in files}
 
 
 def find_tool(name: str) -> str | None:

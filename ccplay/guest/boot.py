@@ -128,6 +128,21 @@ def cost() -> str:
     return "is emulated: it takes about half a minute to start, and suits some 10 Mbit/s"
 
 
+def offer(kernel: str, what: str, option: str) -> str:
+    """Return how to get ``what`` of a full kernel, with its cost; empty where no guest helps.
+
+    ``kernel`` is the release that lacks it, ``option`` what the command line needs. A lab under
+    another kernel than this machine's is in a guest already, or on another machine.
+    """
+    if kernel != os.uname().release or not is_possible():
+        return ""
+    if lack() is not None:
+        return (
+            f"a full kernel has {what}: make guest (or ccplay guest) fetches one, then add {option}"
+        )
+    return f"a full kernel has {what}: add {option}, for a guest, which {cost()}"
+
+
 def environment() -> list[str]:
     """Return the environment, ``NAME=VALUE``, that our Python needs in the guest."""
     root = os.geteuid() == 0

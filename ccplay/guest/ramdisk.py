@@ -64,7 +64,9 @@ def _in_order(modules: Path) -> list[str]:
             yield from with_others(each)
         yield file
 
-    wanted = (each for name in (*_NEEDED, *_OF_LABS) if name in files for each in with_others(files[name]))
+    wanted = (
+        each for name in (*_NEEDED, *_OF_LABS) if name in files for each in with_others(files[name])
+    )
     return list(dict.fromkeys(wanted))
 
 

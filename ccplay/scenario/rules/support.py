@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 
 from ccplay.assets import SUFFIX
@@ -53,17 +52,17 @@ def _lacks(scenario: Scenario, capabilities: Capabilities) -> tuple[dict[str, No
     return lacks, kinds
 
 
+def guest_offer(scenario: Scenario, capabilities: Capabilities) -> str:
+    """Return the line that offers a guest for what this kernel lacks; empty if none helps."""
+    return "".join(_guest(_lacks(scenario, capabilities)[1], capabilities))
+
+
 def _guest(kinds: set[str], capabilities: Capabilities) -> Iterator[str]:
     """Return a hint at the guest, if the lab used this machine's kernel and a guest helps."""
-    on_our_kernel = capabilities.kernel == os.uname().release
-    kinds &= _IN_A_FULL_KERNEL
-    if not (kinds and on_our_kernel and boot.is_possible()):
-        return
-    has = f"a full kernel has this {' and '.join(sorted(kinds))}"
-    if boot.lack() is None:
-        yield f"{has}: add --kernel auto, for a guest, which {boot.cost()}"
-    else:
-        yield f"{has}: make guest (or ccplay guest) fetches one, then add --kernel auto"
+    if kinds := kinds & _IN_A_FULL_KERNEL:
+        what = f"this {' and '.join(sorted(kinds))}"
+        if said := boot.offer(capabilities.kernel, what, "--kernel auto"):
+            yield said
 
 
 def _wanted(case: Case) -> Iterator[tuple[str, str, str]]:

@@ -140,7 +140,7 @@ class QueueDialog(Dialog):
         summaries = {each.name: each.summary for each in self.capabilities.qdiscs}
         return [
             item
-            for item in feature_items(self.capabilities.qdiscs)
+            for item in feature_items(self.capabilities.qdiscs, self.capabilities.kernel)
             if (item.missing or described(item.key) is not None)
             and not (is_software(item.key) and summaries.get(_plain(item.key)) == item.summary)
         ]
