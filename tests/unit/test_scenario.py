@@ -22,7 +22,7 @@ from ccplay.scenario.fields.network import link_problem
 from ccplay.scenario.file.library import find, shipped
 from ccplay.scenario.file.reading import load, parse
 from ccplay.scenario.file.tree import grow, overlay, plain
-from ccplay.scenario.rules.support import check_against, only_in_guest
+from ccplay.scenario.rules.support import check_against, guest_offer, only_in_guest
 
 HEAD = 'title = "T"\nduration = "60 s"\ntopology.kind = "linear"\n'
 PATH = Path("t.toml")
@@ -490,7 +490,10 @@ def test_a_full_kernel_is_offered_for_what_this_one_lacks(
     assert only_in_guest(scenario, here) == (None if lack else said)
     with pytest.raises(UnsupportedError) as caught:
         check_against(scenario, here)
-    assert str(caught.value).endswith(f"\na full kernel has this queue discipline: {remedy}")
+    offer = f"a full kernel has this queue discipline: {remedy}"
+    assert str(caught.value).endswith(f"\n{offer}")
+    assert guest_offer(scenario, here) == offer
+    assert not guest_offer(scenario, kernel())
     # Under a guest, or on another machine, it is no cure; nor for what is made of BPF.
     with pytest.raises(UnsupportedError) as caught:
         check_against(scenario, kernel())
