@@ -40,8 +40,8 @@ def _lacks(scenario: Scenario, capabilities: Capabilities) -> tuple[dict[str, No
     for case in scenario.cases:
         prefix = f"case {quote(case.name)}: " if len(scenario.cases) > 1 else ""
         for queue, place, shares in _queues(case):
-            if problem := _beyond_ours(queue, capabilities, shares=shares):
-                lacks[f"{scenario.path.name}: {prefix}{place}: {problem}"] = None
+            if lacked := _beyond_ours(queue, capabilities, shares=shares):
+                lacks[f"{scenario.path.name}: {prefix}{place}: {lacked}"] = None
                 kinds.add("queue discipline")
         for what, name, place in _wanted(case):
             features = {
