@@ -516,8 +516,8 @@ def test_a_full_kernel_is_offered_for_what_this_one_lacks(
         ('at = "0 s", do = "set-qdisc", kind = "red.py", limit = "90 kB"', ""),
         (
             (
-                'at = "0 s", do = "set-classes", '
-                'classes = [{ name = "a", share = "50 %", traffic = ["1"], queue = { kind = "red" } }]'
+                'at = "0 s", do = "set-classes", classes = [{ name = "a", share = "50 %", '
+                'traffic = ["1"], queue = { kind = "red" } }]'
             ),
             "can't be the queue of a class",
         ),
