@@ -20,12 +20,12 @@ from ccplay.guest.tools import find
 
 _KERNEL_IS_TOLD = (
     "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off random.trust_cpu=1 "
-    # What it would do for security and self-tests takes a second of an emulated boot.
+    # Clearing every page, as Debian's kernels do, and self-tests only make an emulated boot longer.
     "init_on_alloc=0 cryptomgr.notests"
 )
 
 _EMULATED_MACHINE = ("-M", "microvm,pcie=on,acpi=on,rtc=on")
-"""QEMU's machine without the devices of a PC, which take a quarter of an emulated boot to find."""
+"""QEMU's machine without the devices of a PC, which an emulated boot would search for."""
 
 _EMULATED_CLOCK = " tsc_early_khz=1000000"
 """Frequency of an emulated time stamp counter; a microvm has no clock to measure it by."""

@@ -23,8 +23,8 @@ _OF_LABS = (
 )
 """Modules that each lab tries or uses.
 
-Loaded from the ramdisk, each takes some 10 ms under emulation; by modprobe(8), which the kernel
-would start for each and which unpacks it from the machine's files, it takes 130 ms.
+Otherwise the kernel would start modprobe(8) for each, which unpacks it from the machine's files:
+130 ms of an emulated guest's time.
 """
 
 _MODPROBE = '#!/bin/sh\nexec chroot /lab /sbin/modprobe "$@"\n'
