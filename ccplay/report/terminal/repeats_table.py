@@ -74,12 +74,13 @@ def _family(cases: Sequence[CaseStatistics], result: Result, width: int) -> Rend
 
 def _rows(cases: Sequence[CaseStatistics]) -> Iterator[_CaseRow]:
     """Yield the lines of a table; values published for all rows follow once."""
+    shared = published_of_all(cases)
     for case in cases:
         yield _CaseRow(case)
-        if published := published_of(case, cases):
+        if published := published_of(case, shared):
             yield _CaseRow(case, published)
-    if published := published_of_all(cases):
-        yield _CaseRow(cases[0], published)
+    if shared:
+        yield _CaseRow(cases[0], shared)
 
 
 def _labels(rows: Sequence[_CaseRow]) -> list[Column]:
