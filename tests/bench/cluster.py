@@ -12,7 +12,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -133,13 +133,12 @@ async def _tasks(console: Console, folder: Path) -> None:
 
 async def _one_by_one(bench: Bench, orders: list[Order], folder: Path) -> list[float]:
     """Return the seconds of each run."""
-    return [await _timed(lambda o=order: bench.carry_out(o, _to(folder, o))) for order in orders]
-
-
-async def _timed(work: Callable[[], Awaitable[object]]) -> float:
-    begun = time.monotonic()
-    await work()
-    return time.monotonic() - begun
+    times = []
+    for order in orders:
+        begun = time.monotonic()
+        await bench.carry_out(order, _to(folder, order))
+        times.append(time.monotonic() - begun)
+    return times
 
 
 async def _fetch(bench: Bench, waiting: list[Order], folder: Path) -> None:

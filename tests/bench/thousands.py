@@ -21,7 +21,7 @@ from tests.bench._figures import table
 
 RUNS = 10_000
 SAMPLED = 100
-_LOOK_S = 0.1
+_LOOK_S = 0.25
 
 
 def run(console: Console) -> None:
@@ -56,7 +56,8 @@ def _measured(words: tuple[str, ...]) -> tuple[str, str, str]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    peak, busy = 0, {}
+    peak = 0
+    busy: dict[Path, int] = {}
     while process.poll() is None:
         found = {each: _used(each, process.pid) for each in Path("/proc").glob("[0-9]*")}
         busy |= {each: ticks for each, (ticks, _) in found.items() if ticks}

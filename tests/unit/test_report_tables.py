@@ -11,7 +11,7 @@ import pytest
 from ccplay.report.data.findings import columns, findings, readings
 from ccplay.report.data.material import MOST_DRAWN, MOST_SHOWN
 from ccplay.report.data.naming import in_order, words
-from ccplay.report.data.tables import MOST_IN_MARKDOWN, Table, tables
+from ccplay.report.data.tables import MOST_IN_MARKDOWN, Cell, Table, tables
 from ccplay.report.data.verdicts import verdicts
 from tests.unit.reports import PUBLISHED, experiment, material, variants
 
@@ -110,7 +110,9 @@ def test_names_are_sorted_as_people_count() -> None:
 
 
 def test_a_table_that_nobody_reads_through_is_no_markdown() -> None:
-    rows = [{"case": "a", "repeat": number} for number in range(MOST_IN_MARKDOWN)]
+    rows: list[dict[str, Cell]] = [
+        {"case": "a", "repeat": number} for number in range(MOST_IN_MARKDOWN)
+    ]
     assert [ending for ending, _ in Table.of("few", rows).files()] == ["md", "csv", "json"]
     rows.append({"case": "a", "repeat": -1})
     assert [ending for ending, _ in Table.of("many", rows).files()] == ["csv", "json"]
