@@ -58,7 +58,7 @@ def _family(cases: Sequence[CaseStatistics], result: Result, width: int) -> Rend
     head = Text(family_of(cases[0]), style="bold")
     labels = _labels(rows)
     if len({case.runs for case in cases}) == 1:
-        head.append(f"  {_runs(cases[0].runs)} each", style="dim")
+        head.append(f"  {run_count(cases[0].runs)} each", style="dim")
     else:
         labels.append(_label("n", rows, lambda case: str(case.runs)))
     metrics = [_metric(metric, cases, rows) for metric in cases[0].reported]
@@ -135,7 +135,8 @@ def _value_of(axis: str) -> Callable[[CaseStatistics], str]:
     return value_of
 
 
-def _runs(count: int) -> str:
+def run_count(count: int) -> str:
+    """Return a number of runs in words: ``1 run``."""
     return f"{count} run{'s' if count != 1 else ''}"
 
 
