@@ -215,7 +215,7 @@ def _as_run(scenario: Scenario) -> bytes:
 class _Outline(msgspec.Struct, frozen=True, kw_only=True):
     """A ``Result`` without what each run measured, which is most of its file."""
 
-    format: int
+    format: int = results.FORMAT
     scenario: str
     title: str
     machine: Machine | None
