@@ -250,3 +250,19 @@ async def test_a_region_is_named_by_the_title_of_its_plot() -> None:
     async with taking(at=1) as (app, pilot, desk):
         assert desk.board.plot == "rtt"
         await until(pilot, lambda: "on the plot of RTT" in said(app))
+
+
+async def test_a_run_stays_in_sight_while_its_explanation_is_read() -> None:
+    async with taking() as (app, pilot, desk):
+        playhead = app.main.playhead
+        playhead.width = 2.0
+        await pilot.press("2")
+        desk.course.turn.span = Span(8.0, 9.5)
+        await pilot.press("enter")
+        assert desk.course.turn.verdict is not None
+        assert playhead.t == 9.5
+        assert playhead.left <= 8.0
+        assert not playhead.running
+        await pilot.press("enter")
+        assert desk.course.at == 1
+        assert playhead.t == desk._session.state.now, "the next page is about what happens now"

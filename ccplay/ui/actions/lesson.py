@@ -135,9 +135,14 @@ class LessonActions(LookActions):
             return
         if lesson.leading is not None:
             lesson.leading.advance()
-            # What runs happens now, wherever the screen is.
-            self.playhead.jump(self.session.state.now, self.session.state.now)
-            self.playhead.running = not self.session.done
+            now, ended = self.session.state.now, lesson.leading.revealed_until
+            if ended is not None:
+                # The plots show the run for as long as its explanation is read.
+                self.playhead.look_back(ended, now)
+            else:
+                # What runs happens now, wherever the screen is.
+                self.playhead.jump(now, now)
+                self.playhead.running = not self.session.done
         self._after_key()
 
     def action_lesson_back(self) -> None:
