@@ -116,7 +116,9 @@ def _take(opened: Opened, arguments: argparse.Namespace) -> int:
         tell(f"ccplay: your progress is not kept: {text}")
     right, judged = course.score
     again = f"ccplay lesson {arguments.lesson}"
-    rest = f"{again} --hand-in NAME writes a page of them" if course.complete else f"{again} continues"
+    rest = (
+        f"{again} --hand-in NAME writes a page of them" if course.complete else f"{again} continues"
+    )
     tell(f"{right} of {judged} answers were right; {rest}")
     return code
 
