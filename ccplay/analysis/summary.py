@@ -21,8 +21,7 @@ from ccplay.model.events import Hello
 from ccplay.state.flow_result import FlowResult
 from ccplay.state.kinds import results
 from ccplay.state.lab_state import LabState, Queue
-from ccplay.state.percentiles import percentile
-from ccplay.state.rounding import mean, percentiles_ms
+from ccplay.state.rounding import mean, percentile, percentiles_ms
 
 
 def summarise(

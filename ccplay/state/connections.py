@@ -18,7 +18,9 @@ from ccplay.model.traffic_events import (
 from ccplay.model.values import Monitored
 from ccplay.model.variables import FLOW_VARIABLES, kept
 from ccplay.model.wording import one_way
+from ccplay.state.intake import Intake
 from ccplay.state.routes import back_of, nodes_of, way_back
+from ccplay.state.rows import Feed
 from ccplay.state.series import Series, Timeline
 from ccplay.state.trace import Trace
 from ccplay.state.traffic import Handlers, Routed, TrafficState
@@ -42,6 +44,8 @@ class Flow:
     """``flow``, ``subflow`` or ``download``."""
     started: float
     series: dict[str, Series]
+    feed: Feed = field(default_factory=Feed)
+    """What its series read."""
     mss: int = 0
     acked: int = 0
     """Acknowledged payload in bytes at the newest sweep; exact, unlike the series."""
@@ -120,6 +124,7 @@ class Connections(TrafficState):
         """Flows and downloads that are being traced."""
         self.untold = 0
         """Segments missing from those traces, and from traces that overlap with them."""
+        self.flow_intake = Intake[Flow](FLOW_SERIES)
 
     def open(self, name: str, kind: str, event: FlowStarted | DownloadStarted) -> Flow:
         """Add a connection that opens."""
@@ -135,17 +140,21 @@ class Connections(TrafficState):
         flow.subflows.append(subflow)
 
     def _open(self, name: str, kind: str, hosts: tuple[str, str], cc: str, t: float) -> Flow:
-        series = {each: Series(self.sweeps) for each in FLOW_SERIES}
-        flow = Flow(name, *hosts, cc, kind, t, series)
+        feed = Feed()
+        series = {each: Series(self.sweeps, feed, at) for at, each in enumerate(FLOW_SERIES)}
+        flow = Flow(name, *hosts, cc, kind, t, series, feed)
         if cc:
             flow.cc_changes.append((t, cc))
         self.flows[name] = flow
+        self.flow_intake.renew()
         self.places.setdefault(name, len(self.places))
         return flow
 
     def cc_at(self, flow: Flow, t: float) -> str:
         """Return the congestion control of ``flow`` at ``t``."""
-        cc = flow.cc_changes[0][1] if flow.cc_changes else flow.cc
+        if not flow.cc_changes or flow.cc_changes[-1][0] <= t:
+            return flow.cc_changes[-1][1] if flow.cc_changes else flow.cc
+        cc = flow.cc_changes[0][1]
         for since, name in flow.cc_changes:
             if since > t:
                 break

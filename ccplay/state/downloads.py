@@ -10,8 +10,7 @@ import msgspec
 from ccplay.model.traffic_events import DownloadEnded, DownloadProgress, DownloadStarted
 from ccplay.state.columns import RATE, SECONDS, SEGMENTS, TEXT, Column, Table
 from ccplay.state.connections import Connections
-from ccplay.state.percentiles import percentile
-from ccplay.state.rounding import rate_bps
+from ccplay.state.rounding import percentile, rate_bps
 from ccplay.state.routes import ROUTES, Route, routes
 from ccplay.state.traffic import Handlers
 

@@ -19,8 +19,7 @@ from ccplay.state.columns import (
     Table,
 )
 from ccplay.state.connections import Flow
-from ccplay.state.percentiles import percentile
-from ccplay.state.rounding import delays, mean, milliseconds, percentiles_ms, rate_bps
+from ccplay.state.rounding import delays, mean, milliseconds, percentile, percentiles_ms, rate_bps
 from ccplay.state.routes import ROUTES, Route, routes
 from ccplay.state.samples import Sampled
 from ccplay.state.subflows import SUBFLOWS, Subflow, subflow_result

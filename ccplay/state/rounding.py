@@ -1,4 +1,4 @@
-"""Numbers of results, rounded as results have them."""
+"""Means, percentiles and rates, rounded as results have them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from statistics import fmean
 from typing import Any
 
 from ccplay.model.values import Monitored
-from ccplay.state.percentiles import percentile
 
 
 def rate_bps(size: int, seconds: float) -> float | None:
@@ -24,6 +23,21 @@ def milliseconds(microseconds: float | None) -> float | None:
 def mean(values: Sequence[float]) -> float | None:
     """Return the mean of values, None where there are none."""
     return round(fmean(values), 3) if values else None
+
+
+def percentile(values: Sequence[float], percent: float) -> float | None:
+    """Return the percentile of ``values``, None if there are none; 0 is the least of them.
+
+    Between two values it is linear, as in most tools: Hyndman and Fan, "Sample Quantiles in
+    Statistical Packages", 1996, definition 7.
+    """
+    if not values:
+        return None
+    ordered = sorted(values)
+    position = (len(ordered) - 1) * percent / 100
+    below = int(position)
+    above = min(below + 1, len(ordered) - 1)
+    return round(ordered[below] + (ordered[above] - ordered[below]) * (position - below), 6)
 
 
 def percentiles_ms(microseconds: Sequence[float], *percents: float) -> list[float | None]:

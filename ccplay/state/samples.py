@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 
 from ccplay.model.base import Row
-from ccplay.model.samples import QdiscRows, QdiscSamples, Sweep, Sweeps, TcpRows, TcpSamples
+from ccplay.model.samples import QdiscRows, Sweep, Sweeps, TcpRows, TcpSamples
 from ccplay.model.values import MOST_VARIABLES
 from ccplay.model.variables import QUEUE_VARIABLES, kept
 from ccplay.state.connections import FLOW_SERIES, Flow
+from ccplay.state.intake import Intake
 from ccplay.state.race import Racing
-from ccplay.state.series import Series, put_all
+from ccplay.state.rows import Feed
+from ccplay.state.series import Series
 from ccplay.state.traffic import Handlers
 from ccplay.stream import sweep_codec
 
@@ -27,6 +28,8 @@ class Queue:
     link: str
     kind: str
     series: dict[str, Series]
+    feed: Feed
+    """What its series read."""
     own: dict[str, Series] = field(default_factory=dict)
     """Statistics reported by its disciplines, by the names of ``Sweep.queue_own``."""
 
@@ -39,13 +42,15 @@ class Sampled(Racing):
         self.now = 0.0
         """``t`` of the newest event."""
         self.queues: dict[str, Queue] = {}
+        self.queue_intake = Intake[Queue](QUEUE_SERIES)
 
     def queue(self, link: str, kind: str) -> Queue:
         """Return the queue of a direction, which now has this kind."""
         queue = self.queues.get(link)
         if queue is None:
-            series = {name: Series(self.sweeps) for name in QUEUE_SERIES}
-            queue = self.queues[link] = Queue(link, kind, series)
+            feed = Feed()
+            series = {name: Series(self.sweeps, feed, at) for at, name in enumerate(QUEUE_SERIES)}
+            queue = self.queues[link] = Queue(link, kind, series, feed)
         queue.kind = kind
         return queue
 
@@ -53,22 +58,30 @@ class Sampled(Racing):
 def _sweep(state: Sampled, event: Sweep) -> None:
     tick = state.sweeps.append(event.t)
     if event.tcp is not None:
-        _tcp(state, tick, event.t, event.tcp)
-        _own(state, tick, [state.flows.get(name) for name in event.tcp.flow], event.own)
-    if event.qdisc is not None:
-        _qdisc(state, tick, event.qdisc)
-        _own(state, tick, [state.queues.get(link) for link in event.qdisc.link], event.queue_own)
+        _take_tcp(state, tick, event.tcp)
+        _learn(state.flow_intake.owners, event.t, event.tcp)
+    _take_others(state, tick, event)
 
 
-def _tcp(state: Sampled, tick: int, t: float, samples: TcpSamples) -> None:
-    flows = [state.flows.get(name) for name in samples.flow]
-    for name in FLOW_SERIES:
-        put_all(
-            [None if each is None else each.series[name] for each in flows],
-            tick,
-            getattr(samples, name),
-        )
-    _learn(flows, t, samples)
+def _take_tcp(state: Sampled, tick: int, samples: TcpSamples) -> None:
+    if not state.flow_intake.fits(tick, samples.flow):
+        flows = [state.flows.get(name) for name in samples.flow]
+        state.flow_intake.begin(tick, samples.flow, flows)
+    state.flow_intake.add(samples)
+
+
+def _take_others(state: Sampled, tick: int, event: Sweep) -> None:
+    """Take in the samples of queues, and the variables of algorithms and disciplines."""
+    if event.tcp is not None and event.own:
+        _own(state, tick, state.flow_intake.owners, event.own)
+    if event.qdisc is None:
+        return
+    members = [*zip(event.qdisc.link, event.qdisc.kind, strict=True)]
+    if not state.queue_intake.fits(tick, members):
+        state.queue_intake.begin(tick, members, [state.queue(*each) for each in members])
+    state.queue_intake.add(event.qdisc)
+    if event.queue_own:
+        _own(state, tick, state.queue_intake.owners, event.queue_own)
 
 
 def _learn(flows: Sequence[Flow | None], t: float, samples: TcpSamples) -> None:
@@ -99,70 +112,23 @@ def _variable(state: Sampled, subject: Flow | Queue | None, variable: str) -> Se
     return subject.own.get(variable)
 
 
-def _qdisc(state: Sampled, tick: int, samples: QdiscSamples) -> None:
-    for row, link in enumerate(samples.link):
-        series = state.queue(link, samples.kind[row]).series
-        for name in QUEUE_SERIES:
-            series[name].put(tick, getattr(samples, name)[row])
-
-
 def fold(state: Sampled, events: Sequence[Sweep]) -> None:
-    """Apply sweeps that follow each other: the same as one by one, at a fraction of the cost."""
-    for _, alike in groupby(events, _members):
-        sweeps = [*alike]
-        if len(sweeps) == 1:
-            _sweep(state, sweeps[0])
-            continue
-        tick = state.sweeps.extend([each.t for each in sweeps])
-        if sweeps[0].tcp is not None:
-            _fold_tcp(state, tick, sweeps)
-        if sweeps[0].qdisc is not None:
-            _fold_qdisc(state, tick, [each.qdisc for each in sweeps if each.qdisc is not None])
-        for at, each in enumerate(sweeps, tick):
-            if each.tcp is not None and each.own:
-                _own(state, at, [state.flows.get(name) for name in each.tcp.flow], each.own)
-            if each.qdisc is not None and each.queue_own:
-                links = [state.queues.get(link) for link in each.qdisc.link]
-                _own(state, at, links, each.queue_own)
+    """Apply sweeps that follow each other: the same as one by one, at less cost."""
+    tick = state.sweeps.extend([each.t for each in events])
+    following = (*events[1:], None)
+    for at, (event, after) in enumerate(zip(events, following, strict=True), tick):
+        if (samples := event.tcp) is not None:
+            _take_tcp(state, at, samples)
+            # Algorithms change at a sweep; of all else the newest is enough.
+            alike = after and after.tcp and _members(after.tcp) == _members(samples)
+            if not alike:
+                _learn(state.flow_intake.owners, event.t, samples)
+        _take_others(state, at, event)
     state.now = max(state.now, events[-1].t)
 
 
-def _members(sweep: Sweep) -> object:
-    """Return what sweeps must have in common to be folded as columns."""
-    tcp, qdisc = sweep.tcp, sweep.qdisc
-    return tcp and tcp.flow, qdisc and (qdisc.link, qdisc.kind)
-
-
-def _fold_tcp(state: Sampled, tick: int, sweeps: Sequence[Sweep]) -> None:
-    samples = [each.tcp for each in sweeps if each.tcp is not None]
-    flows = [state.flows.get(name) for name in samples[0].flow]
-    owners = [None if flow is None else flow.series for flow in flows]
-    _columns(owners, FLOW_SERIES, tick, samples)
-    known = [flow and flow.cc for flow in flows]
-    for sweep, each in zip(sweeps, samples, strict=True):
-        # Algorithms change at a sweep; of all else the newest is enough.
-        if each is samples[-1] or each.cc != known:
-            _learn(flows, sweep.t, each)
-            known = [flow and flow.cc for flow in flows]
-
-
-def _fold_qdisc(state: Sampled, tick: int, samples: Sequence[QdiscSamples]) -> None:
-    queues = [state.queue(*each) for each in zip(samples[0].link, samples[0].kind, strict=True)]
-    _columns([queue.series for queue in queues], QUEUE_SERIES, tick, samples)
-
-
-def _columns(
-    owners: Sequence[dict[str, Series] | None],
-    names: Sequence[str],
-    tick: int,
-    samples: Sequence[TcpSamples] | Sequence[QdiscSamples],
-) -> None:
-    """Append what several sweeps have of each flow or queue to its series."""
-    for name in names:
-        columns = zip(*(getattr(each, name) for each in samples), strict=True)
-        for series, counts in zip(owners, columns, strict=True):
-            if series is not None:
-                series[name].extend_counts(tick, counts)
+def _members(samples: TcpSamples) -> object:
+    return samples.flow, samples.cc
 
 
 def _sweeps(state: Sampled, event: Sweeps) -> None:

@@ -8,9 +8,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import cast
 
 from ccplay.state.pyramid import FANOUT, Pyramid, extremes
+from ccplay.state.rows import Feed
 
 MISSING = math.nan
 """Placeholder of an unknown value; plots leave a gap there."""
@@ -131,18 +131,38 @@ class Series:
     ``extremes`` costs O(log n) for any width, and O(width) the first time.
     """
 
-    __slots__ = ("_first", "_pyramid", "_values", "timeline")
+    __slots__ = ("_began", "_feed", "_field", "_pyramid", "_read", "timeline")
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, feed: Feed | None = None, field: int = 0) -> None:
+        """Values are put, or read from a field of ``feed`` as soon as somebody looks."""
         self.timeline = timeline
-        self._first = -1
-        self._values = array("f")
+        self._feed, self._field = feed, field
+        self._began = -1
+        self._read = array("f")
         self._pyramid = Pyramid()
+
+    def read_on(self) -> None:
+        """Read what its feed has received."""
+        if self._feed is None:
+            return
+        for rows, column in self._feed.since(self._began + len(self._read)):
+            tick = max(self._began + len(self._read), rows.tick)
+            self._skip_to(tick)
+            self._read.extend(rows.column(self._field, column, tick))
+        if len(self._read) > self.timeline.limit:
+            self._forget()
+
+    @property
+    def _values(self) -> array[float]:
+        """All values; ``_began`` is valid once this was asked for."""
+        if self._feed is not None and self._feed.end > self._began + len(self._read):
+            self.read_on()
+        return self._read
 
     def put(self, tick: int, value: float | None) -> None:
         """Set the value at ``tick``, later than any before; ticks skipped are ``MISSING``."""
         values = self._values
-        if tick != self._first + len(values):
+        if tick != self._began + len(values):
             self._skip_to(tick)
         values.append(MISSING if value is None else value)
         if len(values) > self.timeline.limit:
@@ -151,34 +171,21 @@ class Series:
     def extend(self, tick: int, floats: bytes) -> None:
         """Set as many values as there are C floats, the first at ``tick``."""
         values = self._values
-        if tick != self._first + len(values):
+        if tick != self._began + len(values):
             self._skip_to(tick)
         values.frombytes(floats)
         if len(values) > self.timeline.limit:
             self._forget()
 
-    def extend_counts(self, tick: int, counts: Sequence[float | None]) -> None:
-        """Set the values from ``tick`` on, each at the next one."""
-        values = self._values
-        if tick != self._first + len(values):
-            self._skip_to(tick)
-        try:
-            values.fromlist(cast("list[float]", [*counts]))
-        except TypeError:
-            # Unknown values; nothing was added.
-            values.extend(MISSING if each is None else each for each in counts)
-        if len(values) > self.timeline.limit:
-            self._forget()
-
     @property
     def first(self) -> int:
-        """The tick of the oldest value."""
-        return self._first
+        """The tick of the oldest value; -1 before the first."""
+        return self._began if self._values else -1
 
     @property
     def end(self) -> int:
         """One past the tick of the newest value."""
-        return self._first + len(self._values)
+        return len(self._values) + self._began
 
     @property
     def last(self) -> float | None:
@@ -187,10 +194,11 @@ class Series:
 
     def at(self, tick: int) -> float | None:
         """Return the value at ``tick``; None if it is unknown."""
-        index = tick - self._first
-        if not 0 <= index < len(self._values):
+        values = self._values
+        index = tick - self._began
+        if not 0 <= index < len(values):
             return None
-        value = self._values[index]
+        value = values[index]
         return None if value != value else value
 
     def latest(self, tick: int) -> float | None:
@@ -214,9 +222,9 @@ class Series:
         Of more than 47 ticks it is the median of 47 spread over them: its rank is half way up
         within some 20 % of the values. Values above ``most`` are left out.
         """
-        index = max(start - self._first, 0)
-        ticks = min(end - self._first, len(self._values)) - index
         values = self._values
+        index = max(start - self._began, 0)
+        ticks = min(end - self._began, len(values)) - index
         found: Sequence[float] = values[index : index + max(ticks, 0)]
         if ticks > _SPREAD:
             found = _picked(ticks)(found)
@@ -233,30 +241,33 @@ class Series:
 
         Numbers count from 0. Of 256 ticks or more every so many is counted. None without a value.
         """
-        index = max(start - self._first, 0)
-        stop = min(end - self._first, len(self._values))
-        values = self._values[index : max(stop, index) : max((stop - index) // _COUNTED, 1)]
+        every = self._values
+        index = max(start - self._began, 0)
+        stop = min(end - self._began, len(every))
+        values = every[index : max(stop, index) : max((stop - index) // _COUNTED, 1)]
         counts = [values.count(number) for number in range(numbers)]
         total = sum(counts)
         return tuple(count / total for count in counts) if total else None
 
     def build(self, most: int) -> bool:
         """Make ``extremes`` fast over up to ``most`` more values; False where few are left."""
-        if len(self._values) - self._pyramid.covered < _WAITING:
+        values = self._values
+        if len(values) - self._pyramid.covered < _WAITING:
             return False
-        self._pyramid.grow(self._values, most)
+        self._pyramid.grow(values, most)
         return True
 
     def _extremes(self, start: int, end: int) -> tuple[float, float] | None:
-        index = max(start - self._first, 0)
-        stop = min(end - self._first, len(self._values))
+        values = self._values
+        index = max(start - self._began, 0)
+        stop = min(end - self._began, len(values))
         if stop - index <= 2 * FANOUT:
-            return extremes(self._values[index:stop]) if index < stop else None
+            return extremes(values[index:stop]) if index < stop else None
         # The pyramid of a recording is built step by step, not all at once.
-        self._pyramid.grow(self._values, 4 * (stop - index))
+        self._pyramid.grow(values, 4 * (stop - index))
         if self._pyramid.covered < stop // FANOUT * FANOUT:
-            return extremes(self._values[index:stop])
-        return self._pyramid.extremes(self._values, index, stop)
+            return extremes(values[index:stop])
+        return self._pyramid.extremes(values, index, stop)
 
     def rates(
         self, stretches: Sequence[tuple[float, float]], least_s: float = 0.0
@@ -266,7 +277,7 @@ class Series:
         Where it began within a stretch, it is the mean of what there is; None where that is less
         than ``least_s``.
         """
-        timeline, values, begin = self.timeline, self._values, self._first
+        timeline, values, begin = self.timeline, self._values, self._began
         first, end = max(begin, timeline.first), begin + len(values)
         least = max(least_s, _INSTANT_S)
         found: list[float | None] = [
@@ -285,7 +296,8 @@ class Series:
 
     def values(self, start: int, end: int) -> list[float]:
         """Return the known values of ticks ``start`` to ``end`` (not included)."""
-        window = self._values[max(start - self._first, 0) : max(end - self._first, 0)]
+        values = self._values
+        window = values[max(start - self._began, 0) : max(end - self._began, 0)]
         return [value for value in window if value == value]
 
     def all(self) -> list[float]:
@@ -299,35 +311,23 @@ class Series:
 
     def window(self, start: int, end: int) -> Sequence[float]:
         """Return ticks ``start`` to ``end`` (not included), ``MISSING`` for unknown values."""
-        missing = array("f", (MISSING,))
-        known = self._values[max(start - self._first, 0) : max(end - self._first, 0)]
-        before = missing * min(max(self._first - start, 0), end - start)
+        missing, values = array("f", (MISSING,)), self._values
+        known = values[max(start - self._began, 0) : max(end - self._began, 0)]
+        before = missing * min(max(self._began - start, 0), end - start)
         return before + known + missing * (end - start - len(before) - len(known))
 
     def _skip_to(self, tick: int) -> None:
-        if not self._values:
-            self._first = tick
-        elif tick > (end := self._first + len(self._values)):
-            self._values.extend(array("f", (MISSING,)) * (tick - end))
+        if not self._read:
+            self._began = tick
+        elif tick > (end := self._began + len(self._read)):
+            self._read.extend(array("f", (MISSING,)) * (tick - end))
 
     def _forget(self) -> None:
-        while len(self._values) > self.timeline.limit:
+        while len(self._read) > self.timeline.limit:
             forgotten = self.timeline.limit // 4
-            del self._values[:forgotten]
-            self._first += forgotten
+            del self._read[:forgotten]
+            self._began += forgotten
             self._pyramid.clear()
-
-
-def put_all(series: Sequence[Series | None], tick: int, values: Sequence[float | None]) -> None:
-    """Put the values of one tick, each into its series; those without one are left out."""
-    for each, value in zip(series, values, strict=True):
-        if each is None:
-            continue
-        known = each._values
-        if tick == each._first + len(known) and len(known) < each.timeline.limit:
-            known.append(MISSING if value is None else value)
-        else:
-            each.put(tick, value)
 
 
 @lru_cache(maxsize=256)

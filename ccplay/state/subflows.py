@@ -16,8 +16,7 @@ from ccplay.state.columns import (
     Table,
 )
 from ccplay.state.connections import Flow
-from ccplay.state.percentiles import percentile
-from ccplay.state.rounding import milliseconds, percentiles_ms, rate_bps
+from ccplay.state.rounding import milliseconds, percentile, percentiles_ms, rate_bps
 from ccplay.state.routes import nodes_of
 from ccplay.state.samples import Sampled
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from ccplay.model.events import FlowPath
 from ccplay.state.event_log import EventLog
@@ -89,7 +89,14 @@ class TrafficState(EventLog):
 
     def of(self, kind: type[T]) -> dict[str, T]:
         """Return all traffic of a class by name, in the order of its start."""
-        return {each.name: each for each in self.traffic.values() if isinstance(each, kind)}
+        # Of a thousand downloads one is asked whether it is of the class.
+        one_each = {type(each): each for each in self.traffic.values()}
+        wanted = [one for one, each in one_each.items() if isinstance(each, kind)]
+        if not wanted:
+            return {}
+        return {
+            each.name: cast("T", each) for each in self.traffic.values() if type(each) in wanted
+        }
 
     def add(self, traffic: Traffic) -> None:
         """Keep traffic that has started."""

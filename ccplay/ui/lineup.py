@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ccplay.state.lab_state import Flow, Traffic
-from ccplay.ui.view import View, goodput, goodputs
+from ccplay.ui.view import View, goodput, goodputs, is_running
 
 _CROWD = 4
 """Number of flows from which on the selected one stands out and the others are dimmed."""
@@ -44,9 +44,13 @@ def listed(view: View) -> list[Flow]:
 
 
 def _listed(view: View) -> list[Flow]:
-    flows = [each for each in view.listed() if matches(view, each)]
+    flows, places = view.listed(), view.state.places
+    if view.listing.text:
+        flows = [each for each in flows if matches(view, each)]
     # Subflows stand below their flow, whatever started in between.
-    flows.sort(key=lambda each: view.number(each.parent if each.kind == "subflow" else each.name))
+    flows = sorted(
+        flows, key=lambda each: places[each.parent if each.kind == "subflow" else each.name]
+    )
     if not (column := view.listing.column):
         return flows[::-1] if view.listing.reverse else flows
     known: list[tuple[float | str, Flow]] = []
@@ -79,22 +83,27 @@ def matches(view: View, each: Traffic) -> bool:
 def in_window(view: View) -> list[Flow]:
     """Return the flows that the window shows anything of and the filter leaves, as they started."""
     left, until = view.playhead.left, view.playhead.until
-    return view.known.once(
-        view.state,
-        view.t,
-        ("in window", left, until, view.listing.text),
-        lambda: [
-            each
-            for each in view.state.flows.values()
-            if each.started < until
-            and (each.ended is None or each.ended > left)
-            and matches(view, each)
-        ],
-    )
+    key = ("in window", left, until, view.listing.text)
+    return view.known.once(view.state, view.t, key, lambda: _in_window(view, left, until))
+
+
+def _in_window(view: View, left: float, until: float) -> list[Flow]:
+    flows = [
+        each
+        for each in view.state.flows.values()
+        if each.started < until and (each.ended is None or each.ended > left)
+    ]
+    return [each for each in flows if matches(view, each)] if view.listing.text else flows
 
 
 def drawn(view: View) -> list[Flow]:
     """Return the flows that plots draw, the selected one last, on top."""
+    head, listing = view.playhead, view.listing
+    key = ("drawn", head.left, head.until, listing.text, listing.alone, listing.grouped)
+    return view.known.once(view.state, view.t, (*key, view.selected), lambda: _drawn(view))
+
+
+def _drawn(view: View) -> list[Flow]:
     flows = in_window(view)
     chosen = [each for each in flows if each.name == view.selected]
     if view.listing.alone and chosen:
@@ -110,8 +119,7 @@ def crowded(view: View, flows: Iterable[Flow]) -> bool:
 
     Downloads that are over do not count: they are short.
     """
-    runs = {each.name for each in view.running()}
-    return sum(each.kind == "flow" or each.name in runs for each in flows) >= _CROWD
+    return sum(each.kind == "flow" or is_running(each, view.t) for each in flows) >= _CROWD
 
 
 def groups(view: View, flows: Iterable[Flow]) -> list[Group]:

@@ -179,16 +179,12 @@ class View:
 
     def pings(self) -> list[Ping]:
         """Return the pings that run or have just ended."""
-        return [each for each in self.state.of(Ping).values() if _runs(each, self.t, LINGER_S)]
+        return [each for each in self.state.of(Ping).values() if is_running(each, self.t, LINGER_S)]
 
     def others(self) -> list[Traffic]:
         """Return the other rows below the flows, kind by kind, pings last."""
-        listed = [
-            each
-            for each in self.state.traffic.values()
-            if not KINDS[each.kind].connection and _runs(each, self.t, LINGER_S)
-        ]
-        return sorted(listed, key=lambda each: TRAFFIC.index(KINDS[each.kind]), reverse=True)
+        state, t = self.state, self.t
+        return self.known.once(state, t, "others", lambda: _others(state, t))
 
     def entries(self, most: int) -> list[Entry]:
         """Return the last lines of the event log at the moment shown."""
@@ -211,7 +207,7 @@ class View:
         if ghost is None or shift is None or not ghost.first <= self.t - shift <= ghost.last:
             return []
         tick = ghost.state.sweeps.before_or_at(self.t - shift)
-        flows = [each for each in ghost.state.flows.values() if _runs(each, self.t - shift)]
+        flows = [each for each in ghost.state.flows.values() if is_running(each, self.t - shift)]
         return [(each, tick) for each in flows]
 
 
@@ -246,8 +242,15 @@ def goodputs(flows: Sequence[Flow], tick: int) -> list[float | None]:
 
 
 def _flows(state: LabState, t: float, linger_s: float = 0.0) -> list[Flow]:
-    return [each for each in state.flows.values() if _runs(each, t, linger_s)]
+    return [each for each in state.flows.values() if is_running(each, t, linger_s)]
 
 
-def _runs(each: Traffic, t: float, linger_s: float = 0.0) -> bool:
+def _others(state: LabState, t: float) -> list[Traffic]:
+    traffic = (each for each in state.traffic.values() if not KINDS[each.kind].connection)
+    listed = [each for each in traffic if is_running(each, t, LINGER_S)]
+    return sorted(listed, key=lambda each: TRAFFIC.index(KINDS[each.kind]), reverse=True)
+
+
+def is_running(each: Traffic, t: float, linger_s: float = 0.0) -> bool:
+    """Whether it runs at ``t``, or has ended less than ``linger_s`` seconds before."""
     return each.started <= t and (each.ended is None or t < each.ended + linger_s)

@@ -36,6 +36,7 @@ from ccplay.model.values import Monitored
 from ccplay.session.recorded import read_recording
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
+from ccplay.state.series import Series
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import ReplaySource, recorded_events
@@ -72,9 +73,12 @@ def everything(value: object) -> Any:
     if type(value).__name__ == "array":
         return value.tobytes()  # type: ignore[attr-defined]
     if type(value).__module__.startswith("ccplay.state."):
+        if isinstance(value, Series):
+            value.read_on()
         names = getattr(value, "__slots__", None) or vars(value)
-        # The version counts events, and a block of sweeps is one.
-        return {n: everything(getattr(value, n)) for n in names if n != "version"}
+        # The version counts events, and a block of sweeps is one, whose rows wait for nobody.
+        left_out = ("version", "flow_intake", "queue_intake", "feed", "_feed")
+        return {n: everything(getattr(value, n)) for n in names if n not in left_out}
     return value
 
 

@@ -27,7 +27,7 @@ from ccplay.model.traffic_events import (
 from ccplay.model.values import Capabilities, LinkSetting, Qdisc
 from ccplay.report.terminal.table import show
 from ccplay.state.lab_state import LabState
-from ccplay.state.percentiles import percentile
+from ccplay.state.rounding import percentile
 from ccplay.stream import wire
 
 HELLO = Hello(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from ccplay.assets import SUFFIX
@@ -18,11 +18,14 @@ from ccplay.lab.traffic.gate import Entry
 from ccplay.lab.traffic.iperf import BEFORE_DATA, COOKIE_OCTETS, client_argv, server_argv
 from ccplay.lab.traffic.moments import (
     CLOSE_S,
+    NOTHING,
     Reading,
+    has_sent_data,
     look_after_s,
     look_for_opening_after_s,
     opening,
     reaching,
+    shortest_busy_s,
 )
 from ccplay.lab.traffic.monitoring import Watched
 from ccplay.lab.traffic.ports import Ports
@@ -39,7 +42,6 @@ it within a millisecond, but the machine may be busy."""
 
 _NETLINK_S = 0.01
 """Seconds that the end of a bypass may take of the lab's time."""
-_NOTHING = Counters(cc="", bytes_acked=0, total_retrans=0)
 
 
 class Flow:
@@ -181,10 +183,10 @@ class Flow:
         counters = [self._probe.counters(stream) for stream in self.streams]
         self._known = known = [each for each in counters if each is not None]
         self._read = now = Reading(t, sum(each.bytes_acked for each in known))
-        if len(known) < len(counters) or not any(map(_has_sent_data, known)):
+        if len(known) < len(counters) or not any(map(has_sent_data, known)):
             return
         if self._opened is None:
-            busy_s = _shortest_busy_s(known_before, known)
+            busy_s = shortest_busy_s(known_before, known)
             self._opened = opening(before.t, now.t, busy_s)
             # It had sent nothing until then, however long ago the reading before was.
             before = Reading(self._opened, 0)
@@ -296,7 +298,7 @@ class Flow:
                 self._tell("error", str(error))
 
     def _counters(self) -> list[Counters]:
-        return [self._probe.counters(stream) or _NOTHING for stream in self.streams]
+        return [self._probe.counters(stream) or NOTHING for stream in self.streams]
 
     def _tell(self, level: str, text: str) -> None:
         self._emit(Log(t=self._clock(), level=level, text=text))
@@ -344,19 +346,3 @@ class Flow:
         ports = self.port, self.sports[0]
         sending = client_argv(address, ports, len(self.streams), cc, self._command.dscp)
         return server_argv(self.port), sending
-
-
-def _shortest_busy_s(before: Sequence[Counters], now: Sequence[Counters]) -> float:
-    """Return for how long each connection with data has had some outstanding since ``before``.
-
-    The shortest counts: until then a cookie may have been outstanding, which is no data.
-    """
-    # One that was not open yet has no reading before.
-    known = before if len(before) == len(now) else [_NOTHING] * len(now)
-    pairs = zip(known, now, strict=True)
-    return min(each.busy_s - was.busy_s for was, each in pairs if _has_sent_data(each))
-
-
-def _has_sent_data(connection: Counters) -> bool:
-    """Return whether more than the cookie was sent, each copy of it counted."""
-    return connection.bytes_sent > COOKIE_OCTETS * (1 + connection.total_retrans)

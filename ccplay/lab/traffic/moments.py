@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from ccplay.lab.probe.probe import Counters
+from ccplay.lab.traffic.iperf import COOKIE_OCTETS
 
 CLOSE_S = 0.0005
 """Seconds between readings while a flow may begin or reach its limit: with epoll 1 ms, the
@@ -17,6 +21,10 @@ and the kernel's own count corrects the result."""
 _CLOCK_MONOTONIC_COARSE = 6
 _TICK_S = time.clock_getres(_CLOCK_MONOTONIC_COARSE)
 """The kernel's tick, 1 to 10 ms, in which ``tcp_info`` counts the time with outstanding data."""
+
+
+NOTHING = Counters(cc="", bytes_acked=0, total_retrans=0)
+"""A connection that is not open yet."""
 
 
 class Reading(NamedTuple):
@@ -61,3 +69,19 @@ def look_after_s(remaining: int, window: int, least_rtt_s: float) -> float:
     """
     rtts = int(math.log2(1 + max(remaining, 0) / max(window, 1)))
     return max(CLOSE_S, rtts * least_rtt_s)
+
+
+def shortest_busy_s(before: Sequence[Counters], now: Sequence[Counters]) -> float:
+    """Return for how long each connection with data has had some outstanding since ``before``.
+
+    The shortest counts: until then a cookie may have been outstanding, which is no data.
+    """
+    # One that was not open yet has no reading before.
+    known = before if len(before) == len(now) else [NOTHING] * len(now)
+    pairs = zip(known, now, strict=True)
+    return min(each.busy_s - was.busy_s for was, each in pairs if has_sent_data(each))
+
+
+def has_sent_data(connection: Counters) -> bool:
+    """Whether more than the cookie was sent, each copy of it counted."""
+    return connection.bytes_sent > COOKIE_OCTETS * (1 + connection.total_retrans)

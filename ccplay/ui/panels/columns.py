@@ -65,7 +65,7 @@ def columns(
     cwnd, rtt, rate, retr = (6, 8, 13, 6) if wide else (5, 6, 6, 5)
     # Names of traffic have up to 16 characters.
     shortest, longest = (4, 10) if wide else (3, 6)
-    name = min(max([shortest, *(len(each) + 1 for each in names)]), longest)
+    name = min(max(shortest, max(map(len, names), default=0) + 1), longest)
     cc = max([10 if wide else 8, *(len(each) + 1 for each in algorithms)])
     room = width - MARKS - name - cwnd - rtt - rate
     if cc > room - retr:

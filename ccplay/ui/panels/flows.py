@@ -143,8 +143,9 @@ def _columns(view: View, width: int) -> Columns:
     flows = view.listed()
     ghosts = [flow for flow, _ in view.ghosts()]
     names = [each.name for each in (*flows, *ghosts, *view.others())]
-    algorithms = [view.state.cc_at(flow, view.t) for flow in flows if flow.kind == "flow"]
-    algorithms += [ghost_plots.flow_cc(view, flow) or flow.kind for flow in ghosts]
+    cc_at, t = view.state.cc_at, view.t
+    algorithms = {cc_at(flow, t) for flow in flows if flow.kind == "flow"}
+    algorithms |= {ghost_plots.flow_cc(view, flow) or flow.kind for flow in ghosts}
     # Of many flows most have the ends of another.
     ends = {} if view.listing.grouped else {(flow.src, flow.dst): flow for flow in flows}
     paths = [lineup.path(view, flow) for flow in ends.values()]

@@ -8,8 +8,9 @@ that most of it was.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from itertools import pairwise
 
 from ccplay.model.wording import CA_STATES
@@ -90,10 +91,9 @@ class Ribbon:
         if view.unread:
             # Values missing in these columns may yet be read.
             self._page = None
-        found = _listed(view)
         # The selected flow always fits.
-        found.sort(key=lambda row: (not row.chosen, row.number))
-        found = sorted(found[: height - 1], key=lambda row: row.number)
+        found = nsmallest(height - 1, _listed(view), key=lambda row: (not row.chosen, row.number))
+        found.sort(key=lambda row: row.number)
         long = view.listing.grouped or is_long(head.width / columns)
         rows = (self._row(view, each, columns, long=long) for each in found)
         return [title(view, width, long=long), *rows]
@@ -122,18 +122,15 @@ class _Listed:
     chosen: bool
 
 
-def _listed(view: View) -> list[_Listed]:
-    """Return the flows in the window that the filter leaves, or their groups."""
-    flows, number = lineup.in_window(view), view.number
+def _listed(view: View) -> Iterator[_Listed]:
+    """Yield the flows in the window that the filter leaves, or their groups."""
+    flows, places, selected = lineup.in_window(view), view.state.places, view.selected
     if not view.listing.grouped:
-        return [
-            _Listed(each.name, (each,), number(each.name), each.name == view.selected)
-            for each in flows
-        ]
-    return [
-        _Listed(each.cc, each.flows, number(each.first), each.chosen(view) == view.selected)
-        for each in lineup.groups(view, flows)
-    ]
+        for each in flows:
+            yield _Listed(each.name, (each,), places[each.name], each.name == selected)
+        return
+    for group in lineup.groups(view, flows):
+        yield _Listed(group.cc, group.flows, places[group.first], group.chosen(view) == selected)
 
 
 def _worst(view: View, state: int | None) -> Run:

@@ -72,6 +72,8 @@ class Canvas(Sheet):
         self.picture: Picture | None = None
         self._ticks: frozenset[int] = frozenset()
         self._marked: set[int] = set()
+        self._marks_of: object = None
+        """What ``_marked`` was found from."""
         self._bars = Bars()
         self._brush = Brush(UNICODE, self.scale, 1, 1)
         self._long = False
@@ -207,7 +209,9 @@ class Canvas(Sheet):
             return
         across = self._across
         changed: dict[int, list[int]] = {}
-        self._marked = {self._column(t) for t in picture.marks}
+        if self._marks_of != (seen := (picture.marks, picture.left, picture.width, self.columns)):
+            self._marks_of = seen
+            self._marked = {self._column(t) for t in picture.marks}
         above = len(self._bars.lines)
         inked = [_Inked.of(each, picture.inks.ground) for each in drawn]
         for x in columns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ccplay.analysis.trust import credible
 from ccplay.model.variables import Variable
@@ -21,7 +21,7 @@ from ccplay.ui.plots.traces import (
     TracedTrace,
 )
 from ccplay.ui.plots.values import LANES, at, series_of, write
-from ccplay.ui.view import View
+from ccplay.ui.view import View, is_running
 
 
 def flow_pen(view: View, name: str, *, dim: bool = False) -> Pen:
@@ -90,20 +90,10 @@ def _group_traces(
     return [*stacked(layers[::-1])] if stacks else found
 
 
-def flow_values(view: View, variable: Variable) -> list[tuple[Flow, float]]:
-    """Return the value of each running flow that has one, the selected first, in its unit."""
-    return view.known.once(
-        view.state,
-        view.t,
-        ("values", variable.name, variable.series, view.selected),
-        lambda: _flow_values(view, variable),
-    )
-
-
-def _flow_values(view: View, variable: Variable) -> list[tuple[Flow, float]]:
-    found = [(flow, series_of(flow, variable)) for flow in view.running()]
+def values_of(view: View, flows: Iterable[Flow], variable: Variable) -> list[tuple[Flow, float]]:
+    """Return the value, in its unit, of each flow that runs and has one."""
+    found = [(flow, series_of(flow, variable)) for flow in flows if is_running(flow, view.t)]
     known = [(flow, series) for flow, series in found if series is not None]
-    known.sort(key=lambda pair: pair[0].name != view.selected)
     values = values_at([series for _, series in known], variable, view.t)
     pairs = zip(known, values, strict=True)
     return [(flow, value) for (flow, _), value in pairs if value is not None]
@@ -111,8 +101,9 @@ def _flow_values(view: View, variable: Variable) -> list[tuple[Flow, float]]:
 
 def runs(view: View, variable: Variable, factor: float) -> list[Run]:
     """Return the values of flows that are drawn; of many, the greatest after the selected one."""
-    known = {flow.name: value for flow, value in flow_values(view, variable)}
-    flows = [each for each in lineup.drawn(view)[::-1] if each.name in known]
+    drawn = lineup.drawn(view)[::-1]
+    known = {flow.name: value for flow, value in values_of(view, drawn, variable)}
+    flows = [each for each in drawn if each.name in known]
     if view.listing.grouped:
         return _group_runs(view, lineup.groups(view, flows), known, variable, factor)
     chosen, rest = flows[:1], flows[1:]

@@ -11,7 +11,7 @@ from ccplay.ui import lineup
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots import ghost_plots, theory
 from ccplay.ui.plots.combined import ShiftedTrace
-from ccplay.ui.plots.flow_lines import flow_trace, flow_values
+from ccplay.ui.plots.flow_lines import flow_trace, values_of
 from ccplay.ui.plots.picture import Inks, Picture
 from ccplay.ui.plots.subjects import DRAWERS, in_bytes
 from ccplay.ui.plots.traces import CountTrace, Pen, StepTrace, Trace
@@ -65,7 +65,14 @@ class Pane:
         traces = (*self.ghosts(view), *self.traces(view))
         left, until = head.left, head.until
         # Of a thousand flows each is a line of the log.
-        marks = tuple(each.t for each in view.state.log if left <= each.t <= until and each.is_mark)
+        marks = view.known.once(
+            view.state,
+            view.t,
+            ("marks", left, until),
+            lambda: tuple(
+                each.t for each in view.state.log if left <= each.t <= until and each.is_mark
+            ),
+        )
         return Picture(
             left=left,
             width=head.width,
@@ -142,7 +149,9 @@ class Pane:
         """Return what settings and summaries are about at the moment shown."""
         values: list[float] = []
         if self.plot.summaries:
-            values = [value for _, value in flow_values(view, self.plot.variable)]
+            values = view.known.once(
+                view.state, view.t, ("values", self.plot.name), lambda: self._values(view)
+            )
         return Scope(
             state=view.state,
             link=view.link or "",
@@ -152,6 +161,9 @@ class Pane:
             t=view.t,
             values=values,
         )
+
+    def _values(self, view: View) -> list[float]:
+        return [value for _, value in values_of(view, view.running(), self.plot.variable)]
 
     def _settings(self, view: View) -> list[Trace]:
         whole = [self.plot.whole] if self.plot.whole and view.listing.stacked else []

@@ -1,0 +1,81 @@
+"""Takes in samples row by row; each series reads its column when somebody looks at it.
+
+A thousand connections have 17,000 series, of which a screen shows a hundred at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar
+
+from ccplay.model.samples import QdiscSamples, TcpSamples
+from ccplay.state.rows import Feed, Rows
+from ccplay.state.series import Series
+
+_LONGEST = 256
+"""Most sweeps that wait to be read; they are kept twice, in 4 bytes a value."""
+
+
+class _Sampled(Protocol):
+    @property
+    def series(self) -> dict[str, Series]: ...
+
+    @property
+    def feed(self) -> Feed: ...
+
+
+Owner = TypeVar("Owner", bound=_Sampled)
+
+
+class Intake(Generic[Owner]):
+    """Samples of connections or queues, sweep by sweep."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """``names`` are the fields of samples that are kept, in the order of an owner's series."""
+        self._names = names
+        self._members: Sequence[object] = ()
+        self.owners: list[Owner | None] = []
+        """To whom the samples of the newest sweep belong, in its order; None is unknown."""
+        self._rows = Rows(0, 0, 0)
+        self._turn = 0
+
+    def fits(self, tick: int, members: Sequence[object]) -> bool:
+        """Whether a sweep of ``members`` at ``tick`` can be added; else begin anew."""
+        rows = self._rows
+        if rows.complete or rows.end != tick or rows.end - rows.tick >= _LONGEST:
+            return False
+        return members == self._members
+
+    def begin(self, tick: int, members: Sequence[object], owners: list[Owner | None]) -> None:
+        """Expect ``members`` from ``tick`` on, which are ``owners``."""
+        self.renew()
+        staying = {id(owner) for owner in owners}
+        for owner in self.owners:
+            if owner is not None and id(owner) not in staying:
+                _read(owner)
+        self._members, self.owners = members, owners
+        self._rows = Rows(tick, len(self._names), len(members))
+        for column, owner in enumerate(owners):
+            if owner is not None:
+                owner.feed.columns.append((self._rows, column))
+
+    def add(self, samples: TcpSamples | QdiscSamples) -> None:
+        """Add the values of the next tick."""
+        self._rows.append(getattr(samples, name) for name in self._names)
+        # Those that nobody looks at read in turn.
+        start, turns = self._turn, -(-len(self.owners) // _LONGEST)
+        for owner in self.owners[start : start + turns]:
+            if owner is not None:
+                _read(owner)
+        self._turn = start + turns if start + turns < len(self.owners) else 0
+
+    def renew(self) -> None:
+        """Begin anew with the next sweep: a name may have another owner."""
+        self._rows.complete = True
+
+
+def _read(owner: _Sampled) -> None:
+    if owner.feed.columns:
+        for series in owner.series.values():
+            series.read_on()
+        owner.feed.drop()
