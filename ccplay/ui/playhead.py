@@ -81,7 +81,7 @@ class Playhead:
         self._go(min(max(t, 0.0), now))
 
     def look_back(self, t: float, now: float) -> None:
-        """Stop at ``t``, or the nearest moment of the session, with what led to it in the window."""
+        """Stop at ``t``, or the nearest moment of the session, near the end of the window."""
         self.jump(t, now)
         self.left = self._page(self.t)
 
