@@ -71,7 +71,8 @@ class _Taker:
         phase = course.phase(state.now)
         if phase in ("reading", "asking") and not course.run():
             phase = "ready"
-        if phase == "ready":
+        if phase in ("ready", "revealed"):
+            # A page of text alone has nothing to reveal.
             if course.page.question or course.page.measures:
                 taken = Taken(course.at + 1, course.page, course.reveal(state))
                 self.taken.append(taken)

@@ -58,6 +58,10 @@ choices = [
   { text = "up to 10", when = [{ measure = "queue", at_most = 10 }] },
   { text = "more", usual = true, when = [{ measure = "queue", at_least = 11 }] },
 ]
+
+[[lesson.pages]]
+title = "Now you"
+text = "Text alone, which is over at once."
 """  # noqa: E501 - TOML 1.0 has an inline table on one line
 
 
