@@ -38,6 +38,11 @@ def metrics_of(result: CaseResult) -> dict[str, float]:
     return dict(_numbers(msgspec.to_builtins(result), ""))
 
 
+def metric_of(result: CaseResult, name: str) -> float | None:
+    """Return one number of ``metrics_of`` without computing the others; None if not measured."""
+    return _number(result, name)
+
+
 def check(case: Case, result: CaseResult) -> list[Check]:
     """Return every expectation of the case, held or not; a metric not measured has failed."""
     if result.interrupted or not case.expect:
@@ -109,6 +114,33 @@ def _fields(kind: type[msgspec.Struct]) -> list[str]:
         for name, hint in hints.items()
         if name not in NO_METRICS and ("float" in hint or "int" in hint) and "[" not in hint
     ]
+
+
+def _number(value: Any, place: str) -> float | None:
+    """Return the number at a place within a value; names of members may have dots themselves."""
+    if not place:
+        known = isinstance(value, int | float) and not isinstance(value, bool)
+        return value if known else None
+    found = None
+    for name, each in _members(value):
+        if place == name or place.startswith(f"{name}."):
+            inner = _number(each, place[len(name) + 1 :])
+            found = found if inner is None else inner
+    return found
+
+
+def _members(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a value consists of, each with its part of the path."""
+    if isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            if name not in NO_METRICS:
+                yield name, getattr(value, name)
+    elif isinstance(value, dict):
+        yield from ((name, each) for name, each in value.items() if name not in NO_METRICS)
+    elif isinstance(value, list):
+        for each in value:
+            if known := getattr(each, "id", None) or getattr(each, "link", None):
+                yield known, each
 
 
 def _numbers(value: Any, place: str) -> Iterator[tuple[str, float]]:

@@ -41,12 +41,13 @@ async def opened(
     ``jobs`` is the number of parallel runs on each worker that is started, 0 for the number of its
     machine's cores; ``folder`` has the certificate of a cluster. Raises ``UsageError``.
     """
+    # ccplay reports what matters of its messages on stderr. The client's level is its own.
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     if where.startswith(("tcp://", "tls://")):
         yield where, certificate.for_address(where, folder)
         return
     words, host = _started(where)
-    # ccplay reports what matters of its messages on stderr.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     pair = certificate.fresh()
     with certificate.lent(*pair) as security:
         scheduler: Any = Scheduler(

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ccplay.report.data.comparison import compare
     from ccplay.stream import wire
 
-    one, other = (gather([path]) for path in paths)
+    one, other = (gather([path], outline=True) for path in paths)
     names = wire.printable(str(paths[0])), wire.printable(str(paths[1]))
     comparison = compare(one.result, other.result, names, (one.made_of, other.made_of))
     if arguments.json:

@@ -13,6 +13,7 @@ from ccplay.visible import tell
 
 _EXPORTED = [(kind.plural, kind.exported) for kind in TRAFFIC if kind.exported is not None]
 _TABLES = {
+    "runs": "every run with all its metrics, from results alone",
     "tcp": "tcp_info of every connection, at every sample",
     "queues": "every observed queue, at every sample",
     **{name: each.about for name, each in _EXPORTED},
@@ -32,14 +33,16 @@ _TABLES = {
 _ABOUT = f"""\
 RUN is a directory written by `ccplay run --out`, a recording, or `last` for the last session of the
 screen (`@2` for the one before, see `ccplay sessions`); several are exported together.
-Every row is a sample: run, case, repeat, the parameters of the matrix, t_s (seconds since the
-network was ready, as in the figures), then the columns of the table, whose names end in units.
+Every row but those of `runs` is a sample: run, case, repeat, the parameters of the matrix, t_s
+(seconds since the network was ready, as in the figures), then the columns of the table, whose names
+end in units.
 
 {"".join(f"  {name:<16}{about}{chr(10)}" for name, about in _TABLES.items())}
   ccplay export results/ --to data/                     every table as data/TABLE.csv
   ccplay export results/ --to data/ --format parquet    the same as Parquet
   ccplay export results/ --to tcp.parquet               one table; --table names another
   ccplay export results/ --table intervals --interval 0.5     bytes of each half second
+  ccplay export results/ --to runs.csv --table runs     metrics of thousands of runs, in seconds
   ccplay export run.ccplay | head                       one table as CSV to stdout
 """
 
@@ -97,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay.commands.runs import gather
     from ccplay.report.data import export
-    from ccplay.report.data.sample_tables import TABLES
+    from ccplay.report.data.run_rows import NAME
 
     started = time.monotonic()
     kind, to, table = arguments.format, arguments.to, arguments.table
@@ -109,18 +112,20 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError(
                 "Parquet can't be written to stdout: name a file or directory with --to"
             )
-        export.print_table(gather(arguments.runs), table or "tcp", interval_s)
+        material = gather(arguments.runs, outline=table != NAME)
+        export.print_table(material, table or "tcp", interval_s)
         return 0
     ending = to.suffix.lstrip(".").lower()
     if ending in _NOT_OURS and not to.is_dir():
         raise UsageError(f"{to}: tables go into .csv or .parquet files, or into a directory")
-    material = gather(arguments.runs)
-    if ending in export.FORMATS and not to.is_dir():
+    one = ending in export.FORMATS and not to.is_dir()
+    tables = [table] if table else ["tcp"] if one else list(_TABLES)
+    material = gather(arguments.runs, outline=NAME not in tables)
+    if one:
         if kind not in (None, ending):
             raise UsageError(f"{to} does not end in .{kind}")
-        written = {to: export.export_one(material, to, ending, table or "tcp", interval_s)}
+        written = {to: export.export_one(material, to, ending, tables[0], interval_s)}
     else:
-        tables = [table] if table else TABLES
         written = export.export(material, to, kind or "csv", tables, interval_s)
     for path, rows in written.items():
         tell(f"{path}: {rows:,} rows")

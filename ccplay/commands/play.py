@@ -65,6 +65,7 @@ def _opened(
     record: Path | None,
 ) -> tuple[Session, Unsaved | None]:
     """Start a session, with what leaving it would lose where it is recorded nowhere."""
+    from ccplay.scenario.rules.support import guest_offer
     from ccplay.session.archive import SessionRecorder
     from ccplay.session.session import Session
     from ccplay.session.timeline import Script
@@ -81,5 +82,12 @@ def _opened(
         unsaved = Unsaved(case.title)
         sinks.append(unsaved)
     source = opener(script.foretold(case.build))
-    session = Session(source, title=case.title, sinks=sinks, script=script, idle=script.idle)
+    session = Session(
+        source,
+        title=case.title,
+        sinks=sinks,
+        script=script,
+        idle=script.idle,
+        advice=lambda state: guest_offer(scenario, state.hello.capabilities) if state.hello else "",
+    )
     return session, unsaved

@@ -24,7 +24,8 @@ screen (`@2` for the one before, see `ccplay sessions`); several are reported to
 The report is a directory with index.html (a self-contained page), figures/ (SVG, PDF, PNG) and
 tables/ (Markdown, CSV, JSON). The page shows, of each case, the run closest to the median. With up
 to 8 cases that run is drawn in every format, and also panel by panel; every other run is one SVG.
-Of more than 300 runs only the one closest to the median of each case is drawn, or all with --all.
+Of more than 300 runs only the one closest to the median of each case is drawn, of at most 30 cases;
+--all draws every run. Tables of more than 2000 rows are CSV and JSON only.
 """
 
 

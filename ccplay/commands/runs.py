@@ -29,20 +29,23 @@ from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 
 
-def gather(paths: Sequence[Path]) -> Material:
+def gather(paths: Sequence[Path], *, outline: bool = False) -> Material:
     """Return the runs of run directories and recordings, several as one experiment.
 
+    An ``outline`` leaves out what each single run of a directory measured; statistics are there.
     Raises ``RecordingError`` for an unreadable path, ``UsageError`` for one without runs.
     """
-    found = [_of_directory(path) if path.is_dir() else _of_recording(path) for path in paths]
+    found = [
+        _of_directory(path, outline) if path.is_dir() else _of_recording(path) for path in paths
+    ]
     for material, path in zip(found, paths, strict=True):
         if not material.runs:
             raise UsageError(f"{path} has no finished run yet")
     return found[0] if len(found) == 1 else combined(found)
 
 
-def _of_directory(path: Path) -> Material:
-    result = read_run_directory(path)
+def _of_directory(path: Path, outline: bool) -> Material:
+    result = read_run_directory(path, outline=outline)
     text = scenario_of(path)
     about, abouts, repeats = _said(path / SCENARIO)
     runs = []

@@ -39,7 +39,7 @@ KILLED = 128
 """Exit code after a signal, as shells count it: add the signal's number."""
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HIDING_S = 0.2
-"""Seconds that Ctrl-Z waits for a terminal that does not read its output."""
+"""Seconds that Ctrl-Z, and a question, wait for a terminal that does not read its output."""
 _PATIENCE_S = 2.0
 """Seconds that the result waits for the reader of progress on another terminal or pipe."""
 
@@ -116,6 +116,8 @@ async def run(
             stopped = stop.is_set()
             if benches is not None and wanted.away and stopped:
                 with teller.hidden():
+                    # Else what is still to be written would cover the question.
+                    printer.drain(_HIDING_S)
                     handover = Handover.of(chosen, whole, _done(store))
                     if await detaching.at_interrupt(benches, handover, wanted, stop):
                         return 0

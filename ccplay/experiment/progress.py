@@ -74,13 +74,16 @@ class ProgressTracker:
         _, since = self._running.pop(run.key)
         return time.monotonic() - since
 
-    def settle(self, run: Run, outcome: Outcome) -> None:
-        """Report the result of a run whose events were not shown."""
+    def settle(self, run: Run, outcome: Outcome, *, elsewhere: bool = False) -> None:
+        """Report the result of a run whose events were not shown.
+
+        An interrupted one ``elsewhere`` is only counted: it may go on there, one of a thousand.
+        """
         self._done += outcome.whole
         self._broken += not outcome.whole
-        if self._teller.story:
-            return
         result = outcome.result
+        if self._teller.story or (elsewhere and result.interrupted):
+            return
         if result.machine is not None:
             # Runs elsewhere report nothing else.
             self._teller.overall(*self.progress, self._left())

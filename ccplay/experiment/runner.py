@@ -169,7 +169,7 @@ class Experiment:
         if outcome.whole:
             for number in range(1, attempt.number + 1):
                 self._benches.settled(self._order(attempt.run, number))
-        self.tracker.settle(attempt.run, outcome)
+        self.tracker.settle(attempt.run, outcome, elsewhere=self._elsewhere)
 
     def _know(self, where: Machine | None) -> None:
         """Warn if a run's machine has another kernel than earlier ones."""

@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import posixpath
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self, TypeVar
 
 import msgspec
 
 from ccplay.analysis import results
-from ccplay.analysis.results import CaseResult, Machine, Result
+from ccplay.analysis.machines import MachineEffect
+from ccplay.analysis.results import CaseResult, CaseStatistics, Machine, Result
+from ccplay.analysis.summary import summarise
 from ccplay.errors import RecordingError, UsageError
 from ccplay.experiment.files import Folder
 from ccplay.experiment.fingerprint import Fingerprint, difference, fingerprint
@@ -30,6 +33,8 @@ from ccplay.experiment.plan import Run, slugs
 from ccplay.files.reading import open_regular
 from ccplay.model.quoting import quote
 from ccplay.scenario.values import Scenario
+from ccplay.state.kinds import RunResult
+from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 
 FORMAT = 1
@@ -207,10 +212,24 @@ def _as_run(scenario: Scenario) -> bytes:
     return said.encode() + text
 
 
-def read_run_directory(path: Path) -> Result:
+class _Outline(msgspec.Struct, frozen=True, kw_only=True):
+    """A ``Result`` without what each run measured, which is most of its file."""
+
+    format: int = results.FORMAT
+    scenario: str
+    title: str
+    machine: Machine | None
+    cases: list[RunResult]
+    statistics: list[CaseStatistics] = []
+    machines: list[Machine] = []
+    machine_effects: list[MachineEffect] = []
+
+
+def read_run_directory(path: Path, *, outline: bool = False) -> Result:
     """Return the result of a run directory, finished or not.
 
-    Raises ``RecordingError`` if ``path`` is no readable run directory.
+    An ``outline`` has statistics, and of each run only which one it was: thousands of runs take
+    little memory. Raises ``RecordingError`` if ``path`` is no readable run directory.
     """
     try:
         with open_regular(path / RESULT) as file:
@@ -222,18 +241,43 @@ def read_run_directory(path: Path) -> Result:
         ) from None
     except OSError as error:
         raise RecordingError(f"{path / RESULT}: {error.strerror}") from None
+    # Runs that the file does not have yet count in its statistics: that takes all of them.
+    if outline and (found := _outlined(content, path)) is not None:
+        return found
     result = _decode(content, Result, path / RESULT)
-    if result.format > results.FORMAT:
+    _check_format(result.format, path)
+    return extended(result, _later(path, result.cases))
+
+
+def _outlined(content: bytes, path: Path) -> Result | None:
+    """Return the outline of a result; None if runs were finished since it was written."""
+    found = _decode(content, _Outline, path / RESULT)
+    _check_format(found.format, path)
+    if next(_later(path, found.cases), None) is not None:
+        return None
+    blank = summarise(LabState(), "")
+    names = RunResult.__struct_fields__
+    runs = [
+        msgspec.structs.replace(blank, **{name: getattr(each, name) for name in names})
+        for each in found.cases
+    ]
+    return Result(
+        **{name: getattr(found, name) for name in _Outline.__struct_fields__ if name != "cases"},
+        cases=runs,
+    )
+
+
+def _check_format(number: int, path: Path) -> None:
+    if number > results.FORMAT:
         raise RecordingError(
-            f"{path / RESULT}: format {result.format}; this ccplay reads up to {results.FORMAT}: "
+            f"{path / RESULT}: format {number}; this ccplay reads up to {results.FORMAT}: "
             "update ccplay"
         )
-    return extended(result, _later(path, result))
 
 
-def _later(path: Path, result: Result) -> Iterator[tuple[CaseResult, Machine | None]]:
-    """Yield the finished runs that the result does not have yet."""
-    known = {Path(run.recording or "").stem for run in result.cases}
+def _later(path: Path, runs: Iterable[RunResult]) -> Iterator[tuple[CaseResult, Machine | None]]:
+    """Yield the finished runs that are not among those of the result yet."""
+    known = {posixpath.splitext((run.recording or "").rpartition("/")[2])[0] for run in runs}
     with contextlib.suppress(FileNotFoundError), os.scandir(path / RUNS) as entries:
         for entry in sorted(entries, key=lambda each: each.name):
             stem, ending = os.path.splitext(entry.name)  # noqa: PTH122 - thousands of them

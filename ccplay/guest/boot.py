@@ -18,7 +18,17 @@ from ccplay.guest.contents import flaw
 from ccplay.guest.kept import ACCELERATOR, ACCELERATORS, FOLDER, KERNEL, MODULES, RAMDISK
 from ccplay.guest.tools import find
 
-_KERNEL_IS_TOLD = "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off random.trust_cpu=1"
+_KERNEL_IS_TOLD = (
+    "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off random.trust_cpu=1 "
+    # Clearing every page, as Debian's kernels do, and self-tests only make an emulated boot longer.
+    "init_on_alloc=0 cryptomgr.notests"
+)
+
+_EMULATED_MACHINE = ("-M", "microvm,pcie=on,acpi=on,rtc=on")
+"""QEMU's machine without the devices of a PC, which an emulated boot would search for."""
+
+_EMULATED_CLOCK = " tsc_early_khz=1000000"
+"""Frequency of an emulated time stamp counter; a microvm has no clock to measure it by."""
 
 _TWO_NS = "shift=1"
 """Emulated instructions take two nanoseconds of the guest's time each, see argv()."""
@@ -57,6 +67,7 @@ def argv(
         *bound_to(os.getpid()),
         *(find("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-no-reboot"),
         *("-display", "none", "-m", "1G", "-accel", accelerator),
+        *(_EMULATED_MACHINE if emulated else ()),
         *(("-cpu", "max", "-icount", pace) if emulated else ("-cpu", "host")),
         *("-kernel", str(KERNEL), "-initrd", str(RAMDISK)),
         *("-serial", "file:/dev/stderr"),
@@ -66,7 +77,7 @@ def argv(
         *("-chardev", "file,id=out,path=/dev/stdout", "-device", "virtserialport,chardev=out"),
         *_share("machine", Path("/"), ",readonly=on"),
         *(word for at, each in enumerate(lent) for word in _share(f"share{at}", each)),
-        *("-append", _KERNEL_IS_TOLD),
+        *("-append", _KERNEL_IS_TOLD + (_EMULATED_CLOCK if emulated else "")),
         # Not on the kernel's command line, which takes 32 words and no empty ones.
         *("-fw_cfg", f"name=opt/ccplay,string={_told([str(MODULES), *map(str, lent), *command])}"),
     ]
@@ -115,6 +126,21 @@ def cost() -> str:
     if seen_to_work() == "kvm":
         return "takes some seconds to start"
     return "is emulated: it takes about half a minute to start, and suits some 10 Mbit/s"
+
+
+def offer(kernel: str, what: str, option: str) -> str:
+    """Return how to get ``what`` of a full kernel, with its cost; empty where no guest helps.
+
+    ``kernel`` is the release that lacks it, ``option`` what the command line needs. A lab under
+    another kernel than this machine's is in a guest already, or on another machine.
+    """
+    if kernel != os.uname().release or not is_possible():
+        return ""
+    if lack() is not None:
+        return (
+            f"a full kernel has {what}: make guest (or ccplay guest) fetches one, then add {option}"
+        )
+    return f"a full kernel has {what}: add {option}, for a guest, which {cost()}"
 
 
 def environment() -> list[str]:

@@ -28,5 +28,7 @@ ACCELERATOR = FOLDER / "accelerator"
 ACCELERATORS = ("kvm", "tcg")
 
 INIT = Path(__file__).parent / "init"
-RAMDISK = FOLDER / f"ramdisk-{sha256(INIT.read_bytes()).hexdigest()[:8]}"
-"""Ramdisk, named by the digest of its init, which may differ between versions of ccplay."""
+_MADE_BY = (INIT, INIT.with_name("ramdisk.py"))
+_DIGEST = sha256(b"".join(file.read_bytes() for file in _MADE_BY)).hexdigest()
+RAMDISK = FOLDER / f"ramdisk-{_DIGEST[:8]}"
+"""Ramdisk, named by the digest of what it is made by, which may differ between versions."""

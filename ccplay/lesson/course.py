@@ -110,6 +110,15 @@ class Course:
         judged = [each.correct for each in self.turns if each.correct is not None]
         return sum(judged), len(judged)
 
+    @property
+    def complete(self) -> bool:
+        """Whether the result of every page that measures is revealed."""
+        return all(
+            turn.verdict is not None
+            for turn, page in zip(self.turns, self.lesson.pages, strict=True)
+            if self._reveals(page)
+        )
+
     # --- actions of a person -----------------------------------------------------------------
 
     def answer(self, value: float) -> bool:

@@ -6,7 +6,7 @@ kernel has is another matter: ``Capabilities.qdiscs``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ccplay.model.base import Option
 from ccplay.model.discipline import KERNEL, OWN, Discipline
@@ -15,7 +15,7 @@ from ccplay.model.qdiscs.early import CHOKE, RED, SFB
 from ccplay.model.qdiscs.fair import CAKE, DRR, FQ, HHF, SFQ
 from ccplay.model.qdiscs.plain import BFIFO, PFIFO, PFIFO_FAST, PRIO, TBF
 from ccplay.model.quoting import did_you_mean, quote
-from ccplay.model.values import Qdisc
+from ccplay.model.values import Feature, Qdisc
 
 SUFFIX = ".py"
 """Ending of the kinds of ccplay's own disciplines, whether or not the kernel has them too."""
@@ -36,6 +36,16 @@ def described(kind: str) -> Discipline | None:
     name = kind.removesuffix(SUFFIX)
     found = DISCIPLINES.get(name) or custom.get(name)
     return None if found is None or (is_software(kind) and not found.software) else found
+
+
+def serves(kind: str, features: Iterable[Feature]) -> str:
+    """Return ``OWN`` where ccplay's own discipline takes the kernel's name, or has one of its own.
+
+    ``features`` are the disciplines that a lab reports; else ``KERNEL``.
+    """
+    summaries = {each.name: each.summary for each in features if each.available}
+    own = is_software(kind) or summaries.get(kind) == summaries.get(f"{kind}{SUFFIX}", "")
+    return OWN if own else KERNEL
 
 
 def is_software(kind: str) -> bool:

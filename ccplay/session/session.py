@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
-from ccplay.errors import CcplayError, CommandError
+from ccplay.errors import CcplayError, CommandError, LabError
 from ccplay.model.commands import AnyCommand, StartTogether
 from ccplay.model.events import AnyEvent, Failed, Log
 from ccplay.model.samples import Sweep
@@ -52,12 +52,13 @@ class Session:
         glimpse: Callable[[], LabState | None] | None = None,
         idle: Callable[[LabState], bool] | None = None,
         recorded: bool | None = None,
+        advice: Callable[[LabState], str] | None = None,
     ) -> None:
         """Hold ``source``; ``glimpse`` returns a state to show until that much is read.
 
         ``idle`` returns whether what arrives may wait for the screen's next frame; without it
         nothing waits. ``recorded`` says whether the events come from a recording; None: where no
-        lab can hear.
+        lab can hear. ``advice`` returns what to add to the error that ends the source, or nothing.
         """
         self._whole = LabState()
         self._shown = self._whole
@@ -78,6 +79,7 @@ class Session:
         """The moment before which a glimpse has no samples."""
         self._glimpse = glimpse
         self._idle = idle
+        self._advice = advice
         self._source = source
         self._sinks = list(sinks)
         archives = (sink for sink in self._sinks if isinstance(sink, SessionRecorder))
@@ -130,7 +132,8 @@ class Session:
                 if self._script is not None and not self._swept:
                     self.play(self._script.due(self.state))
         except CcplayError as error:
-            self.failure = error
+            more = self._advice(self._whole) if self._advice else ""
+            self.failure = LabError(f"{error}; {more}") if more else error
         finally:
             self._show_whole()
             self.done = True

@@ -238,7 +238,7 @@ def find(word: str) -> Shared:
         connection.close()
         return Shared(Path(word).name.removesuffix(_SUFFIX), Path(word), greeting)
     names = ", ".join(each.name for each in there)
-    known = f"there are: {names}" if names else "nobody shares one: ccplay --share does"
+    known = f"shared now: {names}" if names else "share one with: ccplay --share"
     raise UsageError(f"there is no shared session {printable(word)!r}; {known}")
 
 

@@ -80,6 +80,11 @@ class Playhead:
         self.running = False
         self._go(min(max(t, 0.0), now))
 
+    def look_back(self, t: float, now: float) -> None:
+        """Stop at ``t``, or the nearest moment of the session, near the end of the window."""
+        self.jump(t, now)
+        self.left = self._page(self.t)
+
     def zoom(self, steps: int, now: float) -> None:
         """Zoom in (positive ``steps``) or out, at most to the whole session."""
         at = min(range(len(WIDTHS)), key=lambda i: abs(WIDTHS[i] - self.width))

@@ -207,7 +207,9 @@ class MainScreen(
             return
         if self.session.state is not self._state:
             self._take_over(self.session.state)
-        due = now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps
+        # What has just happened is shown at once, numbers that merely changed are not.
+        news = len(self.session.state.log) > self._told
+        due = news or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps
         self._keep_up(tables=due)
         if self.view.unread:
             # There is nothing to draw at that moment, and reading alone is faster.

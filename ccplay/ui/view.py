@@ -68,6 +68,8 @@ class View:
     """What the presenter points at."""
     region: tuple[str, float, float] | None = None
     """The region of a plot that a lesson asks for: plot, lower and upper end on its axis."""
+    awaits: str = ""
+    """What starts traffic next, other than the keys that start it; usually empty."""
     known: Known = field(default_factory=Known, repr=False, compare=False)
     """What was derived from the state at this moment; views may share it."""
 

@@ -25,6 +25,9 @@ VALUES_S = 2400
 _FACTS_S = 0.25
 """Seconds between checks for changed facts."""
 
+_APART_S = 0.05
+"""Least seconds between checks where something has happened that is shown at once."""
+
 _MOST_BEHIND = 40
 """Most moments in a frame; older ones are sent in windows of the past."""
 
@@ -50,6 +53,8 @@ class Feed:
         self._told: dict[str, bytes] = {}
         self._logged: dict[int, list[Any]] = {}
         self._looked = -math.inf
+        self._shown: tuple[Board | None, int] = (None, 0)
+        """The page of a lesson and the number of events when it was last looked."""
         self._view: PresenterView | None = None
 
     @property
@@ -80,8 +85,9 @@ class Feed:
         if view is not None and view is not self._view:
             self._view = view
             found += message("view", view)
-        if now - self._looked >= _FACTS_S:
-            self._looked = now
+        since, shown = now - self._looked, (board, len(self._session.state.log))
+        if since >= _FACTS_S or (since >= _APART_S and shown != self._shown):
+            self._looked, self._shown = now, shown
             found += self._news(board)
         return found + self._frame()
 

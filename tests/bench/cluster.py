@@ -1,18 +1,19 @@
-"""A cluster: what a run costs more than in the local pool, and what thousands of results cost.
+"""A cluster: what a run costs more than in the local pool, and what is sent of it.
 
-Two workers on this machine stand for a cluster: what is measured is ccplay's and Dask's own cost,
-not the network's. The runs of zero length are finished already and lie on the workers' disk.
+Workers on this machine stand for a cluster: what is measured is ccplay's and Dask's own cost, not
+the network's. Runs of zero length are finished already and lie on the workers' disk: they take the
+same way through the scheduler and measure nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-import io
 import os
-import subprocess
-import sys
+import statistics
 import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -21,29 +22,26 @@ from ccplay.analysis.summary import machine, summarise
 from ccplay.cluster.benches import ClusterBenches
 from ccplay.cluster.places import opened
 from ccplay.cluster.spool import Spool, key_of, pack
-from ccplay.experiment.bench import Bench
+from ccplay.experiment.bench import Bench, LocalBench
 from ccplay.experiment.orders import Finished, Order
 from ccplay.experiment.plan import plan
-from ccplay.experiment.runner import Experiment
 from ccplay.model.commands import Build
-from ccplay.report.terminal.progress import Teller
 from ccplay.scenario.file.reading import parse
 from ccplay.session import launch
 from ccplay.session.recorded import read_recording
 from ccplay.stream.sources import LabSource, Source
-from tests.bench import _thousands
-from tests.bench._figures import table
+from tests.bench._figures import Spread, table
+from tests.bench._thousands import PLAYGROUND
 
-RUNS = 8
-TASKS = 400
-THOUSANDS = 10_000
+RUNS = 6
+ALONE = 40
+TASKS = 200
 EXPERIMENT = "0" * 16
 SCENARIO = """
-duration = "2 s"
-repeats = {repeats}
+duration = "1 s"
 topology.kind = "linear"
-links.bottleneck = {{ rate = "5 Mbit/s", delay = "5 ms" }}
-timeline = [{{ at = "0 s", do = "start-flow", cc = "reno" }}]
+links.bottleneck = { rate = "5 Mbit/s", delay = "5 ms" }
+timeline = [{ at = "0 s", do = "start-flow", cc = "reno" }]
 """
 
 
@@ -52,105 +50,103 @@ async def run(console: Console) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-        await _runs(console)
+        await _runs(console, folder)
         await _tasks(console, folder)
-        _results(console, folder)
 
 
-async def _runs(console: Console) -> None:
-    """Compare real runs, one after the other, with one worker and without."""
-    here = await _made(None)
-    there = await _made("local:1")
-    sheet = table(f"{RUNS} runs of 2 s, one after the other", "", ("", "here", "one worker", "aim"))
-    sheet.add_row("s a run", f"{here:.3f}", f"{there:.3f}", "")
-    sheet.add_row("more, ms a run", "", f"{1e3 * (there - here):.0f}", "below 50")
-    console.print(sheet)
+@asynccontextmanager
+async def _workers(number: int) -> AsyncIterator[ClusterBenches]:
+    async with (
+        opened(f"local:{number}", 4, None, print) as (address, security),
+        ClusterBenches(
+            address, security, asyncio.Event(), experiment=EXPERIMENT, files={}
+        ) as benches,
+    ):
+        while len(benches.there()) < number:
+            await benches.changed.wait()
+            benches.changed.clear()
+        yield benches
 
 
-async def _made(where: str | None) -> float:
-    """Return the seconds of a run, without the start of workers and scheduler."""
-    scenario = parse(SCENARIO.format(repeats=RUNS), Path("bench.toml"))
-    stop = asyncio.Event()
-    teller = Teller(Console(file=io.StringIO()), 1, story=False)
+def _orders(name: str, number: int) -> list[Order]:
+    """Return orders of the same short run under different names."""
+    case = plan(parse(SCENARIO, Path("bench.toml")))[0].played
+    return [Order(scenario=name, case=case, repeat=each) for each in range(1, number + 1)]
+
+
+async def _runs(console: Console, folder: Path) -> None:
+    """Compare real runs here with those of a worker, in turn, since other load changes.
+
+    The lab's clock says how long a run measured. The rest of its time is the start and the end of a
+    lab, here and there, and there what is beyond it.
+    """
     argv = launch.lab_argv()
 
     def start(build: Build) -> Source:
         return LabSource(argv, build)
 
-    if where is None:
-        begun = time.monotonic()
-        await Experiment(scenario, start, stop, teller).measure()
-        return (time.monotonic() - begun) / RUNS
-    async with (
-        opened(where, 1, None, print) as (address, security),
-        ClusterBenches(address, security, stop, experiment=EXPERIMENT, files={}) as benches,
-    ):
-        begun = time.monotonic()
-        await Experiment(scenario, start, stop, teller, benches=benches).measure()
-        return (time.monotonic() - begun) / RUNS
+    here = LocalBench(start, 1, asyncio.Event())
+    rests: dict[str, list[float]] = {"here": [], "one worker": []}
+    async with _workers(1) as benches:
+        places: dict[str, Bench] = {"here": here, "one worker": benches.there()[0]}
+        for order in _orders("runs", RUNS):
+            for name, bench in places.items():
+                begun = time.monotonic()
+                record = folder / f"{name}-{order.repeat}".replace(" ", "-")
+                finished = await bench.carry_out(order, record)
+                rests[name].append(time.monotonic() - begun - finished.result.duration_s)
+            benches.settled(order)
+    shown = {name: Spread.of(each) for name, each in rests.items()}
+    more = statistics.median(rests["one worker"]) - statistics.median(rests["here"])
+    sheet = table(f"{RUNS} runs of 1 s in turn", "", ("", *shown, "more, ms", "aim"))
+    cells = (each.scaled(1, 3) for each in shown.values())
+    sheet.add_row("s beside the measured time", *cells, f"{1e3 * more:.0f}", "below 50")
+    console.print(sheet)
 
 
 async def _tasks(console: Console, folder: Path) -> None:
-    """Count finished runs that two workers hand over in a second, alone and with a recording."""
-    run = plan(parse(SCENARIO.format(repeats=1), Path("bench.toml")))[0]
-    state = read_recording(_thousands.PLAYGROUND)
-    done = Finished(result=summarise(state, run.case.name), whole=True, machine=machine(state))
-    rows = []
-    for name, recording in (("alone", folder / "none"), ("with recording", _thousands.PLAYGROUND)):
-        packed, spool = pack(done, recording), Spool()
-        orders = [Order(scenario=name, case=run.played, repeat=number) for number in range(TASKS)]
-        for order in orders:
-            spool.keep(key_of(EXPERIMENT, order, {}), packed)
-        stop = asyncio.Event()
-        async with (
-            opened("local:2", 4, None, print) as (address, security),
-            ClusterBenches(address, security, stop, experiment=EXPERIMENT, files={}) as benches,
-        ):
+    """Pass runs of zero length through the cluster, one after the other and many at a time."""
+    state = read_recording(PLAYGROUND)
+    done = Finished(result=summarise(state, ""), whole=True, machine=machine(state))
+    heads = ("", "alone", "with recording", "aim")
+    rows: list[list[str]] = [[], [], []]
+    async with _workers(2) as benches:
+        there = list(benches.there())
+        for name, recording in (("alone", folder / "none"), ("with", PLAYGROUND)):
+            packed, spool, orders = pack(done, recording), Spool(), _orders(name, ALONE + TASKS)
+            for order in orders:
+                spool.keep(key_of(EXPERIMENT, order, {}), packed)
+            few, many = orders[:ALONE], orders[ALONE:]
+            rows[0].append(Spread.of(await _one_by_one(there[0], few, folder)).scaled(1e3, 1))
             begun = time.monotonic()
-            waiting = list(orders)
-            await asyncio.gather(
-                *(_fetch(bench, waiting, folder / name) for bench in [*benches.there()] * 4)
-            )
-            rows.append((name, TASKS / (time.monotonic() - begun), len(packed)))
+            await asyncio.gather(*(_fetch(bench, many, folder) for bench in there * 4))
+            rows[1].append(f"{TASKS / (time.monotonic() - begun):.0f}")
+            rows[2].append(f"{len(packed) / 1e3:.1f}")
             for order in orders:
                 benches.settled(order)
-    heads = ("", *(name for name, *_ in rows))
-    sheet = table(f"{TASKS} finished runs, fetched from two workers", "", heads)
-    sheet.add_row("runs a second", *(f"{rate:.0f}" for _, rate, _ in rows))
-    sheet.add_row("kB sent a run", *(f"{size / 1e3:.1f}" for *_, size in rows))
+    sheet = table("runs of zero length through the scheduler and two workers", "", heads)
+    sheet.add_row("ms a run, one by one", *rows[0], "below 50")
+    sheet.add_row("runs a second, 4 a worker", *rows[1], "")
+    sheet.add_row("kB sent a run", *rows[2], "")
     console.print(sheet)
 
 
-async def _fetch(bench: Bench, waiting: list[Order], to: Path) -> None:
+async def _one_by_one(bench: Bench, orders: list[Order], folder: Path) -> list[float]:
+    """Return the seconds of each run."""
+    times = []
+    for order in orders:
+        begun = time.monotonic()
+        await bench.carry_out(order, _to(folder, order))
+        times.append(time.monotonic() - begun)
+    return times
+
+
+async def _fetch(bench: Bench, waiting: list[Order], folder: Path) -> None:
     """Fetch one run after the other until there are none."""
     while waiting:
         order = waiting.pop()
-        await bench.carry_out(order, to.with_name(f"{to.name}-{order.repeat}"))
+        await bench.carry_out(order, _to(folder, order))
 
 
-def _results(console: Console, folder: Path) -> None:
-    """Read and report a directory of thousands of runs, each in a process of its own."""
-    there = _thousands.make(folder / "thousands", THOUSANDS)
-    sheet = table(f"{THOUSANDS:,} runs of {_thousands.CASES} cases", "", ("", "s", "MB", "aim"))
-    for name, words in (
-        ("compare", ("compare", str(there), str(there), "--table")),
-        ("report", ("report", str(there), "--out", str(folder / "report"))),
-    ):
-        begun = time.monotonic()
-        command = [sys.executable, "-c", _MEASURED, *words]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        peak = int(done.stderr.rsplit("peak ", 1)[-1])
-        seconds = time.monotonic() - begun
-        sheet.add_row(name, f"{seconds:.1f}", f"{peak / 1024:.0f}", "60 s, 500 MB")
-    console.print(sheet)
-
-
-_MEASURED = """
-import resource, sys
-from ccplay.cli import main
-code = main(sys.argv[1:])
-whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-most = max(resource.getrusage(who).ru_maxrss for who in whose)
-print("peak", most, file=sys.stderr)
-sys.exit(code)
-"""
+def _to(folder: Path, order: Order) -> Path:
+    return folder / f"{order.scenario}-{order.repeat}.ccplay"

@@ -25,7 +25,7 @@ from ccplay.experiment.grouping import usual
 from ccplay.report.data.export import export
 from ccplay.report.data.material import Material, of_results
 from ccplay.report.data.scene import scene
-from ccplay.report.data.tables import Table, tables
+from ccplay.report.data.tables import tables
 from ccplay.report.figures import files, fonts
 from ccplay.report.figures.job import Job, draw
 from ccplay.report.figures.run import stacked
@@ -72,9 +72,7 @@ def _eighteen(console: Console, folder: Path) -> None:
     for what, full in (("one run in full, every panel a file", True), ("one as one SVG", False)):
         job = _job(material, folder, full=full)
         sheet.add_row(f"  {what}, CPU s of one core", _spread(partial(draw, job), cpu=True))
-    sheet.add_row(
-        "  tables, s", _spread(lambda: [t.csv() + t.markdown() for t in _tables(material)])
-    )
+    sheet.add_row("  tables, s", _spread(lambda: [[*t.files()] for t in tables(material.result)]))
     report = folder / "r0"
     page = (report / "index.html").stat().st_size
     figures = list((report / "figures").iterdir())
@@ -108,10 +106,6 @@ def _job(material: Material, folder: Path, *, full: bool) -> Job:
         fonts=fonts.cut(),
         checkpoint=None,
     )
-
-
-def _tables(material: Material) -> list[Table]:
-    return tables(material.result)
 
 
 def _export(material: Material, places: Iterator[Path], kind: str) -> None:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import time
+import uuid
 from pathlib import Path
 
 import psutil
 import pytest
+from platformdirs import user_cache_path
 
 from ccplay.assets import ALGORITHMS
 from ccplay.guest import boot
 from ccplay.model.commands import Build, SetCongestionControl, StartCapture, StopCapture
 from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartFlow
+from ccplay.model.traffic_events import FlowStarted
 from ccplay.session import launch
-from ccplay.stream.sources import LabSource
+from ccplay.stream.sources import LabSource, recorded_events
 from tests.lab.conftest import RunningLab
+from tests.lab.test_leaks import MARKER, Host, end_what_failed, marked, namespaces_of, nothing_left
 from tests.lab.trust import physical
 
 _missing = boot.lack()
@@ -27,6 +34,16 @@ pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
 
 _EMULATED_S = 180.0
 """So long booting, or clang, may take in an emulated guest on a busy machine; 25 s where idle."""
+
+BUSY = """
+duration = "60 s"
+topology = { kind = "linear" }
+links.bottleneck = { rate = "10 Mbit/s", delay = "5 ms", queue = { kind = "fq_codel" } }
+timeline = [{ at = "0 s", do = "start-flow", flow = "1" }]
+"""
+
+_BUSY_BYTES = 20_000
+"""Size of a recording that has the flow's first samples."""
 
 
 @physical
@@ -83,3 +100,42 @@ def test_a_guest_dies_with_a_killed_starter(tmp_path: Path) -> None:
         os.kill(starter.pid, signal.SIGKILL)
     gone, _ = psutil.wait_procs([guest], timeout=60)
     assert gone
+
+
+def test_a_killed_run_in_a_guest_leaves_nothing(tmp_path: Path) -> None:
+    """SIGKILL to ccplay while a flow fills a link: no QEMU, namespace or file is left."""
+    (tmp_path / "temporary").mkdir()
+    scenario = tmp_path / "s.toml"
+    scenario.write_text(BUSY)
+    kept, before = user_cache_path("ccplay"), Host.now()
+    cached = set(kept.rglob("*"))
+    marker = f"ccplay-{uuid.uuid4()}"
+    command = ["run", str(scenario), "--kernel", "guest", "--record", str(tmp_path / "r.ccplay")]
+    argv = [sys.executable, "-P", "-m", "ccplay", *command]
+    env = {**os.environ, MARKER: marker, "TMPDIR": str(tmp_path / "temporary")}
+    with subprocess.Popen(argv, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL) as run:
+        try:
+            _await_samples(tmp_path / "r.ccplay", run)
+            theirs = list(marked(marker))
+            assert any("qemu" in each.name() for each in theirs)
+            # Labs in guests have the guest's namespaces, and QEMU needs none.
+            spaces = {each for one in theirs for each in namespaces_of(Path(f"/proc/{one.pid}"))}
+            assert spaces == namespaces_of(Path("/proc/self"))
+        finally:
+            run.kill()
+            end_what_failed(marker)
+    assert not asyncio.run(nothing_left(lambda: [str(each) for each in marked(marker)]))
+    assert Host.now() == before
+    assert set(kept.rglob("*")) == cached
+    assert not list((tmp_path / "temporary").iterdir())
+    assert {each.name for each in tmp_path.iterdir()} == {"s.toml", "temporary", "r.ccplay"}
+    assert any(isinstance(each, FlowStarted) for each in recorded_events(tmp_path / "r.ccplay"))
+
+
+def _await_samples(recording: Path, run: subprocess.Popen[bytes]) -> None:
+    """Wait until a flow has run for a second or so by what is recorded."""
+    deadline = time.monotonic() + _EMULATED_S
+    while not recording.exists() or recording.stat().st_size < _BUSY_BYTES:
+        assert time.monotonic() < deadline
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            pytest.fail(f"ccplay ended with exit code {run.wait(0.05)}")

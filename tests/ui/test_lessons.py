@@ -210,3 +210,59 @@ async def test_a_spectator_follows_the_drawing_of_the_network() -> None:
         assert isinstance(audience, Following)
         assert not audience.following
         assert app.main.shows_map is False
+
+
+async def test_before_a_run_the_plots_offer_no_other_way_to_start_traffic() -> None:
+    async with taking() as (app, _, desk):
+        assert app.main.view.awaits == "this page's run starts traffic"
+        desk.course.turn.verdict = Verdict({})
+        assert not app.main.view.awaits, "from here on the keys are what starts some"
+
+
+async def test_the_first_page_offers_no_page_before_it_and_the_last_one_the_way_out() -> None:
+    async with taking() as (app, pilot, desk):
+        await pilot.press("2")
+        await until(pilot, lambda: "⏎ run" in said(app))
+        assert "back" not in said(app)
+        desk.course.turn_page(1)
+        await until(pilot, lambda: "⌫ back" in said(app))
+        desk.course.turn_page(1)
+        desk.course.turn.verdict = Verdict({"rtt": 3.0}, 3.0)
+        await until(pilot, lambda: "the end, ^q leaves" in said(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: any("last page" in each.message for each in app._notifications))
+
+
+async def test_the_right_answer_and_the_key_that_scrolls_are_in_sight_on_a_small_screen() -> None:
+    async with taking((80, 24)) as (app, pilot, desk):
+        assert "more" not in said(app)
+        turn = desk.course.turn
+        turn.answer, turn.correct = 0.0, False
+        turn.verdict = Verdict({"rate": 9.4, "top": 40.0}, 1.0)
+        await until(pilot, lambda: "✓ right: fast" in said(app))
+        await until(pilot, lambda: "pgdn more" in said(app))
+        for _ in range(6):
+            await pilot.press("pagedown")
+        await until(pilot, lambda: "pgdn more" not in said(app))
+
+
+async def test_a_region_is_named_by_the_title_of_its_plot() -> None:
+    async with taking(at=1) as (app, pilot, desk):
+        assert desk.board.plot == "rtt"
+        await until(pilot, lambda: "on the plot of RTT" in said(app))
+
+
+async def test_a_run_stays_in_sight_while_its_explanation_is_read() -> None:
+    async with taking() as (app, pilot, desk):
+        playhead = app.main.playhead
+        playhead.width = 2.0
+        await pilot.press("2")
+        desk.course.turn.span = Span(8.0, 9.5)
+        await pilot.press("enter")
+        assert desk.course.turn.verdict is not None
+        assert playhead.t == 9.5
+        assert playhead.left <= 8.0
+        assert not playhead.running
+        await pilot.press("enter")
+        assert desk.course.at == 1
+        assert playhead.t == desk._session.state.now, "the next page is about what happens now"

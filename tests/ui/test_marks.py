@@ -116,3 +116,13 @@ async def test_what_is_sent_while_frozen_is_said_to_go_to_the_live_lab() -> None
         )
         await pilot.press("end", "space")
         assert "sent" not in text_of(app, "banner")
+
+
+async def test_a_mark_is_shown_at_once_and_not_only_with_the_next_numbers() -> None:
+    async with playing(live()) as (app, pilot):
+        await until(pilot, lambda: app.session.state.now >= 19.9)
+        main = app.main
+        mark(app, app.session.state.now)
+        main._numbers_at = main.clock()
+        main.draw()
+        assert "look" in text_of(app, "events")

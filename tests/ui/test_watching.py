@@ -159,7 +159,7 @@ async def test_a_live_session_is_shared_by_a_key_with_all_that_was_before(tmp_pa
     session = Session(source, title="Live", sinks=[Recorder(tmp_path / "it.ccplay")])
     async with presenting(session, shares=False) as (_, keys):
         await until(keys, lambda: source.drained)
-        with pytest.raises(UsageError, match="nobody shares"):
+        with pytest.raises(UsageError, match="share one with"):
             places.find("test")
         await keys.press("W")
         async with watching() as (app, pilot):

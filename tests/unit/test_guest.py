@@ -11,6 +11,8 @@ import pytest
 from ccplay.errors import LabError
 from ccplay.guest import boot, kept
 from ccplay.guest.kernel import newest_of
+from ccplay.model.values import Feature
+from ccplay.ui.dialogs.menu import feature_items
 
 DEBIAN = """\
 linux-image-6.1.0-50-amd64 - Linux 6.1 for 64-bit PCs (signed)
@@ -75,6 +77,35 @@ def test_only_an_emulated_clock_counts_instructions(
     pace = f"shift=1,sleep={'on' if paced else 'off'}"
     assert pace in boot.argv(["true"], accelerator="tcg", paced=paced)
     assert "-icount" not in boot.argv(["true"], accelerator="kvm", paced=paced)
+
+
+def test_only_an_emulated_machine_is_no_pc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A microvm can't measure its time stamp counter, so its frequency is given."""
+    monkeypatch.setattr(boot, "find", lambda name: name)
+    emulated = " ".join(boot.argv(["true"], accelerator="tcg"))
+    assert "-M microvm," in emulated
+    assert "tsc_early_khz=1000000" in emulated
+    accelerated = " ".join(boot.argv(["true"], accelerator="kvm"))
+    assert "microvm" not in accelerated
+    assert "tsc_early_khz" not in accelerated
+
+
+def test_a_menu_offers_a_guest_for_what_this_kernel_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boot, "is_possible", lambda: True)
+    monkeypatch.setattr(boot, "lack", lambda: None)
+    monkeypatch.setattr(boot, "cost", lambda: "costs little")
+    sfb = Feature(name="sfb", available=False, reason="not in this kernel", remedy="modprobe")
+    other = Feature(name="lia", available=False, reason="no clang", remedy="install it")
+    has = Feature(name="pfifo", available=True)
+    here = feature_items([sfb, other, has], os.uname().release)
+    offer = "a full kernel has it: add --kernel guest, for a guest, which costs little"
+    assert [each.missing for each in here] == [
+        "",
+        f"not in this kernel; {offer}",
+        "no clang; install it",
+    ]
+    # In a guest, and on another machine, only the kernel's own remedy helps.
+    assert feature_items([sfb], "another")[0].missing == "not in this kernel; modprobe"
 
 
 @pytest.mark.parametrize(

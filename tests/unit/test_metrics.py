@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.analysis.metrics import check_metrics, measurable, metrics_of
+from ccplay.analysis.metrics import check_metrics, measurable, metric_of, metrics_of
 from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
 from ccplay.scenario.file.library import find
@@ -18,6 +18,15 @@ def test_members_of_lists_go_by_their_names() -> None:
     assert {"flows.1.goodput_bps", "queues.r->h2.qlen_p50", "pings.p1.p50_ms"} <= set(figures)
     assert "flows.1.fct_s" not in figures, "what is null is no number"
     assert not any(name.startswith(("health", "parameters", "repeat")) for name in figures)
+
+
+def test_one_number_is_the_same_as_among_all() -> None:
+    result = summarise(session(), "a")
+    every = metrics_of(result)
+    assert len(every) > 20
+    assert {name: metric_of(result, name) for name in every} == every
+    for none in ("", "flows", "flows.1", "flows.1.cc", "flows.1.fct_s", "health.ticks", "repeat"):
+        assert metric_of(result, none) is None, none
 
 
 def test_what_was_measured_could_be_named_before() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ccplay.analysis.metrics import metrics_of
 from ccplay.cli import main
 from ccplay.commands.runs import gather
 from ccplay.model.events import Ready
@@ -42,10 +43,14 @@ def test_every_sample_is_a_row_with_its_exact_values(tmp_path: Path) -> None:
 
 def test_all_tables_go_into_a_directory(tmp_path: Path) -> None:
     assert main(["export", str(PLAYGROUND), "--to", str(tmp_path / "data")]) == 0
-    names = {each.name for each in (tmp_path / "data").iterdir()}
+    names = {each.stem for each in (tmp_path / "data").iterdir()}
     assert names == {
-        f"{n}.csv" for n in ("tcp", "queues", "pings", "downloads", "intervals", "events", "health")
+        *("runs", "tcp", "queues", "pings", "downloads", "intervals", "events", "health")
     }
+    [run] = rows(tmp_path / "data" / "runs.csv")
+    measured = metrics_of(gather([PLAYGROUND]).runs[0].result)
+    assert {name: float(run[name]) for name in measured} == measured
+    assert (run["run"], run["trustworthy"], run["errors"]) == ("playground", "True", "0")
     ping = rows(tmp_path / "data" / "pings.csv")[0]
     assert (ping["run"], ping["case"], ping["repeat"]) == ("playground", "playground", "1")
     assert float(ping["rtt_us"]) > 20_000

@@ -119,7 +119,7 @@ def test_of_runs_that_are_all_drawn_the_page_shows_those_it_names() -> None:
     drawn = {
         run.slug: page.Shown(f"<svg id={run.slug}>", [], [], None, {}, "") for run in made.runs
     }
-    text = page.render(made, charts=[], shown=drawn, table_names=[], font_face="", links={})
+    text = page.render(made, charts=[], shown=drawn, table_files={}, font_face="", links={})
     named = {run.slug for case in made.result.statistics if (run := made.representative(case))}
     assert {slug for slug in drawn if f"id={slug}>" in text} == named
     assert len(named) < len(drawn)

@@ -3,14 +3,17 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
+import msgspec
 import pytest
 
 from ccplay.report.data.findings import columns, findings, readings
+from ccplay.report.data.material import MOST_DRAWN, MOST_SHOWN
 from ccplay.report.data.naming import in_order, words
-from ccplay.report.data.tables import Table, tables
+from ccplay.report.data.tables import MOST_IN_MARKDOWN, Cell, Table, tables
 from ccplay.report.data.verdicts import verdicts
-from tests.unit.reports import PUBLISHED, experiment, variants
+from tests.unit.reports import PUBLISHED, experiment, material, variants
 
 
 def test_a_name_cannot_break_out_of_markdown() -> None:
@@ -104,3 +107,26 @@ def test_figures_have_words(figure: str, text: str, kind: str | None) -> None:
 
 def test_names_are_sorted_as_people_count() -> None:
     assert in_order(["10", "2", "w1", "1"]) == ["1", "2", "10", "w1"]
+
+
+def test_a_table_that_nobody_reads_through_is_no_markdown() -> None:
+    rows: list[dict[str, Cell]] = [
+        {"case": "a", "repeat": number} for number in range(MOST_IN_MARKDOWN)
+    ]
+    assert [ending for ending, _ in Table.of("few", rows).files()] == ["md", "csv", "json"]
+    rows.append({"case": "a", "repeat": -1})
+    assert [ending for ending, _ in Table.of("many", rows).files()] == ["csv", "json"]
+
+
+def test_of_a_large_experiment_one_run_of_the_first_cases_is_drawn() -> None:
+    small = material(experiment())
+    assert small.whose == "all runs"
+    large = replace(small, runs=small.runs * (MOST_DRAWN // len(small.runs) + 1))
+    assert large.whose == "one run of each case"
+    cases = [
+        msgspec.structs.replace(small.result.statistics[0], name=f"case {number}")
+        for number in range(MOST_SHOWN + 1)
+    ]
+    many = replace(large, result=msgspec.structs.replace(large.result, statistics=cases))
+    assert list(many.drawn_cases) == cases[:-1]
+    assert many.whose == f"one run of each of the first {MOST_SHOWN} cases"

@@ -22,7 +22,7 @@ from ccplay.scenario.fields.network import link_problem
 from ccplay.scenario.file.library import find, shipped
 from ccplay.scenario.file.reading import load, parse
 from ccplay.scenario.file.tree import grow, overlay, plain
-from ccplay.scenario.rules.support import check_against, only_in_guest
+from ccplay.scenario.rules.support import check_against, guest_offer, only_in_guest
 
 HEAD = 'title = "T"\nduration = "60 s"\ntopology.kind = "linear"\n'
 PATH = Path("t.toml")
@@ -490,7 +490,10 @@ def test_a_full_kernel_is_offered_for_what_this_one_lacks(
     assert only_in_guest(scenario, here) == (None if lack else said)
     with pytest.raises(UnsupportedError) as caught:
         check_against(scenario, here)
-    assert str(caught.value).endswith(f"\na full kernel has this queue discipline: {remedy}")
+    offer = f"a full kernel has this queue discipline: {remedy}"
+    assert str(caught.value).endswith(f"\n{offer}")
+    assert guest_offer(scenario, here) == offer
+    assert not guest_offer(scenario, kernel())
     # Under a guest, or on another machine, it is no cure; nor for what is made of BPF.
     with pytest.raises(UnsupportedError) as caught:
         check_against(scenario, kernel())
@@ -500,6 +503,40 @@ def test_a_full_kernel_is_offered_for_what_this_one_lacks(
         check_against(ours, here)
     assert "guest" not in str(caught.value)
     assert only_in_guest(ours, here) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            'at = "0 s", do = "set-qdisc", kind = "red", limit = "90 kB", harddrop = true',
+            "has no harddrop",
+        ),
+        ('at = "0 s", do = "set-qdisc", kind = "red", limit = "90 kB"', ""),
+        ('at = "0 s", do = "set-qdisc", kind = "red.py", limit = "90 kB"', ""),
+        (
+            (
+                'at = "0 s", do = "set-classes", classes = [{ name = "a", share = "50 %", '
+                'traffic = ["1"], queue = { kind = "red" } }]'
+            ),
+            "can't be the queue of a class",
+        ),
+    ],
+)
+def test_what_only_the_kernels_own_discipline_does_is_known(text: str, said: str) -> None:
+    """ccplay's own takes the kernel's name where the kernel lacks it, but not all it does."""
+    here = replace(kernel(), kernel=os.uname().release)
+    own = [Feature(name=name, available=True, summary="ours") for name in ("red", "red.py")]
+    here = replace(here, qdiscs=[*here.qdiscs, *own], classifiers=[Feature("u32", True)])
+    scenario = parse(steps(text), PATH)
+    if not said:
+        check_against(scenario, here)
+        return
+    with pytest.raises(UnsupportedError) as caught:
+        check_against(scenario, here)
+    assert f'"red" is not in this kernel, and ccplay\'s own {said}' in str(caught.value)
+    there = replace(here, qdiscs=[Feature(name="red", available=True, summary="the kernel's")])
+    check_against(scenario, there)
 
 
 def test_what_a_kernel_has_passes() -> None:

@@ -89,6 +89,18 @@ async def test_a_lab_that_dies_leaves_its_reason_and_the_state() -> None:
     assert session.state.phase == "ready"
 
 
+async def test_what_ends_a_session_comes_with_advice() -> None:
+    def advice(state: LabState) -> str:
+        return "add --kernel auto" if state.hello else "no lab"
+
+    session = Session(Told(HELLO, error=LabError("no sfb")), advice=advice)
+    await session.run()
+    assert session.error == "no sfb; add --kernel auto"
+    silent = Session(Told(HELLO, error=LabError("killed")), advice=lambda _: "")
+    await silent.run()
+    assert silent.error == "killed"
+
+
 async def test_a_script_sends_what_is_due() -> None:
     class AtReady:
         def due(self, state: LabState) -> list[DueStep]:

@@ -231,4 +231,14 @@ def test_a_result_that_was_written_early_is_completed_from_the_runs(tmp_path: Pa
     assert sum(due[8:12]) == 2
     written = msgspec.json.decode((tmp_path / "out" / "result.json").read_bytes())
     assert len(written["cases"]) < len(plan(mine))
-    assert read_run_directory(tmp_path / "out") == gathering.result()
+    out, whole = tmp_path / "out", gathering.result()
+    assert read_run_directory(out) == whole
+    assert read_run_directory(out, outline=True) == whole, "statistics take all runs"
+    with Store(out, mine) as store:
+        store.sum_up(whole)
+    outline = read_run_directory(out, outline=True)
+    assert outline.statistics == whole.statistics
+    assert [(each.name, each.repeat, each.recording) for each in outline.cases] == [
+        (each.name, each.repeat, each.recording) for each in whole.cases
+    ]
+    assert all(each.jain is None for each in outline.cases)

@@ -115,7 +115,11 @@ def _take(opened: Opened, arguments: argparse.Namespace) -> int:
     for text in lost:
         tell(f"ccplay: your progress is not kept: {text}")
     right, judged = course.score
-    tell(f"{right} of {judged} answers were right; ccplay lesson {arguments.lesson} continues")
+    again = f"ccplay lesson {arguments.lesson}"
+    rest = (
+        f"{again} --hand-in NAME writes a page of them" if course.complete else f"{again} continues"
+    )
+    tell(f"{right} of {judged} answers were right; {rest}")
     return code
 
 

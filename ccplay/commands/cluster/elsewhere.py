@@ -57,7 +57,8 @@ def of_run(arguments: argparse.Namespace) -> Elsewhere:
                 tell=joining.tell,
             ) as benches,
         ):
-            tell(f"{len(benches.there())} workers at {address}")
+            count = len(benches.there())
+            tell(f"{count} worker{'s' if count > 1 else ''} at {address}")
             yield benches
 
     return open_benches

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ccplay.analysis.metrics import metrics_of
+from ccplay.analysis.metrics import metric_of
 from ccplay.analysis.results import CaseResult, CaseStatistics
 from ccplay.analysis.statistics import Statistic
 from ccplay.report.data.amounts import Unit, unit
 from ccplay.report.data.families import by_family
-from ccplay.report.data.findings import published_of, published_of_all, values
+from ccplay.report.data.findings import published_by_case, published_of, values
 from ccplay.report.data.material import Axis, Parameter, axes, place, point, say, slug
 from ccplay.report.data.naming import words
 
@@ -161,9 +161,12 @@ def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[
     A single case yields charts too if it was repeated.
     """
     singles: dict[str, list[dict[str, float]]] = {}
+    wanted = {case.name: case.reported for case in cases}
     for run in runs:
         if not run.interrupted and not run.errors:
-            singles.setdefault(run.name, []).append(metrics_of(run))
+            found_of = ((name, metric_of(run, name)) for name in wanted.get(run.name, ()))
+            measured = {name: value for name, value in found_of if value is not None}
+            singles.setdefault(run.name, []).append(measured)
     algorithms = _algorithms(runs)
     kinds: dict[str, list[str]] = {}
     for case in cases:
@@ -197,8 +200,7 @@ def _chart(
     first = words(figures[0])
     means = [c.figures[f].mean for c in cases for f in figures if f in c.figures]
     across, hue, rest = _roles(cases)
-    families = by_family(cases).values()
-    family_of = {case.name: family for family in families for case in family}
+    shared = published_by_case(cases)
     found: dict[tuple[str, ...], dict[str, Line]] = {}
     several = len(figures) > 1
     for case in cases:
@@ -217,10 +219,9 @@ def _chart(
             line = found.setdefault(panel, {}).setdefault(
                 label, Line(label, "" if hue else said.name)
             )
-            family = family_of[case.name]
-            line.published[:] = line.published or values(published_of_all(family), figure)
+            line.published[:] = line.published or values(shared[case.name], figure)
             each_run = [each[figure] for each in singles.get(case.name, []) if figure in each]
-            theirs = values(published_of(case, family), figure)
+            theirs = values(published_of(case, shared[case.name]), figure)
             line.marks.append(Mark(where[across.name], case.figures[figure], each_run, theirs))
     title = first.quantity if several or not first.subject else first.text
     return Chart(

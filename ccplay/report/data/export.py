@@ -13,9 +13,10 @@ from typing import Any, BinaryIO, Protocol, TextIO
 from ccplay.errors import RecordingError, UsageError
 from ccplay.files import writing
 from ccplay.model.variables import Cells
+from ccplay.report.data import run_rows
 from ccplay.report.data.intervals import INTERVAL_S
 from ccplay.report.data.material import Material
-from ccplay.report.data.sample_tables import TABLES, Batch, Schema, schemas
+from ccplay.report.data.sample_tables import Batch, Schema, schemas
 from ccplay.report.data.samples import batches
 from ccplay.report.data.tables import harmless
 
@@ -60,14 +61,15 @@ def export_one(
     _refuse_existing(to)
     rows = _write(material, {table: to}, kind, interval_s)
     if not rows:
-        raise UsageError(f"these recordings have no samples for the table {table}")
+        raise UsageError(f"these runs have nothing for the table {table}")
     return rows[table]
 
 
 def print_table(material: Material, table: str, interval_s: float = INTERVAL_S) -> None:
     """Write one table to stdout, as CSV."""
-    sink = _Csv(sys.stdout, schemas(material)[table])
-    for _, batch in batches(material, [table], interval_s):
+    columns = _schemas(material, [table])
+    sink = _Csv(sys.stdout, columns[table])
+    for _, batch in _batches(material, [table], columns, interval_s):
         sink.put(batch)
 
 
@@ -80,22 +82,38 @@ def _write(
     material: Material, paths: Mapping[str, Path], kind: str, interval_s: float
 ) -> dict[str, int]:
     """Write tables, each whole or not at all, and return how many rows each has."""
-    every = schemas(material)
+    every = _schemas(material, list(paths))
     rows: dict[str, int] = {}
     with ExitStack() as opened:
         sinks: dict[str, _Sink] = {}
-        for name, batch in batches(material, list(paths), interval_s):
+        for name, batch in _batches(material, list(paths), every, interval_s):
             with writing.explained(paths[name], RecordingError):
                 if name not in sinks:
                     file = opened.enter_context(_whole(paths[name]))
                     sinks[name] = _opened(file, every[name], kind)
                     opened.callback(sinks[name].abandon)
                 sinks[name].put(batch)
-            rows[name] = rows.get(name, 0) + len(batch["t_s"])
+            rows[name] = rows.get(name, 0) + len(batch["case"])
         for name, sink in sinks.items():
             with writing.explained(paths[name], RecordingError):
                 sink.close()
-    return {name: rows[name] for name in TABLES if name in rows}
+    return {name: rows[name] for name in paths if name in rows}
+
+
+def _schemas(material: Material, tables: Sequence[str]) -> dict[str, Schema]:
+    every = schemas(material)
+    return every | {run_rows.NAME: run_rows.schema(material)} if run_rows.NAME in tables else every
+
+
+def _batches(
+    material: Material, tables: Sequence[str], every: Mapping[str, Schema], interval_s: float
+) -> Iterator[tuple[str, Batch]]:
+    """Yield rows of results first, then those of samples: recordings are read only for these."""
+    if run_rows.NAME in tables:
+        for batch in run_rows.batches(material, every[run_rows.NAME]):
+            yield run_rows.NAME, batch
+    if samples := [name for name in tables if name != run_rows.NAME]:
+        yield from batches(material, samples, interval_s)
 
 
 @contextmanager
@@ -173,7 +191,7 @@ class _Parquet:
         """Take some rows; they are written when they are many."""
         for name, values in batch.items():
             self._waiting[name] += values
-        if len(self._waiting["t_s"]) >= self._GROUP:
+        if len(self._waiting["case"]) >= self._GROUP:
             self._flush()
 
     def close(self) -> None:
@@ -187,6 +205,6 @@ class _Parquet:
         self._writer.is_open = False
 
     def _flush(self) -> None:
-        if self._waiting["t_s"]:
+        if self._waiting["case"]:
             self._writer.write_table(self._arrow.table(self._waiting, schema=self._columns))
         self._waiting = {name: [] for name in self._columns.names}

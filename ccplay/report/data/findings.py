@@ -96,10 +96,9 @@ class Column:
 def findings(result: Result) -> list[Finding]:
     """Return every reported metric of every case, and those that only others measured."""
     found = []
-    families = by_family(result.statistics).values()
-    family_of = {case.name: family for family in families for case in family}
+    shared = published_by_case(result.statistics)
     for case in result.statistics:
-        theirs = published_of(case, family_of[case.name])
+        theirs = published_of(case, shared[case.name])
         others = (each.figure for each in case.published)
         found += [
             Finding(
@@ -182,9 +181,18 @@ def published_of_all(family: Sequence[CaseStatistics]) -> list[PublishedResult]:
     return [each for each in first.published if all(each in case.published for case in others)]
 
 
-def published_of(case: CaseStatistics, family: Sequence[CaseStatistics]) -> list[PublishedResult]:
-    """Return the values published of this case alone."""
-    shared = published_of_all(family)
+def published_by_case(cases: Sequence[CaseStatistics]) -> dict[str, list[PublishedResult]]:
+    """Return by case the values published of its whole family."""
+    return {
+        case.name: theirs
+        for family in by_family(cases).values()
+        for theirs in (published_of_all(family),)
+        for case in family
+    }
+
+
+def published_of(case: CaseStatistics, shared: Sequence[PublishedResult]) -> list[PublishedResult]:
+    """Return the values published of this case alone, without those shared by its family."""
     return [each for each in case.published if each not in shared]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ccplay.analysis.metrics import metrics_of
+from ccplay.analysis.metrics import metric_of, metrics_of
 from ccplay.analysis.results import CaseResult, CaseStatistics, Machine, Result
 from ccplay.analysis.statistics import statistic
 from ccplay.report.data.families import family_of
@@ -18,6 +18,8 @@ from ccplay.report.data.settings import Settings
 Parameter = str | int | float | bool
 MOST_DRAWN = 300
 """Number of runs up to which every one is drawn."""
+MOST_SHOWN = 30
+"""Number of cases of a larger experiment of which one run is drawn: the first ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +50,33 @@ class Material:
     """``about`` of each case, by its name."""
     made_of: Mapping[str, Settings] = field(default_factory=dict)
     """By case the settings of its first run, for comparisons."""
+    _by_case: dict[str, list[Run]] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for run in self.runs:
+            self._by_case.setdefault(run.result.name, []).append(run)
 
     @property
     def is_large(self) -> bool:
         """Whether there are so many runs that only one of each case is drawn."""
         return len(self.runs) > MOST_DRAWN
 
+    @property
+    def drawn_cases(self) -> Sequence[CaseStatistics]:
+        """The cases of which at least one run is drawn."""
+        return self.result.statistics[: MOST_SHOWN if self.is_large else None]
+
+    @property
+    def whose(self) -> str:
+        """The runs that are drawn, in words."""
+        if not self.is_large:
+            return "all runs"
+        few = len(self.drawn_cases) < len(self.result.statistics)
+        return f"one run of each of the first {MOST_SHOWN} cases" if few else "one run of each case"
+
     def runs_of(self, case: CaseStatistics) -> list[Run]:
         """Return the runs of a case."""
-        return [run for run in self.runs if run.result.name == case.name]
+        return self._by_case.get(case.name, [])
 
     def representative(self, case: CaseStatistics) -> Run | None:
         """Return the run closest to the median of the case's first metric, to show in full."""
@@ -72,7 +92,7 @@ def closest(runs: Sequence[Run], metrics: Sequence[str]) -> Run | None:
     if not runs:
         return None
     for metric in metrics:
-        values = [(metrics_of(run.result).get(metric), run) for run in runs]
+        values = [(metric_of(run.result, metric), run) for run in runs]
         known = [(value, run) for value, run in values if value is not None]
         if known:
             middle = sorted(value for value, _ in known)[(len(known) - 1) // 2]

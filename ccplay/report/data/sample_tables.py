@@ -109,11 +109,23 @@ _RUN: dict[str, Cells] = {"run": "text", "case": "text", "repeat": "whole"}
 
 def schemas(material: Material) -> dict[str, Schema]:
     """Return the tables' columns: the run and its parameters, ``t_s``, then the table's own."""
-    first = _RUN | _parameters(material)
+    first = first_columns(material)
     return {
         name: Schema(name, {**first, "t_s": "real", **_apart(own, first)})
         for name, own in COLUMNS.items()
     }
+
+
+def first_columns(material: Material) -> dict[str, Cells]:
+    """Return the columns that every table begins with: the run and its parameters."""
+    return _RUN | _parameters(material)
+
+
+def cell(value: object, kind: Cells) -> object:
+    """Return a value as a cell of a column."""
+    if value is None or kind != "text":
+        return value
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _parameters(material: Material) -> dict[str, Cells]:

@@ -24,6 +24,7 @@ from ccplay.report.data.sample_tables import (
     TCP,
     Batch,
     axis_column,
+    cell,
     schemas,
 )
 from ccplay.session.recorded import read_recording
@@ -71,14 +72,8 @@ def batches(
                 if column in batch:
                     whole[column] = batch[column]
                 else:
-                    whole[column] = [_as(fixed.get(column), kind)] * rows
+                    whole[column] = [cell(fixed.get(column), kind)] * rows
             yield name, whole
-
-
-def _as(value: object, kind: Cells) -> object:
-    if value is None or kind != "text":
-        return value
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _read(run: Run, tables: Sequence[str], interval_s: float) -> Iterator[tuple[str, Batch]]:

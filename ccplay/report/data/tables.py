@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
@@ -18,6 +19,8 @@ from ccplay.report.data.verdicts import verdicts
 Cell: TypeAlias = str | int | float | bool | None
 _OBEYED = ("=", "+", "-", "@", "\t", "\r")
 """Characters at the beginning of a cell that make it a formula in a spreadsheet."""
+MOST_IN_MARKDOWN = 2000
+"""Number of rows up to which a table is written as Markdown too, which people read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,13 @@ class Table:
         """Return a table with every column that a row has, in the order of their appearance."""
         columns = list(dict.fromkeys(key for row in rows for key in row))
         return cls(name, columns, [[row.get(key) for key in columns] for row in rows])
+
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Yield the endings of the table's files, each with the text."""
+        if len(self.rows) <= MOST_IN_MARKDOWN:
+            yield "md", self.markdown()
+        yield "csv", self.csv()
+        yield "json", self.json()
 
     def csv(self) -> str:
         """Return the table as CSV after RFC 4180, its numbers in full; unknown is empty."""
@@ -82,17 +92,19 @@ def _markdown(cell: Cell) -> str:
     return " ".join(text.split())
 
 
-def tables(result: Result) -> list[Table]:
-    """Return all tables of a report; empty ones are left out."""
-    found = [
-        Table.of("findings", _findings(result)),
-        Table.of("statistics", _statistics(result)),
-        Table.of("checks", _checks(result)),
-        *(Table.of(kind, _members(result.cases, kind)) for kind in _MEMBERS),
-        Table.of("checkpoints", _checkpoints(result.cases)),
-        Table.of("health", _health([*result.cases, *result.discarded])),
-    ]
-    return [each for each in found if each.rows]
+def tables(result: Result) -> Iterator[Table]:
+    """Yield all tables of a report, one after the other; empty ones are left out."""
+    makers: dict[str, Callable[[], Sequence[Mapping[str, Cell]]]] = {
+        "findings": lambda: _findings(result),
+        "statistics": lambda: _statistics(result),
+        "checks": lambda: _checks(result),
+        **{kind: partial(_members, result.cases, kind) for kind in _MEMBERS},
+        "checkpoints": lambda: _checkpoints(result.cases),
+        "health": lambda: _health([*result.cases, *result.discarded]),
+    }
+    for name, make in makers.items():
+        if rows := make():
+            yield Table.of(name, rows)
 
 
 _LISTS = {"queues", "interfaces", "directions", *(kind.group for kind in TRAFFIC)}

@@ -77,6 +77,7 @@ def _woff(path: Path) -> str:
     return base64.b64encode(buffer.getvalue()).decode()
 
 
+@lru_cache(maxsize=4096)
 def text_width_in(text: str, points: float, weight: str = "normal") -> float:
     """Return how wide a text is on paper, in inches."""
     font = _font(weight)

@@ -23,7 +23,8 @@ def shade(axes: Axes, spans: Sequence[tuple[float, float, int]]) -> set[int]:
             if state == each
         ]
         # One path for all, or a page with many runs would be twice as large.
-        axes.add_patch(
+        # An artist, not a patch: the limits of the axes do not depend on it.
+        axes.add_artist(
             PathPatch(
                 Path.make_compound_path(*boxes),
                 transform=axes.get_xaxis_transform(),

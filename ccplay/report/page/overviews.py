@@ -69,8 +69,7 @@ def _completion_times(material: Material, drawn: Sequence[Drawn]) -> Iterator[Ov
     names = [case.name for case in material.result.statistics]
     if not found:
         return
-    few = len(drawn) < len(material.runs) and material.is_large
-    whose = "one run of each case" if few else "all runs"
+    whose = material.whose if len(drawn) < len(material.runs) else "all runs"
     panels = list(found.items())
     if len(names) == 1:
         alone = {title: lines[names[0]] for title, lines in panels}
@@ -96,7 +95,7 @@ def _by_case(material: Material, drawn: Sequence[Drawn], kind: str) -> dict[str,
 
 def _distributions(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overview]:
     names = [case.name for case in material.result.statistics]
-    few = len(drawn) < len(material.runs) and material.is_large
+    whose = material.whose if len(drawn) < len(material.runs) else "all runs"
     for kind, label in KINDS.items():
         if not (by_case := _by_case(material, drawn, kind)):
             continue
@@ -105,7 +104,7 @@ def _distributions(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overv
         yield Overview(
             f"cdf-{kind}",
             f"Distribution of {label.partition(' (')[0]}",
-            _CDF[kind].replace("all runs", "one run of each case" if few else "all runs"),
+            _CDF[kind].replace("all runs", whose),
             partial(cdf.draw, (label, _OF[kind]), panels, names, ordered=ordered),
         )
 

@@ -14,7 +14,7 @@ from ccplay.analysis.results import CaseStatistics
 from ccplay.model.events import Hello, LinkChanged
 from ccplay.report.data import intervals
 from ccplay.report.data.families import by_family
-from ccplay.report.data.findings import Column, agreement, citations, columns, findings
+from ccplay.report.data.findings import Column, Finding, agreement, citations, columns, findings
 from ccplay.report.data.intervals import Summary
 from ccplay.report.data.material import Material, Run, say, slug
 from ccplay.report.data.naming import words
@@ -70,20 +70,24 @@ def render(
     *,
     charts: Sequence[Picture],
     shown: Mapping[str, Shown],
-    table_names: Sequence[str],
+    table_files: Mapping[str, Sequence[str]],
     font_face: str,
     links: Mapping[str, tuple[str, str]],
 ) -> str:
     """Return the page.
 
     ``shown`` has the runs in full by their slugs, ``links`` each run's figure and recording as
-    seen from the page; an empty text is none.
+    seen from the page; an empty text is none. ``table_files`` has the endings of the files of each
+    table.
     """
     result = material.result
     checks = sections.checks(result)
     anchors = _anchors(result.statistics)
+    found: dict[str, list[Finding]] = {}
+    for each in findings(result):
+        found.setdefault(each.case.name, []).append(each)
     cases = [
-        _case(material, case, anchor, shown, links)
+        _case(material, case, anchor, shown, (found.get(case.name, []), links))
         for case, anchor in zip(result.statistics, anchors, strict=True)
     ]
     first = next(iter(shown.values()), None)
@@ -114,7 +118,8 @@ def render(
             index=_index(result.statistics, anchors),
             long_table=_LONG,
             tables=run_tables.grids(result),
-            table_names=table_names,
+            table_files=table_files,
+            drawn=material.whose if material.is_large and len(shown) < len(material.runs) else "",
             machine=machine.machine(material, first.hello if first else None),
             drawing=_drawn(first_case, first) if first else None,
             network=machine.network(first_case, first.hello, first.links) if first else None,
@@ -179,11 +184,12 @@ def _summary(material: Material, hello: Hello | None) -> str:
 
 def _anchors(cases: Sequence[CaseStatistics]) -> list[str]:
     """Return each case's anchor on the page; equal ones are numbered."""
-    found: list[str] = []
+    seen: dict[str, int] = {}
+    found = []
     for case in cases:
         name = f"case-{slug(case.name)}"
-        same = sum(each == name or each.startswith(f"{name}.") for each in found)
-        found.append(f"{name}.{same + 1}" if same else name)
+        number = seen[name] = seen.get(name, 0) + 1
+        found.append(f"{name}.{number}" if number > 1 else name)
     return found
 
 
@@ -209,12 +215,13 @@ def _case(
     case: CaseStatistics,
     anchor: str,
     shown: Mapping[str, Shown],
-    links: Mapping[str, tuple[str, str]],
+    known: tuple[Sequence[Finding], Mapping[str, tuple[str, str]]],
 ) -> dict[str, object]:
+    found, links = known
     runs = material.runs_of(case)
     full = material.representative(case)
     full = full if full and full.slug in shown else None
-    heads = columns(each for each in findings(material.result) if each.case is case)
+    heads = columns(found)
     return {
         "slug": anchor,
         "name": case.name,

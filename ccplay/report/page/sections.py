@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ccplay.analysis.metrics import metrics_of
+from ccplay.analysis.metrics import metric_of
 from ccplay.analysis.results import (
     CaseStatistics,
     Result,
@@ -151,8 +151,7 @@ def troubles(result: Result) -> list[str]:
 
 def values(run: Run, heads: Sequence[Column]) -> list[str]:
     """Return what one run measured of figures."""
-    measured = metrics_of(run.result)
     return [
-        UNKNOWN if (value := measured.get(each.figure)) is None else each.unit.write(value)
+        UNKNOWN if (value := metric_of(run.result, each.figure)) is None else each.unit.write(value)
         for each in heads
     ]

@@ -123,9 +123,7 @@ def _fill(
         planned = overviews(material, drawn, flow_names([run.result for run in material.runs]))
         work = partial(draw_overview, folder=figures, cut=cut)
         saved = _done(workers, work, planned, tell, "charts drawn")
-    found = tables(material.result)
-    for table in found:
-        _write_table(table, table_folder)
+    written = {table.name: _write(table, table_folder) for table in tables(material.result)}
     shown = {job.slug: _shown(each) for job, each in zip(jobs, drawn, strict=True) if job.full}
     if (first := next(iter(shown.values()), None)) and first.network:
         writing.write(figures / DRAWING, first.network)
@@ -133,7 +131,7 @@ def _fill(
         material,
         charts=[_picture(each, made) for each, made in zip(planned, saved, strict=True)],
         shown=shown,
-        table_names=[table.name for table in found],
+        table_files=written,
         font_face=fonts.face(cut),
         links=_links(material, drawn, out),
     )
@@ -150,7 +148,9 @@ def _jobs(
 ) -> Iterator[Job]:
     names = flow_names([run.result for run in material.runs])
     chosen = {
-        run.slug for case in material.result.statistics if (run := material.representative(case))
+        run.slug
+        for case in (material.result.statistics if every else material.drawn_cases)
+        if (run := material.representative(case))
     }
     for run in material.runs:
         if run.recording is not None and (every or not material.is_large or run.slug in chosen):
@@ -196,19 +196,27 @@ def _shown(drawn: Drawn) -> Shown:
 def _links(material: Material, drawn: Sequence[Drawn], out: Path) -> dict[str, tuple[str, str]]:
     """Return each run's figure and recording, as seen from the page."""
     figures = {each.slug: f"figures/{quote(each.slug)}.svg" for each in drawn}
+    seen_from = out.resolve()
+    folders: dict[Path, str] = {}
     links = {}
     for run in material.runs:
         recording = ""
         if run.recording is not None:
-            recording = quote(os.fsencode(os.path.relpath(run.recording.resolve(), out.resolve())))
+            folder = run.recording.parent
+            if folder not in folders:
+                folders[folder] = os.path.relpath(folder.resolve(), seen_from)
+            recording = quote(os.fsencode(Path(folders[folder], run.recording.name)))
         links[run.slug] = (figures.get(run.slug, ""), recording)
     return links
 
 
-def _write_table(table: Table, folder: Path) -> None:
-    stem = folder / slug(table.name)
-    for ending, text in (("md", table.markdown()), ("csv", table.csv()), ("json", table.json())):
-        writing.write(stem.with_name(f"{stem.name}.{ending}"), text)
+def _write(table: Table, folder: Path) -> list[str]:
+    """Write a table and return the endings of its files."""
+    name, endings = slug(table.name), []
+    for ending, text in table.files():
+        writing.write(folder / f"{name}.{ending}", text)
+        endings.append(ending)
+    return endings
 
 
 # --- workers --------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def _family(cases: Sequence[CaseStatistics], result: Result, width: int) -> Rend
     head = Text(family_of(cases[0]), style="bold")
     labels = _labels(rows)
     if len({case.runs for case in cases}) == 1:
-        head.append(f"  {_runs(cases[0].runs)} each", style="dim")
+        head.append(f"  {run_count(cases[0].runs)} each", style="dim")
     else:
         labels.append(_label("n", rows, lambda case: str(case.runs)))
     metrics = [_metric(metric, cases, rows) for metric in cases[0].reported]
@@ -74,12 +74,13 @@ def _family(cases: Sequence[CaseStatistics], result: Result, width: int) -> Rend
 
 def _rows(cases: Sequence[CaseStatistics]) -> Iterator[_CaseRow]:
     """Yield the lines of a table; values published for all rows follow once."""
+    shared = published_of_all(cases)
     for case in cases:
         yield _CaseRow(case)
-        if published := published_of(case, cases):
+        if published := published_of(case, shared):
             yield _CaseRow(case, published)
-    if published := published_of_all(cases):
-        yield _CaseRow(cases[0], published)
+    if shared:
+        yield _CaseRow(cases[0], shared)
 
 
 def _labels(rows: Sequence[_CaseRow]) -> list[Column]:
@@ -134,7 +135,8 @@ def _value_of(axis: str) -> Callable[[CaseStatistics], str]:
     return value_of
 
 
-def _runs(count: int) -> str:
+def run_count(count: int) -> str:
+    """Return a number of runs in words: ``1 run``."""
     return f"{count} run{'s' if count != 1 else ''}"
 
 

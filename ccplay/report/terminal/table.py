@@ -14,7 +14,7 @@ from ccplay.analysis.checkpoint import Checkpoint
 from ccplay.analysis.results import CaseResult, Machine, Result
 from ccplay.report.data.result_tables import Rows, result_tables
 from ccplay.report.data.verdicts import misbehaviours
-from ccplay.report.terminal.repeats_table import check_lines, family_tables, in_families
+from ccplay.report.terminal.repeats_table import check_lines, family_tables, in_families, run_count
 from ccplay.state.columns import UNKNOWN
 from ccplay.state.columns import Table as Described
 
@@ -25,7 +25,7 @@ def show(result: Result, console: Console) -> None:
         console.print(Text(_machine_line(result.machine), style="dim"))
     if result.machines:
         runs = Counter(run.machine for run in result.cases)
-        told = ", ".join(f"{each.name} ({runs[each.name]} runs)" for each in result.machines)
+        told = ", ".join(f"{each.name} ({run_count(runs[each.name])})" for each in result.machines)
         console.print(Text(f"made by {told}", style="dim"))
     together = {case.name for case in in_families(result)}
     for case in result.cases:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 
 from ccplay.assets import SUFFIX
 from ccplay.errors import UnsupportedError
 from ccplay.guest import boot
 from ccplay.model.commands import SetClasses, SetCongestionControl, SetLink, SetQdisc
+from ccplay.model.discipline import OWN
+from ccplay.model.disciplines import beyond, is_software, serves
 from ccplay.model.quoting import quote
 from ccplay.model.traffic_commands import StartDownload, StartFlow
-from ccplay.model.values import Capabilities, Feature, TrafficClass
+from ccplay.model.values import Capabilities, Feature, Qdisc, TrafficClass
 from ccplay.scenario.values import Case, Scenario
 
 _IN_A_FULL_KERNEL = {"queue discipline", "classifier", "congestion control"}
@@ -37,6 +38,11 @@ def _lacks(scenario: Scenario, capabilities: Capabilities) -> tuple[dict[str, No
     lacks: dict[str, None] = {}
     kinds: set[str] = set()
     for case in scenario.cases:
+        prefix = f"case {quote(case.name)}: " if len(scenario.cases) > 1 else ""
+        for queue, place, shares in _queues(case):
+            if lacked := _beyond_ours(queue, capabilities, shares=shares):
+                lacks[f"{scenario.path.name}: {prefix}{place}: {lacked}"] = None
+                kinds.add("queue discipline")
         for what, name, place in _wanted(case):
             features = {
                 "queue discipline": capabilities.qdiscs,
@@ -47,23 +53,51 @@ def _lacks(scenario: Scenario, capabilities: Capabilities) -> tuple[dict[str, No
                 "MPTCP scheduler": capabilities.schedulers,
             }[what]
             if (problem := _problem(what, name, features)) is not None:
-                prefix = f"case {quote(case.name)}: " if len(scenario.cases) > 1 else ""
                 lacks[f"{scenario.path.name}: {prefix}{place}: {problem}"] = None
                 kinds.add("algorithm of BPF" if name.endswith(SUFFIX) else what)
     return lacks, kinds
 
 
+def guest_offer(scenario: Scenario, capabilities: Capabilities) -> str:
+    """Return the line that offers a guest for what this kernel lacks; empty if none helps."""
+    return "".join(_guest(_lacks(scenario, capabilities)[1], capabilities))
+
+
 def _guest(kinds: set[str], capabilities: Capabilities) -> Iterator[str]:
     """Return a hint at the guest, if the lab used this machine's kernel and a guest helps."""
-    on_our_kernel = capabilities.kernel == os.uname().release
-    kinds &= _IN_A_FULL_KERNEL
-    if not (kinds and on_our_kernel and boot.is_possible()):
-        return
-    has = f"a full kernel has this {' and '.join(sorted(kinds))}"
-    if boot.lack() is None:
-        yield f"{has}: add --kernel auto, for a guest, which {boot.cost()}"
-    else:
-        yield f"{has}: make guest (or ccplay guest) fetches one, then add --kernel auto"
+    if kinds := kinds & _IN_A_FULL_KERNEL:
+        what = f"this {' and '.join(sorted(kinds))}"
+        if said := boot.offer(capabilities.kernel, what, "--kernel auto"):
+            yield said
+
+
+def _queues(case: Case) -> Iterator[tuple[Qdisc, str, bool]]:
+    """Yield each queue, its place, and whether it shares a link's rate with others."""
+    for link, setting in case.build.links.items():
+        if setting.qdisc is not None:
+            yield setting.qdisc, f"links.{link}", False
+        for each in setting.classes or []:
+            if each.qdisc is not None:
+                yield each.qdisc, f"links.{link}.classes", True
+    for step in case.timeline:
+        match step.command:
+            case SetQdisc(qdisc=qdisc, traffic_class=name):
+                yield qdisc, step.place, name is not None
+            case SetClasses(classes=classes):
+                for each in classes:
+                    if each.qdisc is not None:
+                        yield each.qdisc, step.place, True
+
+
+def _beyond_ours(queue: Qdisc, capabilities: Capabilities, *, shares: bool) -> str:
+    """Return what the kernel's discipline would do, and ccplay's in its place does not."""
+    if is_software(queue.kind) or serves(queue.kind, capabilities.qdiscs) != OWN:
+        return ""
+    here = f"queue discipline {quote(queue.kind)} is not in this kernel, and ccplay's own"
+    if shares:
+        return f"{here} can't be the queue of a class"
+    name = beyond(queue, OWN)
+    return "" if name is None else f"{here} has no {name}"
 
 
 def _wanted(case: Case) -> Iterator[tuple[str, str, str]]:

@@ -78,6 +78,7 @@ class Actions(Screen[None]):
             catching_up=self.audience.reading,
             pointer=self.audience.pointer,
             region=self.predicted,
+            awaits=self.awaits,
             known=self._known,
         )
 
@@ -85,6 +86,11 @@ class Actions(Screen[None]):
     def predicted(self) -> tuple[str, float, float] | None:
         """The region of a plot that a lesson asks for: plot, lower and upper end."""
         return None
+
+    @property
+    def awaits(self) -> str:
+        """What starts traffic next, other than the keys that start it; empty if nothing does."""
+        return ""
 
     def lay_out(self, width: int, height: int) -> None:
         """Place every part on a terminal of ``width`` by ``height`` cells."""

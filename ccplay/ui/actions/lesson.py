@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from ccplay.ui.lesson.panel import LessonPanel
 
 
+_PAGES_RUN = "this page's run starts traffic"
+_BEFORE_RUN = ("asking", "reading", "clearing", "running")
+"""Phases of a page in which its traffic is still to come."""
+
+
 class LessonActions(LookActions):
     """The keys of a lesson; without one they do what they do elsewhere."""
 
@@ -33,6 +38,12 @@ class LessonActions(LookActions):
     def predicted(self) -> tuple[str, float, float] | None:
         """The region of a plot that is predicted: plot, lower and upper end."""
         return None if self.lesson is None else region(self.lesson)
+
+    @property
+    def awaits(self) -> str:
+        """The run of the open page, until its result is revealed; else empty."""
+        board = self.lesson.board if self.lesson is not None else None
+        return _PAGES_RUN if board is not None and board.phase in _BEFORE_RUN else ""
 
     def beside_lesson(self, width: int, height: int) -> tuple[int, int]:
         """Place the panel; return the cells and lines that are left for the rest."""
@@ -119,11 +130,19 @@ class LessonActions(LookActions):
         elif asked == "choices" and waits and lesson.leads and not lesson.voters:
             self.app.notify("Answer with a number key first: what do you expect?", markup=False)
             return
+        elif lesson.leads and board.phase == "revealed" and board.page == board.pages:
+            self.app.notify("This is the last page.", markup=False)
+            return
         if lesson.leading is not None:
             lesson.leading.advance()
-            # What runs happens now, wherever the screen is.
-            self.playhead.jump(self.session.state.now, self.session.state.now)
-            self.playhead.running = not self.session.done
+            now, ended = self.session.state.now, lesson.leading.revealed_until
+            if ended is not None:
+                # The plots show the run for as long as its explanation is read.
+                self.playhead.look_back(ended, now)
+            else:
+                # What runs happens now, wherever the screen is.
+                self.playhead.jump(now, now)
+                self.playhead.running = not self.session.done
         self._after_key()
 
     def action_lesson_back(self) -> None:

@@ -38,7 +38,7 @@ class CongestionDialog(Dialog):
         targets += [(f"host {name}", f"new connections of {name}") for name in names]
         chosen = (selected_flow or "").partition("/")[0]
         self.target = Steps(targets, self.glyphs, current=f"flow {chosen}")
-        items = feature_items(self.capabilities.congestion_controls)
+        items = feature_items(self.capabilities.congestion_controls, self.capabilities.kernel)
         self.menu = Menu(items, self.glyphs, current=self._now())
 
     def controls(self) -> Iterable[Widget]:

@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from ccplay.guest.boot import offer
 from ccplay.model.values import Feature
 from ccplay.ui.cells.glyphs import Glyphs
 
@@ -31,12 +32,17 @@ _HEAD = 8
 """Cells of a line beside label and summary: pointer, number, sign and the gaps."""
 
 
-def feature_items(features: Iterable[Feature]) -> list[Item]:
-    """Make lines of what a machine has, and after those what it lacks with reason and remedy."""
+def feature_items(features: Iterable[Feature], kernel: str = "") -> list[Item]:
+    """Make lines of what a machine has, and after those what it lacks with reason and remedy.
+
+    What the lab's ``kernel`` lacks has a guest as its remedy where a guest can have it.
+    """
     items = []
     for each in sorted(features, key=lambda feature: not feature.available):
         reason = each.reason or "not on this machine"
-        missing = "" if each.available else f"{reason}; {each.remedy}" if each.remedy else reason
+        lacks = not each.available and "this kernel" in reason
+        remedy = (offer(kernel, "it", "--kernel guest") if lacks else "") or each.remedy
+        missing = "" if each.available else f"{reason}; {remedy}" if remedy else reason
         items.append(Item(each.name, each.name, each.summary, missing))
     return items
 

@@ -13,8 +13,8 @@ from textual.widgets import Static
 from ccplay.model import tc
 from ccplay.model.base import Option
 from ccplay.model.commands import SetQdisc
-from ccplay.model.discipline import KERNEL, OWN, Parameter
-from ccplay.model.disciplines import SUFFIX, described, is_software, validate
+from ccplay.model.discipline import Parameter
+from ccplay.model.disciplines import SUFFIX, described, is_software, serves, validate
 from ccplay.model.values import Qdisc
 from ccplay.state.lab_state import LabState
 from ccplay.ui.bindings import COPY
@@ -131,16 +131,14 @@ class QueueDialog(Dialog):
 
     def serves(self, kind: str) -> str:
         """Return who serves a kind here: the kernel, or ccplay's own under the kernel's name."""
-        summaries = {each.name: each.summary for each in self.capabilities.qdiscs}
-        own = is_software(kind) or summaries.get(kind) == summaries.get(f"{kind}{SUFFIX}", "")
-        return OWN if own else KERNEL
+        return serves(kind, self.capabilities.qdiscs)
 
     def _items(self) -> list[Item]:
         """Return the lines; where a kind is ccplay's own anyway, its other name is left out."""
         summaries = {each.name: each.summary for each in self.capabilities.qdiscs}
         return [
             item
-            for item in feature_items(self.capabilities.qdiscs)
+            for item in feature_items(self.capabilities.qdiscs, self.capabilities.kernel)
             if (item.missing or described(item.key) is not None)
             and not (is_software(item.key) and summaries.get(_plain(item.key)) == item.summary)
         ]

@@ -30,7 +30,8 @@ class ShortFlowsDialog(PathDialog):
         super().__init__(state, selected_flow)
         self.entries = entries(StartShortFlows, self.glyphs)
         self.sizes = Steps(_SIZES, self.glyphs)
-        controls = [Item("", "default"), *feature_items(self.capabilities.congestion_controls)]
+        features, kernel = self.capabilities.congestion_controls, self.capabilities.kernel
+        controls = [Item("", "default"), *feature_items(features, kernel)]
         names = [(each.key, each.label) for each in controls if not each.missing]
         self.cc = Steps(names, self.glyphs)
 

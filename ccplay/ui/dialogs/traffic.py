@@ -78,7 +78,7 @@ class FlowDialog(PathDialog):
         summary = f"{default}, as {self.source.value} does by default" if default else ""
         return [
             Item("", "default", summary or f"what {self.source.value} uses by default"),
-            *feature_items(self.capabilities.congestion_controls),
+            *feature_items(self.capabilities.congestion_controls, self.capabilities.kernel),
         ]
 
 
@@ -92,7 +92,8 @@ class DownloadDialog(PathDialog):
         """Offer the first sender as the server: its data meet the queue under study."""
         super().__init__(state, selected_flow)
         self.entries = entries(StartDownload, self.glyphs)
-        controls = [Item("", "default"), *feature_items(self.capabilities.congestion_controls)]
+        features, kernel = self.capabilities.congestion_controls, self.capabilities.kernel
+        controls = [Item("", "default"), *feature_items(features, kernel)]
         names = [(each.key, each.label) for each in controls if not each.missing]
         self.cc = Steps(names, self.glyphs)
 

@@ -70,6 +70,12 @@ class Desk:
         """View of the network that the page asks for."""
         return self.course.page.look
 
+    @property
+    def revealed_until(self) -> float | None:
+        """The end of the run whose result is revealed, in seconds of the stream; else None."""
+        turn = self.course.turn
+        return turn.span.ended if turn.span is not None and turn.verdict is not None else None
+
     def named(self, name: str) -> str:
         """Return the lab's name of traffic of the page."""
         span = self.course.turn.span

@@ -27,6 +27,10 @@ class Leading(Protocol):
     def look(self) -> Look:
         """View of the network that the page asks for."""
 
+    @property
+    def revealed_until(self) -> float | None:
+        """The end of the run whose result is revealed, in seconds of the stream; else None."""
+
     def named(self, name: str) -> str:
         """Return the lab's name of traffic of the page."""
 

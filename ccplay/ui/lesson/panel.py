@@ -41,9 +41,14 @@ class LessonPanel(Vertical):
         & #lesson-answer { height: 1fr; }
         & Static { height: auto; }
         & Markdown { padding: 0; margin: 0; background: transparent; }
-        & MarkdownBlock, & MarkdownHorizontalRule { margin: 0 0 1 0; padding: 0; }
+        & MarkdownBlock { margin: 0 0 1 0; padding: 0; }
+        & MarkdownHorizontalRule {
+            margin: 0 0 1 0; padding: 0; height: 1; border-bottom: none; border-top: solid $primary;
+        }
         & MarkdownFence { margin: 0 0 1 0; padding: 0 1; overflow: hidden hidden; }
+        & MarkdownFence > Label { padding: 0 1; }
     }
+    LessonPanel.-alone #lesson-reading { max-height: 100%; }
     LessonPanel.-below {
         & > #lesson-body { layout: horizontal; }
         & #lesson-reading { width: 1fr; height: 100%; max-height: 100%; margin: 0 2 0 0; }
@@ -54,6 +59,7 @@ class LessonPanel(Vertical):
     def __init__(self) -> None:
         super().__init__(id="lesson")
         self._written: Written | None = None
+        self._foot_shown = ""
         self._head = Static(id="lesson-head", classes="line", markup=False)
         self._text = Markdown()
         self._question = Static(id="lesson-ask", markup=False)
@@ -92,8 +98,22 @@ class LessonPanel(Vertical):
             self._question.update(_table(written.question))
             if before is None or written.reading != before.reading:
                 self._answer.scroll_home(animate=False)
-        if before is None or written.foot != before.foot:
-            self._foot.update(Text(written.foot))
+        self.set_class(not written.question, "-alone")
+        foot = self._footer(written)
+        if foot != self._foot_shown:
+            self._foot_shown = foot
+            self._foot.update(Text(foot))
+
+    def _footer(self, written: Written) -> str:
+        """Return the keys, with the one that scrolls while lines are out of sight below."""
+        parts = (self._reading, self._answer)
+        if not any(part.scroll_y < part.max_scroll_y for part in parts):
+            return written.foot
+        room = self._foot.size.width - len(written.more) - 2
+        keys = written.foot.split("  ")
+        while len(keys) > 1 and len("  ".join(keys)) > room:
+            keys.pop()
+        return "  ".join((*keys, written.more))
 
     async def _read(self, markdown: str) -> None:
         await self._text.update(markdown)

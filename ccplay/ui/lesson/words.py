@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ccplay.plots.table import PLOTS
 from ccplay.share.frames import Board
 from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.keymap import Keymap
@@ -33,6 +34,9 @@ class Written:
     """What to read, in Markdown."""
     question: tuple[Line, ...]
     foot: str
+    """Keys, separated by two spaces; where room is short the last ones are left out."""
+    more: str
+    """The key that scrolls, shown while lines are out of sight."""
 
 
 def written(lectern: Lectern, board: Board, now: float, glyphs: Glyphs, keys: Keymap) -> Written:
@@ -48,6 +52,7 @@ def written(lectern: Lectern, board: Board, now: float, glyphs: Glyphs, keys: Ke
             for each in _lines(lectern, board, glyphs)
         ),
         foot=glyphs.translate(_foot(lectern, board, now, keys)),
+        more=glyphs.translate(f"{keys.shown('lesson-down')} more"),
     )
 
 
@@ -91,7 +96,8 @@ def _number(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
         said = f"your answer: {_range(board, lectern.answer)}{unit}"
         yield Line(said, bold=True, sign=f"{glyphs.chosen} ")
     elif asks(lectern) == "region":
-        yield Line(f"on the plot of {board.plot}: {_range(board, lectern.draft)}{unit}")
+        title = PLOTS[board.plot].title if board.plot in PLOTS else board.plot
+        yield Line(f"on the plot of {title}: {_range(board, lectern.draft)}{unit}")
     elif asks(lectern) == "number":
         yield Line(f"a number from {board.low:g} to {board.high:g}{unit}")
     most = max(lectern.counts, default=0)
@@ -119,6 +125,9 @@ def _verdict(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
         if correct is not None:
             sign = glyphs.available if correct else glyphs.missing
             yield Line("That is right." if correct else "Not this time.", True, f"{sign} ")
+        if correct is False and board.choices:
+            # Where the screen is small the choices are out of sight.
+            yield Line(f"right: {board.choices[int(board.right)]}", True, f"{glyphs.available} ")
     if not board.usual:
         yield Line("This run measured something else than most do; the explanation is about those.")
     yield Line("")
@@ -149,19 +158,21 @@ def _foot(lectern: Lectern, board: Board, now: float, keys: Keymap) -> str:
         if not board.open:
             return "the vote is closed"
         return f"{hint}{'  (your vote counts; it can be changed)' if answered else ''}"
-    enter, back, again = key("lesson-next"), key("lesson-back"), key("lesson-again")
+    enter, again = key("lesson-next"), key("lesson-again")
+    back = f"  {key('lesson-back')} back" if board.page > 1 else ""
     match board.phase:
         case "asking":
-            return hint
+            return f"{hint}{back}"
         case "reading":
             change = f"{hint}  " if asked == "choices" and answered else ""
-            return f"{change}{enter} run  {back} back"
+            return f"{change}{enter} run{back}"
         case "clearing":
             return "the network becomes empty …"
         case "running":
             return f"running: {max(board.until - now, 0):.0f} s to go"
         case "ready":
-            return f"{enter} {'reveal' if board.ask or board.phase else 'next'}  {back} back"
+            return f"{enter} reveal{back}"
         case _:
             last = board.page == board.pages
-            return f"{'the end' if last else f'{enter} next page'}  {again} again  {back} back"
+            following = f"the end, {key('quit')} leaves" if last else f"{enter} next page"
+            return f"{following}  {again} again{back}"

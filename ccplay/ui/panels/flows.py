@@ -34,6 +34,10 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     if not state.traffic and view.session.live:
         hint = _HINT if cells.wide else _SHORT_HINT
         said = hint.format(*map(view.key, ("flow", "download", "ping", "udp")))
+        if view.watching:
+            said = "no traffic yet"
+        elif view.awaits:
+            said = view.awaits
         return [head, (), [(f"   {said}", view.ink("muted"))]]
     top = [head, *_filter(view, width)]
     room = max(height - len(top), 1)

@@ -217,7 +217,8 @@ class Pane:
             return ("no flow matches the filter",)
         what, key = self.plot.missing
         if view.session.live:
-            return (f"no {what} yet", "", f"press {view.key(key)} to start one")
+            next_step = view.awaits or f"press {view.key(key)} to start one"
+            return (f"no {what} yet", *(() if view.watching else ("", next_step)))
         return (f"no {what} at this time",)
 
 

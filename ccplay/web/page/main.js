@@ -36,7 +36,7 @@ const page = {
 const view = page.view;
 const elements = Object.fromEntries(["title", "state", "notice", "plots", "offered", "help", "keys"].map((id) => [id, document.getElementById(id)]));
 const network = new Network(page, chooseLink), table = new Table(page, chooseFlow);
-let plots = new Map(), connection = "connecting", over = "", missed = "", dirty = true, wrote = 0, worded = 0;
+let plots = new Map(), connection = "connecting", over = "", missed = "", dirty = true, unwritten = false, unworded = false, wrote = 0, worded = 0;
 
 // --- messages
 
@@ -186,18 +186,21 @@ function state() {
 function frame(now) {
   requestAnimationFrame(frame);
   const moves = view.recorded && view.follows && view.presenter.running;
-  if (!(dirty || moves)) return;
-  dirty = false;
-  arrange();
-  page.values.require(view.start, Math.min(view.end, view.until), () => { dirty = true; });
-  for (const plot of plots.values()) plot.draw();
-  if (now - wrote > WRITE_MS || !view.live) {
-    const inWords = now - worded > WORDS_MS;
-    if (inWords) worded = now;
-    wrote = now;
-    write(inWords);
+  if (dirty || moves) {
+    dirty = false;
+    unwritten = unworded = true;
+    arrange();
+    page.values.require(view.start, Math.min(view.end, view.until), () => { dirty = true; });
+    for (const plot of plots.values()) plot.draw();
+    state();
   }
-  state();
+  // What is written less often than drawn is written in the end, even if no message follows.
+  const inWords = unworded && now - worded > WORDS_MS;
+  if (!inWords && !(unwritten && (now - wrote > WRITE_MS || !view.live))) return;
+  if (inWords) { worded = now; unworded = false; }
+  wrote = now;
+  unwritten = false;
+  write(inWords);
 }
 
 for (const [key, , words] of KEYS) {

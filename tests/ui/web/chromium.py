@@ -115,13 +115,14 @@ class Tab:
 
 
 @contextmanager
-def chromium(folder: Path) -> Iterator[str]:
+def chromium(folder: Path, *, nice: int = 0) -> Iterator[str]:
     """Run a browser of its own with an empty profile in ``folder``; yield its address."""
     assert FOUND is not None
+    start = ["nice", "-n", str(nice), FOUND] if nice else [FOUND]
     words = ["--headless=new", "--disable-gpu", "--remote-debugging-port=0", "--hide-scrollbars"]
     words += ["--no-sandbox"] if os.geteuid() == 0 else []
     with subprocess.Popen(
-        [FOUND, *words, f"--user-data-dir={folder}", "about:blank"],
+        [*start, *words, f"--user-data-dir={folder}", "about:blank"],
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         env={**os.environ, "HOME": str(folder)},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from urllib.parse import urlsplit
@@ -115,9 +116,12 @@ async def test_keys_alone_are_enough(stage: Stage, tab: Tab) -> None:
 async def test_each_plot_has_its_newest_values_in_words(stage: Stage, tab: Tab) -> None:
     words = """[...document.querySelectorAll('canvas')].map((canvas) =>
       document.getElementById(canvas.getAttribute('aria-describedby')).textContent)"""
-    await tab.until(f"{words}.every((each) => / at 0:1\\d: .*\\d/.test(each))")
+    # Without messages a page reconnects after 25 s: the words come without that.
+    async with asyncio.timeout(20):
+        await tab.until(f"{words}.every((each) => / at 0:1\\d: .*\\d/.test(each))")
     stage.play(25)
-    await tab.until(f"{words}.every((each) => / at 0:2\\d: .*\\d/.test(each))")
+    async with asyncio.timeout(20):
+        await tab.until(f"{words}.every((each) => / at 0:2\\d: .*\\d/.test(each))")
 
 
 async def test_it_follows_the_presenter_until_a_key_is_touched(stage: Stage, tab: Tab) -> None:

@@ -13,7 +13,7 @@ import pytest
 from ccplay.model.commands import Mark
 from ccplay.model.events import Applied
 from ccplay.session.session import Session
-from ccplay.share.frames import PresenterView
+from ccplay.share.frames import Board, PresenterView
 from ccplay.state.lab_state import LabState
 from ccplay.web.feed import Feed, deltas
 from ccplay.web.lines import columns, lines, value
@@ -140,6 +140,23 @@ def test_facts_come_once(watched: Watched) -> None:
     page.take(feed.messages(2, None))
     assert page.kinds == ["log"]
     assert [*page.log.values()][-1][3] == "now"
+
+
+def test_an_event_and_a_page_of_a_lesson_come_at_once(watched: Watched) -> None:
+    feed, page = feed_of(watched), Page()
+    watched.play(10)
+    page.take(feed.messages(0, None))
+    page.kinds.clear()
+    watched.state.apply(Applied(t=10.0, command=Mark(text="now")))
+    page.take(feed.messages(0.02, None))
+    assert page.kinds == [], "several at once are looked at together"
+    page.take(feed.messages(0.06, None))
+    assert page.kinds == ["log"]
+    page.kinds.clear()
+    page.take(feed.messages(0.12, None, Board(title="x", page=1, pages=1)))
+    assert page.kinds == ["facts"]
+    page.take(feed.messages(0.2, None, Board(title="x", page=1, pages=1)))
+    assert page.kinds == ["facts"]
 
 
 def test_a_view_is_passed_on_when_it_changes(watched: Watched) -> None:

@@ -1,0 +1,81 @@
+"""Ctrl-C while attached: the question comes last on the terminal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from ccplay.experiment import detaching, headless
+from ccplay.experiment.bench import Here, LocalBench
+from ccplay.experiment.handover import Handover
+from ccplay.experiment.run_options import RunOptions
+from ccplay.model.commands import Build, Order
+from ccplay.model.traffic_commands import StartPing
+from ccplay.report.terminal.printer import Printer
+from ccplay.scenario.file.reading import parse
+from tests.unit.test_headless import TEXT, QuickLab
+
+
+class Interrupted(QuickLab):
+    """A lab in whose first case somebody presses Ctrl-C."""
+
+    def send(self, command: Order) -> None:
+        super().send(command)
+        if isinstance(command, StartPing):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+class Away(Here):
+    """A bench that would go on by itself."""
+
+    def pause(self) -> None:
+        """Do nothing."""
+
+    async def hand_over(self, handover: Handover) -> None:
+        """Do nothing."""
+
+
+async def test_all_progress_is_written_before_the_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A slow terminal would erase a question that came before the last line of progress."""
+    shown: list[str] = []
+    gate = threading.Event()
+    write, drain = Printer._write_whole, Printer.drain
+
+    def late(printer: Printer, data: bytes) -> None:
+        gate.wait(10)
+        write(printer, data)
+
+    def drained(printer: Printer, within_s: float | None) -> None:
+        gate.set()
+        drain(printer, 10 if within_s is None else max(within_s, 10))
+
+    async def ask(*_: object) -> bool:
+        shown.append(capfd.readouterr().err)
+        return True
+
+    monkeypatch.setattr(Printer, "_write_whole", late)
+    monkeypatch.setattr(Printer, "drain", drained)
+    monkeypatch.setattr(detaching, "at_interrupt", ask)
+
+    @asynccontextmanager
+    async def elsewhere(joining: headless.Joining) -> AsyncIterator[Away]:
+        yield Away(LocalBench(Interrupted, 1, joining.stop))
+
+    def none_here(_: Build) -> QuickLab:
+        raise AssertionError
+
+    wanted = RunOptions(out=tmp_path / "out", away="attach")
+    text = TEXT.replace("20 s", "10 min")
+    scenario = tmp_path / "t.toml"
+    scenario.write_text(text)
+    assert await headless.run(parse(text, scenario), none_here, wanted, elsewhere) == 0
+    assert "1 to run" in shown[0]
+    assert "interrupted" not in shown[0], "the run may go on there"
