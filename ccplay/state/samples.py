@@ -115,20 +115,27 @@ def _variable(state: Sampled, subject: Flow | Queue | None, variable: str) -> Se
 def fold(state: Sampled, events: Sequence[Sweep]) -> None:
     """Apply sweeps that follow each other: the same as one by one, at less cost."""
     tick = state.sweeps.extend([each.t for each in events])
-    following = (*events[1:], None)
-    for at, (event, after) in enumerate(zip(events, following, strict=True), tick):
-        if (samples := event.tcp) is not None:
+    known: TcpSamples | None = None
+    """Samples of which the flows have learnt nothing but when their algorithms began."""
+    for at, event in enumerate(events, tick):
+        samples = event.tcp
+        if known is not None and not _alike(known, samples):
+            # Flows may end with these values.
+            _learn(state.flow_intake.owners, state.sweeps.time(at - 1), known)
+            known = None
+        if samples is not None:
             _take_tcp(state, at, samples)
-            # Algorithms change at a sweep; of all else the newest is enough.
-            alike = after and after.tcp and _members(after.tcp) == _members(samples)
-            if not alike:
+            if known is None:
                 _learn(state.flow_intake.owners, event.t, samples)
+            known = samples
         _take_others(state, at, event)
+    if known is not None:
+        _learn(state.flow_intake.owners, events[-1].t, known)
     state.now = max(state.now, events[-1].t)
 
 
-def _members(samples: TcpSamples) -> object:
-    return samples.flow, samples.cc
+def _alike(one: TcpSamples, other: TcpSamples | None) -> bool:
+    return other is not None and one.flow == other.flow and one.cc == other.cc
 
 
 def _sweeps(state: Sampled, event: Sweeps) -> None:
