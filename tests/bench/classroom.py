@@ -96,7 +96,7 @@ async def run(console: Console, seconds: float = 300.0) -> None:
 
 _SIMULATION = {
     "simulation: 10 real terminals, % of a core": "ccplay watch",
-    "simulation: 3 real browsers, % of a core": "--headless=new",
+    "simulation: 3 real browsers, % of a core": "chrom",
     "simulation: 187 sockets, % of a core": "tests.bench._crowd",
 }
 """Spectators, which are on other machines in a class, and a part of their command lines."""
