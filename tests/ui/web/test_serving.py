@@ -59,8 +59,13 @@ async def test_messages_and_windows_have_what_the_session_has(stage: Stage) -> N
         assert {each["name"] for each in opening["facts"]["flows"]} >= {"1"}
         assert [each[0] for each in opening["facts"]["others"]] == ["p1"]
         stage.play(12)
-        later = await read_until(answer, "frame")
-        *_, (step_ms, first, count, rows) = (content for kind, content in later if kind == "frame")
+        later: list[tuple[str, Any]] = []
+        step_ms = first = 0
+        # On a busy machine the first one still has what came before.
+        while first * step_ms <= 9000:
+            later += await read_until(answer, "frame")
+            frames = (content for kind, content in later if kind == "frame")
+            *_, (step_ms, first, count, rows) = frames
         # The facts may have been looked at once more since the opening.
         fresh = sum(len(content) for kind, content in later if kind == "lines")
         assert len(rows) == len(opening["lines"]) + fresh
