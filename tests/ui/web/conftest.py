@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from ccplay.share.browsers import Place
 from ccplay.share.sharing import Sharing
 from ccplay.web.serving import Served, serve
 from tests.ui.synthetic import stream
+from tests.ui.web.chromium import chromium
 
 
 class Stage:
@@ -67,6 +68,13 @@ class Stage:
             async with asyncio.timeout(20):
                 await self._serving
             self._serving = None
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Run a browser for the tests of a module; yield its address."""
+    with chromium(tmp_path_factory.mktemp("chromium")) as address:
+        yield address
 
 
 @pytest_asyncio.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
 import msgspec
@@ -15,7 +15,7 @@ from ccplay.model.commands import Mark
 from ccplay.model.events import Applied
 from ccplay.model.traffic_events import FlowStarted
 from ccplay.share.frames import Pointer, PresenterView
-from tests.ui.web.chromium import Tab, chromium, needs_chromium, new_tab
+from tests.ui.web.chromium import Tab, needs_chromium, new_tab
 from tests.ui.web.conftest import Stage
 
 pytestmark = [needs_chromium, pytest.mark.xdist_group("chromium")]
@@ -31,12 +31,6 @@ DRAWN = """[...document.querySelectorAll('canvas')].map((canvas) => {
   const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
   return new Set(new Uint32Array(pixels.buffer)).size;
 })"""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with chromium(tmp_path_factory.mktemp("chromium")) as address:
-        yield address
 
 
 @pytest_asyncio.fixture

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
 import pytest_asyncio
 
 from ccplay.share.frames import Board, Votes
-from tests.ui.web.chromium import Tab, chromium, needs_chromium, new_tab
+from tests.ui.web.chromium import Tab, needs_chromium, new_tab
 from tests.ui.web.conftest import Stage
 
 pytestmark = [needs_chromium, pytest.mark.xdist_group("chromium")]
@@ -52,12 +52,6 @@ TEXT = f"{LESSON}.innerText"
 STATUS = f"{LESSON}.querySelector('.status').textContent"
 SPOKEN = "document.getElementById('spoken').textContent"
 ENABLED = "document.querySelector('#lesson fieldset:enabled')"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with chromium(tmp_path_factory.mktemp("chromium")) as address:
-        yield address
 
 
 @pytest_asyncio.fixture
