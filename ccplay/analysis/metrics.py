@@ -38,6 +38,18 @@ def metrics_of(result: CaseResult) -> dict[str, float]:
     return dict(_numbers(msgspec.to_builtins(result), ""))
 
 
+def identity_of(result: CaseResult) -> dict[str, Any]:
+    """Return which run it is and whether to trust it, by the columns of tables of runs."""
+    return {
+        "case": result.name,
+        "repeat": result.repeat,
+        "attempt": result.attempt,
+        "machine": result.machine,
+        "trustworthy": result.health.trustworthy,
+        "errors": len(result.errors),
+    }
+
+
 def metric_of(result: CaseResult, name: str) -> float | None:
     """Return one number of ``metrics_of`` without computing the others; None if not measured."""
     return _number(result, name)

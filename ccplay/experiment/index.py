@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from ccplay.analysis.metrics import metrics_of
+from ccplay.analysis.metrics import identity_of, metrics_of
 from ccplay.analysis.results import CaseResult, Result
 
 
@@ -29,13 +29,8 @@ def indexed(result: Result) -> bytes | None:
 def _row(run: CaseResult) -> dict[str, Any]:
     """Return the row of a run: its identity, whether to trust it, and every metric."""
     return {
-        "case": run.name,
-        "repeat": run.repeat,
-        "attempt": run.attempt,
-        "machine": run.machine,
+        **identity_of(run),
         "recording": run.recording,
-        "trustworthy": run.health.trustworthy,
-        "errors": len(run.errors),
         **{f"parameter.{name}": str(value) for name, value in run.parameters.items()},
         **metrics_of(run),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ccplay.analysis.metrics import metrics_of
+from ccplay.analysis.metrics import identity_of, metrics_of
 from ccplay.analysis.results import CaseResult
 from ccplay.model.variables import Cells
 from ccplay.report.data.material import Material
@@ -56,11 +56,6 @@ def _cell(value: Any, kind: Cells) -> object:
 def _row(run: CaseResult) -> dict[str, Any]:
     return {
         **metrics_of(run),
-        "case": run.name,
-        "repeat": run.repeat,
         **{axis_column(name): value for name, value in run.parameters.items()},
-        "attempt": run.attempt,
-        "machine": run.machine,
-        "trustworthy": run.health.trustworthy,
-        "errors": len(run.errors),
+        **identity_of(run),
     }
