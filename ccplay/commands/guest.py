@@ -9,12 +9,19 @@ from ccplay.visible import tell
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
+    parser.add_argument(
+        "packages",
+        nargs="*",
+        metavar="PACKAGE",
+        help="kernel to install instead of the newest one of the package sources: its .deb files, "
+        "image and modules",
+    )
     parser.set_defaults(run=run)
 
 
-def run(_: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay.guest.fetch import fetch
 
-    fetch(tell)
+    fetch(tell, arguments.packages)
     return 0

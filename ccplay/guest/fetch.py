@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ccplay.errors import CcplayError, LabError
@@ -26,17 +26,19 @@ _ROOM = 500_000_000
 _REMEDY = "free some space, or set XDG_CACHE_HOME to another directory"
 
 
-def fetch(tell: Callable[[str], None]) -> None:
+def fetch(tell: Callable[[str], None], packages: Sequence[str] = ()) -> None:
     """Install what ``boot`` needs and is missing; ``tell`` receives a line about each step.
 
+    ``packages`` are .deb files of a kernel, which then replaces the one that is installed.
     Raises ``CcplayError``.
     """
     tools.find("qemu-system-x86_64")
     try:
-        if (wrong := flaw(FOLDER)) is not None:
+        wrong = flaw(FOLDER)
+        if packages or wrong is not None:
             if FOLDER.exists():
-                tell(f"replacing the guest in {FOLDER}: {wrong}")
-            _bring(tell)
+                tell(f"replacing the guest in {FOLDER}: {wrong or 'another kernel is wanted'}")
+            _bring(tell, packages)
         elif not RAMDISK.exists():
             _make_ramdisk(FOLDER)
             seal(FOLDER)
@@ -50,22 +52,34 @@ def fetch(tell: Callable[[str], None]) -> None:
     tell(f"Linux {_release()} is ready in {FOLDER}")
 
 
-def _bring(tell: Callable[[str], None]) -> None:
-    release = kernel.newest()
+def _bring(tell: Callable[[str], None], packages: Sequence[str]) -> None:
+    files = [_package(each) for each in packages]
+    release = "" if files else kernel.newest()
     writing.make_directory(FOLDER.parent)
     if shutil.disk_usage(FOLDER.parent).free < _ROOM:
         room = format_size(_ROOM)
         raise CcplayError(f"the guest needs {room} of free space in {FOLDER.parent} ({_REMEDY})")
-    tell(f"downloading Linux {release} from the package sources (some 100 MB) and unpacking it")
+    if files:
+        tell(f"unpacking {', '.join(file.name for file in files)}")
+    else:
+        tell(f"downloading Linux {release} from the package sources (some 100 MB) and unpacking it")
     with tempfile.TemporaryDirectory(dir=FOLDER.parent) as name:
         folder = Path(name) / "guest"
         writing.make_directory(folder)
-        kernel.bring(release, folder)
+        kernel.bring(kernel.packages_of(release) if release else (), files, folder)
         _make_ramdisk(folder)
         seal(folder)
         writing.give_all(folder)
         os.sync()
         writing.replace_directory(folder, FOLDER, Path(name) / "earlier")
+
+
+def _package(name: str) -> Path:
+    """Return the absolute path of a package. Raises ``CcplayError`` if it is no file."""
+    path = Path(name).absolute()
+    if not path.is_file():
+        raise CcplayError(f"{name} is no file: name the .deb files of a kernel")
+    return path
 
 
 def _make_ramdisk(folder: Path) -> None:

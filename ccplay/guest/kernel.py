@@ -1,11 +1,12 @@
-"""Downloads and unpacks a kernel of the distribution with all its modules."""
+"""Downloads and unpacks a kernel with all its modules."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
-from ccplay.errors import UnsupportedError
+from ccplay.errors import CcplayError, UnsupportedError
 from ccplay.files.writing import make_directory
 from ccplay.guest.tools import run
 
@@ -39,29 +40,49 @@ def newest_of(offered: str) -> str | None:
     return max(releases, key=_numbers, default=None)
 
 
-def bring(release: str, folder: Path) -> None:
-    """Download a kernel and its modules, and a busybox to start it with, into ``folder``."""
-    names = f"^linux-modules(-extra)?-{re.escape(release)}$"
-    # Ubuntu has the modules in packages of their own.
-    modules = run(["apt-cache", "search", "--names-only", names], folder).decode().splitlines()
-    for package in (f"linux-image-{release}", "busybox-static", *(m.split()[0] for m in modules)):
+def packages_of(release: str) -> list[str]:
+    """Return the names of the packages that hold a kernel and its modules.
+
+    In Debian since Linux 7.1 or so, the image's own package is empty. Raises ``CcplayError``.
+    """
+    names = f"^linux-(image|binary|modules|modules-extra)-{re.escape(release)}$"
+    listing = run(["apt-cache", "search", "--names-only", names], Path("/")).decode()
+    return [line.split()[0] for line in listing.splitlines()]
+
+
+def bring(packages: Sequence[str], files: Sequence[Path], folder: Path) -> None:
+    """Unpack a kernel, its modules, and a busybox to start it with, into ``folder``.
+
+    ``packages`` are the names of those to download, ``files`` are packages that are here already.
+    Raises ``CcplayError``.
+    """
+    for name in ("busybox-static", *packages):
         # _apt, apt's default user, may not write to our folder.
-        run(["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", package], folder)
-    for archive in sorted(folder.glob("*.deb")):
-        run(["dpkg-deb", "--extract", archive.name, "."], folder)
+        run(["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", name], folder)
+    downloads = sorted(folder.glob("*.deb"))
+    for archive in (*downloads, *files):
+        run(["dpkg-deb", "--extract", str(archive), "."], folder)
+    for archive in downloads:
         archive.unlink()
-    _settle(release, folder)
+    _settle(folder)
 
 
-def _settle(release: str, folder: Path) -> None:
+def _settle(folder: Path) -> None:
     """Move files to one layout, independent of the distribution's packages."""
     for found in (folder / "usr" / "lib" / "modules", folder / "usr" / "bin" / "busybox"):
         if found.exists():
             kept = folder / found.relative_to(folder / "usr")
             make_directory(kept.parent)
             found.replace(kept)
-    (folder / "boot" / f"vmlinuz-{release}").replace(folder / "vmlinuz")
-    run(["depmod", "--basedir", str(folder), release], folder)
+    images = list(folder.glob("boot/vmlinuz-*"))
+    modules = [each.name for each in folder.glob("lib/modules/*") if (each / "kernel").is_dir()]
+    if len(images) != 1 or modules != [images[0].name.removeprefix("vmlinuz-")]:
+        held = ", ".join([*(each.name for each in images), *(f"modules of {m}" for m in modules)])
+        raise CcplayError(
+            f"the packages must hold one kernel and its modules, but hold {held or 'neither'}"
+        )
+    images[0].replace(folder / "vmlinuz")
+    run(["depmod", "--basedir", str(folder), modules[0]], folder)
 
 
 def _numbers(release: str) -> tuple[int, ...]:

@@ -1,17 +1,18 @@
-"""The command of tc(8) that makes the same queue as ccplay."""
+"""The commands of tc(8) that do to a queue or a link what ccplay does."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ccplay.errors import CommandError
 from ccplay.model.base import Option
-from ccplay.model.commands import SetQdisc
+from ccplay.model.commands import SetLink, SetQdisc
 from ccplay.model.discipline import KERNEL, Parameter
 from ccplay.model.disciplines import described, plain, validate
-from ccplay.model.network import Network
+from ccplay.model.distributions import UNIFORM
+from ccplay.model.network import Link, Network
 from ccplay.model.quantities import RATE, SHARE, SWITCH, TIME_US
-from ccplay.model.values import Qdisc
+from ccplay.model.values import LinkSetting, Qdisc
 
 CLASS = "1:1"
 """HTB's class that has a link's queue as its leaf."""
@@ -77,6 +78,94 @@ def queue_lines(command: SetQdisc, network: Network, classes: Sequence[str] = ()
         return []
     lines = (queue_line(command.qdisc, each.interface, parent) for each in links)
     return [line for line in lines if line is not None]
+
+
+def link_lines(command: SetLink, network: Network, now: Callable[[str], LinkSetting]) -> list[str]:
+    """Return the commands that change the same of a link; ``now`` returns a direction's setting.
+
+    The rate is that of HTB's class. Delay, jitter and faults are netem's, on an ifb device that
+    receives what arrives where the link ends (tc-mirred(8)), whether ccplay uses netem or its own
+    delay line; lines that make this device come first. The list is empty if tc has no such command
+    or the link is unknown.
+    """
+    try:
+        links = network.resolve(command.link)
+    except CommandError:
+        return []
+    lines = []
+    for link in links:
+        if command.rate:
+            lines.append(_rate_line(link, command.rate))
+        if any(getattr(command, name) is not None for name in _IMPAIRMENTS):
+            lines += _netem_lines(link, network, now(link.name).changed_by(command))
+    return lines
+
+
+_IMPAIRMENTS = (
+    *("delay_us", "jitter_us", "distribution", "loss", "gemodel"),
+    *("reorder", "duplicate", "corrupt"),
+)
+"""Fields of a setting that are netem's."""
+
+FRAME = 1514
+"""Bytes of a full packet with its Ethernet header."""
+
+
+def burst(rate: int) -> int:
+    """Return the bytes that HTB sends at once at a rate, bit/s: two frames, or those of 1 ms.
+
+    A timer that is late by less costs no rate.
+    """
+    return max(2 * FRAME, rate // 8 // 1000)
+
+
+def _rate_line(link: Link, rate: int) -> str:
+    words = f"rate {scaled(rate, _RATES)} burst {burst(rate)} cburst {burst(rate)} quantum {FRAME}"
+    return f"tc class replace dev {link.interface} parent 1: classid {CLASS} htb {words}"
+
+
+def _netem_lines(link: Link, network: Network, setting: LinkSetting) -> list[str]:
+    arrives = network.opposite(link).interface
+    ifb = f"ifb{network.links.index(link) + 1}"
+    return [
+        f"ip link add {ifb} type ifb",
+        f"ip link set {ifb} up",
+        f"tc qdisc add dev {arrives} ingress",
+        f"tc filter add dev {arrives} ingress matchall action mirred egress redirect dev {ifb}",
+        " ".join([f"tc qdisc replace dev {ifb} root", *netem_words(setting)]),
+    ]
+
+
+def netem_words(setting: LinkSetting) -> Iterator[str]:
+    """Return netem's name and the parameters that make what a setting asks for."""
+    # At this rate, which delays nothing, netem keeps packets in order.
+    yield f"netem limit {NETEM_LIMIT} rate {scaled(NETEM_RATE, _RATES)}"
+    if setting.delay_us or setting.jitter_us:
+        yield f"delay {scaled(setting.delay_us or 0, _UNITS)}"
+    if setting.jitter_us:
+        yield scaled(setting.jitter_us, _UNITS)
+        if setting.distribution not in (None, UNIFORM):
+            yield f"distribution {setting.distribution}"
+    if setting.gemodel:
+        yield " ".join(["loss gemodel", *map(_percent, setting.gemodel)])
+    elif setting.loss:
+        yield f"loss {_percent(setting.loss)}"
+    for name in ("duplicate", "corrupt", "reorder"):
+        if share := getattr(setting, name):
+            yield f"{name} {_percent(share)}"
+
+
+NETEM_LIMIT = 1 << 17
+"""Most packets in flight: full frames at 1 Gbit/s for 1.5 s."""
+
+NETEM_RATE = ((1 << 32) - 1) * 8
+"""Bits per second that delay a frame by 0.4 us. With a rate, netem keeps packets in order where
+jitter or a shorter delay would let later ones overtake (``netem_enqueue``, net/sched/sch_netem.c).
+"""
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.9f}".rstrip("0").rstrip(".") + "%"
 
 
 _FIRST = 0x10

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import msgspec
+
 from ccplay.model import settings
 from ccplay.model.base import FEW, MANY, Count, Duration, Option, Value
 from ccplay.model.distributions import UNIFORM
@@ -75,6 +77,12 @@ class LinkSetting(Value, frozen=True):
     reorder: Annotated[float | None, settings.REORDER] = None
     duplicate: Annotated[float | None, settings.DUPLICATE] = None
     corrupt: Annotated[float | None, settings.CORRUPT] = None
+
+    def changed_by(self, other: object) -> LinkSetting:
+        """Return this setting with every field that ``other`` sets: a setting, or a ``SetLink``."""
+        wanted = {name: getattr(other, name, None) for name in self.__struct_fields__}
+        changes = {name: value for name, value in wanted.items() if value is not None}
+        return msgspec.structs.replace(self, **changes)
 
 
 LINK_OFF: dict[str, Any] = {"gemodel": [], "distribution": UNIFORM}

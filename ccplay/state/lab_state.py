@@ -15,6 +15,7 @@ from ccplay.model.commands import (
     Mark,
     RemoveMark,
     SetCongestionControl,
+    SetLink,
     SetQdisc,
     TraceFlow,
     UntraceFlow,
@@ -37,6 +38,7 @@ from ccplay.model.events import (
 )
 from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StopTraffic
+from ccplay.model.values import LinkSetting
 from ccplay.model.wording import describe
 from ccplay.state import race, samples
 from ccplay.state.connections import FLOW_SERIES, Flow
@@ -119,6 +121,11 @@ class LabState(Sampled):
             return None
         return changes[max(bisect_right(changes, t, key=lambda change: change.t) - 1, 0)]
 
+    def setting_now(self, link: str) -> LinkSetting:
+        """Return what a direction of a link does now; an empty setting before it was built."""
+        changes = self.links.get(link)
+        return changes[-1].setting if changes else LinkSetting()
+
 
 def _hello(state: LabState, event: Hello) -> None:
     state.hello = event
@@ -193,9 +200,11 @@ def _applied(state: LabState, event: Applied) -> None:
 
 def _as_tc(state: LabState, command: Command) -> str:
     """Return the lines of tc(8) that would do the same; empty where there are none."""
-    if state.hello is None or not isinstance(command, SetQdisc):
+    if state.hello is None or not isinstance(command, SetQdisc | SetLink):
         return ""
     network = state.hello.network
+    if isinstance(command, SetLink):
+        return "\n".join(tc.link_lines(command, network, state.setting_now))
     try:
         now = state.link_at(network.resolve(command.link)[0].name, math.inf)
     except CommandError:

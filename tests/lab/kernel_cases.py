@@ -11,7 +11,8 @@ from ccplay.lab.network.rtnl import RouteSocket
 from ccplay.lab.queues import options, qdiscs
 from ccplay.model import tc
 from ccplay.model.base import Option
-from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.model.commands import SetLink
+from ccplay.model.values import LINK_OFF, LinkSetting, Qdisc
 from tests.lab.network_cases import Bench, bench
 
 
@@ -33,6 +34,41 @@ async def whole(wanted: dict[str, dict[str, Option]], engine: str) -> dict[str, 
                 made.there, LinkSetting(qdisc=Qdisc(kind="pfifo", options={"limit": 100}))
             )
     return seen
+
+
+async def links(settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Change a link by ccplay and then by tc's lines; return what the kernel has of both."""
+    seen = []
+    for setting in settings:
+        async with bench(engine="netem") as made:
+            await made.shaper.apply(made.there, LinkSetting(**setting))
+            ours = await _link_image(made)
+            other = 10**9 if "rate" in setting else None
+            await made.shaper.apply(made.there, LinkSetting(rate=other, **OFF))
+            command = SetLink(link=made.there.name, **setting)
+            said = ""
+            for line in tc.link_lines(command, made.built.network, lambda _: LinkSetting()):
+                # The device and the redirection are there already, which tc and ip report.
+                if " replace " in line:
+                    node = made.there.src if "class" in line else made.there.dst
+                    said += await made.run(node, *line.split())
+            seen.append({"ours": ours, "tc": await _link_image(made), "said": said})
+    return seen
+
+
+OFF: dict[str, Any] = {
+    **dict.fromkeys(("delay_us", "jitter_us", "loss", "reorder", "duplicate", "corrupt"), 0),
+    **LINK_OFF,
+}
+
+
+async def _link_image(made: Bench) -> dict[str, Any]:
+    """Return netem's parameters, its limit and rate, and the class of HTB."""
+    netem = await made.run(made.there.dst, "tc", "qdisc", "show")
+    htb = await made.run(made.there.src, "tc", "class", "show", "dev", made.there.interface)
+    (line,) = (each for each in netem.splitlines() if " netem " in each)
+    # Handles count up, and each has a seed of its own.
+    return {"netem": line.partition(" root ")[2].partition(" seed ")[0], "htb": htb}
 
 
 async def _compare(made: Bench, asked: Qdisc) -> dict[str, Any]:

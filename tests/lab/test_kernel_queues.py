@@ -59,6 +59,14 @@ FAULTS: list[dict[str, Any]] = [
 PINGS = 300
 
 
+@in_guest
+def test_tc_changes_a_link_as_ccplay_does() -> None:
+    rated = {"rate": 2_500_000, "delay_us": 2_500, "loss": 0.001}
+    for seen in call("tests.lab.kernel_cases:links", [rated, *FAULTS], guest=True):
+        assert not seen["said"]
+        assert seen["ours"] == seen["tc"]
+
+
 @physical
 @pytest.mark.parametrize("engine", ["delay line", pytest.param("netem", marks=in_guest)])
 def test_faults_come_as_often_as_said(engine: str) -> None:

@@ -147,6 +147,8 @@ def words(*numbers: int) -> bytes:
         ("fq_pie", words(9, 9, 9, 9, 42, 9, 6, 7, 8), 42),
         # The probability is of 2^64: a quarter.
         ("pie", words(0, 1 << 30, 15, 9, 9, 9, 9, 9, 9, 42), 42),
+        # struct tc_dualpi2_xstats: ecn_mark is seventh; the probability is of 2^32.
+        ("dualpi2", words(1 << 30, 15, 1, 70, 80, 9, 42, 30, 0, 9, 9, 9), 42),
         # Two tins, each with its TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS.
         (
             "cake",
@@ -186,6 +188,11 @@ def test_marks_are_read_where_the_discipline_counts_them(
         "fq": {"fq_flows": 16, "fq_inactive_flows": 17, "fq_throttled_flows": 18},
         "fq_pie": {"fq_pie_new_flows": 6, "fq_pie_old_flows": 7, "fq_pie_memory_bytes": 8},
         "pie": {"pie_delay_us": 15, "pie_prob_1000000": 250_000},
+        "dualpi2": {
+            "dualpi2_classic_delay_us": 15,
+            "dualpi2_l4s_delay_us": 1,
+            "dualpi2_prob_1000000": 250_000,
+        },
         "cake": {
             **{f"cake_{tin}_{what}": 0 for tin in ("bulk", "best_effort") for what in TIN},
             "cake_voice_bytes": 11,

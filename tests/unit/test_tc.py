@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ccplay.model import tc
 from ccplay.model.base import Option
-from ccplay.model.commands import SetQdisc
+from ccplay.model.commands import SetLink, SetQdisc
 from ccplay.model.disciplines import DISCIPLINES, validate
 from ccplay.model.events import Applied
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
-from ccplay.model.values import Qdisc
+from ccplay.model.values import LinkSetting, Qdisc
 from tests.ui.hand_made import lab
 from tests.unit.test_qdiscs import EXAMPLES
 
@@ -107,3 +109,41 @@ def test_a_link_of_two_directions_has_two_lines_and_a_class_its_own_parent() -> 
     (line,) = tc.queue_lines(one, network, ["bulk", "web"])
     assert "parent 1:11 codel" in line
     assert tc.queue_lines(one, network, ["bulk"]) == []
+
+
+def test_a_link_is_changed_at_its_class_and_where_it_ends() -> None:
+    """A test in the guest runs these lines."""
+    network = plan(Topology(kind="linear"))
+    first, link = network.observed[0], network.link(network.observed[0])
+    now = LinkSetting(delay_us=10_000, loss=0.1, distribution="normal")
+
+    def lines(**change: Any) -> list[str]:
+        return tc.link_lines(SetLink(link=first, **change), network, lambda _: now)
+
+    (rated,) = lines(rate=8_000_000)
+    assert rated == (
+        f"tc class replace dev {link.interface} parent 1: classid 1:1 htb rate 8Mbit burst 3028"
+        " cburst 3028 quantum 1514"
+    )
+    *device, netem = lines(jitter_us=2_500)
+    assert len(device) == 4
+    assert network.opposite(link).interface in device[-1]
+    assert netem.endswith(
+        "root netem limit 131072 rate 34359738360bit delay 10ms 2500us distribution normal loss 10%"
+    )
+    assert lines(delay_us=0, loss=0, gemodel=[0.01, 0.3, 1, 0], reorder=0.25)[-1].endswith(
+        "bit loss gemodel 1% 30% 100% 0% reorder 25%"
+    )
+    assert lines(down=True) == []
+    assert tc.link_lines(SetLink(link="nowhere"), network, lambda _: now) == []
+    both = tc.link_lines(SetLink(rate=1_000_000), network, lambda _: now)
+    assert len(both) == len(network.observed)
+
+
+def test_the_event_of_a_changed_link_has_its_lines() -> None:
+    state = lab()
+    state.apply(Applied(t=2.0, command=SetLink(delay_us=20_000)))
+    assert "netem limit 131072" in state.log[-1].detail
+    assert "delay 20ms" in state.log[-1].detail
+    state.apply(Applied(t=3.0, command=SetLink(down=True)))
+    assert not state.log[-1].detail

@@ -35,13 +35,7 @@ from ccplay.lab.network.rtnl import (
 from ccplay.lab.queues import qdiscs
 from ccplay.lab.queues.options import NESTED, attribute, join, split
 from ccplay.model.distributions import SCALE, SIZE, table
-
-_LIMIT = 1 << 17
-"""Most packets in flight: full frames at 1 Gbit/s for 1.5 s."""
-
-_FASTEST = (1 << 32) - 1
-"""A rate that delays a frame by 0.4 us. With a rate, netem keeps packets in order where jitter or
-a shorter delay would let later ones overtake (``netem_enqueue``, net/sched/sch_netem.c)."""
+from ccplay.model.tc import NETEM_LIMIT, NETEM_RATE
 
 
 class NetemDelay:
@@ -147,13 +141,13 @@ def netem_request(index: int, path: Impairment, seed: int = 0) -> bytes:
 def netem_options(path: Impairment, seed: int = 0) -> bytes:
     """Return netem's TCA_OPTIONS, complete, since the kernel keeps what they leave out."""
     head = _QOPT.pack(
-        *(round(path.delay_us * tick_in_usec), _LIMIT, _part(path.loss), bool(path.reorder)),
+        *(round(path.delay_us * tick_in_usec), NETEM_LIMIT, _part(path.loss), bool(path.reorder)),
         *(_part(path.duplicate), round(path.jitter_us * tick_in_usec)),
     )
     attributes = {
         _REORDER: _U32S.pack(_part(path.reorder), 0),
         _CORRUPT: _U32S.pack(_part(path.corrupt), 0),
-        _RATE: _RATE_STRUCT.pack(_FASTEST, 0, 0, 0),
+        _RATE: _RATE_STRUCT.pack(NETEM_RATE // 8, 0, 0, 0),
         _SEED: _U64.pack(seed),
     }
     if path.jitter_us:

@@ -13,8 +13,9 @@ classic queue. One proportional integral controller for both, every ``tupdate``:
     p_CL = coupling_factor * p'                    mark in the L4S queue
     p_L  = max(p_CL, 1 if the packet waited longer than step_thresh, else 0)
 
-An L4S packet goes first, but the classic queue is guaranteed ``classic_protection`` percent of the
-link while both have packets. When p_CL reaches 1, L4S packets are dropped too, with p_C (overload).
+The step marks no packet that leaves the L4S queue empty: Th_len is one packet. An L4S packet goes
+first, but the classic queue is guaranteed ``classic_protection`` percent of the link while both
+have packets. When p_CL reaches 1, L4S packets are dropped too, with p_C (overload).
 Marks and drops come at even distances: probabilities are added up until they exceed 1 (``recur``).
 """
 

@@ -20,6 +20,7 @@ from ccplay.lab.network.netlink import (
 )
 from ccplay.lab.network.rtnl import CREATE, REPLACE, RouteSocket, traffic_control
 from ccplay.lab.queues.reading import PASSAGE
+from ccplay.model.tc import FRAME, burst
 from ccplay.units import format_rate
 
 ROOT = 0x1_0000
@@ -27,10 +28,6 @@ CLASS = 0x1_0001
 
 _PASSAGE_RATE = 10_000_000_000
 """Bits per second of the class ``PASSAGE``: no more than a formality."""
-
-_FRAME = 1514
-_BURST_S = 0.001
-"""Lateness of a timer that costs no rate; the burst after an idle time is as long."""
 
 
 def set_rate(routes: RouteSocket, index: int, rate: int, *, new: bool) -> None:
@@ -50,14 +47,14 @@ def set_rate(routes: RouteSocket, index: int, rate: int, *, new: bool) -> None:
             )
         )
     # One class needs no quantum, but without one the kernel derives it and warns.
-    requests.append(_class(index, ROOT, CLASS, rate=rate, ceil=rate, quantum=_FRAME))
+    requests.append(_class(index, ROOT, CLASS, rate=rate, ceil=rate, quantum=FRAME))
     routes.request(requests, f"HTB with {format_rate(rate)}")
 
 
 def add_passage(index: int) -> list[Any]:
     """Return the requests that create the class ``PASSAGE``."""
     rate = _PASSAGE_RATE
-    return [_class(index, ROOT, PASSAGE, rate=rate, ceil=rate, quantum=_FRAME)]
+    return [_class(index, ROOT, PASSAGE, rate=rate, ceil=rate, quantum=FRAME)]
 
 
 def remove_passage(index: int) -> list[Any]:
@@ -77,7 +74,7 @@ def set_shares(routes: RouteSocket, index: int, rate: int, shares: Mapping[int, 
             *(index, CLASS, handle),
             rate=round(rate * share),
             ceil=rate,
-            quantum=round(_FRAME * share / least),
+            quantum=round(FRAME * share / least),
         )
         for handle, share in shares.items()
     ]
@@ -96,9 +93,9 @@ def _class(index: int, parent: int, handle: int, *, rate: int, ceil: int, quantu
     """Return the request that creates or changes a class; rates in bits per second."""
     parameters = {
         "rate": rate // 8,
-        "burst": _burst(rate),
+        "burst": burst(rate),
         "ceil": ceil // 8,
-        "cburst": _burst(ceil),
+        "cburst": burst(ceil),
         "quantum": quantum,
     }
     attributes = (
@@ -108,10 +105,6 @@ def _class(index: int, parent: int, handle: int, *, rate: int, ceil: int, quantu
     return traffic_control(
         RTM_NEWTCLASS, CREATE | REPLACE, index, attributes, parent=parent, handle=handle
     )
-
-
-def _burst(rate: int) -> int:
-    return max(2 * _FRAME, int(rate // 8 * _BURST_S))
 
 
 def read_rates(routes: RouteSocket, index: int) -> dict[int, int]:

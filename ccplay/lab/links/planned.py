@@ -26,22 +26,10 @@ def planned(network: Network, wanted: Mapping[str, LinkSetting]) -> list[tuple[L
             both = name.replace("->", "-")
             raise CommandError(f"link {name}: an MTU holds for both directions: {both}")
         for link in network.resolve(name):
-            settings[link.name] = merge(settings.get(link.name, LinkSetting()), said)
+            settings[link.name] = settings.get(link.name, LinkSetting()).changed_by(said)
     return [(network.link(name), setting) for name, setting in settings.items()]
-
-
-def merge(before: LinkSetting, said: LinkSetting) -> LinkSetting:
-    """Return ``before`` with every field that ``said`` sets."""
-    fields = {name: getattr(before, name) for name in LinkSetting.__struct_fields__}
-    fields |= {
-        name: value
-        for name in LinkSetting.__struct_fields__
-        if (value := getattr(said, name)) is not None
-    }
-    return LinkSetting(**fields)
 
 
 def requested(command: SetLink) -> LinkSetting:
     """Return what a command sets of a link."""
-    asked = set(SetLink.__struct_fields__) & set(LinkSetting.__struct_fields__)
-    return LinkSetting(**{name: getattr(command, name) for name in asked})
+    return LinkSetting().changed_by(command)

@@ -49,6 +49,9 @@ _TICK_US = 10_000
 """Microseconds of the longest jiffy (CONFIG_HZ=100), to which some times are rounded."""
 _IN_TICKS = ("tupdate", "refill_delay", "reset_timeout", "evict_timeout", "rehash", "db")
 
+_ASKED_TWICE = ("hhf",)
+"""Kinds whose creation ignores a parameter that a change takes: hhf's hh_limit in Linux 6.17."""
+
 _FIXED = {"fq_codel": "flows", "fq_pie": "flows"}
 """By kind, the option that a request to change must not name (``fq_codel_change``)."""
 
@@ -78,7 +81,8 @@ def attach(routes: RouteSocket, index: int, parent: int, handle: int, qdisc: Qdi
     image, nested = encode(qdisc)
     request = installation(index, parent, handle, (qdisc.kind, image), nested=nested)
     try:
-        routes.request([request], qdisc.kind)
+        for _ in range(2 if qdisc.kind in _ASKED_TWICE else 1):
+            routes.request([request], qdisc.kind)
     except NetlinkError as error:
         if error.errno == errno.ENOENT:
             raise UnsupportedError(

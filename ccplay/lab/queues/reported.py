@@ -23,6 +23,7 @@ WORDS: Mapping[str, Mapping[str, int]] = {
     "choke": {"choke_early_packets": 0, "choke_matched_packets": 16},
     "pie": {"pie_delay_us": 8},
     "fq_pie": {"fq_pie_new_flows": 24, "fq_pie_old_flows": 28, "fq_pie_memory_bytes": 32},
+    "dualpi2": {"dualpi2_classic_delay_us": 4, "dualpi2_l4s_delay_us": 8},
     "fq": {"fq_flows": 64, "fq_inactive_flows": 68, "fq_throttled_flows": 72},
 }
 """By discipline the offsets of 32-bit words in ``tc_KIND_xstats``."""
@@ -50,6 +51,9 @@ def more(kind: str, data: bytes, at: int, end: int) -> Mapping[str, int]:
         case "pie" if end - at >= _PIE.size:
             (probability,) = _PIE.unpack_from(data, at)
             return {"pie_prob_1000000": probability * 10**6 >> 64}
+        case "dualpi2" if end - at >= U32.size:
+            (probability,) = U32.unpack_from(data, at)
+            return {"dualpi2_prob_1000000": probability * 10**6 >> 32}
         case "cake":
             return _tins(data, at, end)
     return _NOTHING

@@ -53,6 +53,7 @@ _MARKS: dict[str, tuple[int, ...]] = {
     "pie": (36,),
     "fq_pie": (16,),
     "fq": (80,),
+    "dualpi2": (24,),
 }
 """Offsets in ``tc_KIND_xstats`` of the numbers of marked packets: for ECN, for a CE threshold."""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
+from textual.binding import BindingType
 from textual.widget import Widget
 from textual.widgets import Static
 
+from ccplay.model import tc
 from ccplay.model.commands import SetLink
 from ccplay.model.fields import Field as Setting
 from ccplay.model.fields import fields_of
@@ -15,6 +17,7 @@ from ccplay.model.network import BOTTLENECK, Network
 from ccplay.model.quantities import FLAG
 from ccplay.model.values import LINK_OFF, LinkSetting
 from ccplay.state.lab_state import LabState
+from ccplay.ui.bindings import COPY
 from ccplay.ui.dialogs.base import Dialog
 from ccplay.ui.dialogs.fields import Field, LabelledRow, Steps
 
@@ -41,8 +44,7 @@ def link_choices(network: Network) -> list[tuple[str, str]]:
 
 def setting_now(state: LabState, network: Network, link: str) -> LinkSetting:
     """Return what a link does now; where its directions differ, what the first one does."""
-    changes = state.links.get(network.resolve(link)[0].name)
-    return changes[-1].setting if changes else LinkSetting()
+    return state.setting_now(network.resolve(link)[0].name)
 
 
 def _observed(network: Network) -> str:
@@ -52,18 +54,28 @@ def _observed(network: Network) -> str:
     return f"{first} and {others} more" if others else first
 
 
+def shortly(lines: list[str]) -> str:
+    """Return the first command that makes a change, and how many there are besides."""
+    if not lines:
+        return ""
+    others = f"  (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    return next(line for line in lines if " replace " in line) + others
+
+
 class LinkDialog(Dialog):
     """Change what a link does, or take it down; only edited values are sent."""
 
     DEFAULT_CSS = """
     LinkDialog LabelledRow { height: auto; }
+    LinkDialog .tc { height: auto; margin-top: 1; padding-left: 2; color: $text-muted; }
     LinkDialog .note { width: 1fr; height: auto; padding-left: 1; color: $text-muted; }
     """
 
     HEADING = "Link"
     START = "Input"
     VERB = "change"
-    HINT = "empty: unchanged"
+    HINT = "empty: unchanged  ·  ^y copy tc"
+    BINDINGS: ClassVar[list[BindingType]] = [COPY]
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
         """Offer the bottleneck first."""
@@ -76,6 +88,7 @@ class LinkDialog(Dialog):
             for name, each in _SETTINGS.items()
         }
         self.mtu = Static(classes="note", markup=False)
+        self._line = Static(classes="tc", markup=False)
         self._fill()
 
     def controls(self) -> Iterable[Widget]:
@@ -88,7 +101,17 @@ class LinkDialog(Dialog):
             LabelledRow("link", self.link),
             *controls.values(),
             LabelledRow("MTU", self.mtu),
+            self._line,
         )
+
+    def on_field_edited(self, event: Field.Edited) -> None:
+        """Show the tc line of what is typed."""
+        event.stop()
+        self._line.update(shortly(self._lines()))
+
+    def action_copy(self) -> None:
+        """Copy the commands of tc(8) that make this change."""
+        self.copy("\n".join(self._lines()))
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
         """Show what the other link does."""
@@ -109,7 +132,16 @@ class LinkDialog(Dialog):
                 field.fill("yes" if value else "no")
                 continue
             field.fill(NONE if value == 0 and name != "rate" else _SETTINGS[name].show(value))
+        self._line.update(shortly(self._lines()))
         self.mtu.update(f"{now.mtu or _ETHERNET} bytes, fixed when the network was built")
+
+    def _lines(self) -> list[str]:
+        """Return the commands of tc(8) that make the change; empty where there are none."""
+        try:
+            change = self.command()
+        except ValueError:
+            return []
+        return [] if change is None else tc.link_lines(change, self.network, self.state.setting_now)
 
     def _lack_of_marking(self) -> str:
         marker = next(iter(self.capabilities.markers), None)

@@ -20,7 +20,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.ui.bindings import COPY
 from ccplay.ui.dialogs.base import Dialog, available
 from ccplay.ui.dialogs.fields import Field, LabelledRow, Steps, entry, typed
-from ccplay.ui.dialogs.links import link_choices, setting_now
+from ccplay.ui.dialogs.links import link_choices, setting_now, shortly
 from ccplay.ui.dialogs.menu import Item, Menu, feature_items
 
 
@@ -124,10 +124,8 @@ class QueueDialog(Dialog):
         return tc.queue_lines(command, self.network)
 
     def _show_line(self) -> None:
-        lines = self._lines()
-        others = f"  (and {len(lines) - 1} more)" if len(lines) > 1 else ""
         none = "tc: no one command does this" if not self.menu.item.missing else ""
-        self._line.update(lines[0] + others if lines else none)
+        self._line.update(shortly(self._lines()) or none)
 
     def serves(self, kind: str) -> str:
         """Return who serves a kind here: the kernel, or ccplay's own under the kernel's name."""
