@@ -158,7 +158,7 @@ def netem_words(setting: LinkSetting) -> Iterator[str]:
 NETEM_LIMIT = 1 << 17
 """Most packets in flight: full frames at 1 Gbit/s for 1.5 s."""
 
-NETEM_RATE = ((1 << 32) - 1) * 8
+NETEM_RATE = 34_000_000_000
 """Bits per second that delay a frame by 0.4 us. With a rate, netem keeps packets in order where
 jitter or a shorter delay would let later ones overtake (``netem_enqueue``, net/sched/sch_netem.c).
 """

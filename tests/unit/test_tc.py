@@ -129,10 +129,10 @@ def test_a_link_is_changed_at_its_class_and_where_it_ends() -> None:
     assert len(device) == 4
     assert network.opposite(link).interface in device[-1]
     assert netem.endswith(
-        "root netem limit 131072 rate 34359738360bit delay 10ms 2500us distribution normal loss 10%"
+        "root netem limit 131072 rate 34Gbit delay 10ms 2500us distribution normal loss 10%"
     )
     assert lines(delay_us=0, loss=0, gemodel=[0.01, 0.3, 1, 0], reorder=0.25)[-1].endswith(
-        "bit loss gemodel 1% 30% 100% 0% reorder 25%"
+        "rate 34Gbit loss gemodel 1% 30% 100% 0% reorder 25%"
     )
     assert lines(down=True) == []
     assert tc.link_lines(SetLink(link="nowhere"), network, lambda _: now) == []
