@@ -25,7 +25,7 @@ from tests.bench.guest_disciplines import BOOT_S, GuestLab
 
 LINK, HOSTS, CC = "r1->r2", ("s2", "d2"), "prague.bpf"
 RATES, DELAY_US = (20_000_000, 40_000_000), 10_000
-"""Bits per second; at the second ours may be late in an emulated guest, which the last column shows."""
+"""Bits per second; at the second ours may be late in an emulated guest: see the last column."""
 WARM_UP_S, MEASURED_S = 4.0, 15.0
 QUEUES = (
     Qdisc(kind="dualpi2"),

@@ -67,3 +67,12 @@ def test_the_sign_of_sorting_touches_its_own_word_alone(
 def test_a_head_without_the_word_stays_as_it_is() -> None:
     assert marked(" flow cc", "path", "v") == (" flow cc", "", "")
     assert marked(" flow cc", "", "v") == (" flow cc", "", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("polite", "polite "), ("a-name-of-16-cha", "a-name-o… ")]
+)
+def test_names_take_the_room_that_is_left_and_end_with_a_blank(name: str, shown: str) -> None:
+    cells = columns(40, [name], ["vegas.bpf"])
+    assert cells.named(name, "…") == shown
+    assert cells.indent + cells.cc + len(cells.numbers("1", "2", "3", "4")) <= 40

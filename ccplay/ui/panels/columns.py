@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ccplay.ui.cells.sheet import fit
+
 MARKS = 3
 """Cells before the name: pointer, glyph, and the sign of a warning or a trace."""
 
@@ -38,6 +40,10 @@ class Columns:
         """Whether units are spelled out."""
         return self.width >= _WIDE
 
+    def named(self, name: str, ellipsis: str) -> str:
+        """Return the column of a name, which ends with a blank."""
+        return f"{fit(name, self.name - 1, ellipsis)} "
+
     @property
     def indent(self) -> int:
         """Cells before the second column."""
@@ -65,7 +71,8 @@ def columns(
     cwnd, rtt, rate, retr = (6, 8, 13, 6) if wide else (5, 6, 6, 5)
     # Names of traffic have up to 16 characters.
     shortest, longest = (4, 10) if wide else (3, 6)
-    name = min(max(shortest, max(map(len, names), default=0) + 1), longest)
+    whole = max(map(len, names), default=0) + 1
+    name = min(max(shortest, whole), longest)
     cc = max([10 if wide else 8, *(len(each) + 1 for each in algorithms)])
     room = width - MARKS - name - cwnd - rtt - rate
     if cc > room - retr:
@@ -75,6 +82,8 @@ def columns(
         room += cwnd + rtt - 8
         cwnd = rtt = 4
     cc = min(cc, room - retr)
+    spare = max(0, min(whole - name, room - retr - cc))
+    name, room = name + spare, room - spare
     path = max((len(each) + 1 for each in paths), default=0)
     if path > room - retr - cc:
         path = 0

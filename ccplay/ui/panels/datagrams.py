@@ -20,6 +20,6 @@ def row(view: View, each: Traffic, cells: Columns) -> list[Run]:
     bold, words = "bold " if chosen else "", view.ink("muted" if over else "text")
     return [
         (glyphs.chosen if chosen else " ", f"bold {view.ink('cursor')}"),
-        (f"{glyphs.separator} {fit(each.name, cells.name, glyphs.ellipsis)}", bold + ink),
+        (f"{glyphs.separator} {cells.named(each.name, glyphs.ellipsis)}", bold + ink),
         (fit(said, cells.rest, glyphs.ellipsis), bold + words),
     ]

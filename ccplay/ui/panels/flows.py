@@ -179,7 +179,7 @@ def _flow(view: View, flow: Flow, cells: Columns) -> list[Run]:
         (view.glyphs.chosen if chosen else " ", f"bold {view.ink('cursor')}"),
         (view.flow_glyph(flow.name), f"bold {own}"),
         (WRONG if bad else _traced(view, flow), f"bold {bad or own}"),
-        (fit(flow.name, cells.name, ellipsis), f"{bold}{own}"),
+        (cells.named(flow.name, ellipsis), f"{bold}{own}"),
     ]
     if flow.kind == "download":
         return [*row, *_download(view, flow, cells.rest, ink)]
@@ -236,7 +236,7 @@ def _ghost(view: View, flow: Flow, tick: int, cells: Columns) -> list[Run]:
     name = ghost_plots.flow_cc(view, flow) or flow.kind
     return [
         (f"{view.glyphs.ghost}{ghost_plots.flow_glyph(view, flow.name)} ", ink),
-        (fit(flow.name, cells.name, ellipsis), ink),
+        (cells.named(flow.name, ellipsis), ink),
         (f"{fit(name, cells.cc - 1, ellipsis)} ", view.ink("muted")),
         (view.glyphs.translate(_values(flow, tick, cells)), view.ink("muted")),
     ]

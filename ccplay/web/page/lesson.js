@@ -226,6 +226,7 @@ function bar(counts, at) {
 
 function bars({ counts, bins }) {
   if (!counts.length) return [];
+  if (!counts.some(Boolean)) return [make("p", "Nobody voted.")];
   const list = make("ul", "", "bins");
   list.append(...bins.map((words, at) => {
     const item = make("li", words);

@@ -3,7 +3,7 @@
 import { clock, label, ticks, timeTicks, write } from "./format.js";
 import { flowInk, ink } from "./look.js";
 
-const LEFT = 46, RIGHT = 26, TOP = 8, BOTTOM = 22;
+const LEFT = 46, TOP = 8, BOTTOM = 22;
 
 export class Plot {
   /** `page` has values, view, facts and marks; the methods of `does` receive the user's gestures. */
@@ -25,18 +25,19 @@ export class Plot {
     this.words = this.figure.appendChild(document.createElement("p"));
     this.words.id = `${id}-words`;
     this.words.className = "unseen";
+    this.right = 26;
     this.written = this.worded = this.sentence = "";
     gestures(this.canvas, this, does);
   }
 
   /** Seconds per pixel, and the moment at a position. */
   moment(x) {
-    const { view } = this.page, width = this.canvas.clientWidth - LEFT - RIGHT;
+    const { view } = this.page, width = this.canvas.clientWidth - LEFT - this.right;
     return view.start + ((x - LEFT) / Math.max(width, 1)) * view.width;
   }
 
   get perPixel() {
-    return this.page.view.width / Math.max(this.canvas.clientWidth - LEFT - RIGHT, 1);
+    return this.page.view.width / Math.max(this.canvas.clientWidth - LEFT - this.right, 1);
   }
 
   /** The lines that are drawn now, from the bottom to the top, with colour and label. */
@@ -57,6 +58,12 @@ export class Plot {
       const own = flow ? flowInk(flow.number) : line.ink ? ink(line.ink) : ink("queue");
       return { line, flow, colour: line.role === "companion" ? ink(line.ink) : own };
     }).sort((a, b) => rank(a, view) - rank(b, view));
+  }
+
+  /** Pixels for the labels of lines: the same in every plot, so that the time axes match. */
+  margin(pen, named) {
+    const widths = [...this.page.flowsByName().keys()].slice(0, 40).map((name) => pen.measureText(name.slice(0, named)).width);
+    return Math.max(26, Math.ceil(Math.max(0, ...widths)) + 8);
   }
 
   inBytes() { return Boolean(this.described.bytes && this.page.linkSetting()?.[4]); }
@@ -81,6 +88,9 @@ export class Plot {
     pen.setTransform(scale, 0, 0, scale, 0, 0);
     pen.clearRect(0, 0, width, height);
     pen.font = `${width > 700 ? 14 : 12}px system-ui, sans-serif`;
+    const named = width > 480 ? 8 : 3;
+    this.right = this.margin(pen, named);
+    const edge = width - this.right;
     const left = view.start, right = Math.min(view.end, view.until), drawn = this.lines();
     const settings = this.settings();
     const traces = drawn.filter(({ line }) => line.role !== "count");
@@ -98,12 +108,12 @@ export class Plot {
     const region = this.page.lesson.region?.[0] === this.described.name ? this.page.lesson.region : null;
     if (region) most = Math.max(most, region[2]);
     most *= 1.06;
-    const x = (t) => LEFT + ((t - left) / view.width) * (width - LEFT - RIGHT);
+    const x = (t) => LEFT + ((t - left) / view.width) * (edge - LEFT);
     const y = (value) => height - BOTTOM - (Math.min(value, most) / most) * (height - TOP - BOTTOM);
-    this.axes(pen, { x, y, most, width, height, left });
+    this.axes(pen, { x, y, most, edge, height, left });
     pen.save();
     pen.beginPath();
-    pen.rect(LEFT, 0, width - LEFT - RIGHT, height);
+    pen.rect(LEFT, 0, edge - LEFT, height);
     pen.clip();
     if (region) predicted(pen, y(region[1]), y(region[2]), width);
     for (const [, , colour, , steps] of settings) setting(pen, x, y, inForce(steps, left, right), right, ink(colour), most);
@@ -111,7 +121,7 @@ export class Plot {
     for (const { line } of drawn) if (line.role === "count") this.counts(pen, x, line, left, right);
     this.marks(pen, x, height);
     pen.restore();
-    ends(pen, traces, points, x, y, width);
+    ends(pen, traces, points, x, y, { edge, named });
     if (!points.some((each) => each.length)) {
       pen.fillStyle = ink("muted");
       pen.textAlign = "center";
@@ -119,7 +129,7 @@ export class Plot {
     }
   }
 
-  axes(pen, { x, y, most, width, height, left }) {
+  axes(pen, { x, y, most, edge, height, left }) {
     const { view } = this.page;
     pen.lineWidth = 1;
     pen.strokeStyle = ink("grid");
@@ -129,12 +139,12 @@ export class Plot {
     const step = ticks(most, height / 50);
     for (let value = 0; value <= most; value += step) {
       const at = Math.round(y(value)) + 0.5;
-      pen.beginPath(); pen.moveTo(LEFT, at); pen.lineTo(width - RIGHT, at); pen.stroke();
+      pen.beginPath(); pen.moveTo(LEFT, at); pen.lineTo(edge, at); pen.stroke();
       pen.fillText(label(value), LEFT - 5, at);
     }
     pen.textAlign = "center";
     pen.textBaseline = "alphabetic";
-    const apart = timeTicks(view.width, width / 80);
+    const apart = timeTicks(view.width, edge / 80);
     for (let t = Math.ceil(left / apart) * apart; t <= view.end; t += apart) {
       const at = Math.round(x(t)) + 0.5;
       pen.beginPath(); pen.moveTo(at, TOP); pen.lineTo(at, height - BOTTOM); pen.stroke();
@@ -279,7 +289,7 @@ function trace(pen, x, y, points, { line, flow, colour }, selected) {
 }
 
 /** Label each line at its right end: colour is never the only cue. */
-function ends(pen, traces, points, x, y, width) {
+function ends(pen, traces, points, x, y, { edge, named }) {
   const taken = [];
   pen.textAlign = "left";
   pen.textBaseline = "middle";
@@ -290,7 +300,7 @@ function ends(pen, traces, points, x, y, width) {
     if (value !== value || taken.some((each) => Math.abs(each - place) < 11)) continue;
     taken.push(place);
     pen.fillStyle = colour;
-    pen.fillText(flow.name.slice(0, 3), Math.min(x(found.at(-3)) + 4, width - RIGHT + 3), place);
+    pen.fillText(flow.name.slice(0, named), Math.min(x(found.at(-3)) + 4, edge + 3), place);
   }
   pen.textBaseline = "alphabetic";
 }
