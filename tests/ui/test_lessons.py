@@ -173,6 +173,17 @@ async def test_a_number_is_typed() -> None:
         assert app.screen is app.main
 
 
+@pytest.mark.parametrize(("keys", "number"), [("12", 12.0), ("0.5", 0.5)])
+async def test_a_digit_begins_a_number(keys: str, number: float) -> None:
+    async with taking(at=2) as (app, pilot, desk):
+        names = {".": "full_stop"}
+        await pilot.press(keys[0])
+        await until(pilot, lambda: app.screen is not app.main)
+        await pilot.press(*(names.get(key, key) for key in keys[1:]), "enter")
+        await until(pilot, lambda: desk.answer == number)
+        assert not app.main.plots.large, "no plot was enlarged"
+
+
 async def test_spectators_see_the_page_vote_and_see_the_counts_once_revealed() -> None:
     async with taking(shares=True) as (app, pilot, desk), watching() as (other, crowd):
         await until(crowd, lambda: "How fast?" in said(other))

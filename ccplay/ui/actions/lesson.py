@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual import events
+
 from ccplay.share.frames import Board
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.audience.following import Following
@@ -163,14 +165,24 @@ class LessonActions(LookActions):
             self._panel.scroll_by(pages)
 
     def action_enlarge(self, place: int) -> None:
-        """Choose the answer in this place where one is asked for; else enlarge a plot."""
+        """Choose the answer in this place, or begin a number; without a question enlarge a plot."""
         lesson = self.lesson
         board = lesson.board if lesson is not None else None
-        if lesson is None or board is None or self.asked != "choices":
+        if lesson is not None and board is not None and self.asked == "number":
+            digit = self.appearance.keymap.shown(f"plot-{place + 1}")
+            self._ask_number(board, digit if digit.isdigit() else "")
+        elif lesson is None or board is None or self.asked != "choices":
             super().action_enlarge(place)
         elif place < len(board.choices):
             lesson.give(float(place))
             self._after_key()
+
+    def on_key(self, event: events.Key) -> None:
+        """Begin a number with a zero, the one digit that no plot has."""
+        board = self.lesson.board if self.lesson is not None else None
+        if event.character == "0" and board is not None and self.asked == "number":
+            event.stop()
+            self._ask_number(board, "0")
 
     def action_select_flow(self, steps: int) -> None:
         """Move the region of a plot where one is asked for; else select in the table."""
@@ -185,10 +197,10 @@ class LessonActions(LookActions):
             lesson.give(lesson.draft)
         self._after_key()
 
-    def _ask_number(self, board: Board) -> None:
+    def _ask_number(self, board: Board, begun: str = "") -> None:
         from ccplay.ui.dialogs.prediction import PredictionDialog  # noqa: PLC0415 - paint first
 
-        self.app.push_screen(PredictionDialog(board), self._number_given)
+        self.app.push_screen(PredictionDialog(board, begun), self._number_given)
 
     def _number_given(self, number: float | None) -> None:
         if number is not None and self.lesson is not None:

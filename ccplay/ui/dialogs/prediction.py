@@ -17,20 +17,22 @@ class PredictionDialog(Question[float]):
     VERB = "answer"
     HINT = ""
 
-    def __init__(self, board: Board) -> None:
-        """Ask what a page asks."""
+    def __init__(self, board: Board, begun: str = "") -> None:
+        """Ask what a page asks; ``begun`` is what was typed of the number before."""
         super().__init__()
         self.HEADING = board.heading
         self._low, self._high = board.low, board.high
         unit = f" {board.unit}" if board.unit else ""
         self.number = Field(
             board.unit or "number",
-            "",
+            begun,
             self._read,
             self.glyphs,
             optional=f"from {board.low:g} to {board.high:g}{unit}",
         )
         self.number.add_class("wide")
+        # The next digits follow those that were typed before.
+        self.number.input.select_on_focus = False
 
     def _read(self, text: str) -> float:
         try:

@@ -135,7 +135,7 @@ def _verdict(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
 
 _ANSWERS: dict[Asks, str] = {
     "choices": "{first} to {last} answer",
-    "number": "{next} type a number",
+    "number": "type a number",
     "region": "{up}{down} move it, {next} here",
 }
 

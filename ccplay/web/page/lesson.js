@@ -82,7 +82,7 @@ export class Lesson {
     box.addEventListener("change", () => this.give(at));
     label.append(box, make("kbd", String(at + 1)), make("span", text, "text"));
     if (question.right === at) { label.classList.add("right"); label.append(make("span", "✓ right", "sign")); }
-    if (question.counts.length) label.append(bar(question.counts, at));
+    if (question.counts.some(Boolean)) label.append(bar(question.counts, at));
     return label;
   }
 
@@ -168,6 +168,7 @@ export class Lesson {
   words() {
     const { question, mine } = this;
     if (!question) return "The presenter turns the pages.";
+    if (!question.open && question.counts.length && !question.counts.some(Boolean)) return "The vote is closed: nobody voted.";
     if (!question.open) return "The vote is closed.";
     if (!question.votes) return "This link can't vote: ask the presenter for theirs.";
     if (mine !== null) return `Your vote${question.kind === "choices" ? "" : `, ${span(question, mine)},`} counts. It can be changed until the answer is revealed.`;
@@ -225,8 +226,7 @@ function bar(counts, at) {
 }
 
 function bars({ counts, bins }) {
-  if (!counts.length) return [];
-  if (!counts.some(Boolean)) return [make("p", "Nobody voted.")];
+  if (!counts.some(Boolean)) return [];
   const list = make("ul", "", "bins");
   list.append(...bins.map((words, at) => {
     const item = make("li", words);
