@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from rich.console import RenderableType
+from textual import events
 from textual._compositor import ChopsUpdate
 from textual.actions import ActionParseResult
 from textual.app import App
@@ -36,6 +37,9 @@ from ccplay.ui.preferences import NONE, Preferences
 from ccplay.ui.screen import MainScreen
 from ccplay.ui.terminal import Terminal
 from ccplay.ui.themes import Look, StrokeName, load_looks
+
+_MOST_TYPED = 64
+"""Keys that may be on their way from a screen to the bindings."""
 
 _MOST_TOLD = 500
 """Toasts whose text is kept."""
@@ -113,10 +117,24 @@ class CcplayApp(App[int]):
         """The screen under everything else."""
         self.main.lesson = lesson
         self._began_with = self._choices()
+        self._typed: deque[tuple[events.Key, Screen[Any]]] = deque(maxlen=_MOST_TYPED)
 
     def get_default_screen(self) -> Screen[Any]:
         """Return the main screen."""
         return self.main
+
+    async def on_event(self, event: events.Event) -> None:
+        """Note which screen a key goes to."""
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            self._typed.append((event, self.screen))
+        await super().on_event(event)
+
+    def on_key(self, event: events.Key) -> None:
+        """Give a key that was typed before a dialog had opened to the dialog."""
+        went_to = next((screen for key, screen in self._typed if key is event), self.screen)
+        if self.screen is not went_to:
+            event.prevent_default()
+            (self.focused or self.screen)._forward_event(events.Key(event.key, event.character))
 
     def notify(
         self,

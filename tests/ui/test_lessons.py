@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 
 from ccplay.lesson.course import Course, Turn
@@ -182,6 +183,14 @@ async def test_a_digit_begins_a_number(keys: str, number: float) -> None:
         await pilot.press(*(names.get(key, key) for key in keys[1:]), "enter")
         await until(pilot, lambda: desk.answer == number)
         assert not app.main.plots.large, "no plot was enlarged"
+
+
+async def test_a_number_is_typed_faster_than_its_dialog_opens() -> None:
+    async with taking(at=2) as (app, pilot, desk):
+        for key, character in (("1", "1"), ("full_stop", "."), ("5", "5"), ("enter", "\r")):
+            app.post_message(Key(key, character).set_sender(app))
+        await until(pilot, lambda: desk.answer == 1.5)
+        assert app.screen is app.main
 
 
 async def test_spectators_see_the_page_vote_and_see_the_counts_once_revealed() -> None:

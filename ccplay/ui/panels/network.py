@@ -45,8 +45,8 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     behind, ahead = _sides(network, near, far)
     lines = max(min(max(len(behind), len(ahead)), height), min(3, height))
     host = _host_width(width)
-    left = _side(view, behind, (lines, host), right=False)
-    right = _side(view, ahead, (lines, host), right=True)
+    left = _side(view, behind, near, (lines, host), right=False)
+    right = _side(view, ahead, far, (lines, host), right=True)
     room = width - 2 * (host + 3) - 2
     middle = _middle(view, (near, far), room, back=back)
     first = max((lines - 1) // 2 - (len(middle) > lines), 0)
@@ -79,12 +79,21 @@ def _sides(network: Network, near: str, far: str) -> tuple[list[str], list[str]]
 
 
 def _side(
-    view: View, hosts: Sequence[str], size: tuple[int, int], *, right: bool
+    view: View, hosts: Sequence[str], end: str, size: tuple[int, int], *, right: bool
 ) -> list[list[Run]]:
-    """Return the hosts of one side with the tree that joins them to the router."""
+    """Return the hosts of one side with the tree that joins them to the link's end.
+
+    Where this end is the only host, its flows alone.
+    """
     lines, width = size
+    blank: list[Run] = [(" " * (width + 3), "")]
     if not hosts:
-        return [[(" " * (width + 3), "")]] * lines
+        return [blank] * lines
+    if [*hosts] == [end]:
+        trunk = max((lines - 1) // 2, 0)
+        alone = _marked(view, end, width + 2, right=right)
+        beside: list[Run] = [*alone, (" ", "")] if right else [(" ", ""), *alone]
+        return [beside if line == trunk else blank for line in range(lines)]
     shown = [*hosts]
     if len(hosts) > lines:
         shown = [*hosts[: lines - 1], f"+{len(hosts) - lines + 1}"]
@@ -132,21 +141,24 @@ def _branch(view: View, line: int, ends: tuple[int, int, int], host: bool, right
 
 def _host(view: View, name: str, width: int, *, right: bool) -> list[Run]:
     """Return a host's name and the glyphs of its traffic, as many as fit."""
+    text = fit(name, min(len(name), width - 2))
+    marks = _marked(view, name, width - len(text) - 2, right=right)
+    named: Run = (f" {text} ", f"bold {view.ink('text')}")
+    return [named, *marks] if right else [*marks, named]
+
+
+def _marked(view: View, name: str, width: int, *, right: bool) -> list[Run]:
+    """Return the glyphs of a host's traffic, as many as fit."""
     by_host = view.known.once(view.state, view.t, "by host", lambda: _by_host(view))
     # Only those that may have room.
     marks: list[Run] = [
         (view.flow_glyph(flow.name), f"bold {view.flow_ink(flow.name)}")
-        for flow in by_host.get(name, [])[:width]
+        for flow in by_host.get(name, [])[: width + 1]
     ]
-    text = fit(name, min(len(name), width - 2))
-    room = width - len(text) - 2
-    if len(marks) > room > 0:
-        marks = [*marks[: room - 1], (view.glyphs.ellipsis, view.ink("muted"))]
-    blank = (" " * (room - len(marks)), "")
-    ink = f"bold {view.ink('text')}"
-    if right:
-        return [(f" {text} ", ink), *marks, blank]
-    return [blank, *marks, (f" {text} ", ink)]
+    if len(marks) > width > 0:
+        marks = [*marks[: width - 1], (view.glyphs.ellipsis, view.ink("muted"))]
+    blank = (" " * (width - len(marks)), "")
+    return [*marks, blank] if right else [blank, *marks]
 
 
 def _by_host(view: View) -> dict[str, list[Flow]]:
