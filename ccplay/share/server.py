@@ -53,6 +53,7 @@ class Server:
         self._joined: dict[Spectator, float] = {}
         self._began = time.time()
         self._fed = time.monotonic()
+        self._reason = "the presenter has stopped sharing"
         for each in (feed, listener):
             each.setblocking(False)
         self._selector.register(feed, selectors.EVENT_READ, self._read_feed)
@@ -87,7 +88,7 @@ class Server:
         self._listener.close()
         until = time.monotonic() + _LAST_S
         for each in self.spectators:
-            each.end("the presenter has stopped sharing")
+            each.end(self._reason)
         while self.spectators and (left := until - time.monotonic()) > 0:
             self._send_all()
             if self.spectators:
@@ -130,6 +131,8 @@ class Server:
             elif isinstance(frame, Board):
                 self.backlog.write_board(line + b"\n")
                 self._ask(frame)
+            elif isinstance(frame, Over):
+                self._reason = frame.reason
         else:
             self.backlog.put(wire.decode_event(line + b"\n"))
 

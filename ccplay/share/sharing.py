@@ -14,7 +14,7 @@ from ccplay.errors import CcplayError, WireError
 from ccplay.model.events import AnyEvent, Log
 from ccplay.model.samples import Sweep
 from ccplay.share import frames, places
-from ccplay.share.frames import Board, PresenterView, Setup, Votes, Watching
+from ccplay.share.frames import Board, Over, PresenterView, Setup, Votes, Watching
 from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
 from ccplay.units import format_clock
@@ -95,8 +95,8 @@ class Sharing:
         self._write(wire.encode(Log(t=until, level="warning", text=text)))
         self._left_out = None
 
-    def show(self, view: PresenterView | Board) -> None:
-        """Let spectators know what the presenter sees, or the page of a lesson."""
+    def show(self, view: PresenterView | Board | Over) -> None:
+        """Let spectators know what the presenter sees, the page of a lesson, or why it ends."""
         if not self.closed and self._behind <= MOST_BEHIND:
             with contextlib.suppress(CcplayError):
                 self._write(frames.encode(view))

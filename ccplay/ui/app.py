@@ -38,6 +38,9 @@ from ccplay.ui.screen import MainScreen
 from ccplay.ui.terminal import Terminal
 from ccplay.ui.themes import Look, StrokeName, load_looks
 
+_ANOTHER = "the presenter starts another network; ccplay watch shows it"
+"""Why spectators see no more of a network that another one follows."""
+
 _MOST_TYPED = 64
 """Keys that may be on their way from a screen to the bindings."""
 
@@ -206,7 +209,7 @@ class CcplayApp(App[int]):
     async def on_unmount(self) -> None:
         """End the session in an orderly way."""
         await self.session.close()
-        self.main.audience.close()
+        self.main.audience.close(_ANOTHER if self.wanted is not None else "")
 
     def use_look(self, name: str) -> None:
         """Switch to another theme."""

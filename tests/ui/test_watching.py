@@ -16,6 +16,7 @@ from textual.pilot import Pilot
 
 from ccplay.errors import CcplayError, UsageError
 from ccplay.model.samples import Sweep
+from ccplay.scenario.trial import trial
 from ccplay.session.session import Session
 from ccplay.share import frames, places
 from ccplay.share.frames import Wants
@@ -176,6 +177,15 @@ async def test_a_live_session_is_shared_by_a_key_with_all_that_was_before(tmp_pa
             await until(pilot, lambda: app.session.done)
             await until(pilot, lambda: "stopped sharing" in text_of(app, "banner"))
         assert not places.shared()
+
+
+async def test_spectators_learn_that_another_network_follows() -> None:
+    session = Session(SyntheticSource(stream(seconds=20), live=True), title="Live")
+    async with presenting(session) as (presenter, keys), watching() as (app, pilot):
+        await until(pilot, lambda: app.session.state.hello is not None)
+        presenter.wanted = trial('{ kind = "star" }')
+        await keys.press("ctrl+q")
+        await until(pilot, lambda: "another network" in text_of(app, "banner"))
 
 
 async def test_from_now_there_is_no_past() -> None:

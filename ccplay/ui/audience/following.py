@@ -93,5 +93,5 @@ class Following:
     def start(self) -> None:
         """Spectators share nothing."""
 
-    def close(self) -> None:
+    def close(self, reason: str = "") -> None:
         """Nothing is held open."""

@@ -10,7 +10,7 @@ import msgspec
 from ccplay.errors import CcplayError
 from ccplay.files.reading import open_regular
 from ccplay.session.session import Session
-from ccplay.share.frames import Board, Pointer, PresenterView, Votes
+from ccplay.share.frames import Board, Over, Pointer, PresenterView, Votes
 from ccplay.ui.audience.snapshot import Shown, captured
 
 if TYPE_CHECKING:
@@ -122,11 +122,13 @@ class Presenting:
         assert self.browsers is not None  # noqa: S101 - it is shared now
         return self.browsers
 
-    def close(self) -> None:
-        """Share no longer."""
+    def close(self, reason: str = "") -> None:
+        """Share no longer; spectators see the reason if there is one."""
         sharing, self._sharing, self.pointer = self._sharing, None, None
         browsers, self.browsers = self.browsers, None
         if sharing is not None:
+            if reason:
+                sharing.show(Over(reason=reason))
             sharing.close()
         if browsers is not None:
             browsers.close()
