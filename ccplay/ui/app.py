@@ -178,6 +178,12 @@ class CcplayApp(App[int]):
         else:
             self.wanted = None
 
+    def exit(self, *arguments: Any, **options: Any) -> None:
+        """Leave; spectators learn first that another network follows."""
+        if self.wanted is not None:
+            self.main.audience.announce(_ANOTHER)
+        super().exit(*arguments, **options)
+
     async def start(self, scenario: Scenario | None) -> None:
         """Leave for another network, asked first as by ``quit``; None changes nothing."""
         if scenario is not None:
@@ -209,7 +215,7 @@ class CcplayApp(App[int]):
     async def on_unmount(self) -> None:
         """End the session in an orderly way."""
         await self.session.close()
-        self.main.audience.close(_ANOTHER if self.wanted is not None else "")
+        self.main.audience.close()
 
     def use_look(self, name: str) -> None:
         """Switch to another theme."""

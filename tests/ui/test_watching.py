@@ -6,7 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -181,11 +181,14 @@ async def test_a_live_session_is_shared_by_a_key_with_all_that_was_before(tmp_pa
 
 async def test_spectators_learn_that_another_network_follows() -> None:
     session = Session(SyntheticSource(stream(seconds=20), live=True), title="Live")
-    async with presenting(session) as (presenter, keys), watching() as (app, pilot):
-        await until(pilot, lambda: app.session.state.hello is not None)
-        presenter.wanted = trial('{ kind = "star" }')
-        await keys.press("ctrl+q")
-        await until(pilot, lambda: "another network" in text_of(app, "banner"))
+    async with AsyncExitStack() as stack:
+        presenter, _ = await stack.enter_async_context(presenting(session))
+        async with watching() as (app, pilot):
+            await until(pilot, lambda: app.session.state.hello is not None)
+            presenter.wanted = trial('{ kind = "star" }')
+            presenter.exit()
+            await stack.aclose()
+            await until(pilot, lambda: "another network" in text_of(app, "banner"))
 
 
 async def test_from_now_there_is_no_past() -> None:

@@ -93,5 +93,8 @@ class Following:
     def start(self) -> None:
         """Spectators share nothing."""
 
-    def close(self, reason: str = "") -> None:
+    def announce(self, reason: str) -> None:
+        """Spectators have nobody to tell."""
+
+    def close(self) -> None:
         """Nothing is held open."""

@@ -122,13 +122,16 @@ class Presenting:
         assert self.browsers is not None  # noqa: S101 - it is shared now
         return self.browsers
 
-    def close(self, reason: str = "") -> None:
-        """Share no longer; spectators see the reason if there is one."""
+    def announce(self, reason: str) -> None:
+        """Let spectators know why sharing is about to end."""
+        if self._sharing is not None:
+            self._sharing.show(Over(reason=reason))
+
+    def close(self) -> None:
+        """Share no longer."""
         sharing, self._sharing, self.pointer = self._sharing, None, None
         browsers, self.browsers = self.browsers, None
         if sharing is not None:
-            if reason:
-                sharing.show(Over(reason=reason))
             sharing.close()
         if browsers is not None:
             browsers.close()
