@@ -174,7 +174,7 @@ async def test_a_number_is_typed() -> None:
         assert app.screen is app.main
 
 
-@pytest.mark.parametrize(("keys", "number"), [("12", 12.0), ("0.5", 0.5)])
+@pytest.mark.parametrize(("keys", "number"), [("12", 12.0), ("0.5", 0.5), ("9", 9.0)])
 async def test_a_digit_begins_a_number(keys: str, number: float) -> None:
     async with taking(at=2) as (app, pilot, desk):
         names = {".": "full_stop"}
