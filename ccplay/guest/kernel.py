@@ -27,9 +27,8 @@ def newest() -> str:
     offered = run(["apt-cache", "search", "--names-only", "^linux-image-[0-9]"], Path("/")).decode()
     release = newest_of(offered)
     if release is None:
-        wanted = ".".join(map(str, _FIRST))
         raise UnsupportedError(
-            f"the package sources have no kernel {wanted} or newer (try apt-get update)"
+            f"the package sources have no kernel {_named(_FIRST)} or newer (try apt-get update)"
         )
     return release
 
@@ -43,7 +42,8 @@ def newest_of(offered: str) -> str | None:
 def packages_of(release: str) -> list[str]:
     """Return the names of the packages that hold a kernel and its modules.
 
-    In Debian since Linux 7.1 or so, the image's own package is empty. Raises ``CcplayError``.
+    Of Debian's newest kernels, such as 7.3, the image's own package is empty. Raises
+    ``CcplayError``.
     """
     names = f"^linux-(image|binary|modules|modules-extra)-{re.escape(release)}$"
     listing = run(["apt-cache", "search", "--names-only", names], Path("/")).decode()
@@ -81,8 +81,14 @@ def _settle(folder: Path) -> None:
         raise CcplayError(
             f"the packages must hold one kernel and its modules, but hold {held or 'neither'}"
         )
+    if _numbers(modules[0])[:2] < _FIRST:
+        raise CcplayError(f"Linux {modules[0]} is too old: ccplay needs {_named(_FIRST)} or newer")
     images[0].replace(folder / "vmlinuz")
     run(["depmod", "--basedir", str(folder), modules[0]], folder)
+
+
+def _named(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
 
 
 def _numbers(release: str) -> tuple[int, ...]:

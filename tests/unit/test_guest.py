@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from ccplay.errors import LabError
-from ccplay.guest import boot, kept
+from ccplay.errors import CcplayError, LabError
+from ccplay.guest import boot, kept, kernel
 from ccplay.guest.kernel import newest_of
 from ccplay.model.values import Feature
 from ccplay.ui.dialogs.menu import feature_items
@@ -42,6 +43,53 @@ linux-image-6.8.0-1005-gke - Signed kernel image gke
 )
 def test_the_newest_kernel_with_all_modules_is_taken(offered: str, release: str | None) -> None:
     assert newest_of(offered) == release
+
+
+SPLIT = """\
+linux-binary-7.3.4+deb13-amd64 - Linux 7.3 for 64-bit PCs (signed)
+linux-image-7.3.4+deb13-amd64 - Linux 7.3 for 64-bit PCs (meta package)
+linux-modules-7.3.4+deb13-amd64 - Linux 7.3 modules for 64-bit PCs
+"""
+
+
+def test_a_kernel_may_be_in_several_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def search(argv: list[str], _: Path) -> bytes:
+        asked.append(argv[-1])
+        return SPLIT.encode()
+
+    monkeypatch.setattr(kernel, "run", search)
+    names = [f"linux-{part}-7.3.4+deb13-amd64" for part in ("binary", "image", "modules")]
+    assert kernel.packages_of("7.3.4+deb13-amd64") == names
+    assert all(re.match(asked[0], name) for name in names)
+    assert not re.match(asked[0], "linux-image-7.3.4+deb13-amd64-dbg")
+
+
+@pytest.mark.parametrize(
+    ("files", "held"),
+    [
+        ([], "neither"),
+        (["boot/vmlinuz-6.17"], "vmlinuz-6.17"),
+        (["boot/vmlinuz-6.17", "lib/modules/6.18/kernel/a.ko"], "vmlinuz-6.17, modules of 6.18"),
+    ],
+)
+def test_packages_without_a_whole_kernel_are_refused(
+    tmp_path: Path, files: list[str], held: str
+) -> None:
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    with pytest.raises(CcplayError, match=f"one kernel and its modules, but hold {held}$"):
+        kernel._settle(tmp_path)
+
+
+def test_a_kernel_that_would_keep_algorithms_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "boot").mkdir()
+    (tmp_path / "boot" / "vmlinuz-6.1.0-50-amd64").touch()
+    (tmp_path / "lib" / "modules" / "6.1.0-50-amd64" / "kernel").mkdir(parents=True)
+    with pytest.raises(CcplayError, match="6.1.0-50-amd64 is too old: ccplay needs 6.4 or newer"):
+        kernel._settle(tmp_path)
 
 
 def test_words_may_be_empty_or_have_spaces_commas_and_quotes(
