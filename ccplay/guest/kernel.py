@@ -74,16 +74,19 @@ def _settle(folder: Path) -> None:
             kept = folder / found.relative_to(folder / "usr")
             make_directory(kept.parent)
             found.replace(kept)
-    images = list(folder.glob("boot/vmlinuz-*"))
+    # Debian's newest kernels lie beside their modules.
+    images = {each.parent.name: each for each in folder.glob("lib/modules/*/vmlinuz")}
+    images |= {each.name.removeprefix("vmlinuz-"): each for each in folder.glob("boot/vmlinuz-*")}
     modules = [each.name for each in folder.glob("lib/modules/*") if (each / "kernel").is_dir()]
-    if len(images) != 1 or modules != [images[0].name.removeprefix("vmlinuz-")]:
-        held = ", ".join([*(each.name for each in images), *(f"modules of {m}" for m in modules)])
+    if len(modules) != 1 or modules != [*images]:
+        held = [*(f"Linux {each}" for each in images), *(f"modules of {each}" for each in modules)]
         raise CcplayError(
-            f"the packages must hold one kernel and its modules, but hold {held or 'neither'}"
+            "the packages must hold one kernel and its modules, but hold "
+            + (", ".join(held) or "neither")
         )
     if _numbers(modules[0])[:2] < _FIRST:
         raise CcplayError(f"Linux {modules[0]} is too old: ccplay needs {_named(_FIRST)} or newer")
-    images[0].replace(folder / "vmlinuz")
+    images[modules[0]].replace(folder / "vmlinuz")
     run(["depmod", "--basedir", str(folder), modules[0]], folder)
 
 

@@ -70,8 +70,8 @@ def test_a_kernel_may_be_in_several_packages(monkeypatch: pytest.MonkeyPatch) ->
     ("files", "held"),
     [
         ([], "neither"),
-        (["boot/vmlinuz-6.17"], "vmlinuz-6.17"),
-        (["boot/vmlinuz-6.17", "lib/modules/6.18/kernel/a.ko"], "vmlinuz-6.17, modules of 6.18"),
+        (["boot/vmlinuz-6.17"], "Linux 6.17"),
+        (["boot/vmlinuz-6.17", "lib/modules/6.18/kernel/a.ko"], "Linux 6.17, modules of 6.18"),
     ],
 )
 def test_packages_without_a_whole_kernel_are_refused(
@@ -88,7 +88,10 @@ def test_a_kernel_that_would_keep_algorithms_is_refused(tmp_path: Path) -> None:
     (tmp_path / "boot").mkdir()
     (tmp_path / "boot" / "vmlinuz-6.1.0-50-amd64").touch()
     (tmp_path / "lib" / "modules" / "6.1.0-50-amd64" / "kernel").mkdir(parents=True)
-    with pytest.raises(CcplayError, match="6.1.0-50-amd64 is too old: ccplay needs 6.4 or newer"):
+    with pytest.raises(
+    too_old = r"6\.1\.0-50-amd64 is too old: ccplay needs 6\.4 or newer"
+    with pytest.raises(CcplayError, match=too_old):
+    ):
         kernel._settle(tmp_path)
 
 
