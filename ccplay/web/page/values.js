@@ -124,8 +124,11 @@ export class Values {
   at(line, t) {
     if (t >= this.liveFrom) return line.live[this._index(t + 1e-6) - 1] ?? NaN;
     const past = this._window(t - 1, t);
-    const place = past ? Math.ceil((t - past.from) / past.step) - 1 : -1;
-    return past?.rows[line.number]?.[1][Math.max(place, 0)] ?? NaN;
+    const row = past?.rows[line.number]?.[1];
+    if (!row?.length) return NaN;
+    const place = Math.min(Math.max(Math.ceil((t - past.from) / past.step) - 1, 0), row.length - 1);
+    // The newest step of a recording may end before anything was sampled in it.
+    return Number.isNaN(row[place]) && place === row.length - 1 ? row[place - 1] ?? NaN : row[place];
   }
 
   /** The first live moment that is not before `t`. */
