@@ -34,7 +34,7 @@ def test_a_path_survives_the_way_through_netlink(path: Impairment) -> None:
     assert path_of(image) == path
     found = split(image[24:])
     # With a rate, netem keeps the order that jitter or a shorter delay would break.
-    assert struct.unpack("=IiIi", found[6])[0] == 2**32 - 1
+    assert struct.unpack("=IiIi", found[6])[0] == 34_000_000_000 // 8
     # Attribute 14 of include/uapi/linux/pkt_sched.h.
     assert struct.pack("=HHQ", 12, 14, 2**63 + 5) in netem_request(1, path, seed=2**63 + 5)
 

@@ -52,7 +52,7 @@ ALLOWED = {
     ("files/reading.py", "os.open"): "for reading only",
     ("cli.py", "os.open"): "/dev/null",
     ("guest/kernel.py", "found.replace"): "in a folder of its own",
-    ("guest/kernel.py", "(folder / 'boot' / f'vmlinuz-{release}').replace"): "the same",
+    ("guest/kernel.py", "images[modules[0]].replace"): "the same",
     ("report/data/export.py", "parquet.ParquetWriter"): "into an open file",
     ("report/figures/fonts.py", "font.save"): "into an open file, or a buffer",
     ("report/figures/svg.py", "figure.savefig"): "into a buffer",
