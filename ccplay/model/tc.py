@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ccplay.errors import CommandError
@@ -77,7 +78,18 @@ def queue_lines(command: SetQdisc, network: Network, classes: Sequence[str] = ()
     except CommandError:
         return []
     lines = (queue_line(command.qdisc, each.interface, parent) for each in links)
-    return [line for line in lines if line is not None]
+    return _harmless([line for line in lines if line is not None])
+
+
+_HARMLESS = re.compile(r"[A-Za-z0-9 ._:/%-]*")
+
+
+def _harmless(lines: list[str]) -> list[str]:
+    """Return lines for a person's shell; none if one has a character that a shell might act on.
+
+    Names of interfaces and distributions may come from a stranger's recording.
+    """
+    return lines if all(_HARMLESS.fullmatch(line) for line in lines) else []
 
 
 def link_lines(command: SetLink, network: Network, now: Callable[[str], LinkSetting]) -> list[str]:
@@ -98,7 +110,7 @@ def link_lines(command: SetLink, network: Network, now: Callable[[str], LinkSett
             lines.append(_rate_line(link, command.rate))
         if any(getattr(command, name) is not None for name in _IMPAIRMENTS):
             lines += _netem_lines(link, network, now(link.name).changed_by(command))
-    return lines
+    return _harmless(lines)
 
 
 _IMPAIRMENTS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from ccplay.model import tc
@@ -147,3 +148,14 @@ def test_the_event_of_a_changed_link_has_its_lines() -> None:
     assert "delay 20ms" in state.log[-1].detail
     state.apply(Applied(t=3.0, command=SetLink(down=True)))
     assert not state.log[-1].detail
+
+
+@pytest.mark.parametrize("word", ["normal;reboot", "normal reboot\n", "$(reboot)", "a|b"])
+def test_no_line_from_a_stranger_s_recording_does_more_in_a_shell(word: str) -> None:
+    network = plan(Topology(kind="linear"))
+    change = SetLink(link=network.observed[0], jitter_us=1000, distribution=word)
+    assert tc.link_lines(change, network, lambda _: LinkSetting()) == []
+    links = [msgspec.structs.replace(each, interface=word) for each in network.links]
+    strange = msgspec.structs.replace(network, links=links)
+    assert tc.queue_lines(SetQdisc(qdisc=Qdisc(kind="codel")), strange) == []
+    assert tc.link_lines(SetLink(delay_us=1000), strange, lambda _: LinkSetting()) == []
