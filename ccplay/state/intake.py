@@ -38,6 +38,9 @@ class Intake(Generic[Owner]):
         """To whom the samples of the newest sweep belong, in its order; None is unknown."""
         self._rows = Rows(0, 0, 0)
         self._turn = 0
+        """The next of them that reads."""
+        self._due = 0
+        """By how much turns are late, in parts of an owner."""
 
     def fits(self, tick: int, members: Sequence[object]) -> bool:
         """Whether a sweep of ``members`` at ``tick`` can be added; else begin anew."""
@@ -62,12 +65,13 @@ class Intake(Generic[Owner]):
     def add(self, samples: TcpSamples | QdiscSamples) -> None:
         """Add the values of the next tick."""
         self._rows.append(getattr(samples, name) for name in self._names)
-        # Those that nobody looks at read in turn.
-        start, turns = self._turn, -(-len(self.owners) // _LONGEST)
-        for owner in self.owners[start : start + turns]:
+        # Those that nobody looks at read in turn, each once in ``_LONGEST`` sweeps.
+        turns, self._due = divmod(self._due + len(self.owners), _LONGEST)
+        for _ in range(turns):
+            owner = self.owners[self._turn % len(self.owners)]
+            self._turn = (self._turn + 1) % len(self.owners)
             if owner is not None:
                 _read(owner)
-        self._turn = start + turns if start + turns < len(self.owners) else 0
 
     def renew(self) -> None:
         """Begin anew with the next sweep: a name may have another owner."""

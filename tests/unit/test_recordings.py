@@ -125,12 +125,29 @@ async def test_others_have_their_turn_while_a_replay_is_read(
 # --- random streams -----------------------------------------------------------------------------
 
 FLOWS, LINKS = ("1", "1/2", "2", "w1"), ("r1->r2", "r2->r1")
+# Made once: to make and check a strategy for each value took longer than all else.
 COUNT = st.one_of(st.integers(0, 3), st.integers(0, 1 << 45))
+A_COUNT_OR_NONE = st.one_of(st.none(), COUNT)
+SOME_FLOWS = st.lists(st.sampled_from(FLOWS), unique=True, max_size=3)
+SOME_LINKS = st.lists(st.sampled_from(LINKS), unique=True, max_size=2)
+AN_ALGORITHM = st.sampled_from(("reno", "bbr"))
+A_KIND = st.sampled_from(("pfifo", "codel"))
+A_DELAY = st.one_of(st.none(), st.floats(0, 1e15))
+A_FLOW = st.sampled_from(("1", "2"))
+STREAMS = st.integers(1, 2)
+AN_RTT = st.sampled_from((None, 20.5))
+A_SWITCH = st.sampled_from("xy")
+EVENTS = st.integers(0, 40)
+A_GAP = st.sampled_from((0, 1, 19_999, 20_000, 700_000))
+REPEATS = st.integers(0, 12)
+OTHERS = 13
+"""Events of other kinds than sweeps."""
+A_PLACE = st.sampled_from(range(2 * OTHERS))
 
 
 @st.composite
 def tcp_samples(draw: st.DrawFn) -> TcpSamples:
-    flows = draw(st.lists(st.sampled_from(FLOWS), unique=True, max_size=3))
+    flows = draw(SOME_FLOWS)
     fields: dict[str, Any] = {
         name: [draw(COUNT) for _ in flows] for name in ("cwnd", "bytes_acked", "mss", "srtt_us")
     }
@@ -139,21 +156,21 @@ def tcp_samples(draw: st.DrawFn) -> TcpSamples:
     }
     fields |= {
         "flow": flows,
-        "cc": [draw(st.sampled_from(("reno", "bbr"))) for _ in flows],
-        "ssthresh": [draw(st.one_of(st.none(), COUNT)) for _ in flows],
+        "cc": [draw(AN_ALGORITHM) for _ in flows],
+        "ssthresh": [draw(A_COUNT_OR_NONE) for _ in flows],
     }
     return TcpSamples(**fields)
 
 
 @st.composite
 def qdisc_samples(draw: st.DrawFn) -> QdiscSamples:
-    links = draw(st.lists(st.sampled_from(LINKS), unique=True, max_size=2))
+    links = draw(SOME_LINKS)
     fields: dict[str, Any] = {name: [0] * len(links) for name in QdiscSamples.__struct_fields__}
     fields |= {
         "link": links,
-        "kind": [draw(st.sampled_from(("pfifo", "codel"))) for _ in links],
+        "kind": [draw(A_KIND) for _ in links],
         "qlen": [draw(COUNT) for _ in links],
-        "ecn_marks": [draw(st.one_of(st.none(), COUNT)) for _ in links],
+        "ecn_marks": [draw(A_COUNT_OR_NONE) for _ in links],
     }
     return QdiscSamples(**fields)
 
@@ -161,7 +178,7 @@ def qdisc_samples(draw: st.DrawFn) -> QdiscSamples:
 @st.composite
 def monitored(draw: st.DrawFn) -> Monitored:
     sent, received, size = (draw(COUNT) for _ in range(3))
-    delay = draw(st.one_of(st.none(), st.floats(0, 1e15)))
+    delay = draw(A_DELAY)
     return Monitored(
         sent=sent,
         received=received,
@@ -172,52 +189,58 @@ def monitored(draw: st.DrawFn) -> Monitored:
     )
 
 
-@st.composite
+TCP = st.one_of(st.none(), tcp_samples())
+QDISC = st.one_of(st.none(), qdisc_samples())
+MONITORED = monitored()
+
+
 def an_event(draw: st.DrawFn, t: float) -> AnyEvent | UnknownEvent:
     """Return an event of any kind: every other one is a sweep, and only one is made."""
-    flow = draw(st.sampled_from(("1", "2")))
+    flow = draw(A_FLOW)
     names = {"src": "s1", "dst": "d1"}
 
     def sweep() -> AnyEvent:
         return Sweep(
             t=t,
-            tcp=draw(st.one_of(st.none(), tcp_samples())),
-            qdisc=draw(st.one_of(st.none(), qdisc_samples())),
+            tcp=draw(TCP),
+            qdisc=draw(QDISC),
         )
 
     others: tuple[Callable[[], AnyEvent | UnknownEvent], ...] = (
         lambda: FlowStarted(
-            t=t, flow=flow, src="s1", dst="d1", cc="reno", port=1, streams=draw(st.integers(1, 2))
+            t=t, flow=flow, src="s1", dst="d1", cc="reno", port=1, streams=draw(STREAMS)
         ),
         lambda: FlowEnded(t=t, flow=flow, bytes=1, duration_s=1.0, retransmits=0),
         lambda: DownloadStarted(t=t, download="w1", bytes=9, **names),
         lambda: DownloadProgress(t=t, download="w1", bytes=draw(COUNT)),
         lambda: PingStarted(t=t, ping="p1", interval_s=0.2, **names),
-        lambda: PingSample(t=t, ping="p1", seq=1, rtt_us=draw(st.sampled_from((None, 20.5)))),
+        lambda: PingSample(t=t, ping="p1", seq=1, rtt_us=draw(AN_RTT)),
         lambda: UdpStarted(t=t, udp="u1", rate_bps=1, packet_bytes=1, port=1, **names),
-        lambda: UdpSample(t=t, udp="u1", monitored=draw(monitored())),
+        lambda: UdpSample(t=t, udp="u1", monitored=draw(MONITORED)),
         lambda: UdpEnded(
             t=t, udp="u1", sent=9, received=draw(COUNT), jitter_us=None, duration_s=1.0
         ),
         lambda: Applied(
-            t=t, command=SetCongestionControl(flow=flow, cc=draw(st.sampled_from("xy")))
+            t=t, command=SetCongestionControl(flow=flow, cc=draw(A_SWITCH))
         ),
         lambda: Applied(t=t, command=Mark(text="now")),
         lambda: Log(t=t, level="info", text="so"),
         lambda: UnknownEvent(t, "eclipse", f'{{"event":"eclipse","t":{t}}}'.encode()),
     )
-    return draw(st.sampled_from((sweep,) * len(others) + others))()
+    chosen = draw(A_PLACE)
+    assert len(others) == OTHERS
+    return others[chosen]() if chosen < OTHERS else sweep()
 
 
 @st.composite
 def streams(draw: st.DrawFn) -> list[AnyEvent | UnknownEvent]:
     events: list[AnyEvent | UnknownEvent] = [HELLO, Ready(t=0.0)]
     us = 0
-    for _ in range(draw(st.integers(0, 40))):
-        us += draw(st.sampled_from((0, 1, 19_999, 20_000, 700_000)))
-        event = draw(an_event(us / 1e6))
+    for _ in range(draw(EVENTS)):
+        us += draw(A_GAP)
+        event = an_event(draw, us / 1e6)
         # What a lab samples stays the same for long, mostly.
-        again = draw(st.integers(0, 12)) if isinstance(event, Sweep) else 0
+        again = draw(REPEATS) if isinstance(event, Sweep) else 0
         events.append(event)
         for _ in range(again):
             us += 20_000
