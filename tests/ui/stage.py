@@ -152,8 +152,10 @@ class Stage(App[None]):
     def use_look(self, name: str) -> None:
         self.theme = name
 
+    def get_default_screen(self) -> Screen[None]:
+        return self.backdrop
+
     def on_mount(self) -> None:
-        self.push_screen(self.backdrop)
         if self.dialog is not None:
             self.open(self.dialog)
 
