@@ -27,7 +27,7 @@ SCREENS_PER_CPU = 2
 """Workers for all else: a key on a screen is waited for, and so are browsers and programs."""
 
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
-"""Where this is set, every worker would compile every test; what it writes is ignored by git."""
+"""Where this is set, what is compiled would not be kept; git ignores it."""
 
 _IDLE = 19
 """The nice value of what is to run in the gaps only, see sched(7)."""
@@ -80,8 +80,10 @@ class Pass:
 def main() -> int:
     began = time.monotonic()
     cpus = len(os.sched_getaffinity(0))
-    # Several hundred labs and commands are started: each would compile what it imports.
-    compileall.compile_dir(Path(ccplay.__file__).parent, quiet=1, workers=cpus)
+    # Several hundred labs and commands are started: each would compile what it imports, and each
+    # worker every test.
+    for compiled in (Path(ccplay.__file__).parent, Path(__file__).parent):
+        compileall.compile_dir(compiled, quiet=1, workers=cpus)
     with tempfile.TemporaryDirectory() as folder:
         again = Path(folder) / "again"
         failed = [Path(folder) / name for name in ("labs", "screens and units")]
@@ -117,7 +119,9 @@ def main() -> int:
 
 
 def _results(failed: Path, spent: Path) -> list[str]:
-    return ["--again", str(failed), "--costs", str(spent)]
+    # What an assertion compared is printed where a failed test is tried again, alone: to prepare
+    # that in every worker would take each 5 s.
+    return ["--again", str(failed), "--costs", str(spent), "--assert", "plain"]
 
 
 if __name__ == "__main__":

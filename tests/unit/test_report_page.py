@@ -11,6 +11,8 @@ import msgspec
 import pytest
 
 from ccplay.errors import UsageError
+from ccplay.stream.sinks import Recorder
+from tests.ui.synthetic import stream
 from tests.unit.reports import (
     HOSTILE,
     PUBLISHED,
@@ -158,11 +160,15 @@ def test_a_symlink_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_two_recordings_are_two_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "report"
-    assert main(["report", str(PLAYGROUND), str(PLAYGROUND), "--out", str(out)]) == 0
+    out, short = tmp_path / "report", tmp_path / "short.ccplay"
+    recorder = Recorder(short)
+    for event in stream(seconds=4.0, apart_s=1.0):
+        recorder.put(event)
+    recorder.close()
+    assert main(["report", str(short), str(short), "--out", str(out)]) == 0
     assert capsys.readouterr().out.strip() == str(out / "index.html")
     rows = json.loads((out / "tables" / "flows.json").read_text())
-    assert [row["case"] for row in rows] == ["playground"] * 2 + ["playground #2"] * 2
+    assert [row["case"] for row in rows] == ["short"] * 2 + ["short #2"] * 2
 
 
 def test_what_is_no_recording_is_refused(

@@ -243,6 +243,8 @@ def _pool(most: int) -> Iterator[_Workers]:
         return
     # Threads that libraries start do not survive a fork.
     context = get_context("forkserver")
+    # Matplotlib takes a second to import: once is enough for all workers.
+    context.set_forkserver_preload(["__main__", draw.__module__])
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts) as pool:
         yield pool.map
 
