@@ -34,6 +34,7 @@ def made() -> dict[str, dict[str, Any]]:
 
 
 @in_guest
+@pytest.mark.guest
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_every_parameter_is_set_live_and_read_back_and_tc_makes_the_same(
     kind: str, made: dict[str, dict[str, Any]]
@@ -60,6 +61,7 @@ PINGS = 300
 
 
 @in_guest
+@pytest.mark.guest
 def test_tc_changes_a_link_as_ccplay_does() -> None:
     rated = {"rate": 2_500_000, "delay_us": 2_500, "loss": 0.001}
     for seen in call("tests.lab.kernel_cases:links", [rated, *FAULTS], guest=True):
@@ -68,7 +70,9 @@ def test_tc_changes_a_link_as_ccplay_does() -> None:
 
 
 @physical
-@pytest.mark.parametrize("engine", ["delay line", pytest.param("netem", marks=in_guest)])
+@pytest.mark.parametrize(
+    "engine", ["delay line", pytest.param("netem", marks=[in_guest, pytest.mark.guest])]
+)
 def test_faults_come_as_often_as_said(engine: str) -> None:
     """Bounds of four standard deviations of 300 packets, a burst counting as one."""
     guest = engine == "netem"

@@ -19,7 +19,8 @@ from tests.lab.rides import Path, Ride, ride_in_turn
 _missing = boot.lack()
 pytestmark = [
     pytest.mark.skipif(_missing is not None, reason=f"{_missing}"),
-    pytest.mark.xdist_group("guest rides"),
+    pytest.mark.xdist_group("guest-rides"),
+    pytest.mark.guest,
 ]
 
 PLAIN = Path()

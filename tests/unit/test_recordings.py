@@ -220,9 +220,7 @@ def an_event(draw: st.DrawFn, t: float) -> AnyEvent | UnknownEvent:
         lambda: UdpEnded(
             t=t, udp="u1", sent=9, received=draw(COUNT), jitter_us=None, duration_s=1.0
         ),
-        lambda: Applied(
-            t=t, command=SetCongestionControl(flow=flow, cc=draw(A_SWITCH))
-        ),
+        lambda: Applied(t=t, command=SetCongestionControl(flow=flow, cc=draw(A_SWITCH))),
         lambda: Applied(t=t, command=Mark(text="now")),
         lambda: Log(t=t, level="info", text="so"),
         lambda: UnknownEvent(t, "eclipse", f'{{"event":"eclipse","t":{t}}}'.encode()),
