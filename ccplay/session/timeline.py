@@ -8,15 +8,18 @@ from typing import cast
 
 import msgspec
 
-from ccplay.model.commands import Build, Mark, TraceFlow
+from ccplay.model.commands import Build, Mark, StartTogether, TraceFlow
 from ccplay.model.traffic import started_by, stopped_by
 from ccplay.model.traffic_commands import StartTraffic
 from ccplay.scenario.step import Step
 from ccplay.session.due_steps import DueStep
 from ccplay.state.lab_state import LabState
 
-_MOST_FIRST = 1000
-"""More than so many do not start with the network, but after it."""
+_MOST_EARLY = 1000
+"""More than so many are not prepared before the network is ready, but after it."""
+
+_SOON_S = 1.0
+"""What starts so soon after the network could not be prepared in time after it."""
 
 _LEAD_S, _LEAD_EACH_S = 0.3, 0.03
 """How long before its moment a lab prepares traffic, and for each of one moment: about three times
@@ -57,21 +60,29 @@ class Script:
         """
         commands = [step.command for step in self._waiting]
         named = {cc: None for each in commands if (cc := getattr(each, "cc", None)) is not None}
+        moments: dict[float, list[StartTraffic]] = {}
+        for step in self._early():
+            moments.setdefault(step.at_s, []).append(cast("StartTraffic", step.command))
         return msgspec.structs.replace(
             build,
             reserved=self.names,
             traces=any(isinstance(each, TraceFlow) for each in commands),
-            first=[cast("StartTraffic", step.command) for step in self._first(_MOST_FIRST)],
+            first=moments.pop(0.0, []),
+            soon=[StartTogether(at=at, commands=each) for at, each in moments.items()],
             prepared=list(named),
         )
 
-    def _first(self, most: int) -> list[Step]:
-        """Return the starts of the first moment that no change precedes, ``most`` of them."""
-        at_once = (each for each in self._waiting if each.after is None and each.at_s <= 0)
+    def _early(self) -> list[Step]:
+        """Return the starts of the first moments that no change precedes, in their order."""
+        known = [each for each in self._waiting if each.after is None]
         # A mark changes nothing.
-        others = (each for each in at_once if not isinstance(each.command, Mark))
-        starts = takewhile(lambda step: started_by(step.command) is not None, others)
-        return list(islice(starts, most))
+        others = (each for each in known if not isinstance(each.command, Mark))
+        # A stable sort: steps of one moment keep the order of the file.
+        in_order = sorted(others, key=lambda step: step.at_s)
+        early = takewhile(
+            lambda step: step.at_s <= _SOON_S and started_by(step.command) is not None, in_order
+        )
+        return list(islice(early, _MOST_EARLY))
 
     @property
     def waiting(self) -> tuple[Step, ...]:
@@ -85,8 +96,10 @@ class Script:
         if not self._began:
             self._began = True
             if state.hello is not None and state.hello.build is not None:
-                # Those the lab starts by itself, and has.
-                self._take(self._first(len(state.hello.build.first)))
+                # Those the lab starts by itself, and has; a lab of 0.1 has none.
+                build = state.hello.build
+                count = len(build.first) + sum(len(each.commands) for each in build.soon)
+                self._take(self._early()[:count])
         moments = ((self._moment(step, state), step) for step in self._waiting)
         known = [(moment, step) for moment, step in moments if moment is not None]
         # A stable sort: steps of one moment keep the order of the file.
