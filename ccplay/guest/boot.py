@@ -20,8 +20,8 @@ from ccplay.guest.tools import find
 
 _KERNEL_IS_TOLD = (
     "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off random.trust_cpu=1 "
-    # Clearing every page, as Debian's kernels do, self-tests and a
-    # measurement of the clock's jitter, for random numbers, only make an emulated boot longer.
+    # Clearing every page, as Debian's kernels do, self-tests, and measuring the jitter of the clock
+    # for random numbers only make an emulated boot longer.
     "init_on_alloc=0 cryptomgr.notests initcall_blacklist=jent_mod_init"
 )
 

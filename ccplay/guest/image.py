@@ -64,7 +64,9 @@ def _has_pvh(kernel: bytes) -> bool:
     (headers_at,) = struct.unpack_from("<Q", kernel, 32)
     size, count = struct.unpack_from("<HH", kernel, 54)
     for number in range(count):
-        kind, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", kernel, headers_at + number * size)
+        kind, _, offset, _, _, length = struct.unpack_from(
+            "<IIQQQQ", kernel, headers_at + number * size
+        )
         if kind == _PT_NOTE and (_XEN, _PHYS32_ENTRY) in _notes(kernel[offset : offset + length]):
             return True
     return False

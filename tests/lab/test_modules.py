@@ -45,7 +45,7 @@ START_S = {"vegas": 3.0, "westwood": 4.0, "htcp": 11.0, "dctcp": 4.0}
 """What is lost in slow start is repaired by then, and H-TCP knows its throughput, so its beta."""
 
 GUESTS = [(("westwood", "dctcp"), 50.0), (("htcp", "vegas"), 25.0)]
-"""Who ride in turn in one guest, and samples a second: two an RTT, or more, where a sawtooth counts.
+"""Who ride in turn in one guest, and samples a second: two an RTT, where a sawtooth counts.
 
 Full, the path of Westwood has an RTT of 80 ms, that of H-TCP one of 161, never below 100; DCTCP's
 rests at 44. Of Vegas, which has no sawtooth, only means are compared.
