@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -29,27 +30,34 @@ SCREENS_PER_CPU = 2
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 """Where this is set, every worker would compile every test; what it writes is ignored by git."""
 
-_IDLE = 19
-"""The nice value of what is to run in the gaps only, see sched(7)."""
+IN_GAPS = ("chrt", "--idle", "0")
+"""Prefix of the argv of what is to run in the gaps only: any lab interrupts it, see sched(7)."""
+
+BEHIND = ("nice", "-n", "10")
+"""Prefix of the argv of guests: after labs, whose clocks do not wait, but before all else."""
 
 
 class Pass:
-    """One run of pytest: its name, the line that it ended with, and what it cost."""
+    """One run of pytest: the files with its results, the line that it ended with, its cost."""
 
-    def __init__(self, name: str, *arguments: str, nice: int = 0, quiet: bool = False) -> None:
-        """Start it; ``quiet`` holds its output back until ``end``."""
+    def __init__(
+        self, folder: Path, name: str, *arguments: str, prefix: Sequence[str] = ()
+    ) -> None:
+        """Start it; with a ``prefix`` it holds its output back until ``end``."""
         self.name = name
         self.last = ""
+        self.costs = folder / f"{name}.json"
+        self.failed = folder / f"{name}.failed"
+        """Tests to try again, one a line; there if the pass wrote them."""
         self.cpu_s = 0.0
         """Seconds of the processors, with all that it started; known at its end."""
         self.wall_s = 0.0
         self._began = time.monotonic()
-        self._held: list[str] | None = [] if quiet else None
-        cache = f"cache_dir=.pytest_cache/{name.replace(' ', '-')}"
-        argv = [sys.executable, "-m", "pytest", "-o", cache, *arguments]
+        self._held: list[str] | None = [] if prefix else None
+        own = ("-o", f"cache_dir=.pytest_cache/{name}", "--costs", str(self.costs))
         # The tests' own processes must not think that somebody waits for colours.
         self._process = subprocess.Popen(
-            ["nice", "-n", str(nice), *argv],
+            [*prefix, sys.executable, "-m", "pytest", *own, *arguments],
             stdout=subprocess.PIPE,
             text=True,
             env={name: value for name, value in os.environ.items() if name != _NO_BYTECODE},
@@ -77,36 +85,46 @@ class Pass:
         return self._process.returncode == 0
 
 
+def side_by_side(folder: Path, cpus: int) -> list[Pass]:
+    """Start all tests: labs, and guests and the rest in the gaps that labs leave."""
+
+    def start(
+        name: str, *chosen: str, workers: float, dist: str = "loadgroup", prefix: Sequence[str] = ()
+    ) -> Pass:
+        spread = ("-n", str(round(workers * cpus)), "--dist", dist)
+        again = ("--again", str(folder / f"{name}.failed"))
+        return Pass(folder, name, *chosen, *spread, *again, prefix=prefix)
+
+    return [
+        start("labs", "tests/lab", "-m", "not guest", workers=LABS_PER_CPU),
+        start("guests", "tests/lab", "-m", "guest", workers=1, prefix=BEHIND),
+        start(
+            "screens-and-units",
+            *("tests/unit", "tests/ui"),
+            workers=SCREENS_PER_CPU,
+            dist="worksteal",
+            prefix=IN_GAPS,
+        ),
+    ]
+
+
 def main() -> int:
     began = time.monotonic()
     cpus = len(os.sched_getaffinity(0))
     # Several hundred labs and commands are started: each would compile what it imports.
     compileall.compile_dir(Path(ccplay.__file__).parent, quiet=1, workers=cpus)
-    with tempfile.TemporaryDirectory() as folder:
-        again = Path(folder) / "again"
-        failed = [Path(folder) / name for name in ("labs", "screens and units")]
-        spent = [Path(folder) / name for name in ("labs.json", "screens.json", "again.json")]
-        screens = ["-n", str(cpus * SCREENS_PER_CPU), "--dist", "worksteal"]
-        labs = [*("-n", str(round(cpus * LABS_PER_CPU))), "--dist", "loadgroup"]
-        passes = [
-            Pass("labs", "tests/lab", *labs, *_results(failed[0], spent[0])),
-            Pass(
-                "screens and units",
-                *("tests/unit", "tests/ui", *screens),
-                *_results(failed[1], spent[1]),
-                nice=_IDLE,
-                quiet=True,
-            ),
-        ]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        passes = side_by_side(folder, cpus)
         passed = [each.end() for each in passes]
-        again.write_text("".join(file.read_text() for file in failed if file.exists()))
+        again = folder / "again"
+        again.write_text("".join(p.failed.read_text() for p in passes if p.failed.exists()))
         if names := again.read_text().splitlines():
             files = sorted({name.partition("::")[0] for name in names})
-            chosen = ("--only", str(again), "--costs", str(spent[2]))
-            passes.append(Pass("again alone", *files, *chosen))
+            passes.append(Pass(folder, "again-alone", *files, "--only", str(again)))
             passed.append(passes[-1].end())
         print("\nthe costliest tests, with the fixtures that they were the first or last to use:")
-        print(*costs.costliest(costs.read(spent)), sep="\n")
+        print(*costs.costliest(costs.read(each.costs for each in passes)), sep="\n")
     width = max(len(each.name) for each in passes)
     for each, good in zip(passes, passed, strict=True):
         cost = f"{each.wall_s / 60:4.1f} minutes, {each.cpu_s:4.0f} s of CPU"
@@ -114,10 +132,6 @@ def main() -> int:
     took = f"{(time.monotonic() - began) / 60:.1f} minutes"
     print(f"all tests passed in {took}" if all(passed) else f"tests FAILED, after {took}")
     return 0 if all(passed) else 1
-
-
-def _results(failed: Path, spent: Path) -> list[str]:
-    return ["--again", str(failed), "--costs", str(spent)]
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ os.environ |= {f"XDG_{name}_HOME": f"{_own.name}/{name.lower()}" for name in ("S
 _again: set[str] = set()
 """The tests that failed beside others."""
 
-_GROUP = re.compile(r"@[\w-]+$")
+_GROUP = re.compile(r"@[^@\]]+$")
 """What xdist adds to the names of grouped tests; parameters end in a bracket."""
 
 _costs = Costs()

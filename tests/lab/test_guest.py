@@ -30,7 +30,10 @@ from tests.lab.test_leaks import MARKER, Host, end_what_failed, marked, namespac
 from tests.lab.trust import physical
 
 _missing = boot.lack()
-pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
+pytestmark = [
+    pytest.mark.skipif(_missing is not None, reason=f"{_missing}"),
+    pytest.mark.guest,
+]
 
 _EMULATED_S = 180.0
 """So long booting, or clang, may take in an emulated guest on a busy machine; 25 s where idle."""

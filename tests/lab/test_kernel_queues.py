@@ -46,6 +46,7 @@ def made() -> Made:
 
 
 @in_guest
+@pytest.mark.guest
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_every_parameter_is_set_live_and_read_back_and_tc_makes_the_same(
     kind: str, made: Made
@@ -62,6 +63,7 @@ def test_every_parameter_is_set_live_and_read_back_and_tc_makes_the_same(
 
 
 @in_guest
+@pytest.mark.guest
 def test_tc_changes_a_link_as_ccplay_does(made: Made) -> None:
     for seen in made[0]["links"]:
         assert not seen["said"]
@@ -69,7 +71,9 @@ def test_tc_changes_a_link_as_ccplay_does(made: Made) -> None:
 
 
 @physical
-@pytest.mark.parametrize("engine", ["delay line", pytest.param("netem", marks=in_guest)])
+@pytest.mark.parametrize(
+    "engine", ["delay line", pytest.param("netem", marks=[in_guest, pytest.mark.guest])]
+)
 def test_faults_come_as_often_as_said(engine: str, request: pytest.FixtureRequest) -> None:
     """Bounds of four standard deviations of 300 packets, a burst counting as one."""
     guest = engine == "netem"

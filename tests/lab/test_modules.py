@@ -20,6 +20,7 @@ _missing = boot.lack()
 pytestmark = [
     pytest.mark.skipif(_missing is not None, reason=f"{_missing}"),
     pytest.mark.xdist_group("guest-rides"),
+    pytest.mark.guest,
 ]
 
 PLAIN = Path()
