@@ -30,7 +30,7 @@ from ccplay.lab.software.board import Board
 from ccplay.lab.software.client import Software
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.misbehaviour import Watchdog
-from ccplay.lab.traffic.together import HANDSHAKES_S, LONGEST_S, Together, start_at
+from ccplay.lab.traffic.together import HANDSHAKES_S, LONGEST_S, Starting, Together
 from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
 from ccplay.model.commands import (
@@ -92,6 +92,7 @@ class Lab:
         self._stack = AsyncExitStack()
         self._watchdog = Watchdog()
         self._marks = Marks()
+        self.starting = Starting(clock)
 
     async def survey(self, build: Build) -> None:
         """Examine this kernel and plan the network.
@@ -190,13 +191,16 @@ class Lab:
     async def _start_first(self) -> None:
         """Report that the network stands, let what is to start with it go, and begin to sweep."""
         await congestion.prepare_all(self._build.prepared, self._tell)
-        together = self._together(self._build.first)
-        await together.prepare(self.clock() + HANDSHAKES_S, LONGEST_S - HANDSHAKES_S)
+        orders = (StartTogether(at=0.0, commands=self._build.first), *self._build.soon)
+        early = [(each.at, self._together(each.commands)) for each in orders]
+        until, grace_s = self.clock() + HANDSHAKES_S, LONGEST_S - HANDSHAKES_S
+        await asyncio.gather(*(each.prepare(until, grace_s) for _, each in early))
         ready = Ready(t=self.clock())
-        together.open()
+        for at, each in early:
+            self.starting.add(round(ready.t + at, 6), each, prepared=True)
         self._emit(ready)
         self._stack.callback(asyncio.create_task(self._sweep_forever()).cancel)
-        await together.answer(ready.t)
+        await self.starting.until(ready.t)
 
     def _together(self, commands: Sequence[StartTraffic]) -> Together:
         every = [one for each in commands for one in singly(each, self.network)]
@@ -248,9 +252,9 @@ class Lab:
 
     # --- commands ---------------------------------------------------------------------------
 
-    async def start_together(self, order: StartTogether) -> None:
-        """Start traffic at its moment, and answer each command."""
-        await start_at(order.at, self._together(order.commands), self.clock)
+    def start_together(self, order: StartTogether) -> None:
+        """Let traffic start at its moment, and answer each command then."""
+        self.starting.add(order.at, self._together(order.commands))
 
     async def apply(self, command: AnyCommand) -> AnyCommand:
         """Carry a command out and return it with every name filled in.

@@ -122,21 +122,17 @@ async def _obey(
     lab: Lab, lines: asyncio.Queue[bytes | None], emit: Callable[[Event], None]
 ) -> None:
     """Carry out commands in order until stdin ends, but let traffic wait for its moment."""
-    starting: dict[asyncio.Task[None], float] = {}
     while (line := await lines.get()) is not None:
         command: AnyCommand | None = None
         begun = lab.clock()
         try:
             order = wire.decode_command(line)
             if isinstance(order, StartTogether):
-                task = asyncio.create_task(lab.start_together(order))
-                starting[task] = order.at
-                task.add_done_callback(starting.pop)
+                lab.start_together(order)
                 continue
             command = order
             # What is about to start was asked for before this.
-            if now_due := [task for task, at in starting.items() if at <= begun]:
-                await asyncio.wait(now_due)
+            await lab.starting.until(begun)
             for each in singly(order, lab.network):
                 command, begun = each, lab.clock()
                 done = await lab.apply(each)

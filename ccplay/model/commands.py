@@ -46,6 +46,8 @@ class Build(Command, frozen=True):
     """Whether flows will be traced, for which the lab prepares beforehand."""
     first: Annotated[list[StartTraffic], FEW] = []
     """What a script starts as soon as the network stands: prepared before ``Ready``."""
+    soon: Annotated[list[StartTogether], FEW] = []
+    """What it starts shortly after: prepared before ``Ready``, too, from which ``at`` counts."""
     prepared: Annotated[list[str], MANY] = []
     """Congestion controls that a script names: built and loaded before ``Ready``."""
     label: str = ""
@@ -63,7 +65,7 @@ class StartTogether(Command, frozen=True):
     """Prepare traffic, and let all its first packets go at one moment of the lab's clock.
 
     Each command in it is answered as if it had come alone, in their order, with ``due``. It is
-    sent by a session and stands in no scenario and no recording.
+    sent by a session and stands in no scenario.
     """
 
     at: Moment

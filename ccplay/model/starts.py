@@ -32,7 +32,7 @@ def several(command: AnyStart, network: Network | None) -> tuple[AnyStart, ...]:
     count = getattr(start, "senders", 1)
     if count == 1 or network is None:
         return (command,)
-    src, dst = _ends(start, network)
+    src, dst = ends_of(start, network)
     hosts = [each for each in network.hosts if each != dst]
     if src in hosts:
         first = hosts.index(src)
@@ -56,14 +56,14 @@ def _directions(command: AnyStart, network: Network | None) -> tuple[AnyStart, .
         return (command,)
     start: Any = command
     name = kind.name_of(start)
-    src, dst = (start.src, start.dst) if network is None else _ends(start, network)
+    src, dst = (start.src, start.dst) if network is None else ends_of(start, network)
     there = replace(start, src=src, dst=dst, bidir=False)
     via = None if there.via is None else there.via[::-1]
     back = replace(there, src=dst, dst=src, via=via, **{kind.field: name and f"{name}-back"})
     return (there, back)
 
 
-def _ends(start: Any, network: Network) -> tuple[str | None, str | None]:
+def ends_of(start: Any, network: Network) -> tuple[str | None, str | None]:
     """Return both hosts of a start, as a lab fills them in."""
     src, dst = start.src, start.dst
     if src is None and network.senders:

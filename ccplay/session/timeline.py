@@ -8,19 +8,27 @@ from typing import cast
 
 import msgspec
 
-from ccplay.model.commands import Build, Mark, TraceFlow
+from ccplay.model.commands import AnyCommand, Build, Mark, StartTogether, TraceFlow
+from ccplay.model.starts import ends_of
 from ccplay.model.traffic import started_by, stopped_by
 from ccplay.model.traffic_commands import StartTraffic
 from ccplay.scenario.step import Step
 from ccplay.session.due_steps import DueStep
+from ccplay.state.base_rtt import base_rtt
 from ccplay.state.lab_state import LabState
 
-_MOST_FIRST = 1000
-"""More than so many do not start with the network, but after it."""
+_MOST_EARLY = 1000
+"""More than so many are not prepared before the network is ready, but after it."""
 
-_LEAD_S, _LEAD_EACH_S = 0.3, 0.03
-"""How long before its moment a lab prepares traffic, and for each of one moment: about three times
-what that takes an idle machine."""
+_SOON_S = 1.0
+"""What starts so soon after the network could not be prepared in time after it."""
+
+_LEAD_S, _LEAD_EACH_S, _LEAD_RTTS = 0.3, 0.03, 3
+"""How long before its moment a lab prepares traffic, for each of one moment, and for connections to
+open: about three times what the programs take on an idle machine, and two RTTs and a queue."""
+
+_LONGEST_LEAD_S = 3.0
+"""No traffic is prepared sooner."""
 
 
 class Script:
@@ -32,6 +40,8 @@ class Script:
     def __init__(self, timeline: Sequence[Step]) -> None:
         self._waiting = list(timeline)
         self._began = False
+        self._rtts_s: dict[float, float] = {}
+        """By moment the longest base RTT of what starts then; paths take long to find."""
         commands = [step.command for step in timeline]
         stopped = {kind.name_of(each) for each in commands if (kind := stopped_by(each))}
         self._ending = [
@@ -57,21 +67,29 @@ class Script:
         """
         commands = [step.command for step in self._waiting]
         named = {cc: None for each in commands if (cc := getattr(each, "cc", None)) is not None}
+        moments: dict[float, list[StartTraffic]] = {}
+        for step in self._early():
+            moments.setdefault(step.at_s, []).append(cast("StartTraffic", step.command))
         return msgspec.structs.replace(
             build,
             reserved=self.names,
             traces=any(isinstance(each, TraceFlow) for each in commands),
-            first=[cast("StartTraffic", step.command) for step in self._first(_MOST_FIRST)],
+            first=moments.pop(0.0, []),
+            soon=[StartTogether(at=at, commands=each) for at, each in moments.items()],
             prepared=list(named),
         )
 
-    def _first(self, most: int) -> list[Step]:
-        """Return the starts of the first moment that no change precedes, ``most`` of them."""
-        at_once = (each for each in self._waiting if each.after is None and each.at_s <= 0)
+    def _early(self) -> list[Step]:
+        """Return the starts of the first moments that no change precedes, in their order."""
+        known = [each for each in self._waiting if each.after is None]
         # A mark changes nothing.
-        others = (each for each in at_once if not isinstance(each.command, Mark))
-        starts = takewhile(lambda step: started_by(step.command) is not None, others)
-        return list(islice(starts, most))
+        others = (each for each in known if not isinstance(each.command, Mark))
+        # A stable sort: steps of one moment keep the order of the file.
+        in_order = sorted(others, key=lambda step: step.at_s)
+        early = takewhile(
+            lambda step: step.at_s <= _SOON_S and started_by(step.command) is not None, in_order
+        )
+        return list(islice(early, _MOST_EARLY))
 
     @property
     def waiting(self) -> tuple[Step, ...]:
@@ -85,14 +103,16 @@ class Script:
         if not self._began:
             self._began = True
             if state.hello is not None and state.hello.build is not None:
-                # Those the lab starts by itself, and has.
-                self._take(self._first(len(state.hello.build.first)))
+                # Those the lab starts by itself, and has; a lab of 0.1 has none.
+                build = state.hello.build
+                count = len(build.first) + sum(len(each.commands) for each in build.soon)
+                self._take(self._early()[:count])
         moments = ((self._moment(step, state), step) for step in self._waiting)
         known = [(moment, step) for moment, step in moments if moment is not None]
         # A stable sort: steps of one moment keep the order of the file.
         known.sort(key=lambda pair: pair[0])
         together = state.hello is not None and state.hello.starts_together
-        horizon = state.now + (self._lead_s(known, state.now) if together else 0.0)
+        horizon = state.now + (self._lead_s(known, state) if together else 0.0)
         due, taken = list[DueStep](), list[Step]()
         for moment, step in known:
             starts = together and started_by(step.command) is not None
@@ -110,11 +130,17 @@ class Script:
             taken = {id(each) for each in steps}
             self._waiting = [each for each in self._waiting if id(each) not in taken]
 
-    @staticmethod
-    def _lead_s(known: Sequence[tuple[float, Step]], now: float) -> float:
+    def _lead_s(self, known: Sequence[tuple[float, Step]], state: LabState) -> float:
         """Return how long before its moment the next traffic is to be prepared."""
-        coming = [moment for moment, step in known if moment > now and started_by(step.command)]
-        return _LEAD_S + _LEAD_EACH_S * coming.count(min(coming)) if coming else 0.0
+        starts = [(at, each.command) for at, each in known if started_by(each.command) is not None]
+        moment = min((at for at, _ in starts if at > state.now), default=None)
+        if moment is None:
+            return 0.0
+        commands = [command for at, command in starts if at == moment]
+        if moment not in self._rtts_s:
+            self._rtts_s[moment] = max(_rtt_s(each, state) for each in commands)
+        lead_s = _LEAD_S + _LEAD_EACH_S * len(commands) + _LEAD_RTTS * self._rtts_s[moment]
+        return min(lead_s, _LONGEST_LEAD_S)
 
     def next_at(self, state: LabState) -> float | None:
         """Return the lab time of the next known step; None if there is none."""
@@ -127,8 +153,8 @@ class Script:
             return True
         moments = [self._moment(step, state) for step in self._waiting]
         # Each may have to be prepared, and what follows another's end may come at any time.
-        lead = _LEAD_S + _LEAD_EACH_S * len(moments) + 1.0
-        return all(moment is not None and moment > state.now + lead for moment in moments)
+        lead_s = _LONGEST_LEAD_S + 1.0
+        return all(moment is not None and moment > state.now + lead_s for moment in moments)
 
     def finished(self, state: LabState) -> bool:
         """Whether all steps are done and all traffic that was to end has ended."""
@@ -143,3 +169,15 @@ def ended_at(state: LabState, name: str) -> float | None:
     """Return when traffic of this name ended; None if it runs or was never started."""
     found = state.traffic.get(name)
     return None if found is None else found.ended
+
+
+def _rtt_s(command: AnyCommand, state: LabState) -> float:
+    """Return the base RTT between the hosts of a start."""
+    network = state.hello.network if state.hello is not None else None
+    if network is None:
+        return 0.0
+    ends = ends_of(command, network)
+    if None in ends:
+        return 0.0
+    changes = base_rtt(state, network, *cast("tuple[str, str]", ends))
+    return (changes[-1][1] or 0.0) * 1e-3 if changes else 0.0

@@ -19,6 +19,7 @@ from ccplay.model.traffic_commands import (
     StartUdp,
     StopFlow,
 )
+from ccplay.model.values import LinkSetting
 from tests.lab.conftest import running
 from tests.lab.first_packets import moments
 from tests.lab.trust import physical
@@ -110,6 +111,27 @@ async def test_what_starts_with_the_network_begins_as_it_stands() -> None:
     async with running(build) as lab:
         await lab.until(lambda state: len(state.applied) == 2)
         assert {each.due for each in lab.state.applied} == {lab.state.ready_at}
+
+
+@physical
+async def test_what_starts_soon_after_begins_at_its_own_moment() -> None:
+    """Connections take two RTTs of 100 ms to open; the moments are 20 ms apart."""
+    moments = {"b": 0.03, "a": 0.05}
+    path = LinkSetting(rate=10_000_000, delay_us=50_000)
+    build = Build(
+        topology=Topology(kind="linear"),
+        links={"bottleneck": path},
+        soon=[
+            StartTogether(at=at, commands=[StartFlow(flow=flow, cc="reno", bytes=100_000)])
+            for flow, at in moments.items()
+        ],
+    )
+    async with running(build) as lab:
+        await lab.until(lambda state: all(each in state.flows for each in moments))
+        for flow, at in moments.items():
+            assert lab.state.ready_at is not None
+            late_s = lab.state.flows[flow].started - lab.state.ready_at - at
+            assert 0.0 <= late_s < ON_TIME_S
 
 
 @pytest.mark.skipif(bpf_lack() is not None, reason=f"{bpf_lack()}")

@@ -2,10 +2,18 @@
 
 import msgspec
 
-from ccplay.model.commands import AnyCommand, Build, Mark, SetCongestionControl, SetLink
-from ccplay.model.events import Log, Ready
+from ccplay.model.commands import (
+    AnyCommand,
+    Build,
+    Mark,
+    SetCongestionControl,
+    SetLink,
+    StartTogether,
+)
+from ccplay.model.events import LinkChanged, Log, Ready
 from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StopFlow
 from ccplay.model.traffic_events import DownloadEnded, DownloadStarted, PingEnded, PingStarted
+from ccplay.model.values import LinkSetting
 from ccplay.scenario.step import Step
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
@@ -141,6 +149,53 @@ def test_what_starts_with_the_network_is_in_the_first_command_and_not_asked_for_
     assert commands(Script(steps), started(build=build)) == [change, StartFlow(flow="2")]
     # A lab of 0.1 keeps nothing of it.
     assert commands(Script(steps), started(build=Build())) == [each.command for each in steps]
+
+
+def test_what_starts_shortly_after_is_in_the_first_command_with_its_moments() -> None:
+    """So jitter of some milliseconds is not lost in what it takes to prepare a flow."""
+    later = [
+        Step(1.0, Mark(text="a"), number=3),
+        Step(1.2, StartFlow(flow="4"), number=4),
+    ]
+    steps = [
+        Step(0.07, StartFlow(flow="1")),
+        Step(0.04, StartFlow(flow="2"), number=1),
+        Step(0.07, StartPing(ping="p"), number=2),
+        *later,
+    ]
+    build = Script(steps).foretold(Build())
+    assert build.first == []
+    assert build.soon == [
+        StartTogether(at=0.04, commands=[StartFlow(flow="2")]),
+        StartTogether(at=0.07, commands=[StartFlow(flow="1"), StartPing(ping="p")]),
+    ]
+    script, state = Script(steps), started(build=build)
+    assert commands(script, state) == []
+    assert script.waiting == (*later,)
+    # A lab that knows only what starts at once is asked for the others.
+    assert len(commands(Script(steps), started(build=Build()))) == 3
+
+
+def test_no_traffic_overtakes_a_change_that_comes_before_it() -> None:
+    steps = [
+        Step(0.0, StartFlow(flow="1")),
+        Step(0.2, SetLink(rate=1_000_000), number=1),
+        Step(0.4, StartFlow(flow="2"), number=2),
+    ]
+    build = Script(steps).foretold(Build())
+    assert (build.first, build.soon) == ([StartFlow(flow="1")], [])
+
+
+def test_on_a_long_path_traffic_is_asked_for_so_much_sooner() -> None:
+    """Its connections need RTTs to open."""
+    script, state = Script([Step(5.0, StartFlow(flow="1"))]), started()
+    link = state.hello.network.observed[0]  # type: ignore[union-attr]
+    delayed = LinkSetting(delay_us=400_000)
+    state.apply(
+        LinkChanged(t=10.0, link=link, setting=delayed, offloads=False, delay_engine="netem")
+    )
+    assert script.due(at(state, 13.4)) == []
+    assert [each.at for each in script.due(at(state, 13.5))] == [15.0]
 
 
 def test_a_mark_keeps_no_traffic_from_starting_with_the_network() -> None:

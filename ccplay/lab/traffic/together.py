@@ -95,9 +95,28 @@ class Together:
             entry.give_up()
 
 
-async def start_at(at: float, together: Together, clock: Callable[[], float]) -> None:
-    """Carry some commands out at a moment of ``clock``."""
-    await together.prepare(max(at, clock()), GRACE_S)
-    await asyncio.sleep(at - clock())
-    together.open()
-    await together.answer(at)
+class Starting:
+    """All traffic whose moment is still to come."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Its moments are of ``clock``."""
+        self._clock = clock
+        self._tasks: dict[asyncio.Task[None], float] = {}
+
+    def add(self, at: float, together: Together, *, prepared: bool = False) -> None:
+        """Let traffic go at a moment; until then it is prepared, unless that was done."""
+        task = asyncio.create_task(self._start(at, together, prepared))
+        self._tasks[task] = at
+        task.add_done_callback(self._tasks.pop)
+
+    async def until(self, moment: float) -> None:
+        """Wait for the answers of all whose moment has come by then."""
+        if due := [task for task, at in self._tasks.items() if at <= moment]:
+            await asyncio.wait(due)
+
+    async def _start(self, at: float, together: Together, prepared: bool) -> None:
+        if not prepared:
+            await together.prepare(max(at, self._clock()), GRACE_S)
+        await asyncio.sleep(at - self._clock())
+        together.open()
+        await together.answer(at)
