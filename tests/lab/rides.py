@@ -229,12 +229,8 @@ Leg: TypeAlias = tuple[str, Path, float]
 
 
 async def ride(cc: str, path: Path, seconds: float, argv: Sequence[str] = ()) -> Ride:
-    """Let one flow have the path to itself for so long.
-
-    ``argv`` starts the lab, where not as usual.
-    """
-    (found,) = await ride_in_turn([(cc, path, seconds)], argv)
-    return found
+    """Let one flow have the path to itself for so long; ``argv`` starts the lab, if given."""
+    return (await ride_in_turn([(cc, path, seconds)], argv))[0]
 
 
 async def ride_in_turn(
