@@ -9,11 +9,11 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ccplay.errors import CcplayError, LabError
+from ccplay.errors import CcplayError, LabError, UnsupportedError
 from ccplay.files import writing
-from ccplay.guest import boot, kernel, tools
+from ccplay.guest import boot, image, kernel, tools
 from ccplay.guest.contents import flaw, seal
-from ccplay.guest.kept import ACCELERATOR, FOLDER, MODULES, RAMDISK
+from ccplay.guest.kept import ACCELERATOR, FOLDER, KERNEL, MODULES, RAMDISK, UNPACKED
 from ccplay.guest.ramdisk import ramdisk
 from ccplay.units import format_size
 
@@ -21,7 +21,7 @@ _KVM_S, _EMULATED_S = 20.0, 180.0
 """Seconds that a first boot may take; KVM may be present and never return."""
 
 _ROOM = 500_000_000
-"""Free bytes needed. Debian's kernel takes 125 MB and its packages 100 MB; others may be larger."""
+"""Free bytes needed. Debian's kernel takes 185 MB and its packages 100 MB; others may be larger."""
 
 _REMEDY = "free some space, or set XDG_CACHE_HOME to another directory"
 
@@ -40,7 +40,7 @@ def fetch(tell: Callable[[str], None], packages: Sequence[str] = ()) -> None:
                 tell(f"replacing the guest in {FOLDER}: {wrong or 'another kernel is wanted'}")
             _bring(tell, packages)
         elif not RAMDISK.exists():
-            _make_ramdisk(FOLDER)
+            _prepare(tell, FOLDER)
             seal(FOLDER)
         if not boot.seen_to_work():
             tell("booting it once")
@@ -67,7 +67,7 @@ def _bring(tell: Callable[[str], None], packages: Sequence[str]) -> None:
         folder = Path(name) / "guest"
         writing.make_directory(folder)
         kernel.bring(kernel.packages_of(release) if release else (), files, folder)
-        _make_ramdisk(folder)
+        _prepare(tell, folder)
         seal(folder)
         writing.give_all(folder)
         os.sync()
@@ -82,8 +82,15 @@ def _package(name: str) -> Path:
     return path
 
 
-def _make_ramdisk(folder: Path) -> None:
-    """Rebuild it from the busybox and the modules in ``folder``."""
+def _prepare(tell: Callable[[str], None], folder: Path) -> None:
+    """Make what depends on this version from the kernel, the busybox and the modules."""
+    unpacked = folder / UNPACKED.name
+    unpacked.unlink(missing_ok=True)
+    try:
+        if (made := image.unpacked((folder / KERNEL.name).read_bytes())) is not None:
+            writing.write(unpacked, made)
+    except UnsupportedError as error:
+        tell(f"the kernel stays packed, which makes an emulated guest boot slower: {error}")
     modules = folder / MODULES.relative_to(FOLDER)
     made = ramdisk(folder / "bin" / "busybox", next(modules.iterdir()))
     for old in folder.glob("ramdisk*"):

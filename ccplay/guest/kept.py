@@ -21,6 +21,9 @@ def folder() -> Path:
 FOLDER = folder()
 
 KERNEL = FOLDER / "vmlinuz"
+UNPACKED = FOLDER / "vmlinux"
+"""The kernel as an emulated guest boots it; a kernel that QEMU can't start so has none."""
+
 MODULES = FOLDER / "lib" / "modules"
 ACCELERATOR = FOLDER / "accelerator"
 """File with the accelerator of ``ACCELERATORS`` that booted the guest; written last."""
@@ -28,7 +31,8 @@ ACCELERATOR = FOLDER / "accelerator"
 ACCELERATORS = ("kvm", "tcg")
 
 INIT = Path(__file__).parent / "init"
-_MADE_BY = (INIT, INIT.with_name("ramdisk.py"))
+_MADE_BY = (INIT, *map(INIT.with_name, ("ramdisk.py", "image.py")))
 _DIGEST = sha256(b"".join(file.read_bytes() for file in _MADE_BY)).hexdigest()
 RAMDISK = FOLDER / f"ramdisk-{_DIGEST[:8]}"
-"""Ramdisk, named by the digest of what it is made by, which may differ between versions."""
+"""Ramdisk, named by the digest of what it and ``UNPACKED`` are made by, which may differ between
+versions."""

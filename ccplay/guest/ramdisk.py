@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from ccplay.files.writing import make_directory, write
 from ccplay.guest.kept import INIT
-from ccplay.guest.tools import run
+from ccplay.guest.tools import UNPACKERS, run
 
 _NEEDED = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "qemu_fw_cfg")
 """Modules for files and consoles; a kernel may have some of them built in."""
@@ -30,7 +31,9 @@ Otherwise the kernel would start modprobe(8) for each, which unpacks it from the
 _MODPROBE = '#!/bin/sh\nexec chroot /lab /sbin/modprobe "$@"\n'
 """Script that the kernel runs to load a module."""
 
-_UNPACKERS = {".xz": ["xz", "-dc"], ".zst": ["zstd", "-dc"], ".gz": ["gzip", "-dc"]}
+_SIGNED = b"~Module signature appended~\n"
+_SIGNATURE = struct.Struct(">8xI")
+"""Length of the signature at its end; see Linux's include/linux/module_signature.h."""
 
 
 def ramdisk(busybox: Path, modules: Path) -> bytes:
@@ -45,7 +48,7 @@ def ramdisk(busybox: Path, modules: Path) -> bytes:
         for program in ("busybox", "init", "sbin/modprobe"):
             (root / program).chmod(0o755)
         for at, module in enumerate(_in_order(modules)):
-            write(root / "modules" / f"{at:02}.ko", _unpacked(modules / module))
+            write(root / "modules" / f"{at:02}.ko", _unsigned(_unpacked(modules / module)))
         files = sorted(str(each.relative_to(root)) for each in root.rglob("*"))
         archive = [str(root / "busybox"), "cpio", "-o", "-H", "newc"]
         return run(archive, root, "\n".join(files).encode())
@@ -71,5 +74,18 @@ def _in_order(modules: Path) -> list[str]:
 
 
 def _unpacked(module: Path) -> bytes:
-    unpacker = _UNPACKERS.get(module.suffix)
+    unpacker = UNPACKERS.get(module.suffix)
     return run([*unpacker, str(module)], module.parent) if unpacker else module.read_bytes()
+
+
+def _unsigned(module: bytes) -> bytes:
+    """Return a module without its signature, which takes an emulated processor 20 ms to check.
+
+    Distributions' kernels load modules without one, unless the machine booted securely; a guest
+    does not.
+    """
+    if not module.endswith(_SIGNED):
+        return module
+    body = module[: -len(_SIGNED)]
+    (length,) = _SIGNATURE.unpack(body[-_SIGNATURE.size :])
+    return body[: -_SIGNATURE.size - length]

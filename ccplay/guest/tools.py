@@ -16,6 +16,9 @@ _PACKAGES = {
 }
 """Packages of Debian and Ubuntu whose names differ from the program's."""
 
+UNPACKERS = {".xz": ["xz", "-dc"], ".zst": ["zstd", "-dc"], ".gz": ["gzip", "-dc"]}
+"""Programs that unpack their input, by the suffix of the files that they unpack."""
+
 
 def find(name: str) -> str:
     """Return where a program is. Raises ``UnsupportedError`` with its package."""

@@ -13,7 +13,22 @@ from ccplay.model import tc
 from ccplay.model.base import Option
 from ccplay.model.commands import SetLink
 from ccplay.model.values import LINK_OFF, LinkSetting, Qdisc
+from tests.lab.model_cases import EVERY_S, pings
 from tests.lab.network_cases import Bench, bench
+
+
+async def every(
+    wanted: dict[str, dict[str, Option]],
+    settings: list[dict[str, Any]],
+    faults: list[dict[str, Any]],
+    count: int,
+) -> dict[str, Any]:
+    """Run all that the guest is asked in one guest, which takes long to boot."""
+    return {
+        "kinds": await whole(wanted, "netem"),
+        "links": await links(settings),
+        "faults": await pings("netem", faults, count, EVERY_S),
+    }
 
 
 async def whole(wanted: dict[str, dict[str, Option]], engine: str) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,9 @@ from tests.lab.network_cases import bench
 
 _ANSWER = re.compile(r"icmp_seq=(\d+) ttl=\d+ time=([\d.]+) ms( \(DUP!\))?")
 
+EVERY_S = 0.005
+"""Between two pings."""
+
 
 async def pings(
     engine: str, settings: list[dict[str, Any]], count: int, every_s: float

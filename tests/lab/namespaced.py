@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ccplay.analysis.trust import judge
+from ccplay.analysis.trust import HealthResult, judge
 from ccplay.guest import boot
 from ccplay.lab import warm
 from ccplay.lab.health import Timekeeper
@@ -45,21 +45,32 @@ def call(case: str, *arguments: object, rootless: bool = False, guest: bool = Fa
     runs under the guest's kernel. How well the case kept time counts for tests of physics, see
     ``physical``.
     """
+    return judged(case, *arguments, rootless=rootless, guest=guest)[0]
+
+
+def judged(
+    case: str, *arguments: object, rootless: bool = False, guest: bool = False
+) -> tuple[Any, HealthResult | None]:
+    """Return what ``call`` does, and how well the case kept time, where it reported that.
+
+    Who shares it between tests has each of them ``note`` that.
+    """
     if rootless and (refusal := launch.rootless_refusal()) is not None:
         pytest.skip(f"no user namespaces here: {refusal}")
     words = [case, json.dumps(arguments)]
     running = _in_guest(words) if guest else _forked(words, rootless)
     code, printed, complaints = asyncio.run(running)
     *_, health, result = printed.splitlines() or ["", ""]
+    kept: HealthResult | None = None
     if health:
         state = LabState()
         state.apply(msgspec.json.decode(health, type=Health))
-        note(judge(state))
+        note(kept := judge(state))
     # The exit code of a guest is QEMU's.
     assert code == 0, complaints
     found = json.loads(result or "null")
     assert not guest or found is not None, complaints
-    return found
+    return found, kept
 
 
 async def _in_guest(words: Sequence[str]) -> tuple[int, str, str]:

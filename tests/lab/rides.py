@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from ccplay.analysis.theory import Theory
 from ccplay.analysis.trust import HealthResult, judge
-from ccplay.model.commands import Build, SetCongestionControl
+from ccplay.model.commands import AnyCommand, Build, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.events import AnyEvent
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
@@ -56,9 +56,21 @@ class Path:
 
     @property
     def links(self) -> dict[str, LinkSetting]:
-        queue = Qdisc(kind="pfifo", options={"limit": self.limit})
-        both = LinkSetting(rate=self.rate, delay_us=self.delay_us, qdisc=queue)
+        both = LinkSetting(rate=self.rate, delay_us=self.delay_us, qdisc=self._queue)
         return {"bottleneck": both, "r->h2": LinkSetting(loss=self.loss, mark=self.mark)}
+
+    @property
+    def commands(self) -> list[AnyCommand]:
+        """What turns the path of another ride into this one."""
+        return [
+            SetLink(rate=self.rate, delay_us=self.delay_us),
+            SetQdisc(qdisc=self._queue),
+            SetLink(link="r->h2", loss=self.loss, mark=self.mark or 0),
+        ]
+
+    @property
+    def _queue(self) -> Qdisc:
+        return Qdisc(kind="pfifo", options={"limit": self.limit})
 
 
 @dataclass
@@ -212,39 +224,45 @@ class Taking:
         pass
 
 
-async def ride(cc: str, path: Path, seconds: float, argv: Sequence[str] = ()) -> Ride:
-    """Let one flow have the path to itself for so long.
+Leg: TypeAlias = tuple[str, Path, float]
+"""Algorithm, path and seconds of a ride."""
 
-    ``argv`` starts the lab, where not as usual.
-    """
-    (found,) = await ride_in_turn((cc,), path, seconds, argv)
-    return found
+
+async def ride(cc: str, path: Path, seconds: float, argv: Sequence[str] = ()) -> Ride:
+    """Let one flow have the path to itself for so long; ``argv`` starts the lab, if given."""
+    return (await ride_in_turn([(cc, path, seconds)], argv))[0]
 
 
 async def ride_in_turn(
-    ccs: Sequence[str], path: Path, seconds: float, argv: Sequence[str] = ()
+    legs: Sequence[Leg], argv: Sequence[str] = (), sample_hz: float = 100.0
 ) -> list[Ride]:
-    """Let one flow after another have the path to itself, each once the queue is empty again.
+    """Let one flow after another have a path to itself, each once the queue is empty again.
 
-    Nothing is handed on from one to the next: nodes keep no metrics of connections, see tcp(7).
+    Nothing is handed on from one to the next: nodes keep no metrics of connections, see tcp(7). But
+    hosts that agreed on ECN go on to do so, so paths that mark come last.
     """
-    marks = path.mark is not None
+    ccs, paths, _ = zip(*legs, strict=True)
+    marks = [path.mark is not None for path in paths]
+    assert marks == sorted(marks)
     build = Build(
         topology=Topology(kind="linear"),
-        links=path.links,
-        sample_hz=100.0,
-        congestion_controls={"h1": ccs[0], "h2": ccs[0]} if marks else {},
+        links=paths[0].links,
+        sample_hz=sample_hz,
+        congestion_controls={"h1": ccs[0], "h2": ccs[0]} if marks[0] else {},
     )
-    taking = Taking(Ride(path))
+    taking = Taking(Ride(paths[0]))
     lab = RunningLab(forked(argv or launch.lab_argv(), build), taking)
     done: list[Ride] = []
     try:
         await lab.until(lambda state: state.phase == "ready", _STARTED_S)
-        for number, cc in enumerate(ccs, 1):
+        for number, (cc, path, seconds) in enumerate(legs, 1):
             if done:
                 await _end(lab, taking, str(number - 1))
-            if marks and done:
-                lab.send(*(SetCongestionControl(cc=cc, host=host) for host in ("h1", "h2")))
+                if path != done[-1].path:
+                    lab.send(*path.commands)
+                if path.mark is not None:
+                    lab.send(*(SetCongestionControl(cc=cc, host=host) for host in ("h1", "h2")))
+            taking.ride = Ride(path)
             done.append(await _begin(lab, taking, StartFlow(flow=str(number), cc=cc)))
             await lab.run_for(seconds)
     finally:
@@ -269,8 +287,8 @@ async def _end(lab: RunningLab, taking: Taking, flow: str) -> None:
     await lab.swept()
 
 
-Wanted: TypeAlias = Mapping[str, tuple[str, Path, float]]
-"""Algorithm, path and seconds, by the name of the ride."""
+Wanted: TypeAlias = Mapping[str, Leg]
+"""What rides, by the name of the ride."""
 
 
 async def rides(wanted: Wanted, at_once: int = 4, argv: Sequence[str] = ()) -> Ridden:

@@ -139,6 +139,23 @@ def test_only_an_emulated_machine_is_no_pc(monkeypatch: pytest.MonkeyPatch) -> N
     assert "tsc_early_khz" not in accelerated
 
 
+def test_only_an_emulated_guest_boots_an_unpacked_kernel(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """And only where the kernel can be started so."""
+    monkeypatch.setattr(boot, "find", lambda name: name)
+    monkeypatch.setattr(boot, "UNPACKED", tmp_path / "vmlinux")
+    monkeypatch.setattr(boot, "KERNEL", tmp_path / "vmlinuz")
+
+    def booted(accelerator: str) -> str:
+        words = boot.argv(["true"], accelerator=accelerator)
+        return Path(words[words.index("-kernel") + 1]).name
+
+    assert booted("tcg") == "vmlinuz"
+    (tmp_path / "vmlinux").touch()
+    assert (booted("tcg"), booted("kvm")) == ("vmlinux", "vmlinuz")
+
+
 def test_a_menu_offers_a_guest_for_what_this_kernel_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boot, "is_possible", lambda: True)
     monkeypatch.setattr(boot, "lack", lambda: None)
