@@ -14,14 +14,13 @@ from ccplay.model.traffic import started_by, stopped_by
 from ccplay.model.traffic_commands import StartTraffic
 from ccplay.scenario.step import Step
 from ccplay.session.due_steps import DueStep
-from ccplay.state.base_rtt import base_rtt
 from ccplay.state.lab_state import LabState
 
 _MOST_EARLY = 1000
 """More than so many are not prepared before the network is ready, but after it."""
 
 _SOON_S = 1.0
-"""What starts so soon after the network could not be prepared in time after it."""
+"""What starts sooner after the network could not be prepared in time after it."""
 
 _LEAD_S, _LEAD_EACH_S, _LEAD_RTTS = 0.3, 0.03, 3
 """How long before its moment a lab prepares traffic, for each of one moment, and for connections to
@@ -87,7 +86,7 @@ class Script:
         # A stable sort: steps of one moment keep the order of the file.
         in_order = sorted(others, key=lambda step: step.at_s)
         early = takewhile(
-            lambda step: step.at_s <= _SOON_S and started_by(step.command) is not None, in_order
+            lambda step: step.at_s < _SOON_S and started_by(step.command) is not None, in_order
         )
         return list(islice(early, _MOST_EARLY))
 
@@ -134,7 +133,8 @@ class Script:
         """Return how long before its moment the next traffic is to be prepared."""
         starts = [(at, each.command) for at, each in known if started_by(each.command) is not None]
         moment = min((at for at, _ in starts if at > state.now), default=None)
-        if moment is None:
+        # Until then links may change.
+        if moment is None or moment > state.now + _LONGEST_LEAD_S:
             return 0.0
         commands = [command for at, command in starts if at == moment]
         if moment not in self._rtts_s:
@@ -172,12 +172,16 @@ def ended_at(state: LabState, name: str) -> float | None:
 
 
 def _rtt_s(command: AnyCommand, state: LabState) -> float:
-    """Return the base RTT between the hosts of a start."""
+    """Return the base RTT between the hosts of a start, as the links are now."""
     network = state.hello.network if state.hello is not None else None
     if network is None:
         return 0.0
-    ends = ends_of(command, network)
-    if None in ends:
+    src, dst = ends_of(command, network)
+    if src is None or dst is None:
         return 0.0
-    changes = base_rtt(state, network, *cast("tuple[str, str]", ends))
-    return (changes[-1][1] or 0.0) * 1e-3 if changes else 0.0
+
+    def delay_us(name: str) -> float:
+        change = state.link_at(name, state.now)
+        return 0.0 if change is None else change.setting.delay_us or 0.0
+
+    return network.base_rtt(src, dst, delay_us) * 1e-6

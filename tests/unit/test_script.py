@@ -157,6 +157,7 @@ def test_what_starts_shortly_after_is_in_the_first_command_with_its_moments() ->
         Step(1.0, Mark(text="a"), number=3),
         Step(1.2, StartFlow(flow="4"), number=4),
     ]
+    on_time = Step(1.0, StartFlow(flow="3"), number=5)
     steps = [
         Step(0.07, StartFlow(flow="1")),
         Step(0.04, StartFlow(flow="2"), number=1),
@@ -172,6 +173,8 @@ def test_what_starts_shortly_after_is_in_the_first_command_with_its_moments() ->
     script, state = Script(steps), started(build=build)
     assert commands(script, state) == []
     assert script.waiting == (*later,)
+    # There is time to prepare it once the network is ready, which need not wait for it.
+    assert Script([on_time]).foretold(Build()).soon == []
     # A lab that knows only what starts at once is asked for the others.
     assert len(commands(Script(steps), started(build=Build()))) == 3
 
