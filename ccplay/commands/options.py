@@ -192,9 +192,9 @@ def add_web(parser: argparse.ArgumentParser) -> None:
 
 def wants_share(arguments: argparse.Namespace) -> bool:
     """Whether others may watch. Raises ``UsageError`` for an address that is none."""
-    if arguments.web:
-        from ccplay.share.browsers import read_place
+    from ccplay.share.browsers import read_place
 
+    if arguments.web:
         read_place(arguments.web)
     return bool(arguments.share or arguments.share_group or arguments.web is not None)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 from typing import TYPE_CHECKING
 
 from ccplay.commands import options
@@ -46,8 +45,6 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.ghost:
             raise UsageError("--ghost needs a terminal")
         return run_headless(arguments)
-    # As ``show`` does, which comes after a third of all that is imported.
-    gc.disable()
     scenario = options.load_scenario(arguments)
     options.choose_kernel(arguments, scenario)
     opener = options.lab_opener(arguments, grace_s=_GRACE_S)

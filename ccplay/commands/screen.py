@@ -79,13 +79,12 @@ def _present(
     arguments: argparse.Namespace, label: str, recording: Path | None, session: Session
 ) -> Audience:
     """Return who may watch this screen. Raises ``CcplayError``."""
+    from ccplay.share.browsers import read_place
     from ccplay.ui.audience.presenting import Presenting
 
     group: str | None = getattr(arguments, "share_group", None)
     web: str | None = getattr(arguments, "web", None)
     if web:
-        from ccplay.share.browsers import read_place
-
         read_place(web)
     audience = Presenting(session, label, group=group, recording=recording)
     if group or getattr(arguments, "share", False):

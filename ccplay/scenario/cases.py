@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ccplay.model.commands import Build
 from ccplay.model.fields import Field, fields_of
@@ -18,15 +18,14 @@ from ccplay.scenario.fields.network import SEED, read_build
 from ccplay.scenario.fields.timeline import read_timeline
 from ccplay.scenario.file.settings import Setting, lay_over
 from ccplay.scenario.file.tree import Node, Reader, overlay
+from ccplay.scenario.lesson.reading import read_lesson
+from ccplay.scenario.lesson.values import Lesson
 from ccplay.scenario.matrix import Point, check_settings, points, read_matrix, size
 from ccplay.scenario.repeats import MOST_REPEATS, flow_of
 from ccplay.scenario.rules.classes import check_classes
 from ccplay.scenario.rules.precedence import check_overruled
 from ccplay.scenario.rules.timeline import check_timeline
 from ccplay.scenario.values import Case
-
-if TYPE_CHECKING:
-    from ccplay.scenario.lesson.values import Lesson
 
 T = TypeVar("T")
 
@@ -99,8 +98,6 @@ def read_pages(table: dict[str, Node], cases: Sequence[Case], reader: Reader) ->
     """Read the lesson of a file, which is about the network of its first case."""
     if "lesson" not in table:
         return None
-    from ccplay.scenario.lesson.reading import read_lesson  # noqa: PLC0415 - few files have one
-
     # Its steps name hosts and links, which a wrong topology does not have.
     whole = not reader.mistakes.count and cases
     network = plan(cases[0].build.topology) if whole else None

@@ -6,18 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ccplay.errors import UsageError
 from ccplay.model.commands import Build
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.traffic_commands import StartFlow
+from ccplay.scenario.lesson.values import Lesson
 from ccplay.scenario.step import Step
 from ccplay.visible import printable
-
-if TYPE_CHECKING:
-    # Few files have one.
-    from ccplay.scenario.lesson.values import Lesson
 
 
 @dataclass(frozen=True, slots=True)
