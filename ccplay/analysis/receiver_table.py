@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf
+
+import msgspec
 
 from ccplay.analysis.checkpoint import Checkpoint, checkpoint, fixed_sizes
 from ccplay.state.lab_state import Flow, LabState
@@ -13,8 +14,7 @@ _TINY_S = 1e-6
 """Moments are floats: 3 s after 0.1 s may be a little more than 3.1 s."""
 
 
-@dataclass(frozen=True, slots=True)
-class Second:
+class Second(msgspec.Struct, frozen=True):
     """All flows at one whole second, read off the last sweep until then."""
 
     elapsed_s: int

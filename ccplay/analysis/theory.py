@@ -24,8 +24,9 @@ from __future__ import annotations
 
 import math
 from array import array
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from ccplay.state.lab_state import Flow
 from ccplay.state.series import MISSING, Series
@@ -49,8 +50,7 @@ _CUT = 0.9
 """Share of cwnd; less at the next sweep is a reduction, even if no sweep saw Recovery."""
 
 
-@dataclass(frozen=True, slots=True)
-class Epoch:
+class Epoch(msgspec.Struct, frozen=True):
     """A stage of congestion avoidance, by what theory has to know of it."""
 
     tick: int

@@ -6,12 +6,12 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 from distributed import Client
+from msgspec.structs import replace
 
 from ccplay.cluster import labs
 from ccplay.cluster.labs import Attendance, BenchReport

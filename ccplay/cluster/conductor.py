@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from dataclasses import dataclass
 
 import msgspec
 from distributed import fire_and_forget, get_worker, secede
@@ -107,8 +106,7 @@ def conduct(experiment: str, handover: bytes, files: dict[str, bytes]) -> None:
     asyncio.run(_Conductor(experiment, plan, files, here).conduct(address, security))
 
 
-@dataclass(frozen=True, slots=True)
-class _Conductor:
+class _Conductor(msgspec.Struct, frozen=True):
     """One experiment as a worker conducts it."""
 
     experiment: str

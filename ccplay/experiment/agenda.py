@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.results import CaseResult
@@ -57,8 +58,7 @@ class Planned:
         return [run.case for run in self._runs]
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
+class Goal(msgspec.Struct, frozen=True):
     """The precision that a metric has to reach."""
 
     share: float
@@ -84,14 +84,13 @@ class Goal:
         return math.ceil(len(values) * (found.half_width / (self.share * abs(found.mean))) ** 2)
 
 
-@dataclass(slots=True)
-class _Progress:
+class _Progress(msgspec.Struct):
     """The runs and values of a case so far."""
 
     case: Case
-    begun: set[int] = field(default_factory=set)
+    begun: set[int] = msgspec.field(default_factory=set)
     ended: int = 0
-    values: list[float] = field(default_factory=list)
+    values: list[float] = msgspec.field(default_factory=list)
 
 
 class UntilSure:

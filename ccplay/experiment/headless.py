@@ -10,10 +10,10 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import IO, cast
 
+import msgspec
 from rich.console import Console
 
 from ccplay.analysis.results import Result
@@ -44,8 +44,7 @@ _PATIENCE_S = 2.0
 """Seconds that the result waits for the reader of progress on another terminal or pipe."""
 
 
-@dataclass(frozen=True, slots=True)
-class Joining:
+class Joining(msgspec.Struct, frozen=True):
     """What other benches need to know of the experiment that opens them."""
 
     experiment: str

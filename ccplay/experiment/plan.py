@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.scenario.repeats import repeated
 from ccplay.scenario.values import Case, Scenario
@@ -12,8 +13,7 @@ from ccplay.scenario.values import Case, Scenario
 _LONGEST_SLUG = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """One repeat of one case."""
 
     case: Case

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ccplay.analysis.results import CaseResult, Machine
 from ccplay.analysis.trust import for_want_of_cpu, was_judged
@@ -20,8 +22,7 @@ MOST_ATTEMPTS = 3
 """Most attempts at a run; the last one runs alone on its machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """One attempt at a run."""
 
     run: Run
@@ -36,8 +37,7 @@ class Attempt:
     """Machines of earlier attempts; others are preferred."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """Outcome of an attempt."""
 
     result: CaseResult

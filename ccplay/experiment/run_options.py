@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.analysis.metrics import check_metrics, measurable
 from ccplay.errors import ScenarioError, UsageError
@@ -17,8 +17,7 @@ from ccplay.scenario.values import Case, Scenario
 from ccplay.stream.sinks import Sink
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The run options of a scenario."""
 
     cases: Sequence[str] = ()

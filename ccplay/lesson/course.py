@@ -6,10 +6,10 @@ start with the network as the file describes it. So pages can be run in any orde
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.lesson.figures import Span, measured
 from ccplay.lesson.judge import Verdict, is_right, judge
@@ -35,8 +35,7 @@ _PATIENCE_S = 8.0
 _LONGEST_NAME = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """Where the run of a page is recorded: a file and two moments in seconds of its stream."""
 
     recording: str
@@ -44,8 +43,7 @@ class Run:
     ended: float
 
 
-@dataclass(slots=True)
-class Turn:
+class Turn(msgspec.Struct):
     """One page as it was taken."""
 
     answer: float | None = None
@@ -58,7 +56,7 @@ class Turn:
     """Whether the answer was right; None without an answer, or if the run decided nothing."""
     run: Run | None = None
     """Where the run is recorded, once it was revealed; None if it is not recorded."""
-    tries: int = field(default=0, repr=False)
+    tries: int = 0
     """Number of times that the page's steps were started."""
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.summary import summarise
@@ -15,13 +16,12 @@ from ccplay.state.lab_state import LabState, Ping
 from ccplay.state.series import Series
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """The run of a page, in seconds of the lab's stream."""
 
     began: float
     ended: float
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The lab's names of traffic by the lesson's, where they differ because a page was repeated."""
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ccplay.analysis.summary import summarise
 from ccplay.analysis.trust import HealthResult
@@ -23,8 +24,7 @@ from ccplay.stream.sinks import Recorder, Sink
 from ccplay.stream.sources import Source
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(msgspec.Struct, frozen=True):
     """A page after its run."""
 
     number: int
@@ -38,8 +38,7 @@ class Taken:
         return not self.verdict.problem and self.verdict.usual
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """Result of a whole lesson."""
 
     taken: tuple[Taken, ...]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.scenario.lesson.values import Page, Question
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """Measurements of a page's run, and the answer that they make right."""
 
     values: Mapping[str, float | None]

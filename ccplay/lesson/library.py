@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from ccplay.analysis.metrics import check_metrics
 from ccplay.assets import assets
@@ -22,8 +24,7 @@ ORDER = (
 """Names of the shipped lessons, in the order in which they build on each other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(msgspec.Struct, frozen=True):
     """A lesson with the scenario of its file."""
 
     scenario: Scenario

@@ -8,7 +8,8 @@ bottom row, and routers above by their distance from the next host.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.model.network import ROUTER, Link, Network
 
@@ -19,8 +20,7 @@ _Near = Mapping[str, Sequence[str]]
 """By node those that it has a link with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """Places of nodes."""
 
     places: Mapping[str, tuple[float, float]]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ccplay.model.base import Command, Event
 from ccplay.model.dscp import DEFAULT
@@ -49,8 +50,7 @@ from ccplay.model.variables import (
 from ccplay.units import format_rate, format_size
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Samples:
+class Samples(msgspec.Struct, frozen=True, eq=False):
     """What is measured of a kind of traffic while it runs, and the table that it is exported to."""
 
     event: type[Event]
@@ -60,8 +60,7 @@ class Samples:
     """A row in words."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TrafficKind:
+class TrafficKind(msgspec.Struct, frozen=True, eq=False):
     """What a kind of traffic is called, what starts it, and what ends it."""
 
     name: str

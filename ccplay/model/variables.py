@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from ccplay.units import format_rate
 
@@ -39,8 +41,7 @@ _WHOLE_FROM = 100
 """Value on an axis from which a fraction is not worth its room."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(msgspec.Struct, frozen=True):
     """A derivation: how fast a counter grew, as the mean over some time."""
 
     counter: str
@@ -49,8 +50,7 @@ class Rate:
     """Seconds of the mean that a screen shows; a report may choose others beside it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(msgspec.Struct, frozen=True):
     """A quantity over time."""
 
     name: str

@@ -7,8 +7,9 @@ a unit, a factor or the name of a series of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from ccplay.model.variables import Subject, Variable
 from ccplay.state.lab_state import LabState
@@ -21,8 +22,7 @@ Changes: TypeAlias = tuple[tuple[float, float | None], ...]
 """A setting: when which value began, oldest first; None is no value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(msgspec.Struct, frozen=True):
     """The part of a session that a setting or a summary is about."""
 
     state: LabState
@@ -40,8 +40,7 @@ class Scope:
     """What the flows that run at ``t`` have of the plot's first variable, in its unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """A variable, drawn of every subject that has it."""
 
     variable: Variable
@@ -57,8 +56,7 @@ class Line:
         return self.variable.subject
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True):
     """A setting in force, drawn across from each change to the next beside what was measured."""
 
     ink: str
@@ -73,8 +71,7 @@ class Setting:
     """Whether it is worth room only where what was measured comes near it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(msgspec.Struct, frozen=True):
     """A counter whose growth is marked at the top."""
 
     variable: Variable
@@ -84,8 +81,7 @@ class Count:
     """After its value in the screen's title."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(msgspec.Struct, frozen=True):
     """One number of all subjects together, in the screen's title."""
 
     word: str
@@ -94,8 +90,7 @@ class Summary:
     value: Callable[[Scope], float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Plot:
+class Plot(msgspec.Struct, frozen=True):
     """One quantity over time."""
 
     name: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from ccplay.model.commands import Build
 from ccplay.model.fields import Field, fields_of
@@ -61,8 +63,7 @@ OWN_KEYS = ("name", *CASE_KEYS, "matrix")
 """Keys of a ``[[case]]``."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(msgspec.Struct, frozen=True):
     """A case that has not been read yet."""
 
     name: str

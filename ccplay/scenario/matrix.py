@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any, TypeAlias
+
+import msgspec
 
 from ccplay.model.quantities import NUMBER
 from ccplay.model.quoting import MisfitError, quote
@@ -25,8 +26,7 @@ MOST_PATHS = 1000
 Parameter: TypeAlias = str | int | float | bool
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(msgspec.Struct, frozen=True):
     """One parameter and the values that it takes."""
 
     name: str
@@ -38,8 +38,7 @@ class Axis:
     """Name and value of each of its values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(msgspec.Struct, frozen=True):
     """One value of each axis."""
 
     parameters: Mapping[str, Parameter]

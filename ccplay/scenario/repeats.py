@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.model.commands import SetCongestionControl, SetPath, TraceFlow, UntraceFlow
 from ccplay.model.traffic_commands import StartFlow, StopFlow

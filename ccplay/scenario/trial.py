@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ccplay.model.topologies import describe_topology, plan
 from ccplay.scenario.file.reading import parse

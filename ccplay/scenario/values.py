@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from ccplay.errors import UsageError
 from ccplay.model.commands import Build
@@ -16,8 +18,7 @@ from ccplay.scenario.step import Step
 from ccplay.visible import printable
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
+class Expectation(msgspec.Struct, frozen=True):
     """A check of every run: the required value of a metric, and the reason."""
 
     figure: str
@@ -32,8 +33,7 @@ class Expectation:
     """Place in the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(msgspec.Struct, frozen=True):
     """Values measured by others, shown beside ours; never a check."""
 
     figure: str
@@ -43,8 +43,7 @@ class Published:
     """Why ours may differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(msgspec.Struct, frozen=True):
     """One run: a network and a timeline. Every case gets a lab of its own."""
 
     name: str
@@ -59,7 +58,7 @@ class Case:
     until: str = "duration"
     """or earlier: ``all``: as soon as all steps are done and all limited traffic has ended;
     ``first``: as soon as the first flow of a fixed size is done."""
-    parameters: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    parameters: Mapping[str, str | int | float | bool] = msgspec.field(default_factory=dict)
     """Point in the file's matrix: the values as in the file, by axis."""
     repeats: int = 1
     jitter_s: float = 0.0
@@ -85,8 +84,7 @@ class Case:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(msgspec.Struct, frozen=True):
     """A scenario file."""
 
     path: Path

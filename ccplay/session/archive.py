@@ -12,11 +12,12 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO
+
+import msgspec
 
 from ccplay.errors import RecordingError, UsageError
 from ccplay.files.caller import state_folder
@@ -38,8 +39,7 @@ _NAME = re.compile(r"[0-9]{8}-[0-9]{6}-([a-z0-9.-]+)\.ccplay")
 _NUMBERED = re.compile(r"@([1-9][0-9]{0,3})")
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True):
     """What the archive may hold."""
 
     sessions: int = 20

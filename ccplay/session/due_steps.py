@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from ccplay.model.commands import AnyCommand
@@ -15,8 +15,7 @@ from ccplay.model.events import Applied, Failed
 Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True, slots=True)
-class DueStep:
+class DueStep(msgspec.Struct, frozen=True):
     """A command and its moment."""
 
     at: float

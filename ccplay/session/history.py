@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.errors import CommandError
 from ccplay.model.commands import AnyCommand
@@ -14,8 +15,7 @@ from ccplay.session.inverse import Before, Inverse, again, before, inverse, obst
 from ccplay.state.lab_state import LabState
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """A change by the user that took effect."""
 
     asked: AnyCommand
@@ -24,8 +24,7 @@ class Change:
     inverse: Inverse
 
 
-@dataclass(slots=True)
-class _Sent:
+class _Sent(msgspec.Struct):
     """A command that the lab has not answered yet."""
 
     command: AnyCommand

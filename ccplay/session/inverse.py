@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError
@@ -36,8 +36,7 @@ from ccplay.state.traffic import Routed
 from ccplay.units import format_clock
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
+class Before(msgspec.Struct, frozen=True):
     """What was in force when the lab turned to a command."""
 
     network: Network
@@ -51,12 +50,11 @@ class Before:
     """By name of traffic the command that started it, its names filled in."""
     marks: Mapping[str, Entry]
     """By name."""
-    paths: Mapping[str, list[str]] = field(default_factory=dict)
+    paths: Mapping[str, list[str]] = msgspec.field(default_factory=dict)
     """Routers on the path of traffic by name where a command chose it; else none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inverse:
+class Inverse(msgspec.Struct, frozen=True):
     """What takes a command back."""
 
     commands: tuple[AnyCommand, ...] = ()

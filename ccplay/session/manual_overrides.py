@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -71,7 +70,7 @@ class ByHand:
                 kept.append(step)
                 continue
             rest, undoing = _parted(step.command, taken, network)
-            kept += [dataclasses.replace(step, command=each) for each in rest]
+            kept += [replace(step, command=each) for each in rest]
             why = "you stopped it" if _needs(step.command) & taken else "your setting stays"
             said += [f"skipped, {why}: {describe(each)}" for each in undoing]
         if said and all(isinstance(each.command, Mark) for each in kept):

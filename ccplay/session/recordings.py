@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from ccplay.errors import CcplayError, WireError
 from ccplay.files.reading import open_regular
@@ -28,8 +30,7 @@ _HEAD, _TAIL = 1 << 16, 1 << 18
 """Bytes read for a quick look."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """A recording."""
 
     path: Path

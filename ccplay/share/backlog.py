@@ -6,7 +6,6 @@ import io
 import os
 import re
 from collections import deque
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -41,8 +40,7 @@ _SAMPLES: tuple[type[Event], ...] = (Sweep, Sweeps, TraceSamples, CaStateChanged
 """Events that a later spectator can do without: the rest of the state is complete."""
 
 
-@dataclass(slots=True)
-class Chunk:
+class Chunk(msgspec.Struct):
     """Complete lines that are sent together."""
 
     lines: bytes
@@ -72,13 +70,12 @@ class _Pending(io.RawIOBase):
         return lines
 
 
-@dataclass(slots=True)
-class Backlog:
+class Backlog(msgspec.Struct):
     """Everything that was shared so far. A spectator is a place in it, and costs nothing more."""
 
     spool_bytes: int = 200_000_000
     """Most bytes of the past; who joins later misses what follows them."""
-    past: BinaryIO = field(default_factory=writing.create_unnamed)
+    past: BinaryIO = msgspec.field(default_factory=writing.create_unnamed)
     """The past in lines of two seconds: a file without a name."""
     past_end: int = 0
     """Bytes of it that hold everything up to ``past_until``."""
@@ -90,8 +87,8 @@ class Backlog:
     """Moment that the past reaches."""
     first: int = 0
     """Number of the oldest chunk in memory."""
-    chunks: deque[Chunk] = field(default_factory=deque)
-    kept: list[bytes] = field(default_factory=list)
+    chunks: deque[Chunk] = msgspec.field(default_factory=deque)
+    kept: list[bytes] = msgspec.field(default_factory=list)
     """Lines of all events that are no samples."""
     chunked: int = 0
     """Number of them that chunks hold."""
@@ -106,8 +103,8 @@ class Backlog:
     """Whether the past has reached its bound, or its disk is full."""
     _kept_bytes: int = 0
     _memory: int = 0
-    _packer: Packer = field(default_factory=Packer)
-    _pending: _Pending = field(default_factory=_Pending)
+    _packer: Packer = msgspec.field(default_factory=Packer)
+    _pending: _Pending = msgspec.field(default_factory=_Pending)
     _recorder: Recorder | None = None
     _live: Recorder | None = None
 

@@ -10,10 +10,11 @@ import re
 import stat
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from socket import AF_UNIX, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
+
+import msgspec
 
 from ccplay.errors import CcplayError, UsageError, WireError
 from ccplay.files.caller import state_folder
@@ -39,8 +40,7 @@ _PATIENCE_S = 10.0
 """Seconds for a server to answer a hello."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(msgspec.Struct, frozen=True):
     """A socket that spectators can connect to."""
 
     name: str
@@ -49,8 +49,7 @@ class Listener:
     socket: socket
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(msgspec.Struct, frozen=True):
     """A session that can be watched."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ccplay.units import format_rate, format_ratio, format_size
 
@@ -12,8 +13,7 @@ UNKNOWN = "–"
 """What stands for a value that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(msgspec.Struct, frozen=True):
     """How values of a column are written."""
 
     write: Callable[[Any], str]
@@ -56,8 +56,7 @@ SEGMENTS = Measure(_count, _count, "segments")
 BYTES = Measure(_count, _count, "bytes")
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """A column: one value of a row, or several of one measure side by side."""
 
     title: str
@@ -123,8 +122,7 @@ def _itself(result: object) -> tuple[object, ...]:
     return (result,)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class Table(msgspec.Struct, frozen=True, eq=False):
     """A table of results; several kinds may have rows in one."""
 
     title: str

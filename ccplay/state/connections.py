@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from ccplay.model.events import Applied, FlowPath, Misbehaved, TraceEnded, TraceLost, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
@@ -29,8 +29,7 @@ FLOW_SERIES = kept(FLOW_VARIABLES)
 """Fields of ``TcpSamples`` that are kept over time for every flow."""
 
 
-@dataclass(slots=True)
-class Flow:
+class Flow(msgspec.Struct):
     """A sampled TCP connection: a stream of a flow, a subflow, or a download.
 
     A flow over MPTCP is one with the sums of its subflows, which stand beside it.
@@ -44,7 +43,7 @@ class Flow:
     """``flow``, ``subflow`` or ``download``."""
     started: float
     series: dict[str, Series]
-    feed: Feed = field(default_factory=Feed)
+    feed: Feed = msgspec.field(default_factory=Feed)
     """What its series read."""
     mss: int = 0
     acked: int = 0
@@ -60,19 +59,19 @@ class Flow:
     retransmits: int = 0
     monitored: Monitored | None = None
     """Monitored packets of all streams; None before the end, or if not monitored."""
-    cc_changes: list[tuple[float, str]] = field(default_factory=list)
+    cc_changes: list[tuple[float, str]] = msgspec.field(default_factory=list)
     """Moment and name of each algorithm, the first included."""
     trace: Trace | None = None
     """The trace; None if it was never traced."""
-    own: dict[str, Series] = field(default_factory=dict)
+    own: dict[str, Series] = msgspec.field(default_factory=dict)
     """Variables of its algorithms, by the names of ``Sweep.own``."""
-    paths: list[FlowPath] = field(default_factory=list)
+    paths: list[FlowPath] = msgspec.field(default_factory=list)
     """Which of several paths it took, oldest first; none if there was one path only."""
-    misbehaved: list[Misbehaved] = field(default_factory=list)
+    misbehaved: list[Misbehaved] = msgspec.field(default_factory=list)
     """Moments at which an algorithm began to misbehave, and stopped, oldest first."""
     mptcp: bool = False
     """Whether it is an MPTCP connection, with ``subflows``."""
-    subflows: list[Flow] = field(default_factory=list)
+    subflows: list[Flow] = msgspec.field(default_factory=list)
     """Those that have opened, oldest first; they are in ``flows`` of the state too."""
     ends: tuple[str, str] = ("", "")
     """IPv4 addresses of a subflow, the sender's first; empty for all others."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import msgspec
@@ -15,8 +14,7 @@ from ccplay.state.routes import ROUTES, Route, routes
 from ccplay.state.traffic import Handlers
 
 
-@dataclass(slots=True)
-class Download:
+class Download(msgspec.Struct):
     """A download and how far it has come."""
 
     kind: ClassVar[str] = "download"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import msgspec
+from msgspec.structs import replace
 
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.model.events import MOST_LATE_S, Applied
 from ccplay.units import format_clock
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A line of the event log."""
 
     t: float

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -27,8 +26,7 @@ from ccplay.state.traffic import Handlers, Traffic
 from ccplay.state.udp import UdpResult
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Kept:
+class Kept(msgspec.Struct, frozen=True, eq=False):
     """What is kept of a kind, and what it comes to."""
 
     handlers: Handlers
@@ -37,7 +35,7 @@ class Kept:
     """Returns the result of one, of a state and the traffic in it."""
     tables: tuple[Table, ...]
     """What a terminal and a page show of its results."""
-    metrics: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, str] = msgspec.field(default_factory=dict)
     """In words those metrics of its result that mean something else than elsewhere."""
 
 

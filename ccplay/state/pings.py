@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import msgspec
@@ -14,8 +13,7 @@ from ccplay.state.series import Series, Timeline
 from ccplay.state.traffic import Handlers, TrafficState
 
 
-@dataclass(slots=True)
-class Ping:
+class Ping(msgspec.Struct):
     """A ping and its answers; a lost one is a missing value of ``rtt_us``."""
 
     kind: ClassVar[str] = "ping"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import accumulate
+
+import msgspec
 
 from ccplay.model.base import Row
 from ccplay.model.events import Applied
@@ -18,8 +19,7 @@ from ccplay.stream import sweep_codec
 _NOTHING: Mapping[str, int] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(msgspec.Struct, frozen=True):
     """The moment at which the first flow of a fixed size was found done."""
 
     t: float

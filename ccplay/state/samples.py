@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ccplay.model.base import Row
 from ccplay.model.samples import QdiscRows, Sweep, Sweeps, TcpRows, TcpSamples
@@ -21,8 +22,7 @@ QUEUE_SERIES = kept(QUEUE_VARIABLES)
 """Fields of ``QdiscSamples`` that are kept over time for every queue."""
 
 
-@dataclass(slots=True)
-class Queue:
+class Queue(msgspec.Struct):
     """The queue of one direction of a link, over time."""
 
     link: str
@@ -30,7 +30,7 @@ class Queue:
     series: dict[str, Series]
     feed: Feed
     """What its series read."""
-    own: dict[str, Series] = field(default_factory=dict)
+    own: dict[str, Series] = msgspec.field(default_factory=dict)
     """Statistics reported by its disciplines, by the names of ``Sweep.queue_own``."""
 
 

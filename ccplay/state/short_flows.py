@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from statistics import fmean
 from typing import ClassVar
 
@@ -85,8 +84,7 @@ class ShortFlowsResult(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.src} → {self.dst}"
 
 
-@dataclass(frozen=True, slots=True)
-class SizeClass:
+class SizeClass(msgspec.Struct, frozen=True):
     """A row of the table: all transfers, or those of a class of sizes."""
 
     id: str
@@ -159,8 +157,7 @@ METRICS = {
 """Its metrics in words."""
 
 
-@dataclass(slots=True)
-class ShortFlows:
+class ShortFlows(msgspec.Struct):
     """Transfers that arrive at random, and those of them that are done."""
 
     kind: ClassVar[str] = "short-flows"
@@ -170,17 +167,17 @@ class ShortFlows:
     cc: str
     load_bps: int
     started: float
-    moments: list[float] = field(default_factory=list)
+    moments: list[float] = msgspec.field(default_factory=list)
     """When each report came; what had become of transfers by then is in the same place below."""
-    begun: list[int] = field(default_factory=list)
-    failed: list[int] = field(default_factory=list)
-    done: list[int] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
+    begun: list[int] = msgspec.field(default_factory=list)
+    failed: list[int] = msgspec.field(default_factory=list)
+    done: list[int] = msgspec.field(default_factory=list)
+    sizes: list[int] = msgspec.field(default_factory=list)
     """Bytes of each that is done, in the order of their ends; ``fct_us`` has its FCT."""
-    fct_us: list[float] = field(default_factory=list)
-    paths: list[FlowPath] = field(default_factory=list)
+    fct_us: list[float] = msgspec.field(default_factory=list)
+    paths: list[FlowPath] = msgspec.field(default_factory=list)
     """The paths that transfers took of several, in the order of their first."""
-    taken: list[int] = field(default_factory=list)
+    taken: list[int] = msgspec.field(default_factory=list)
     """How many finished transfers took each of ``paths``."""
     ended: float | None = None
     error: str | None = None

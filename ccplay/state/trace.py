@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.state.series import Series, Timeline
@@ -17,13 +17,12 @@ def _series() -> dict[str, Series]:
     return {name: Series(timeline) for name in TRACE_SERIES}
 
 
-@dataclass(slots=True)
-class Trace:
+class Trace(msgspec.Struct):
     """Values of a connection at each segment that its sender received."""
 
-    series: dict[str, Series] = field(default_factory=_series)
+    series: dict[str, Series] = msgspec.field(default_factory=_series)
     """Series of ``TRACE_SERIES``, on their own timeline: one moment for each segment."""
-    ca_state: Series = field(default_factory=lambda: Series(Timeline()))
+    ca_state: Series = msgspec.field(default_factory=lambda: Series(Timeline()))
     """Congestion state: one value for each change, at its exact moment."""
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import msgspec
@@ -35,8 +34,7 @@ _OVER_S = 0.95
 time for them."""
 
 
-@dataclass(slots=True)
-class Udp:
+class Udp(msgspec.Struct):
     """Cross traffic, and at its end what became of its packets."""
 
     kind: ClassVar[str] = "udp"
@@ -53,14 +51,13 @@ class Udp:
     jitter_us: float | None = None
     monitored: Monitored | None = None
     """What has become of its packets so far; None where nobody knows."""
-    counts: deque[tuple[float, Monitored]] = field(default_factory=deque)
+    counts: deque[tuple[float, Monitored]] = msgspec.field(default_factory=deque)
     """The newest counts with their moments, as far back as variables reach."""
-    timeline: Timeline = field(default_factory=Timeline)
-    seen: dict[str, Series] = field(default_factory=dict)
+    seen: dict[str, Series] = msgspec.field(default_factory=dict)
     """What has arrived over time, as ``monitor_rates.lately`` has it; empty as above."""
-    received_bytes: Series = field(init=False)
+    received_bytes: Series = msgspec.field(default_factory=lambda: Series(Timeline()))
     """Payload that has arrived so far."""
-    paths: list[FlowPath] = field(default_factory=list)
+    paths: list[FlowPath] = msgspec.field(default_factory=list)
     """Which of several paths it took, oldest first; none if there was one path only."""
     stopped: float | None = None
     """When it was told to end: the last of its packets may be under way."""
@@ -69,13 +66,15 @@ class Udp:
     error: str | None = None
 
     @property
+    def timeline(self) -> Timeline:
+        """The moments at which its packets were counted."""
+        return self.received_bytes.timeline
+
+    @property
     def loss(self) -> float | None:
         """The share of its packets that was lost; None where that of none is known."""
         known = self.sent - self.under_way
         return (known - self.received) / known if known > 0 else None
-
-    def __post_init__(self) -> None:
-        self.received_bytes = Series(self.timeline)
 
     def learn(self, t: float, seen: Monitored) -> None:
         """Take in what has become of its packets by ``t``."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.state.lab_state import Flow, Traffic
 from ccplay.ui.view import View, goodput, goodputs, is_running
@@ -17,8 +18,7 @@ MOST = 40
 Key = Callable[[View, Flow], float | str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """The flows of one algorithm."""
 
     cc: str

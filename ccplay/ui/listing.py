@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import msgspec
+from msgspec.structs import replace
 
 COLUMNS = ("", "flow", "cc", "cwnd", "rtt", "goodput", "retr", "path")
 """Columns to sort by; the first, without a name, is the order in which flows started."""
@@ -14,8 +15,7 @@ _LONGEST = 40
 """Characters of a filter at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(msgspec.Struct, frozen=True):
     """Which flows table and plots show, and in which order."""
 
     column: str = ""

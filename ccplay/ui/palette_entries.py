@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.model.base import Option
 from ccplay.model.commands import (
@@ -35,8 +36,7 @@ LOSSES = ("0 %", "0.1 %", "1 %", "5 %")
 PACKETS = (10, 20, 50, 100, 200, 1000)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A line of the palette and the command that it stands for."""
 
     text: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+import msgspec
 
 WIDTHS = (
     *(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0),
@@ -20,8 +21,7 @@ SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 _QUARTERS = 4
 
 
-@dataclass(slots=True)
-class Playhead:
+class Playhead(msgspec.Struct):
     """The screen's moment in the session, and the window of the plots.
 
     There is one mechanism: running, it follows the session (live) or moves at ``speed`` (recorded);

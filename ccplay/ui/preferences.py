@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from ccplay.errors import CcplayError
 from ccplay.files.caller import as_caller, config_folder
@@ -29,8 +30,7 @@ _LARGEST = 1 << 16
 """Bytes of a file of preferences that are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Preferences:
+class Preferences(msgspec.Struct, frozen=True):
     """What is preferred; all that a file leaves out has its default."""
 
     theme: str = themes.DEFAULT
@@ -41,7 +41,7 @@ class Preferences:
     """From left to right; what has no room is not shown. Empty: as the screen's width suggests."""
     large: str = NONE
     """The plot that has the whole band to itself, or ``NONE``."""
-    keys: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Keys that differ from ccplay's own, by the id of what they do."""
     mistakes: tuple[str, ...] = ()
     """What is wrong with the file, a line each; the rest of it holds."""

@@ -6,11 +6,11 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
+import msgspec
 from textual.theme import Theme
 
 from ccplay.assets import assets
@@ -76,8 +76,7 @@ StrokeName: TypeAlias = Literal["normal", "bold"]
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """A theme, ready to draw with. All colours are ``#rrggbb``."""
 
     name: str

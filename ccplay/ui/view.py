@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ccplay.analysis.theory import Theory
 from ccplay.model.events import LinkChanged
@@ -28,8 +29,7 @@ LINGER_S = 10.0
 """Seconds for which ended traffic stays in the table."""
 
 
-@dataclass(slots=True)
-class View:
+class View(msgspec.Struct):
     """The session as the screen shows it now."""
 
     session: Session
@@ -50,7 +50,7 @@ class View:
     """The theory over the selected flow's cwnd; None if it is off."""
     notice: str = ""
     """A notice about the current action; usually empty."""
-    listing: Listing = field(default_factory=Listing)
+    listing: Listing = msgspec.field(default_factory=Listing)
     """Which flows are seen, and in which order."""
     stroke: StrokeName = "normal"
     """How thick the lines of plots are."""
@@ -70,7 +70,7 @@ class View:
     """The region of a plot that a lesson asks for: plot, lower and upper end on its axis."""
     awaits: str = ""
     """What starts traffic next, other than the keys that start it; usually empty."""
-    known: Known = field(default_factory=Known, repr=False, compare=False)
+    known: Known = msgspec.field(default_factory=Known)
     """What was derived from the state at this moment; views may share it."""
 
     @property

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from ccplay.analysis.trust import credible
 from ccplay.model.variables import Rate, Variable, variable
@@ -41,8 +42,7 @@ CARRIED = Variable(
 """Rate at which a link sends, for the drawing of the network."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(msgspec.Struct, frozen=True):
     """A line of the page: its description, and the source of its values."""
 
     plot: str

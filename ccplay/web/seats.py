@@ -6,7 +6,8 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.share.frames import MOST_SEATS
 
@@ -20,8 +21,7 @@ VOTES_S = 1.0
 """Votes a second that it may send for long."""
 
 
-@dataclass(slots=True)
-class Seat:
+class Seat(msgspec.Struct):
     """One browser's."""
 
     number: int

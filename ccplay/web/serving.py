@@ -8,8 +8,9 @@ import logging
 import resource
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ccplay.errors import CcplayError
 from ccplay.model.events import AnyEvent
@@ -58,8 +59,7 @@ def require() -> None:
         raise CcplayError(MISSING) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(msgspec.Struct, frozen=True):
     """A session that is served to browsers."""
 
     link: str

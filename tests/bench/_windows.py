@@ -10,8 +10,8 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
+from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 from textual.renderables.sparkline import Sparkline

@@ -13,9 +13,10 @@ import statistics
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
 from rich.console import Console
 
 from ccplay.scenario.file.library import find

@@ -106,7 +106,8 @@ async def test_an_earlier_run_lies_under_it() -> None:
         app.main.redraw()
         assert "12.0 ⠂• 12.0" in title(app)
         traces = plot_at(app.main.view, "rtt").picture(app.main.view).traces
-        assert [type(each) for each in traces] == [ShiftedTrace, SeriesTrace]
+        kinds: list[type] = [type(each) for each in traces]
+        assert kinds == [ShiftedTrace, SeriesTrace]
 
 
 async def test_what_only_an_earlier_run_tells_can_be_chosen() -> None:

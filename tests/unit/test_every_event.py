@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -93,10 +93,10 @@ def test_all_of_them_come_back_from_a_recording(tmp_path: Path) -> None:
     assert [len(sweep_codec.moments(each)) for each in swept] == [1, 1]
 
 
-class OneHost(Namespace):
+class OneHost(Namespace, frozen=True):
     """A host whose kernel says what it is told to."""
 
-    answers: tuple[bytes, ...] = ()
+    answers: ClassVar[tuple[bytes, ...]] = ()
 
     def socket(self, *_: int) -> socket.socket:
         return Answers(*self.answers)

@@ -1,8 +1,7 @@
 """The characters of the screen."""
 
-from dataclasses import fields
-
 import pytest
+from msgspec.structs import fields
 from rich.cells import cell_len
 
 from ccplay.model.wording import CA_STATES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from ccplay.analysis.metrics import check_metrics, measurable, metric_of, metrics_of
 from ccplay.analysis.summary import summarise
@@ -48,8 +49,6 @@ def test_a_figure_that_is_measured_passes() -> None:
 
 
 def _expecting(figure: str) -> Scenario:
-    from dataclasses import replace
-
     race = load(find("race"))
     expectation = Expectation(figure, 0.0, None, "at least 0", "physics", "expect[0]")
     return replace(race, cases=tuple(replace(c, expect=(expectation,)) for c in race.cases))

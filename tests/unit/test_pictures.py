@@ -6,10 +6,10 @@ import io
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from dataclasses import fields
 
 import pytest
 from fontTools.ttLib import TTFont
+from msgspec.structs import fields
 from PIL import Image
 
 from ccplay.errors import UsageError

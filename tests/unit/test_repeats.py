@@ -1,11 +1,11 @@
 """Repeats of a case differ in their seeds and in when flows start, and in nothing else."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ccplay.model.commands import Mark, SetCongestionControl
 from ccplay.model.traffic_commands import StartFlow, StopFlow
@@ -31,7 +31,7 @@ timeline = [
 
 def race(**keys: object) -> Case:
     """Return the race with other keys."""
-    return replace(parse(RACE, Path("r.toml")).case(), **keys)  # type: ignore[arg-type]
+    return replace(parse(RACE, Path("r.toml")).case(), **keys)
 
 
 def order(case: Case) -> list[str]:

@@ -3,10 +3,10 @@
 import csv
 import io
 import json
-from dataclasses import replace
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ccplay.report.data.findings import columns, findings, readings
 from ccplay.report.data.material import MOST_DRAWN, MOST_SHOWN

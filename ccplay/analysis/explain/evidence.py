@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ccplay.model.network import Network
 from ccplay.state.base_rtt import base_rtt
@@ -28,8 +30,7 @@ _OVER_S = 1.0
 """Seconds over which rates are means."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
     """A reduction of cwnd, and what was counted in the round trip before it."""
 
     t: float
@@ -52,8 +53,7 @@ class Cut:
     """Links on its path that lose a share of packets on purpose."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     """The queue on a flow's path that holds most."""
 
     link: str
@@ -64,8 +64,7 @@ class Waiting:
     """Segments of each running flow on that link that are not acknowledged, most first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """What is known; None is not known."""
 
     flow: str

@@ -9,7 +9,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ccplay.lab.custom import loading, overdue
 from ccplay.lab.custom.faults import MisuseError, SourceError
@@ -35,11 +36,10 @@ _MEAN = (_SMALL + 3 * _FULL) / 4
 """Bytes of packets of the four flows, of which one sends small packets."""
 
 
-@dataclass
-class Trial:
+class Trial(msgspec.Struct):
     """Result of trying a discipline."""
 
-    mistakes: list[SourceError] = field(default_factory=list)
+    mistakes: list[SourceError] = msgspec.field(default_factory=list)
     packets: int = 0
     sent: int = 0
     dropped: int = 0

@@ -7,8 +7,9 @@ import os
 import socket
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ccplay.errors import LabError
 
@@ -16,8 +17,7 @@ _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Namespace:
+class Namespace(msgspec.Struct, frozen=True):
     """The network namespace of the node ``name``, held open by process ``pid``."""
 
     name: str

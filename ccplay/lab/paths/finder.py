@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ccplay.errors import CommandError, LabError
 from ccplay.lab.network.routing import Routing
@@ -15,21 +16,20 @@ from ccplay.model.events import FlowPath, Log
 from ccplay.model.network import Network
 
 
-@dataclass(slots=True)
-class _Followed:
+class _Followed(msgspec.Struct):
     """Some traffic, and what is known of its paths."""
 
     packets: Packets
-    ports: dict[str, tuple[int, int]] = field(default_factory=dict)
+    ports: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     """Ports by connection that it sends from and to."""
-    addresses: dict[str, tuple[str, str]] = field(default_factory=dict)
+    addresses: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     """Addresses by connection where they are not the hosts' own."""
     pin: Pin | None = None
-    known: dict[str, tuple[list[str], list[str], bool]] = field(default_factory=dict)
+    known: dict[str, tuple[list[str], list[str], bool]] = msgspec.field(default_factory=dict)
     """By connection its links there and back, and whether a command chose them: as reported."""
     begun: bool = False
     """Whether its start has been reported, and therefore its paths may be."""
-    seen: list[tuple[list[str], bool]] = field(default_factory=list)
+    seen: list[tuple[list[str], bool]] = msgspec.field(default_factory=list)
     """As ``known``, of single transfers: in the order of their first."""
 
     @property

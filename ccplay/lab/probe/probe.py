@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
+
+import msgspec
 
 from ccplay.bpf.loaded import library
 from ccplay.lab.network.netns import Namespace
@@ -264,20 +265,18 @@ class Probe:
         return samples, {name: [each.get(name) for each in own] for name in names}
 
 
-@dataclass(slots=True)
-class _Host:
+class _Host(msgspec.Struct):
     """A node with connections to read, by their key, and what some of them have together."""
 
     socket: DiagSocket
-    wanted: dict[bytes, Connection] = field(default_factory=dict)
-    joints: list[Joint] = field(default_factory=list)
+    wanted: dict[bytes, Connection] = msgspec.field(default_factory=dict)
+    joints: list[Joint] = msgspec.field(default_factory=list)
     read_at: float = 0.0
     took_s: float = 0.0
 
 
-@dataclass(slots=True)
-class _Router:
+class _Router(msgspec.Struct):
     """A node with bottlenecks: their queues by interface index."""
 
     socket: QdiscSocket
-    queues: dict[int, LinkQueues] = field(default_factory=dict)
+    queues: dict[int, LinkQueues] = msgspec.field(default_factory=dict)

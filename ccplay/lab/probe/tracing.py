@@ -7,8 +7,9 @@ import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
+
+import msgspec
 
 from ccplay.errors import CcplayError, CommandError, UnsupportedError
 from ccplay.lab.network.netns import Namespace
@@ -27,8 +28,7 @@ _REPORT_MISSING_S = 1.0
 """Seconds between reports of missed segments."""
 
 
-@dataclass(slots=True)
-class SegmentCount:
+class SegmentCount(msgspec.Struct):
     """Segments of a connection that the trace reported, and those it missed.
 
     The kernel's count of segments leads ours by those in the socket's backlog, which is empty now
@@ -69,15 +69,16 @@ class SegmentCount:
         return more
 
 
-@dataclass(slots=True)
-class _Trace:
+class _Trace(msgspec.Struct):
     """A flow under trace."""
 
     flow: str
     senders: frozenset[Sender]
-    connections: list[Connection] = field(default_factory=list)
+    connections: list[Connection] = msgspec.field(default_factory=list)
     """Empty until the flow's connections are known."""
-    counts: dict[str, SegmentCount] = field(default_factory=lambda: defaultdict(SegmentCount))
+    counts: dict[str, SegmentCount] = msgspec.field(
+        default_factory=lambda: defaultdict(SegmentCount)
+    )
     """By the connection's name."""
     until: float = 0.0
     """Lab time at which it ends unless the flow is running."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -282,8 +281,7 @@ class Software:
             self.changed(link.at.link)
 
 
-@dataclass(slots=True)
-class _Link:
+class _Link(msgspec.Struct):
     """A link that has a discipline in software."""
 
     at: Egress

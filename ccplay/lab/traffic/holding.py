@@ -17,7 +17,8 @@ import platform
 import select
 import socket
 import struct
-from dataclasses import dataclass
+
+import msgspec
 
 _SET_MODE_FILTER = 1
 _NEW_LISTENER, _SPEC_ALLOW = 1 << 3, 1 << 2
@@ -47,8 +48,7 @@ _CALLS = {
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(msgspec.Struct, frozen=True):
     """Where a program is held."""
 
     call: str

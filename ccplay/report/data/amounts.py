@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.analysis.statistics import Statistic
 
@@ -15,8 +16,7 @@ _SAMPLED = ("cwnd", "qlen", "slow_start_cwnd")
 _DIGITS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(msgspec.Struct, frozen=True):
     """What values of a metric are written in."""
 
     scale: float

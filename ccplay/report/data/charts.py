@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ccplay.analysis.metrics import metric_of
 from ccplay.analysis.results import CaseResult, CaseStatistics
@@ -28,8 +30,7 @@ LEAST_POINTS = 3
 """Least number of values for a numeric axis; fewer are drawn as categories."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """One mean with everything drawn about it."""
 
     at: Parameter
@@ -41,20 +42,18 @@ class Mark:
     """Published values of exactly this case."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """Means that belong together: a line of a plot, or the bars of one colour."""
 
     label: str
     flow: str
     """The flow, ping or download that it describes; empty for none."""
-    marks: list[Mark] = field(default_factory=list)
-    published: list[float] = field(default_factory=list)
+    marks: list[Mark] = msgspec.field(default_factory=list)
+    published: list[float] = msgspec.field(default_factory=list)
     """Values published of all its points together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(msgspec.Struct, frozen=True):
     """One chart: panels side by side, of one unit and one axis."""
 
     name: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
+
+import msgspec
 
 from ccplay.analysis.theory import Theory
 from ccplay.model.variables import RECEIVED, Variable, combine
@@ -21,12 +22,11 @@ _HOLD = 4.5
 """Sweeps for which a value holds; after that there is a gap."""
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(msgspec.Struct, frozen=True):
     """Points to join by a line; a missing value is a gap."""
 
-    t: list[float] = field(default_factory=list)
-    y: list[float] = field(default_factory=list)
+    t: list[float] = msgspec.field(default_factory=list)
+    y: list[float] = msgspec.field(default_factory=list)
 
     def add(self, t: float, y: float | None) -> None:
         """Put a point at the end."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.analysis.queueing import queueing_delays_us
 from ccplay.state.lab_state import LabState, Ping
@@ -25,8 +26,7 @@ COMPLETION_TIMES = {f"fct-{name}": words for name, words in SIZES_IN_WORDS.items
 """Distributions of flow completion times, in milliseconds, and the class of sizes of each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(msgspec.Struct, frozen=True):
     """A cumulative distribution: the share of values that are at most each value."""
 
     values: list[float]

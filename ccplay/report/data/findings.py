@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.analysis.results import CaseStatistics, PublishedResult, Result
 from ccplay.analysis.statistics import Statistic
@@ -12,8 +13,7 @@ from ccplay.report.data.families import by_family, some_of
 from ccplay.report.data.naming import Words, words
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """One metric of one case."""
 
     case: CaseStatistics
@@ -44,8 +44,7 @@ class Finding:
         return low <= sum(self.published) / len(self.published) <= high
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """Published values of a metric for a whole family of cases."""
 
     family: str
@@ -54,8 +53,7 @@ class Reading:
     notes: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """A metric with all its cells in one unit."""
 
     figure: str

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ccplay.model.events import LinkChanged
 from ccplay.model.layout import layout
@@ -26,8 +28,7 @@ _MOST_SLANTING = 4
 """The same where links slant between rows of routers: labels would hide each other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Vertex:
+class Vertex(msgspec.Struct, frozen=True):
     """A node; its place counts in steps to the right and down."""
 
     name: str
@@ -36,8 +37,7 @@ class Vertex:
     y: float
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(msgspec.Struct, frozen=True):
     """Both directions of a link, and their settings."""
 
     a: str
@@ -48,12 +48,11 @@ class Edge:
     """By the sending node the discipline where waiting packets are observed."""
     busy: float | None = None
     """Mean share of its rate that the busier direction sent; None where it is not observed."""
-    filled: Mapping[str, float] = field(default_factory=dict)
+    filled: Mapping[str, float] = msgspec.field(default_factory=dict)
     """By the sending node the greatest length of its queue, as a share of the limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(msgspec.Struct, frozen=True):
     """What a direction of a link carried over a run."""
 
     busy: float | None
@@ -62,15 +61,14 @@ class Load:
     """Greatest length of its queue, as a share of the limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(msgspec.Struct, frozen=True):
     """A network, ready to draw."""
 
     vertices: list[Vertex]
     edges: list[Edge]
     notes: tuple[str, ...]
     """Settings of links without a label, a line each."""
-    paths: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    paths: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
     """By flow the nodes that its packets crossed, at the end of the run."""
 
 

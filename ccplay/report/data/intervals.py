@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, stdev
+
+import msgspec
 
 from ccplay.model.variables import VARIABLES
 from ccplay.report.data.curves import bins, count_at, flow_groups, transfers
@@ -21,8 +22,7 @@ MOST_INTERVALS = 100_000
 """Most intervals of a run, a day of seconds: a stranger's recording must not fill the memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(msgspec.Struct, frozen=True):
     """What some traffic moved."""
 
     kind: str
@@ -70,8 +70,7 @@ def _within(
     return Moved(kind, name, [amounts[place] for place in inside], inside[0] if inside else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(msgspec.Struct, frozen=True):
     """A row: the intervals of some traffic that it ran in from end to end."""
 
     traffic: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -22,8 +21,7 @@ MOST_SHOWN = 30
 """Number of cases of a larger experiment of which one run is drawn: the first ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """One run: its result, and its recording if kept."""
 
     result: CaseResult
@@ -32,8 +30,7 @@ class Run:
     """Names its files."""
 
 
-@dataclass(frozen=True, slots=True)
-class Material:
+class Material(msgspec.Struct, frozen=True):
     """An experiment, ready to be reported."""
 
     name: str
@@ -48,9 +45,9 @@ class Material:
     """Command line that repeats it."""
     abouts: Mapping[str, str]
     """``about`` of each case, by its name."""
-    made_of: Mapping[str, Settings] = field(default_factory=dict)
+    made_of: Mapping[str, Settings] = msgspec.field(default_factory=dict)
     """By case the settings of its first run, for comparisons."""
-    _by_case: dict[str, list[Run]] = field(init=False, repr=False, default_factory=dict)
+    _by_case: dict[str, list[Run]] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for run in self.runs:
@@ -208,8 +205,7 @@ CASES = "case"
 # --- the matrix ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(msgspec.Struct, frozen=True):
     """One axis of the matrix: its values in the order of the file."""
 
     name: str

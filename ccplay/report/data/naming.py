@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.model.traffic import TRAFFIC
 from ccplay.state.kinds import KEPT
@@ -69,8 +70,7 @@ _OWN: dict[str, Mapping[str, str]] = {
 """By group the metrics that mean something else there than elsewhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(msgspec.Struct, frozen=True):
     """A metric in words."""
 
     quantity: str

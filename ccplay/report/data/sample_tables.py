@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import msgspec
 
 from ccplay.model.traffic import TRAFFIC
 from ccplay.model.variables import FLOW_VARIABLES, QUEUE_VARIABLES, Cells, columns
@@ -14,8 +15,7 @@ Batch: TypeAlias = dict[str, Sequence[Any]]
 """Some rows of a table, column by column."""
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(msgspec.Struct, frozen=True):
     """A table: its columns in order, and their content."""
 
     name: str

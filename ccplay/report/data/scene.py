@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.analysis.checkpoint import Checkpoint, checkpoint, fixed_sizes
 from ccplay.model.wording import limit_unit
@@ -20,8 +21,7 @@ _CLOSING_S = 1.0
 _LEAST_S = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(msgspec.Struct, frozen=True):
     """When the first flow of a fixed size was done, and what each flow had then."""
 
     t: float
@@ -30,8 +30,7 @@ class Finish:
     ratio: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(msgspec.Struct, frozen=True):
     """One run, ready to draw; ``start`` is the stream's moment at which the axis is 0."""
 
     state: LabState

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.analysis.results import CaseResult, Check
 from ccplay.report.data.amounts import write
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """A run in which an expectation failed."""
 
     run: CaseResult
@@ -18,8 +18,7 @@ class Failure:
     """What it measured instead, with its unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """An expectation, and its outcome in all runs checked for it."""
 
     figure: str

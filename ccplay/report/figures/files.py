@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from matplotlib.figure import Figure
 
 from ccplay.files import writing
@@ -15,8 +15,7 @@ FORMATS = ("svg", "pdf", "png")
 PNG_DPI = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(msgspec.Struct, frozen=True):
     """A figure that was written."""
 
     svg: str

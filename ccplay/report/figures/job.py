@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 from matplotlib.figure import Figure
 
 from ccplay.analysis.checkpoint import Checkpoint
@@ -26,8 +26,7 @@ from ccplay.session.recorded import read_recording
 from ccplay.state.lab_state import Entry
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """One run to draw."""
 
     recording: Path
@@ -48,8 +47,7 @@ class Job:
     """Plots to draw besides those that reports draw unasked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(msgspec.Struct, frozen=True):
     """The result of a job."""
 
     slug: str
@@ -67,14 +65,13 @@ class Drawn:
     """Bytes of each second, by traffic."""
     links: dict[str, LinkChanged]
     """What each direction of a link did when the network stood."""
-    loads: dict[str, Load] = field(default_factory=dict)
+    loads: dict[str, Load] = msgspec.field(default_factory=dict)
     """What each observed direction carried."""
-    paths: dict[str, list[str]] = field(default_factory=dict)
+    paths: dict[str, list[str]] = msgspec.field(default_factory=dict)
     """By flow the nodes that its packets crossed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
+class Overview(msgspec.Struct, frozen=True):
     """A figure of all runs together, to draw."""
 
     name: str

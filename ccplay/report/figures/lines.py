@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import msgspec
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -43,17 +43,16 @@ _LEAST = {"segments": 4.0, "packets": 2.44, "kB": 2.44}
 """The least end of the value axis by its unit; of others any will do."""
 
 
-@dataclass(slots=True)
-class Ground:
+class Ground(msgspec.Struct):
     """A panel while it is drawn."""
 
     axes: Axes
     part: Part
     top: float
     """The greatest value on the axis so far."""
-    handles: list[Artist] = field(default_factory=list)
+    handles: list[Artist] = msgspec.field(default_factory=list)
     """What the legend has."""
-    states: set[int] = field(default_factory=set)
+    states: set[int] = msgspec.field(default_factory=set)
     """Congestion states that are shaded."""
 
     @property

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations
 
+import msgspec
 from matplotlib.axes import Axes
+from msgspec.structs import replace
 
 from ccplay.report.figures.strokes import strokes
 from ccplay.report.figures.style import INK, MUTED, SMALL, text_width_in
@@ -23,8 +24,7 @@ _APART = 250
 """Most vertical lines in a figure that remain distinguishable."""
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(msgspec.Struct, frozen=True):
     """A label and its row, counted from the bottom."""
 
     t: float
@@ -67,8 +67,7 @@ def _one_a_moment(moments: Sequence[tuple[float, str]]) -> list[tuple[float, str
     return kept
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
+class _Span(msgspec.Struct, frozen=True):
     """A place for a label in inches: from ``left`` to ``right``, with its moment at ``stem``."""
 
     left: float

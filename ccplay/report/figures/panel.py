@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
@@ -12,8 +12,7 @@ from ccplay.report.data.material import slug
 from ccplay.state.lab_state import Flow
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(msgspec.Struct, frozen=True):
     """One panel of a run's figure."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.plots.plot import Line, Plot
 from ccplay.report.data.scene import Scene
@@ -14,8 +15,7 @@ MANY = 4
 """Number of flows above which they share a panel, or the page would be too long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """A plot, and what of a run one panel shows of it."""
 
     plot: Plot

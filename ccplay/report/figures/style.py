@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
 import matplotlib as mpl
+import msgspec
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -115,8 +115,7 @@ _RC: dict[Any, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Ink:
+class Ink(msgspec.Struct, frozen=True):
     """How something is drawn wherever it appears; colour is never the only cue."""
 
     colour: str

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 from markdown_it import MarkdownIt
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from ccplay import __version__
 from ccplay.errors import RecordingError
@@ -25,8 +26,7 @@ from ccplay.session.recorded import read_recording
 from ccplay.state.lab_state import LabState, Traffic
 
 
-@dataclass(frozen=True, slots=True)
-class _Figure:
+class _Figure(msgspec.Struct, frozen=True):
     """The run of a page, drawn."""
 
     svg: str = ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.model.events import Hello, LinkChanged
 from ccplay.model.values import Capabilities
@@ -50,8 +51,7 @@ def _capabilities(offered: Capabilities) -> list[tuple[str, str]]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkTable:
+class NetworkTable(msgspec.Struct, frozen=True):
     """The network as built."""
 
     case: str

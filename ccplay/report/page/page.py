@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import quote
 
+import msgspec
 from markupsafe import Markup
 
 from ccplay import __version__
@@ -28,8 +28,7 @@ _LONG = 20
 _DRAWN = "congestion window, queue, round-trip time and goodput over time"
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True):
     """A line of the index of cases."""
 
     family: str
@@ -37,8 +36,7 @@ class _Entry:
     """Each with its anchor on the page."""
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(msgspec.Struct, frozen=True):
     """A figure for the page."""
 
     slug: str
@@ -50,8 +48,7 @@ class Picture:
     """``column``; ``page`` if it is as wide as the page; ``lead`` if it is the main figure."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """A run that is shown in full."""
 
     svg: str

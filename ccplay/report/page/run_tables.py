@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from ccplay.analysis.results import Result
 from ccplay.report.data.result_tables import Rows, result_tables
@@ -16,8 +17,7 @@ Head: TypeAlias = tuple[str, str]
 """A column's name and its unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(msgspec.Struct, frozen=True):
     """A table of text."""
 
     title: str

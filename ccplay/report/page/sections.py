@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.analysis.metrics import metric_of
 from ccplay.analysis.results import (
@@ -18,8 +19,7 @@ from ccplay.report.data.verdicts import Verdict, misbehaviours, run_name, verdic
 from ccplay.state.columns import UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(msgspec.Struct, frozen=True):
     """A figure of a case, and what others published of it."""
 
     ours: str
@@ -29,8 +29,7 @@ class Cell:
     beside: str
 
 
-@dataclass(frozen=True, slots=True)
-class CaseRow:
+class CaseRow(msgspec.Struct, frozen=True):
     """A case of a family."""
 
     labels: list[str]
@@ -38,8 +37,7 @@ class CaseRow:
     cells: list[Cell]
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(msgspec.Struct, frozen=True):
     """Cases that have the same axes and figures."""
 
     name: str
@@ -105,8 +103,7 @@ def notes(result: Result) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(msgspec.Struct, frozen=True):
     """An expectation of the scenario, and its outcome."""
 
     cases: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
@@ -14,8 +14,7 @@ GAP = 2
 _RULE = "─"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """The columns below one head."""
 
     head: str
@@ -26,8 +25,7 @@ class Column:
     unit: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
+class _Span(msgspec.Struct, frozen=True):
     """Neighbours that share a head, by their places."""
 
     text: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -24,8 +24,7 @@ _SUFFIXES = ("_bps", "_ms", "_s")
 """Endings of metric names that stand for a unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class _CaseRow:
+class _CaseRow(msgspec.Struct, frozen=True):
     """A row of a table: measured values of a case, or published ones."""
 
     case: CaseStatistics

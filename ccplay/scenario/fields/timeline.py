@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ccplay.model.base import Command
 from ccplay.model.commands import (
@@ -49,8 +50,7 @@ AT = Field(
 """The moment of a step."""
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """A step as read; its names are not checked yet."""
 
     place: Place

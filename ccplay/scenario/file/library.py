@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+
+import msgspec
 
 from ccplay.assets import assets
 from ccplay.errors import ScenarioError
@@ -18,8 +19,7 @@ MOST_LISTED = 100
 """Most files listed of a folder: each takes up to a second to read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A scenario in a list."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ccplay.model.quoting import MisfitError, quote
 from ccplay.scenario import bounded
@@ -16,8 +17,7 @@ MOST_SETTINGS = 1000
 _OPENS = ("[", "{", '"', "'")
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True):
     """A value, its path, and its name in messages."""
 
     path: KeyPath

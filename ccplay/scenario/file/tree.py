@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import msgspec
 
 from ccplay.model.quoting import MisfitError, did_you_mean, quote
 from ccplay.scenario.file.mistakes import Mistakes, Place, spell
@@ -16,8 +17,7 @@ MOST_READ = 250_000
 """Most keys and values of all cases together: a small file can multiply them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """A value and its place; a table is a dict of nodes, an array a list of nodes."""
 
     place: Place

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ccplay.model.fields import Field
 from ccplay.model.quantities import FLAG, NUMBER

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from ccplay.scenario.step import Step
 
 Take: TypeAlias = Literal["", "mean", "least", "greatest", "last", "growth"]
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(msgspec.Struct, frozen=True):
     """A number that the run of a page measures."""
 
     figure: str
@@ -31,8 +31,7 @@ class Measure:
     """Path of the figure that it is divided by, or another measure's name; empty for none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(msgspec.Struct, frozen=True):
     """A condition on a measure, in the measure's unit."""
 
     measure: str
@@ -47,8 +46,7 @@ class Bound:
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """One of several answers, right where all of its conditions hold."""
 
     text: str
@@ -57,8 +55,7 @@ class Choice:
     """Whether ``Page.why`` explains this one: what a run usually measures."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(msgspec.Struct, frozen=True):
     """A question for a number: typed, or marked as a region of a plot."""
 
     measure: str
@@ -75,8 +72,7 @@ class Range:
     """What a run usually measures, and ``Page.why`` explains."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """What a page asks before its steps run."""
 
     ask: str
@@ -85,8 +81,7 @@ class Question:
     range: Range | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """What a page shows of the network: what it leaves out stays as it is."""
 
     plots: tuple[str, ...] = ()
@@ -99,8 +94,7 @@ class Look:
     """Seconds that the plots show."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """A page: read, predict, see, ask why."""
 
     title: str
@@ -110,15 +104,14 @@ class Page:
     """What runs once the question is answered; moments count from then."""
     run_s: float = 0.0
     """Seconds from then until the answer can be revealed."""
-    look: Look = field(default_factory=Look)
-    measures: Mapping[str, Measure] = field(default_factory=dict)
+    look: Look = msgspec.field(default_factory=Look)
+    measures: Mapping[str, Measure] = msgspec.field(default_factory=dict)
     question: Question | None = None
     why: str = ""
     """Markdown: what is revealed, and why it is so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lesson:
+class Lesson(msgspec.Struct, frozen=True):
     """The lesson of a scenario file."""
 
     pages: tuple[Page, ...]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import count
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.errors import UsageError
 from ccplay.model.commands import StartCapture, StopCapture

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import count, filterfalse
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.errors import CommandError
 from ccplay.model.base import Command

@@ -6,12 +6,12 @@ fonts; the ASCII ones are for serial lines and the Linux console, where even box
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Glyphs:
+
+class Glyphs(msgspec.Struct, frozen=True):
     """One set of characters."""
 
     name: str

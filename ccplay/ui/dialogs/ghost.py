@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from textual.events import DescendantFocus
 from textual.widget import Widget
 from textual.widgets import Static

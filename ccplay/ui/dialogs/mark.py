@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
+from msgspec.structs import replace
 from textual.widget import Widget
 from textual.widgets import Static
 

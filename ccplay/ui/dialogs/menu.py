@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from textual import events
 from textual.content import Content
 from textual.message import Message
@@ -16,8 +16,7 @@ from ccplay.model.values import Feature
 from ccplay.ui.cells.glyphs import Glyphs
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(msgspec.Struct, frozen=True):
     """One line of a menu."""
 
     key: str

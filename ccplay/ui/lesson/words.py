@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.plots.table import PLOTS
 from ccplay.share.frames import Board
@@ -15,8 +16,7 @@ _BAR = 16
 """Length of the longest bar, in cells."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """A line of the question; a long one is wrapped with a hanging indent."""
 
     text: str
@@ -25,8 +25,7 @@ class Line:
     """Text in front of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """Texts of the panel."""
 
     head: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.ui.cells.sheet import fit
 
@@ -17,8 +18,7 @@ _WIDE = 56
 """Width from which units are spelled out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(msgspec.Struct, frozen=True):
     """The widths of all columns, blanks between them included."""
 
     width: int

@@ -8,9 +8,10 @@ ports.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
+
+import msgspec
 
 from ccplay.model.layout import layout
 from ccplay.model.network import Network
@@ -25,8 +26,7 @@ _BITS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 """Of a braille cell, by column, from the top."""
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(msgspec.Struct, frozen=True):
     """Where a node sends on a link."""
 
     link: str
@@ -36,21 +36,19 @@ class Port:
     """Whether the next cell is free, too."""
 
 
-@dataclass(slots=True)
-class Strand:
+class Strand(msgspec.Struct):
     """The line of a cable: which dots of which cells it has, by its weight."""
 
     links: tuple[str, ...]
     """Both directions."""
     level: bool = False
     """Whether it joins neighbours of one row."""
-    sparse: dict[Cell, int] = field(default_factory=dict)
-    thin: dict[Cell, int] = field(default_factory=dict)
-    thick: dict[Cell, int] = field(default_factory=dict)
+    sparse: dict[Cell, int] = msgspec.field(default_factory=dict)
+    thin: dict[Cell, int] = msgspec.field(default_factory=dict)
+    thick: dict[Cell, int] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Geometry:
+class Geometry(msgspec.Struct, frozen=True):
     """A drawing without its colours."""
 
     names: Mapping[str, tuple[int, int]]

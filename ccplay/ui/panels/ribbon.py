@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import pairwise
+
+import msgspec
 
 from ccplay.model.wording import CA_STATES
 from ccplay.state.lab_state import Flow
@@ -112,8 +113,7 @@ class Ribbon:
         return [(f"{head} ", f"bold {view.flow_ink(flow.name)}"), *known]
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
+class _Listed(msgspec.Struct, frozen=True):
     """What has a row: a flow, or the flows of one algorithm."""
 
     word: str

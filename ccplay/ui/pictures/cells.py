@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
+import msgspec
 from rich.cells import cell_len
 from rich.color import Color
 from rich.style import Style
@@ -21,8 +21,7 @@ _DIMMED = 0.5
 """Share of the background in the colour of dim text; terminals differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class Face:
+class Face(msgspec.Struct, frozen=True):
     """How characters look. Colours are ``#rrggbb``."""
 
     ink: str
@@ -34,8 +33,7 @@ class Face:
     strike: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """Characters of one face, side by side in one row."""
 
     x: int
@@ -45,8 +43,7 @@ class Span:
     face: Face
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """The whole screen at one moment."""
 
     width: int

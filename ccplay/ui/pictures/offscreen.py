@@ -6,10 +6,10 @@ import io
 import math
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from rich.console import Console, RenderableType
 from textual._compositor import ChopsUpdate, CompositorUpdate
 from textual.pilot import Pilot
@@ -34,8 +34,7 @@ _NUDGE_S = 1e-9
 """What floats lack when they add up: a clock must not show the second before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True):
     """How the screen looks."""
 
     size: tuple[int, int] = (120, 40)

@@ -6,9 +6,10 @@ A cell is ``WIDTH`` by ``HEIGHT`` units, with 0, 0 at its top left.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
+
+import msgspec
 
 WIDTH, HEIGHT = 10.0, 20.0
 """Units of one cell."""
@@ -16,16 +17,14 @@ WIDTH, HEIGHT = 10.0, 20.0
 Point: TypeAlias = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
+class Dot(msgspec.Struct, frozen=True):
     """A filled circle."""
 
     centre: Point
     radius: float
 
 
-@dataclass(frozen=True, slots=True)
-class Area:
+class Area(msgspec.Struct, frozen=True):
     """A filled polygon."""
 
     corners: tuple[Point, ...]
@@ -33,8 +32,7 @@ class Area:
     """Above 0, at most 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """A line through points, drawn with square ends that stay within them."""
 
     points: tuple[Point, ...]

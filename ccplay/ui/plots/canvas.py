@@ -13,8 +13,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from ccplay.ui.cells.glyphs import UNICODE
 from ccplay.ui.cells.sheet import Row, Run, Sheet, spread

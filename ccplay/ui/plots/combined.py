@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import ClassVar
+
+import msgspec
+from msgspec.structs import replace
 
 from ccplay.ui.plots.traces import Pen, Span, Trace
 
@@ -13,8 +15,7 @@ _PEAK_SLICES = 60
 """Number of slices in which the greatest sum of a window is looked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShiftedTrace:
+class ShiftedTrace(msgspec.Struct, frozen=True):
     """A trace of another session, shifted in time to lie under this one.
 
     It is known up to the right edge already.
@@ -64,8 +65,7 @@ class ShiftedTrace:
         return self.trace.peak(first, last) if first < last else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class GroupTrace:
+class GroupTrace(msgspec.Struct, frozen=True):
     """Several traces as one: the mean as a line, over a band from the least to the greatest."""
 
     parts: tuple[Trace, ...]
@@ -93,14 +93,13 @@ class GroupTrace:
         return max((each.peak(start, end) for each in self.parts), default=0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class StackedTrace:
+class StackedTrace(msgspec.Struct, frozen=True):
     """A trace that adds to those below it: it covers what it adds, from their sum upwards."""
 
     own: Trace
     below: tuple[Trace, ...]
     """From the bottom to the top; what has no value in a slice adds nothing there."""
-    sums: Sums = field(compare=False)
+    sums: Sums
     """Shared by the traces of a stack, so that each part is read once."""
     lasting: ClassVar[bool] = False
     scaled: ClassVar[bool] = True
@@ -139,6 +138,12 @@ class Sums:
     def __init__(self) -> None:
         self._edges: list[float] = []
         self._levels: dict[int, list[float | None]] = {}
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is one, too: what it holds follows from the parts."""
+        return isinstance(other, Sums)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def levels(self, trace: Trace, edges: Sequence[float]) -> list[float | None]:
         """Return one value a slice of ``trace``, which belongs to the stack."""

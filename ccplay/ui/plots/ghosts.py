@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 from bisect import bisect_right
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ccplay.errors import RecordingError
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark
@@ -23,8 +24,7 @@ _SAME_S = 1e-6
 """Moments that are nearer to each other than this are one: the wire has microseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ghost:
+class Ghost(msgspec.Struct, frozen=True):
     """A ghost, and its place on the session's time axis."""
 
     state: LabState
@@ -79,8 +79,7 @@ def kind_of(action: Applied) -> str:
     return str(action.command.__struct_config__.tag)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """The choice of a ghost; ``Choice()`` is none."""
 
     path: Path | None = None

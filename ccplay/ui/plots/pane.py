@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.plots.plot import Line, Plot, Scope, Setting
 from ccplay.ui import lineup
@@ -23,8 +24,7 @@ _NEAR = {"packets": 100, "bytes": 150_000}
 """How far above three times all that a queue ever held a limit is near, by the queue's unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
+class Addition(msgspec.Struct, frozen=True):
     """What the screen alone draws over a plot."""
 
     traces: Callable[[View], Sequence[Trace]]
@@ -36,8 +36,7 @@ ADDITIONS: Mapping[str, Addition] = {"cwnd": Addition(theory.traces, theory.valu
 """By the name of the plot."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pane:
+class Pane(msgspec.Struct, frozen=True):
     """One plot on the screen."""
 
     plot: Plot

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ccplay.ui.cells.glyphs import UNICODE, Glyphs
 from ccplay.ui.plots.traces import CountTrace, Trace
 from ccplay.ui.themes import StrokeName
 
 
-@dataclass(frozen=True, slots=True)
-class Inks:
+class Inks(msgspec.Struct, frozen=True):
     """Colours of axes and marks."""
 
     axis: str = ""
@@ -25,8 +25,7 @@ class Inks:
     """Behind everything: faint inks lie on the way to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(msgspec.Struct, frozen=True):
     """All that a plot shows at one moment."""
 
     left: float
@@ -56,7 +55,7 @@ class Picture:
     stroke: StrokeName = "normal"
     """How thick the lines are."""
     glyphs: Glyphs = UNICODE
-    inks: Inks = field(default_factory=Inks)
+    inks: Inks = msgspec.field(default_factory=Inks)
 
     def column(self, t: float, columns: int) -> int:
         """Return in which of so many columns a moment lies; less than 0 or more where in none."""

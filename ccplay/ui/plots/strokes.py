@@ -8,8 +8,9 @@ value. Of many traces only the uppermost, the selected one, has a band: more wou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from ccplay.ui.plots.picture import Picture
 from ccplay.ui.plots.traces import LONG_S, Span, Trace
@@ -20,8 +21,7 @@ _CROWD = 3
 """Number of traces above which only the uppermost has a band."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stroke:
+class Stroke(msgspec.Struct, frozen=True):
     """What one trace draws, slice by slice; None where it draws nothing."""
 
     trace: Trace

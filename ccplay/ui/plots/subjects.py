@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.model.variables import Subject, Variable
 from ccplay.plots.derived import per_second
@@ -33,8 +34,7 @@ _QUEUED = ("qlen", "backlog")
 """Variables of a queue that those of its classes add up to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drawer:
+class Drawer(msgspec.Struct, frozen=True):
     """How the screen draws a variable of one kind of subject; factors lead to the axis' unit."""
 
     traces: Callable[[View, Line, float], list[Trace]]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar, Literal, Protocol, TypeAlias, get_args
+
+import msgspec
+from msgspec.structs import replace
 
 from ccplay.state.series import Series
 
@@ -41,8 +43,7 @@ _PEAK_POINTS = 300
 """Number of moments at which the greatest rate of a window is looked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pen:
+class Pen(msgspec.Struct, frozen=True):
     """How a trace is drawn."""
 
     ink: str
@@ -92,8 +93,7 @@ class Trace(Protocol):
         """Return the greatest value that the axis must have room for, 0 where there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesTrace:
+class SeriesTrace(msgspec.Struct, frozen=True):
     """A series, times a factor."""
 
     series: Series
@@ -156,8 +156,7 @@ class SeriesTrace:
         return found[1] * self.factor if found else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class TracedTrace:
+class TracedTrace(msgspec.Struct, frozen=True):
     """A series of samples, and the same ACK by ACK: drawn where slices are shorter than samples."""
 
     sampled: SeriesTrace
@@ -196,8 +195,7 @@ class TracedTrace:
         return max(self.sampled.peak(start, end), exact.peak(start, end))
 
 
-@dataclass(frozen=True, slots=True)
-class RateTrace:
+class RateTrace(msgspec.Struct, frozen=True):
     """How fast a counter grew over some seconds before each moment, times a factor."""
 
     series: Series
@@ -255,8 +253,7 @@ def _looks(edges: tuple[float, ...], over_s: float) -> tuple[list[tuple[float, f
     return stretches, places
 
 
-@dataclass(frozen=True, slots=True)
-class StepTrace:
+class StepTrace(msgspec.Struct, frozen=True):
     """A setting: it holds from each change to the next. None is no value."""
 
     changes: tuple[tuple[float, float | None], ...]
@@ -289,8 +286,7 @@ class StepTrace:
         return max(values, default=0.0) * self.weight
 
 
-@dataclass(frozen=True, slots=True)
-class DotTrace:
+class DotTrace(msgspec.Struct, frozen=True):
     """Single measurements, such as a ping's answers: dots, nothing between them."""
 
     series: Series
@@ -316,8 +312,7 @@ class DotTrace:
         return found[1] * self.factor if found else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class CountTrace:
+class CountTrace(msgspec.Struct, frozen=True):
     """A counter, whose growth is shown at the top: a sign, or a bar where columns are long."""
 
     series: Series

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.connection import Connection
@@ -31,8 +32,7 @@ _PATIENCE_S = 3.0
 """Seconds after which a connection without MPTCP is reported: its SYN may have been lost once."""
 
 
-@dataclass(slots=True)
-class _Wanted:
+class _Wanted(msgspec.Struct):
     """A subflow that the connection is to have."""
 
     ends: Ends
