@@ -130,7 +130,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
 
 
 def _parser(chosen: str) -> argparse.ArgumentParser:
-    """Return the parser of all commands, of which only the chosen one has its arguments."""
+    """Return the parser of the chosen command, or of all if it is none of them."""
     parser = _Parser(
         prog="ccplay",
         description="See TCP congestion control work: a live playground on real Linux stacks.",
@@ -139,7 +139,8 @@ def _parser(chosen: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"ccplay {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, text in _COMMANDS.items():
+    for name in [chosen] if chosen in _COMMANDS else _COMMANDS:
+        text = _COMMANDS[name]
         description = text[0].upper() + text[1:] + "."
         subparser = commands.add_parser(name, help=text, description=description)
         subparser.set_defaults(parser=subparser)

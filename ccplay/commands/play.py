@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ccplay.commands import options
-from ccplay.commands.run import run as run_headless
-from ccplay.commands.screen import has_terminal, show
+from ccplay.commands.screen import collect_no_garbage, has_terminal, show
 from ccplay.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ccplay.scenario.values import Scenario
     from ccplay.session.session import Session
     from ccplay.session.unsaved import Unsaved
+    from ccplay.state.lab_state import LabState
     from ccplay.stream.sources import Source
 
 _GRACE_S = 1.5
@@ -44,7 +45,10 @@ def run(arguments: argparse.Namespace) -> int:
     if not has_terminal():
         if arguments.ghost:
             raise UsageError("--ghost needs a terminal")
+        from ccplay.commands.run import run as run_headless
+
         return run_headless(arguments)
+    collect_no_garbage()
     scenario = options.load_scenario(arguments)
     options.choose_kernel(arguments, scenario)
     opener = options.lab_opener(arguments, grace_s=_GRACE_S)
@@ -65,7 +69,6 @@ def _opened(
     record: Path | None,
 ) -> tuple[Session, Unsaved | None]:
     """Start a session, with what leaving it would lose where it is recorded nowhere."""
-    from ccplay.scenario.rules.support import guest_offer
     from ccplay.session.archive import SessionRecorder
     from ccplay.session.session import Session
     from ccplay.session.timeline import Script
@@ -88,6 +91,13 @@ def _opened(
         sinks=sinks,
         script=script,
         idle=script.idle,
-        advice=lambda state: guest_offer(scenario, state.hello.capabilities) if state.hello else "",
+        advice=partial(_advice, scenario),
     )
     return session, unsaved
+
+
+def _advice(scenario: Scenario, state: LabState) -> str:
+    """Return the line that offers a guest for what ended the session; empty if none helps."""
+    from ccplay.scenario.rules.support import guest_offer
+
+    return guest_offer(scenario, state.hello.capabilities) if state.hello else ""

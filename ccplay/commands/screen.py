@@ -33,6 +33,14 @@ def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
+def collect_no_garbage() -> None:
+    """Search for no garbage before the first paint; after that the app does so again.
+
+    What is imported and built stays, and searching it takes a tenth of the time.
+    """
+    gc.disable()
+
+
 def show(
     session: Session,
     arguments: argparse.Namespace,
@@ -79,12 +87,13 @@ def _present(
     arguments: argparse.Namespace, label: str, recording: Path | None, session: Session
 ) -> Audience:
     """Return who may watch this screen. Raises ``CcplayError``."""
-    from ccplay.share.browsers import read_place
     from ccplay.ui.audience.presenting import Presenting
 
     group: str | None = getattr(arguments, "share_group", None)
     web: str | None = getattr(arguments, "web", None)
     if web:
+        from ccplay.share.browsers import read_place
+
         read_place(web)
     audience = Presenting(session, label, group=group, recording=recording)
     if group or getattr(arguments, "share", False):
@@ -131,9 +140,7 @@ def _show(
     audience: Audience,
     lesson: Lectern | None = None,
 ) -> tuple[int, Scenario | None]:
-    # What is imported and built is kept, and searching it for garbage takes a tenth of the time to
-    # the first paint. After that the app turns it on again.
-    gc.disable()
+    collect_no_garbage()
     from ccplay.ui import preferences
     from ccplay.ui.app import CcplayApp
     from ccplay.ui.themes import load_looks

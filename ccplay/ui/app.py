@@ -105,7 +105,9 @@ class CcplayApp(App[int]):
         self.told: deque[Entry] = deque(maxlen=_MOST_TOLD)
         for each in self.looks.values():
             self.register_theme(each.textual_theme)
-        self.theme = self.look.textual_theme.name
+        # The watcher would have the stylesheet parsed twice.
+        self.set_reactive(App.theme, self.look.textual_theme.name)
+        self.stylesheet.set_variables(self.get_css_variables())
         self.main = MainScreen(
             session,
             start_at=start_at,

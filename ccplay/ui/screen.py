@@ -150,6 +150,7 @@ class MainScreen(
 
     def on_mount(self) -> None:
         """Begin to draw."""
+        self.lay_out(*self.app.size)
         self.playhead.scrub(0, self.playhead.t)
         self.playhead.running = True
         self._drawn_at = self.clock()
@@ -186,9 +187,10 @@ class MainScreen(
         self._sheets["events"].styles.width = width - below
 
     def on_sheet_emptied(self) -> None:
-        """Redraw a part whose size has changed."""
-        self.emptied = False
-        self.redraw()
+        """Redraw the parts whose sizes have changed; each asks for it, once is enough."""
+        if self.emptied:
+            self.emptied = False
+            self.redraw()
 
     # --- drawing ----------------------------------------------------------------------------
 
@@ -273,15 +275,15 @@ class MainScreen(
             self.plots.draw(view)
 
     def _draw_numbers(self, view: View) -> None:
+        said = [] if self.has_class("-small") else banner.rows(view, *self.size)
+        self._sheets["banner"].display = bool(said)
+        self._sheets["banner"].styles.height = len(said)
         if self.has_class("-small"):
             said_so = _TOO_SMALL.format(*LEAST, *self.size)
             self._show("too-small", lambda *_: [[(said_so, "")]])
             return
         if view.playhead.running:
             self.sent = ""
-        said = banner.rows(view, *self.size)
-        self.set_class(bool(said), "-banner")
-        self._sheets["banner"].styles.height = len(said)
         bottom = receiver.rows if self.shows_receiver else log.rows
         self._show("header", lambda width, _: header.rows(view, width))
         self._show("banner", lambda *_: said)
