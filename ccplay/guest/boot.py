@@ -96,16 +96,26 @@ def is_possible() -> bool:
 
 
 def lack() -> str | None:
-    """Return what keeps the guest from booting, with the remedy; None if nothing does."""
+    """Return what keeps the guest from booting, with the remedy; None if nothing does.
+
+    The guest's files are read for that, which takes a quarter of a second.
+    """
+    if (reason := absent()) is not None:
+        return reason
+    # Only ``fetch`` reads the content of the modules.
+    if (wrong := flaw(FOLDER, (_kernel(seen_to_work()), RAMDISK))) is not None:
+        return f"the guest in {FOLDER} can't be trusted: {wrong} (run make guest, or ccplay guest)"
+    return None
+
+
+def absent() -> str | None:
+    """Return which part of the guest is missing, with the remedy; None if it is installed."""
     if not is_possible():
         return f"there is no guest for {platform.machine()} yet, only for x86_64"
     if not seen_to_work():
         return f"no guest is installed in {FOLDER}: run make guest, or ccplay guest"
     if not RAMDISK.exists():
         return f"the guest in {FOLDER} belongs to another version: run make guest, or ccplay guest"
-    # Only ``fetch`` reads the content of the modules.
-    if (wrong := flaw(FOLDER, (_kernel(seen_to_work()), RAMDISK))) is not None:
-        return f"the guest in {FOLDER} can't be trusted: {wrong} (run make guest, or ccplay guest)"
     try:
         find("qemu-system-x86_64")
     except UnsupportedError as error:
@@ -142,7 +152,8 @@ def offer(kernel: str, what: str, option: str) -> str:
     """
     if kernel != os.uname().release or not is_possible():
         return ""
-    if lack() is not None:
+    # Whether its files can be trusted is found out by who boots it: a menu must not wait for that.
+    if absent() is not None:
         return (
             f"a full kernel has {what}: make guest (or ccplay guest) fetches one, then add {option}"
         )

@@ -38,6 +38,19 @@ FLOWS = 8
 HZ = 50.0
 MEASURED_S = 20.0
 PAINTS = 9
+OPENED = 5
+
+_PALETTE = b"ype a command"
+"""The cursor is on the first letter."""
+_DIALOGS = {
+    b"\x10": _PALETTE,
+    b"f": b"Start a flow",
+    b"c": b"Congestion control",
+    b"q": b"Queue",
+    b"l": b"Link",
+    b"u": b"UDP cross traffic",
+}
+"""By its key words that only this dialog has."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +164,43 @@ def _first_paints() -> Table:
     return table
 
 
+def _dialogs() -> Table:
+    """Compare how soon a dialog is open, over a running lab, with Textual's palette of commands."""
+    table = Table(title="from key to open dialog over a running lab, median of 5; the first time")
+    for column in ("", "ms", "first ms", "the palette's"):
+        table.add_column(column, justify="right")
+    terminal = Terminal(["-m", "ccplay"])
+    try:
+        terminal.wait_for(b"joins")
+        opened = {name: _opened(terminal, key, name) for key, name in _DIALOGS.items()}
+    finally:
+        terminal.close()
+    peer = statistics.median(opened[_PALETTE])
+    for name, (first, *later) in opened.items():
+        took = statistics.median(later)
+        ratio = "" if name == _PALETTE else f"{took / peer:.1f}x"
+        table.add_row(
+            "palette" if name == _PALETTE else name.decode(),
+            f"{took * 1e3:.0f}",
+            f"{first * 1e3:.0f}",
+            ratio,
+        )
+    return table
+
+
+def _opened(terminal: Terminal, key: bytes, sign: bytes) -> list[float]:
+    """Open a dialog by its key several times; return the seconds until ``sign`` was written."""
+    took = []
+    for _ in range(1 + OPENED):
+        os.write(terminal.fd, key)
+        took.append(terminal.wait_for(sign))
+        terminal.read(0.5)
+        os.write(terminal.fd, b"\x1b")
+        # A terminal waits whether escape begins the code of another key.
+        terminal.read(1.0)
+    return took
+
+
 def run(console: Console) -> None:
     """Measure and print."""
     console.print(_first_paints())
@@ -191,6 +241,7 @@ def run(console: Console) -> None:
         "",
     )
     console.print(table)
+    console.print(_dialogs())
     console.print(_windows.hours())
 
 

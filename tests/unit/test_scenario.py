@@ -482,7 +482,8 @@ def test_a_full_kernel_is_offered_for_what_this_one_lacks(
     lack: str | None, remedy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(boot, "is_possible", lambda: True)
-    monkeypatch.setattr(boot, "lack", lambda: lack)
+    monkeypatch.setattr(boot, "absent", lambda: lack)
+    monkeypatch.setattr(boot, "flaw", lambda *_: None)
     monkeypatch.setattr(boot, "cost", lambda: "costs little")
     scenario = parse(steps('at = "0 s", do = "set-qdisc", kind = "cake"'), PATH)
     here = replace(kernel(), kernel=os.uname().release)
