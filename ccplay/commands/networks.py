@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.errors import CcplayError, LabError, ScenarioError, UsageError
+from ccplay.errors import CcplayError, CommandError, LabError, ScenarioError, UsageError
 
 if TYPE_CHECKING:
     from typing import Any
@@ -59,7 +59,7 @@ def chosen(arguments: argparse.Namespace) -> str | None:
 def _topology(text: str) -> str:
     """Read ``leaf-spine,spines=4``, or ``leaf-spine,4,4``. Raises ``ArgumentTypeError``."""
     from ccplay.model.quoting import did_you_mean, quote
-    from ccplay.model.topologies import generated
+    from ccplay.model.topologies import generated, plan, topology_of
 
     name, *words = text.split(",")
     kinds = {kind.name: kind for kind in generated()}
@@ -79,6 +79,10 @@ def _topology(text: str) -> str:
             said[key] = known[key].parse(value)
         except ValueError as error:
             raise argparse.ArgumentTypeError(f"{name}: {key}: {error}") from None
+    try:
+        plan(topology_of(name, said))
+    except CommandError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
     pairs = [f"kind = {json.dumps(name)}", *(f"{key} = {number}" for key, number in said.items())]
     return f"{{ {', '.join(pairs)} }}"
 

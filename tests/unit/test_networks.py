@@ -31,6 +31,7 @@ def test_a_topology_is_read(said: str, toml: str) -> None:
         (["--topology", "star,hosts=99"], "hosts: must be from 2 to 64, not 99"),
         (["--topology", "star,hosts=x"], '"x" is not a whole number'),
         (["--topology", "star,3,4"], "star takes no more than 1"),
+        (["--topology", "fat-tree,k=3"], "--topology: topology fat-tree: k is even, not 3"),
         (["--topology", "star", "--topo", "tree"], "not allowed with"),
         (["--custom", "x.py"], "--custom needs --topo"),
     ],

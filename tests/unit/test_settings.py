@@ -97,6 +97,7 @@ def test_files_are_loaded_with_settings(tmp_path: Path) -> None:
         ("links.bottleneck.dealy=3", '--set links.bottleneck.dealy: unknown key "dealy"; did'),
         ("links.bottleneck.rate=2", "--set links.bottleneck.rate: 2 has no unit"),
         ("links.bottleneck.queue.limit=0", "--set links.bottleneck.queue.limit: must be from 1"),
+        ('topology={kind="fat-tree",k=3}', "--set topology: topology fat-tree: k is even, not 3"),
         ("timeline=[{}]", "--set timeline: [0]: do is missing"),
         ("timeline.1.cc=bbr", '--set timeline.1.cc: there is no "1" in timeline, which has 1'),
         ("duration.x=1", '--set duration.x: there is no "x" in "60 s", which is not a table'),

@@ -5,7 +5,7 @@ A generator is pure: it knows no kernel, no scenario and no screen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -59,6 +59,12 @@ def parameters() -> Iterable[Field]:
 def generated() -> Iterable[TopologyKind]:
     """Yield the topologies that numbers alone describe."""
     return (kind for kind in TOPOLOGIES.values() if kind is not written.KIND)
+
+
+def topology_of(kind: str, values: Mapping[str, int]) -> Topology:
+    """Return a topology with these parameters; missing ones have their generator's default."""
+    others = {name: value for name, value in values.items() if name != "pairs"}
+    return Topology(kind=kind, pairs=values.get("pairs", Topology().pairs), parameters=others)
 
 
 def plan(topology: Topology) -> Network:

@@ -11,7 +11,7 @@ from ccplay.model.network import Network, Topology
 from ccplay.model.quantities import WHOLE
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.texts import ALGORITHM, choice
-from ccplay.model.topologies import TOPOLOGIES, generated, plan
+from ccplay.model.topologies import TOPOLOGIES, generated, plan, topology_of
 from ccplay.model.values import LinkSetting
 from ccplay.scenario.fields.links import read_link
 from ccplay.scenario.fields.written import KEYS, read_written
@@ -62,7 +62,9 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Network | 
         try:
             network = plan(topology)
         except CommandError as error:
-            reader.mistakes.add(("topology",), str(error))
+            # The topology may be one of --set, which has no line.
+            place = case["topology"].place if "topology" in case else ("topology",)
+            reader.mistakes.add(place, str(error))
     for link, node in reader.table(case.get("links")).items():
         setting = read_link(node, reader)
         # What the link has in a written topology stays where this does not change it.
@@ -117,8 +119,7 @@ def _topology(node: Node | None, reader: Reader) -> tuple[Topology, dict[str, Li
             # A star has a number of hosts, a written network has their names.
             having[parameter.name] = [*having.get(parameter.name, ()), each.name]
     table = reader.table(node, ("kind", *having))
-    default = Topology()
-    kind = TOPOLOGIES[reader.value(table.get("kind"), _KIND.read, default.kind)]
+    kind = TOPOLOGIES[reader.value(table.get("kind"), _KIND.read, Topology().kind)]
     for name in having.keys() & table.keys():
         if kind.name not in having[name]:
             text = f"only a {' or '.join(map(quote, having[name]))} has {name}"
@@ -130,5 +131,4 @@ def _topology(node: Node | None, reader: Reader) -> tuple[Topology, dict[str, Li
         for each in kind.parameters
         if each.name in table
     }
-    pairs = values.pop("pairs", default.pairs)
-    return Topology(kind=kind.name, pairs=pairs, parameters=values), {}
+    return topology_of(kind.name, values), {}
