@@ -45,8 +45,7 @@ async def test_z_puts_back_what_was_and_both_toast_and_log_say_so() -> None:
         await until(pilot, lambda: len(app.session.state.applied) == 3)
         assert lab.links["r1->r2"].rate == 5_000_000
         assert toasts(app) == [BACK]
-        app.main.redraw()
-        assert BACK in text_of(app, "events")
+        await until(pilot, lambda: BACK in text_of(app, "events"))
         await pilot.press("z")
         await until(pilot, lambda: lab.links["r1->r2"] == AT_FIRST)
         await until(pilot, lambda: len(app.session.state.applied) == 4)

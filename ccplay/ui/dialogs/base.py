@@ -10,7 +10,8 @@ from typing import ClassVar, Generic, TypeVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.events import DescendantFocus, Key
+from textual.events import DescendantFocus, Key, Resize
+from textual.geometry import Size
 from textual.message_pump import MessagePump
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
@@ -88,6 +89,8 @@ class Question(Modal[Answer | None], Generic[Answer]):
         """Put the controls into a box that says what enter and escape do."""
         glyphs = self.glyphs
         self.set_class(glyphs.name == "ascii", "ascii")
+        # With its size it would be known too late: all parts would be styled twice.
+        self._use_room(self.app.size)
         box = VerticalScroll(*self.controls(), self._complaint, id="box", can_focus=False)
         box.border_title = self.HEADING
         hints = (f"enter {self.VERB}", self.HINT, f"esc {self.ESCAPE}")
@@ -95,9 +98,12 @@ class Question(Modal[Answer | None], Generic[Answer]):
         box.border_subtitle = glyphs.translate(gap.join(hint for hint in hints if hint))
         yield box
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: Resize) -> None:
         """Use the room where there is some."""
-        self.set_class(self.size.width >= 110 and self.size.height >= 32, "roomy")
+        self._use_room(event.size)
+
+    def _use_room(self, size: Size) -> None:
+        self.set_class(size.width >= 110 and size.height >= 32, "roomy")
 
     def on_key(self, event: Key) -> None:
         """Keep what is typed before anything has the focus: demonstrators type fast."""
