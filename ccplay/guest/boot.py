@@ -152,7 +152,7 @@ def offer(kernel: str, what: str, option: str) -> str:
     """
     if kernel != os.uname().release or not is_possible():
         return ""
-    # Whether its files can be trusted is found out by who boots it: a menu must not wait for that.
+    # Whoever boots the guest checks its files; a menu must not wait for that.
     if absent() is not None:
         return (
             f"a full kernel has {what}: make guest (or ccplay guest) fetches one, then add {option}"
