@@ -149,7 +149,7 @@ class MainScreen(
         yield self._sheets["too-small"]
 
     def on_mount(self) -> None:
-        """Begin to draw."""
+        """Begin to draw; with their sizes set, Textual arranges the parts only once."""
         self.lay_out(*self.app.size)
         self.playhead.scrub(0, self.playhead.t)
         self.playhead.running = True
@@ -187,7 +187,7 @@ class MainScreen(
         self._sheets["events"].styles.width = width - below
 
     def on_sheet_emptied(self) -> None:
-        """Redraw the parts whose sizes have changed; each asks for it, once is enough."""
+        """Redraw the parts whose sizes have changed: the first to ask has all of them filled."""
         if self.emptied:
             self.emptied = False
             self.redraw()

@@ -46,10 +46,6 @@ class Sheet(Widget):
     class Emptied(Message):
         """A sheet has a new size and is empty."""
 
-        def can_replace(self, message: Message) -> bool:
-            """Let one stand for all that wait: whoever fills a sheet fills the others, too."""
-            return isinstance(message, Sheet.Emptied)
-
     DEFAULT_CSS = "Sheet { height: 1; }"
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
