@@ -41,7 +41,7 @@ _TOOLS = (
 )
 
 _IN_SOFTWARE = f"in software, up to {format_rate(MOST_RATE)}"
-_MARKER = "marks packets of ECN flows above a queue's threshold (a link's mark)"
+_MARKER = "marks packets of ECN flows above a queue's threshold (links.NAME.mark)"
 _MONITOR = "one-way delay and loss of a flow's packets (its monitor)"
 _TRACEPOINTS = {
     PROBE: "cwnd, ssthresh and srtt of a flow at every ACK",

@@ -10,15 +10,15 @@ from ccplay.model.quantities import Quantity
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.texts import choice
 
-KERNEL, OWN = "kernel", "own"
-"""Who alone has a parameter: the kernel's discipline, or ccplay's own."""
+KERNEL, SOFTWARE = "kernel", "software"
+"""Which discipline alone has a parameter: the kernel's, or ccplay's in software."""
 
 
 class Parameter(Field, frozen=True):
     """A parameter of a discipline: a field, and how ``tc`` spells it."""
 
     only: str = ""
-    """``KERNEL`` or ``OWN`` where one of them lacks it; empty: both have it."""
+    """``KERNEL`` or ``SOFTWARE`` where one of them lacks it; empty: both have it."""
     tc: str = ""
     """Words for tc(8) with ``{}`` for the value; empty: the name and the value.
 
@@ -34,7 +34,7 @@ class Discipline(msgspec.Struct, frozen=True):
     """Its effect on packets, in one line."""
     parameters: tuple[Parameter, ...]
     software: bool = True
-    """Whether ccplay has one of its own, in ``lab/disciplines``."""
+    """Whether ccplay has it in software, in ``lab/disciplines``."""
     in_kernel: bool = True
     """Whether ccplay can ask a kernel for it."""
     open: bool = False
@@ -55,7 +55,7 @@ class Discipline(msgspec.Struct, frozen=True):
         )
 
     def of(self, who: str) -> tuple[Parameter, ...]:
-        """Return the parameters that ``KERNEL`` or ``OWN`` has."""
+        """Return the parameters that ``KERNEL`` or ``SOFTWARE`` has."""
         return tuple(each for each in self.parameters if each.only in ("", who))
 
 
@@ -93,8 +93,10 @@ def classes(by: str) -> tuple[Parameter, ...]:
     ways = ("tos", "dscp", "flow", "source", "destination")
     inner = ("pfifo", "codel", "pie", "fq_codel", "fq_pie", "fq", "sfq")
     return (
-        parameter("by", choice("by", ways), "what of a packet chooses its class", by, only=OWN),
         parameter(
-            "inner", choice("inner", inner), "the discipline in each class", "pfifo", only=OWN
+            "by", choice("by", ways), "what of a packet chooses its class", by, only=SOFTWARE
+        ),
+        parameter(
+            "inner", choice("inner", inner), "the discipline in each class", "pfifo", only=SOFTWARE
         ),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ccplay.model.base import Option
-from ccplay.model.discipline import KERNEL, OWN, Discipline
+from ccplay.model.discipline import KERNEL, SOFTWARE, Discipline
 from ccplay.model.qdiscs.delay import CODEL, DUALPI2, FQ_CODEL, FQ_PIE, PIE
 from ccplay.model.qdiscs.early import CHOKE, RED, SFB
 from ccplay.model.qdiscs.fair import CAKE, DRR, FQ, HHF, SFQ
@@ -39,17 +39,17 @@ def described(kind: str) -> Discipline | None:
 
 
 def serves(kind: str, features: Iterable[Feature]) -> str:
-    """Return ``OWN`` where ccplay's own discipline takes the kernel's name, or has one of its own.
+    """Return ``SOFTWARE`` where ccplay's discipline serves this kind of queue, else ``KERNEL``.
 
-    ``features`` are the disciplines that a lab reports; else ``KERNEL``.
+    ``features`` are the disciplines that a lab reports: one that the kernel lacks is ccplay's.
     """
     summaries = {each.name: each.summary for each in features if each.available}
-    own = is_software(kind) or summaries.get(kind) == summaries.get(f"{kind}{SUFFIX}", "")
-    return OWN if own else KERNEL
+    stands_in = summaries.get(kind) == summaries.get(f"{kind}{SUFFIX}", "")
+    return SOFTWARE if is_software(kind) or stands_in else KERNEL
 
 
 def is_software(kind: str) -> bool:
-    """Return whether a kind asks for ccplay's own discipline and not for the kernel's."""
+    """Return whether a kind asks for ccplay's discipline in software, not for the kernel's."""
     return kind.endswith(SUFFIX)
 
 
@@ -59,7 +59,7 @@ def plain(kind: str) -> str:
 
 
 def beyond(qdisc: Qdisc, who: str) -> str | None:
-    """Return the first of a queue's parameters that ``KERNEL``'s or ``OWN`` lacks; None: none."""
+    """Return the first of a queue's parameters that ``KERNEL`` or ``SOFTWARE`` lacks, or None."""
     discipline = described(qdisc.kind)
     if discipline is None or discipline.open:
         return None
@@ -68,9 +68,9 @@ def beyond(qdisc: Qdisc, who: str) -> str | None:
 
 
 def kinds() -> list[str]:
-    """Return all kinds: those that kernels have, then the user's, then ccplay's own."""
-    own = [f"{each.kind}{SUFFIX}" for each in DISCIPLINES.values() if each.software]
-    return [*DISCIPLINES, *custom, *own, *(f"{each}{SUFFIX}" for each in custom)]
+    """Return all kinds: those that kernels have, then the user's, then ccplay's in software."""
+    software = [f"{each.kind}{SUFFIX}" for each in DISCIPLINES.values() if each.software]
+    return [*DISCIPLINES, *custom, *software, *(f"{each}{SUFFIX}" for each in custom)]
 
 
 def complete(kind: str, options: Mapping[str, Option]) -> dict[str, Option | None]:
@@ -108,7 +108,7 @@ def validate(qdisc: Qdisc) -> Qdisc:
             options[name] = known.parse(value) if isinstance(value, str) else known.check(value)
         except ValueError as error:
             raise ValueError(f"{qdisc.kind}: {name}: {error}") from None
-    for each in discipline.of(OWN if is_software(qdisc.kind) else KERNEL):
+    for each in discipline.of(SOFTWARE if is_software(qdisc.kind) else KERNEL):
         if each.required and each.name not in options:
             if each.default is None:
                 raise ValueError(f"{qdisc.kind} needs {each.name}: {each.meaning}")

@@ -120,9 +120,9 @@ CORRUPT = Field(
 )
 MARK = Field(
     PACKETS,
-    "Mark packets of ECN flows while this many full packets wait; 0 marks none",
+    "Mark packets of ECN flows with CE while this many full packets wait; 0 marks none",
     *(0, 10_000),
-    label="mark",
+    label="ECN mark",
     hint="CE from 20 packets on; none: never",
 )
 DOWN = Field(

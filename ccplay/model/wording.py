@@ -83,7 +83,7 @@ def describe_link(setting: LinkSetting | SetLink) -> str:
         words.append(f"loss {format_ratio(setting.loss)}")
     words += _models(setting)
     if setting.mark is not None and (setting.mark or isinstance(setting, SetLink)):
-        words.append(f"marks from {setting.mark} pkt" if setting.mark else "marks nothing")
+        words.append(f"ECN marks from {setting.mark} pkt" if setting.mark else "no ECN marks")
     if setting.down is not None and (setting.down or isinstance(setting, SetLink)):
         words.append("down" if setting.down else "up")
     if isinstance(setting, LinkSetting) and setting.mtu is not None:

@@ -50,7 +50,7 @@ QUEUE = Plot(
     in_bytes=Line(_QUEUE["backlog"], "area", ink="queue", adds_up=True),
     settings=(
         Setting("queue_limit", "limit", settings.limits, near=True),
-        Setting("mark", "marked from here on", settings.thresholds, near=True),
+        Setting("mark", "ECN marks from here on", settings.thresholds, near=True),
     ),
     counts=(
         Count(_QUEUE["drops"], "drop", "drops"),

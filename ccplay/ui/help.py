@@ -146,7 +146,10 @@ def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]
                     "RTT of the selected flow's path with empty queues; the rest is queueing delay",
                 ),
                 ("values", f"variables of the algorithm in place of RTT ({key('variable')})"),
-                (f"{glyphs.dashed_vertical} mark", "a change took effect here"),
+                (
+                    f"{glyphs.dashed_vertical} mark",
+                    f"a change took effect here, or you set a mark ({key('mark')})",
+                ),
                 (f"{glyphs.mark} point", "what the presenter of a shared session points at"),
                 (
                     f"{glyphs.traced} traced",

@@ -23,7 +23,7 @@ class Group(msgspec.Struct, frozen=True):
 
     cc: str
     flows: tuple[Flow, ...]
-    """At least one; the first gives the group its colour and its mark."""
+    """At least one; the first gives the group its colour and its glyph."""
 
     @property
     def first(self) -> str:

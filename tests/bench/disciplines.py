@@ -31,7 +31,7 @@ WARM_UP_S = 1.5
 MEASURED_S = 3.0
 SWAPS = 5
 
-OWN = [f"{each.kind}.py" for each in DISCIPLINES.values() if each.software]
+SOFTWARE = [f"{each.kind}.py" for each in DISCIPLINES.values() if each.software]
 
 
 async def run(console: Console) -> None:
@@ -57,7 +57,7 @@ async def run(console: Console) -> None:
         build = Build(topology=Topology(kind="linear"), links={LINK: link})
         async with running(build) as lab:
             await lab.send(StartFlow(cc="cubic"))
-            for qdisc in (_fifo(rate), *(_own(kind, rate) for kind in OWN)):
+            for qdisc in (_fifo(rate), *(_own(kind, rate) for kind in SOFTWARE)):
                 await lab.send(SetQdisc(link=LINK, qdisc=qdisc))
                 sheet.add_row(qdisc.kind, f"{rate / 1e6:g}", *await _measure(lab, rate))
             if rate == RATES[1]:

@@ -3,7 +3,7 @@
 import pytest
 
 from ccplay.assets import algorithms
-from ccplay.ui.panels.columns import columns, marked
+from ccplay.ui.panels.columns import columns, with_sign
 
 NARROW, WIDE = 38, 58
 """The table at 80 and at 120 columns."""
@@ -59,14 +59,14 @@ def test_the_sign_of_sorting_touches_its_own_word_alone(
     numbers = cells.numbers("cwnd", "rtt", rate, "retr")
     head = f" {'flow':<{cells.indent - 1}}{'cc':<{cells.cc}}{numbers}"
     title = rate if word == "rate" else word
-    written = "".join(marked(head, title, "v"))
+    written = "".join(with_sign(head, title, "v"))
     assert len(written) == len(head)
     assert written.split() == [f"v{each}" if each == title else each for each in head.split()]
 
 
 def test_a_head_without_the_word_stays_as_it_is() -> None:
-    assert marked(" flow cc", "path", "v") == (" flow cc", "", "")
-    assert marked(" flow cc", "", "v") == (" flow cc", "", "")
+    assert with_sign(" flow cc", "path", "v") == (" flow cc", "", "")
+    assert with_sign(" flow cc", "", "v") == (" flow cc", "", "")
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ async def test_a_dim_trace_is_fainter_and_its_mark_is_not_bold() -> None:
     async with playing(minutes(1), start_at=SECONDS) as (app, _):
         plot, ink = app.main.query_one("#cwnd", Canvas), "#ff0000"
         for dim in (False, True):
-            line = SeriesTrace(series_of([5.0] * 500), Pen(ink, mark="●", dim=dim))
+            line = SeriesTrace(series_of([5.0] * 500), Pen(ink, glyph="●", dim=dim))
             inks = Inks(ground="#000000")
             plot.draw(Picture(left=0.0, width=10.0, until=10.0, traces=(line,), inks=inks))
             area = [cell for row in plot._cells[1:-1] for cell in row[GUTTER:] if cell[0] != " "]

@@ -43,8 +43,8 @@ def test_a_ring_is_two_rows_with_hosts_outside(count: int, size: tuple[int, int]
     for strand in made.strands:
         assert strand.thin
         assert not letters.intersection((*strand.thin, *strand.thick, *ports.values()))
-    assert {made.marks[host] for host in network.hosts} == {0, made.names[f"h{count}"][1] + 1}
-    assert max(made.marks.values()) < size[1]
+    assert {made.glyphs[host] for host in network.hosts} == {0, made.names[f"h{count}"][1] + 1}
+    assert max(made.glyphs.values()) < size[1]
 
 
 @pytest.mark.parametrize("kind", FABRICS)

@@ -114,9 +114,9 @@ def test_groups_have_the_flows_of_an_algorithm(state: LabState) -> None:
 def test_the_selected_flow_is_on_top_and_the_others_are_dimmed_in_a_crowd(
     state: LabState,
 ) -> None:
-    pens = [each.pen for each in PANES["rtt"].traces(seen(state, selected="2")) if each.pen.mark]
+    pens = [each.pen for each in PANES["rtt"].traces(seen(state, selected="2")) if each.pen.glyph]
     assert [pen.dim for pen in pens] == [True, True, True, True, False]
-    few = [each.pen for each in PANES["rtt"].traces(seen(state, text="reno")) if each.pen.mark]
+    few = [each.pen for each in PANES["rtt"].traces(seen(state, text="reno")) if each.pen.glyph]
     assert [pen.dim for pen in few] == [False, False]
 
 
@@ -140,7 +140,7 @@ def test_goodput_is_stacked_with_the_selected_flow_on_the_axis(state: LabState) 
     view = seen(state, selected="3", stacked=True)
     layers = [each for each in PANES["throughput"].traces(view) if isinstance(each, StackedTrace)]
     assert len(layers) == 5
-    assert [each.pen.mark for each in layers if not each.below] == [view.flow_glyph("3")]
+    assert [each.pen.glyph for each in layers if not each.below] == [view.flow_glyph("3")]
     assert not any(isinstance(each, StackedTrace) for each in PANES["cwnd"].traces(view))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ccplay.analysis.statistics import Statistic
 from ccplay.report.data.amounts import Unit
-from ccplay.report.data.charts import Chart, Line, Mark, charts
+from ccplay.report.data.charts import Chart, Estimate, Line, charts
 from ccplay.report.data.distributions import distribution, together
 from ccplay.report.data.material import Axis, axes, number
 from tests.unit.reports import (
@@ -51,7 +51,7 @@ def test_figures_of_several_flows_are_one_chart() -> None:
     assert [each.name for each in found] == ["checkpoint-ratio", "flows-goodput-bps"]
     lines = found[1].panels[0][1]
     assert [line.flow for line in lines] == ["1", "2"]
-    assert len(lines[0].marks[0].singles) == 3
+    assert len(lines[0].estimates[0].singles) == 3
     assert found[0].published
 
 
@@ -243,8 +243,8 @@ def test_strokes_are_one_line_with_gaps() -> None:
 def test_a_bar_that_is_alone_stands_beside_its_name() -> None:
     """Of a case with one flow the second's place does not stay empty."""
     known = Statistic(n=3, mean=1.0, sd=0.1, low=0.9, high=1.1)
-    one = Line("flow 1", "1", [Mark(at, known, [], []) for at in ("alone", "both")])
-    other = Line("flow 2", "2", [Mark("both", known, [], [])])
+    one = Line("flow 1", "1", [Estimate(at, known, [], []) for at in ("alone", "both")])
+    other = Line("flow 2", "2", [Estimate("both", known, [], [])])
     drawn = Chart(
         name="x",
         title="x",

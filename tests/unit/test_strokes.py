@@ -111,7 +111,7 @@ def counted(values: list[float]) -> tuple[Bars, Picture]:
     for value in values:
         total += value
         series.append(total)
-    counter = CountTrace(series_of(series, interval=10.0), Pen("#ff0000", mark="×"))
+    counter = CountTrace(series_of(series, interval=10.0), Pen("#ff0000", glyph="×"))
     width = len(values) * 10.0
     bars, picture = Bars(), Picture(left=0.1, width=width, until=width + 0.2, counts=(counter,))
     bars.count(picture, range(len(values)), 10.0)

@@ -90,7 +90,7 @@ def test_every_command_has_an_inverse() -> None:
         (SetQdisc(qdisc=CODEL), "undo: queue bottleneck back to pfifo 100 pkt"),
         (SetLink(rate=5_000_000), "undo: link bottleneck back to 10 Mbit/s"),
         (SetLink(delay_us=0, loss=0.01), "undo: link bottleneck back to 10 ms, loss 0 %"),
-        (SetLink(mark=20), "undo: link bottleneck back to marks nothing"),
+        (SetLink(mark=20), "undo: link bottleneck back to no ECN marks"),
         (SetClasses(classes=CLASSES), "undo: link bottleneck back to one queue"),
         (SetCongestionControl(host="s1", cc="bbr"), "undo: s1: new connections back to cubic"),
         (StartFlow(cc="reno"), "undo: flow 1 stops"),

@@ -12,7 +12,7 @@ from ccplay.lab.custom import template
 from ccplay.lab.custom.declaring import written
 from ccplay.lab.disciplines.table import CLASSES
 from ccplay.model.base import Option
-from ccplay.model.discipline import OWN
+from ccplay.model.discipline import SOFTWARE
 from ccplay.model.disciplines import DISCIPLINES, SUFFIX, complete
 from ccplay.model.quoting import did_you_mean, quote
 
@@ -53,11 +53,13 @@ def _declaration(kind: str) -> str:
     values = complete(kind, {})
     needed = {
         each.name: _INSTEAD[each.name]
-        for each in DISCIPLINES[kind].of(OWN)
+        for each in DISCIPLINES[kind].of(SOFTWARE)
         if each.required and values[each.name] is None
     }
     values = {**values, **needed}
-    return written({each.name: (each, values[each.name]) for each in DISCIPLINES[kind].of(OWN)})
+    return written(
+        {each.name: (each, values[each.name]) for each in DISCIPLINES[kind].of(SOFTWARE)}
+    )
 
 
 def _class_name(name: str) -> str:

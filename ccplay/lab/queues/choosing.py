@@ -6,7 +6,7 @@ import msgspec
 
 from ccplay.errors import CommandError, UnsupportedError
 from ccplay.lab.queues import qdiscs
-from ccplay.model.discipline import KERNEL, OWN
+from ccplay.model.discipline import KERNEL, SOFTWARE
 from ccplay.model.disciplines import (
     DISCIPLINES,
     MOST_RATE,
@@ -39,21 +39,24 @@ def chosen(qdisc: Qdisc, *, software: bool) -> Qdisc:
     known = described(qdisc.kind) or DISCIPLINES["pfifo"]
     able = software and known.software
     if able and (not known.in_kernel or qdisc.kind in _lacking):
-        return _own(qdisc)
+        return _in_software(qdisc)
     try:
         _try(qdisc)
     except UnsupportedError:
         if not able:
             raise
         _lacking.add(qdisc.kind)
-        return _own(qdisc)
+        return _in_software(qdisc)
     return qdisc
 
 
-def _own(qdisc: Qdisc) -> Qdisc:
-    """Return ccplay's own in place of a kernel's. Raises ``UnsupportedError`` if that lacks one."""
+def _in_software(qdisc: Qdisc) -> Qdisc:
+    """Return ccplay's discipline in place of the kernel's.
+
+    Raises ``UnsupportedError`` for a parameter that it lacks.
+    """
     kind = qdisc.kind
-    if (name := beyond(qdisc, OWN)) is not None:
+    if (name := beyond(qdisc, SOFTWARE)) is not None:
         raise UnsupportedError(
             f"queue discipline {kind!r} is not in this kernel, and ccplay's own has no {name}"
         )
@@ -93,6 +96,6 @@ def check_software(link: str, qdisc: Qdisc, rate: int, mark: int) -> None:
         )
     if mark:
         raise CommandError(
-            f"link {link}: its mark threshold counts the kernel's queue, and packets wait in "
+            f"link {link}: its ECN mark threshold counts the kernel's queue, and packets wait in "
             f"{qdisc.kind}: set mark to 0 first"
         )

@@ -5,7 +5,7 @@ tc-pfifo(8), tc-pfifo_fast(8), tc-prio(8), tc-tbf(8); net/sched/sch_{fifo,generi
 
 from __future__ import annotations
 
-from ccplay.model.discipline import KERNEL, OWN, Discipline, classes, parameter
+from ccplay.model.discipline import KERNEL, SOFTWARE, Discipline, classes, parameter
 from ccplay.model.quantities import COUNT, PACKETS, QUEUE_SIZE, RATE
 from ccplay.model.texts import numbers
 
@@ -49,7 +49,7 @@ PRIO = Discipline(
     "prio",
     "strict priority between bands, by the type of service, each with its discipline",
     (
-        parameter("limit", PACKETS, "most packets that wait in a band", 1000, low=1, only=OWN),
+        parameter("limit", PACKETS, "most packets that wait in a band", 1000, low=1, only=SOFTWARE),
         parameter("bands", COUNT, "how many bands", 3, low=2, high=16),
         parameter(
             "priomap",

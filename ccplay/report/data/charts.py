@@ -30,7 +30,7 @@ LEAST_POINTS = 3
 """Least number of values for a numeric axis; fewer are drawn as categories."""
 
 
-class Mark(msgspec.Struct, frozen=True):
+class Estimate(msgspec.Struct, frozen=True):
     """One mean with everything drawn about it."""
 
     at: Parameter
@@ -48,7 +48,7 @@ class Line(msgspec.Struct, frozen=True):
     label: str
     flow: str
     """The flow, ping or download that it describes; empty for none."""
-    marks: list[Mark] = msgspec.field(default_factory=list)
+    estimates: list[Estimate] = msgspec.field(default_factory=list)
     published: list[float] = msgspec.field(default_factory=list)
     """Values published of all its points together."""
 
@@ -85,7 +85,7 @@ class Chart(msgspec.Struct, frozen=True):
     @property
     def published(self) -> bool:
         """Whether it contains values published of a case."""
-        return any(mark.published for mark in self._marks)
+        return any(estimate.published for estimate in self._estimates)
 
     @property
     def published_of_all(self) -> bool:
@@ -97,7 +97,7 @@ class Chart(msgspec.Struct, frozen=True):
         """All means, single values and published ones."""
         across = [value for line in self._lines for value in line.published]
         return across + [
-            v for m in self._marks for v in (m.statistic.mean, *m.singles, *m.published)
+            v for m in self._estimates for v in (m.statistic.mean, *m.singles, *m.published)
         ]
 
     @property
@@ -124,7 +124,9 @@ class Chart(msgspec.Struct, frozen=True):
             max(self.points) / self.unit.scale, 0.0 if self.reference is None else self.reference
         )
         highs = [
-            m.statistic.high / self.unit.scale for m in self._marks if m.statistic.high is not None
+            m.statistic.high / self.unit.scale
+            for m in self._estimates
+            if m.statistic.high is not None
         ]
         return 0.0, min(max([top, *highs]), _FAR * top) * _MARGIN or 1.0
 
@@ -136,13 +138,13 @@ class Chart(msgspec.Struct, frozen=True):
             m.statistic.low is not None
             and m.statistic.high is not None
             and (m.statistic.low < low or m.statistic.high > high)
-            for m in self._marks
+            for m in self._estimates
         )
 
     @property
     def runs(self) -> tuple[int, int]:
         """The fewest and the most runs behind one mean."""
-        counts = [mark.statistic.n for mark in self._marks]
+        counts = [estimate.statistic.n for estimate in self._estimates]
         return min(counts), max(counts)
 
     @property
@@ -150,8 +152,8 @@ class Chart(msgspec.Struct, frozen=True):
         return [line for _, lines in self.panels for line in lines]
 
     @property
-    def _marks(self) -> list[Mark]:
-        return [mark for line in self._lines for mark in line.marks]
+    def _estimates(self) -> list[Estimate]:
+        return [estimate for line in self._lines for estimate in line.estimates]
 
 
 def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[Chart]:
@@ -221,7 +223,9 @@ def _chart(
             line.published[:] = line.published or values(shared[case.name], figure)
             each_run = [each[figure] for each in singles.get(case.name, []) if figure in each]
             theirs = values(published_of(case, shared[case.name]), figure)
-            line.marks.append(Mark(where[across.name], case.figures[figure], each_run, theirs))
+            line.estimates.append(
+                Estimate(where[across.name], case.figures[figure], each_run, theirs)
+            )
     title = first.quantity if several or not first.subject else first.text
     return Chart(
         name=slug(kind),

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from ccplay.report.data.charts import Chart, Line, Mark
+from ccplay.report.data.charts import Chart, Estimate, Line
 from ccplay.report.data.material import CASES, Parameter, say
 from ccplay.report.figures import style
 from ccplay.report.figures.chart_frame import (
@@ -35,7 +35,7 @@ _DECADE = 10
 _VALUE_IN = 0.3
 """What is kept free behind the longest bar for its value,"""
 _OURS_IN = 0.22
-"""and of the mark for our value if published ones precede it."""
+"""and of the estimate for our value if published ones precede it."""
 _ERROR: dict[str, Any] = {
     "elinewidth": 0.8,
     "capsize": 2.2,
@@ -117,26 +117,30 @@ def _line(
 ) -> None:
     numbers, shift, wide = where
     span = max(numbers.values()) - min(numbers.values())
-    marks = sorted(line.marks, key=lambda mark: numbers[mark.at])
+    estimates = sorted(line.estimates, key=lambda estimate: numbers[estimate.at])
 
     def moved(x: float, by: float) -> float:
         return x * (1 + by) if wide else x + by * span
 
-    xs = [moved(numbers[mark.at], shift) for mark in marks]
+    xs = [moved(numbers[estimate.at], shift) for estimate in estimates]
     scale = chart.unit.scale
-    for x, mark in zip(xs, marks, strict=True):
-        draw_singles(axes, [x] * len(mark.singles), [v / scale for v in mark.singles], ink)
+    for x, estimate in zip(xs, estimates, strict=True):
+        draw_singles(axes, [x] * len(estimate.singles), [v / scale for v in estimate.singles], ink)
     axes.errorbar(
         xs,
-        [mark.statistic.mean / scale for mark in marks],
-        yerr=half_widths(marks, scale),
+        [estimate.statistic.mean / scale for estimate in estimates],
+        yerr=half_widths(estimates, scale),
         color=ink.colour,
         linestyle=ink.dash,
         marker=ink.marker,
         zorder=4,
         **_ERROR,
     )
-    published = [(x, v / scale) for x, mark in zip(xs, marks, strict=True) for v in mark.published]
+    published = [
+        (x, v / scale)
+        for x, estimate in zip(xs, estimates, strict=True)
+        for v in estimate.published
+    ]
     if published:
         axes.plot(*zip(*published, strict=True), **{**PUBLISHED, "markeredgecolor": ink.colour})
 
@@ -202,10 +206,12 @@ def _bar(
     thick = 0.76 / len(lines)
     scale = chart.unit.scale
     order = {value: i for i, value in enumerate(chart.axis.values)}
-    at = [order[mark.at] + _aside(line, lines, mark.at) * thick for mark in line.marks]
-    means = [mark.statistic.mean / scale for mark in line.marks]
-    errors = half_widths(line.marks, scale)
-    spreads = deviations(line.marks, scale)
+    at = [
+        order[estimate.at] + _aside(line, lines, estimate.at) * thick for estimate in line.estimates
+    ]
+    means = [estimate.statistic.mean / scale for estimate in line.estimates]
+    errors = half_widths(line.estimates, scale)
+    spreads = deviations(line.estimates, scale)
     style_of: dict[str, Any] = {"color": ink.colour, "alpha": 0.8, "linewidth": 0, "zorder": 2}
     error_of: dict[str, Any] = {"linestyle": "", "color": style.INK, "zorder": 4, **_ERROR}
     if upright:
@@ -217,32 +223,34 @@ def _bar(
         axes.errorbar(means, at, xerr=spreads, **{**error_of, **_SPREAD})
         axes.errorbar(means, at, xerr=errors, **error_of)
     if not upright and chart.runs[1] == 1:
-        _written(axes, chart, line.marks, at)
-    for x, mark in zip(at, line.marks, strict=True):
-        values = [v / scale for v in mark.singles] if len(mark.singles) > 1 else []
+        _written(axes, chart, line.estimates, at)
+    for x, estimate in zip(at, line.estimates, strict=True):
+        values = [v / scale for v in estimate.singles] if len(estimate.singles) > 1 else []
         spread = [x + thick * (0.26 + 0.1 * (i % 2)) for i in range(len(values))]
         dots = (spread, values) if upright else (values, spread)
         draw_singles(axes, *dots, Ink(style.INK, "-", "o"))
-        theirs = [v / scale for v in mark.published]
+        theirs = [v / scale for v in estimate.published]
         beside = [x - thick * 0.3] * len(theirs)
         axes.plot(*((beside, theirs) if upright else (theirs, beside)), **PUBLISHED)
 
 
 def _aside(line: Line, lines: Sequence[Line], at: Parameter) -> float:
     """Return how many bars a line's own lies beside the middle of those that a category has."""
-    there = [each is line for each in lines if any(mark.at == at for mark in each.marks)]
+    there = [
+        each is line for each in lines if any(estimate.at == at for estimate in each.estimates)
+    ]
     return there.index(True) - (len(there) - 1) / 2
 
 
-def _written(axes: Axes, chart: Chart, marks: Sequence[Mark], at: Sequence[float]) -> None:
+def _written(axes: Axes, chart: Chart, estimates: Sequence[Estimate], at: Sequence[float]) -> None:
     """Write single measurements after their bars and published values."""
-    for mark, y in zip(marks, at, strict=True):
-        right = max(mark.statistic.mean, *mark.published, 0.0) / chart.unit.scale
-        value = chart.unit.write(mark.statistic.mean)
+    for estimate, y in zip(estimates, at, strict=True):
+        right = max(estimate.statistic.mean, *estimate.published, 0.0) / chart.unit.scale
+        value = chart.unit.write(estimate.statistic.mean)
         axes.annotate(
-            f"ours {value}" if mark.published else value,
+            f"ours {value}" if estimate.published else value,
             (right, y),
-            xytext=(5 if mark.published else 2, 0),
+            xytext=(5 if estimate.published else 2, 0),
             textcoords="offset points",
             va="center_baseline",
             fontsize=style.SMALL - 0.5,

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from ccplay.report.data.charts import Chart, Line, Mark
+from ccplay.report.data.charts import Chart, Estimate, Line
 from ccplay.report.figures import style
 from ccplay.report.figures.style import Ink
 
@@ -102,7 +102,7 @@ def panels_across(panels: int, *, sideways: bool = False) -> int:
 
 
 def draw_common(axes: Axes, chart: Chart, line: Line, colour: str, *, upright: bool) -> None:
-    """Draw a line across the marks that one published value applies to."""
+    """Draw a line across the estimates that one published value applies to."""
     for value in line.published:
         (axes.axhline if upright else axes.axvline)(
             value / chart.unit.scale, color=colour, zorder=3, **_COMMON
@@ -156,16 +156,16 @@ def arrows(axes: Axes, *, upright: bool) -> None:
                     axes.plot(*at, marker=_UP if upright else _RIGHT, **style_of)
 
 
-def half_widths(marks: Sequence[Mark], scale: float) -> list[list[float]]:
+def half_widths(estimates: Sequence[Estimate], scale: float) -> list[list[float]]:
     """Return half widths below and above; a single run has none, and gets no bar."""
-    widths = [mark.statistic.half_width for mark in marks]
+    widths = [estimate.statistic.half_width for estimate in estimates]
     halves = [math.nan if width is None else width / scale for width in widths]
     return [halves, halves]
 
 
-def deviations(marks: Sequence[Mark], scale: float) -> list[float]:
+def deviations(estimates: Sequence[Estimate], scale: float) -> list[float]:
     """Return standard deviations; a single run has none."""
-    found = [mark.statistic.sd for mark in marks]
+    found = [estimate.statistic.sd for estimate in estimates]
     return [math.nan if sd is None else sd / scale for sd in found]
 
 

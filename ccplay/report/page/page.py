@@ -97,7 +97,7 @@ def render(
             # Ours, not a stranger's: the style sheet, the font and the figures, which escape names.
             css=style_sheet(),
             font_face=Markup(font_face),  # noqa: S704
-            charts=[_marked(each) for each in charts],
+            charts=[_as_markup(each) for each in charts],
             material=material,
             about=[" ".join(part.split()) for part in material.about.split("\n\n") if part.strip()],
             summary=_summary(material, first.hello if first else None),
@@ -139,7 +139,7 @@ def _drawn(case: str, shown: Shown) -> dict[str, object] | None:
     return {"svg": _labelled(shown.network, text), "caption": text, "files": [DRAWING]}
 
 
-def _marked(picture: Picture) -> dict[str, object]:
+def _as_markup(picture: Picture) -> dict[str, object]:
     return {
         "slug": picture.slug,
         "title": picture.title,

@@ -8,7 +8,7 @@ from ccplay.assets import SUFFIX
 from ccplay.errors import UnsupportedError
 from ccplay.guest import boot
 from ccplay.model.commands import SetClasses, SetCongestionControl, SetLink, SetQdisc
-from ccplay.model.discipline import OWN
+from ccplay.model.discipline import SOFTWARE
 from ccplay.model.disciplines import beyond, is_software, serves
 from ccplay.model.quoting import quote
 from ccplay.model.traffic_commands import StartDownload, StartFlow
@@ -91,12 +91,12 @@ def _queues(case: Case) -> Iterator[tuple[Qdisc, str, bool]]:
 
 def _beyond_ours(queue: Qdisc, capabilities: Capabilities, *, shares: bool) -> str:
     """Return what the kernel's discipline would do, and ccplay's in its place does not."""
-    if is_software(queue.kind) or serves(queue.kind, capabilities.qdiscs) != OWN:
+    if is_software(queue.kind) or serves(queue.kind, capabilities.qdiscs) != SOFTWARE:
         return ""
     here = f"queue discipline {quote(queue.kind)} is not in this kernel, and ccplay's own"
     if shares:
         return f"{here} can't be the queue of a class"
-    name = beyond(queue, OWN)
+    name = beyond(queue, SOFTWARE)
     return "" if name is None else f"{here} has no {name}"
 
 

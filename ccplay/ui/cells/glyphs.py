@@ -41,7 +41,7 @@ class Glyphs(msgspec.Struct, frozen=True):
     """Cells of the queue bar, from empty to full."""
     flow_glyphs: tuple[str, ...]
     """One for each flow, so that colour is not the only cue."""
-    ghost_marks: tuple[str, ...]
+    ghost_glyphs: tuple[str, ...]
     """Glyphs of flows in an earlier run, smaller."""
     ghost: str
     """Glyph of an earlier run without braille dots, and in the legend."""
@@ -78,9 +78,9 @@ class Glyphs(msgspec.Struct, frozen=True):
         """Return the glyph of the ``number``-th flow, from 0; they repeat after the last."""
         return self.flow_glyphs[number % len(self.flow_glyphs)]
 
-    def ghost_mark(self, number: int) -> str:
+    def ghost_glyph(self, number: int) -> str:
         """Return the glyph of the ``number``-th flow in an earlier run."""
-        return self.ghost_marks[number % len(self.ghost_marks)]
+        return self.ghost_glyphs[number % len(self.ghost_glyphs)]
 
     def translate(self, text: str) -> str:
         """Return ``text`` in characters that this set can show."""
@@ -108,7 +108,7 @@ UNICODE = Glyphs(
     arrow_left="◀",
     queue_steps=(" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"),
     flow_glyphs=("●", "■", "▲", "◆", "○", "□", "△", "◇", "★", "☆"),
-    ghost_marks=("•", "▪", "▴", "⋄", "◦", "▫", "▵", "◊", "⋆", "∗"),
+    ghost_glyphs=("•", "▪", "▴", "⋄", "◦", "▫", "▵", "◊", "⋆", "∗"),
     ghost="⠂",
     answer="·",
     bars=("▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"),
@@ -152,7 +152,7 @@ ASCII = Glyphs(
     arrow_left="<",
     queue_steps=(" ", ".", ":", "=", "#"),
     flow_glyphs=("o", "x", "+", "*", "@", "%", "&", "$", "w", "m"),
-    ghost_marks=("o", "x", "+", "*", "@", "%", "&", "$", "w", "m"),
+    ghost_glyphs=("o", "x", "+", "*", "@", "%", "&", "$", "w", "m"),
     ghost=",",
     answer="`",
     bars=(".", ":", "=", "#"),

@@ -53,7 +53,7 @@ class CongestionDialog(Dialog):
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
         """Show what the other one uses."""
         event.stop()
-        self.menu.mark_current(self._now())
+        self.menu.tick(self._now())
 
     def action_step(self, by: int) -> None:
         """Go to another flow or host without leaving the list."""

@@ -96,7 +96,9 @@ class LinkDialog(Dialog):
         controls: dict[str, Widget] = {**self.entries}
         if why := self._lack_of_marking():
             note = self.glyphs.translate(f"{self.glyphs.missing} {why}")
-            controls["mark"] = LabelledRow("mark", Static(note, classes="note", markup=False))
+            controls["mark"] = LabelledRow(
+                _SETTINGS["mark"].label, Static(note, classes="note", markup=False)
+            )
         return (
             LabelledRow("link", self.link),
             *controls.values(),

@@ -103,13 +103,13 @@ class Menu(OptionList):
         self.highlighted = self._pointed
 
     def set_items(self, items: Sequence[Item], current: str | None, pointed: str) -> None:
-        """Show other lines, with the mark on ``current`` and the highlight on ``pointed``."""
+        """Show other lines, with the tick at ``current`` and the highlight on ``pointed``."""
         self.items, self.current = list(items), current
         self._pointed = self._row(pointed)
         self.set_options(Option(self._line(row)) for row in range(len(self.items)))
         self.highlighted = self._pointed
 
-    def mark_current(self, key: str | None) -> None:
+    def tick(self, key: str | None) -> None:
         """Mark another line as the current one and move the highlight there."""
         self.set_items(self.items, key, key or "")
 

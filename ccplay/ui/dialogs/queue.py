@@ -100,7 +100,7 @@ class QueueDialog(Dialog):
         event.stop()
         if event.steps is self.link:
             now = self._now()
-            self.menu.mark_current(self._key(now))
+            self.menu.tick(self._key(now))
             if now and (kind := self._key(now)) in self._forms:
                 self._forms[kind].fill(self._start(kind, now))
 

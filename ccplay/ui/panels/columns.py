@@ -8,7 +8,7 @@ import msgspec
 
 from ccplay.ui.cells.sheet import fit
 
-MARKS = 3
+GLYPHS = 3
 """Cells before the name: pointer, glyph, and the sign of a warning or a trace."""
 
 WRONG = "!"
@@ -47,7 +47,7 @@ class Columns(msgspec.Struct, frozen=True):
     @property
     def indent(self) -> int:
         """Cells before the second column."""
-        return MARKS + self.name
+        return GLYPHS + self.name
 
     @property
     def rest(self) -> int:
@@ -74,7 +74,7 @@ def columns(
     whole = max(map(len, names), default=0) + 1
     name = min(max(shortest, whole), longest)
     cc = max([10 if wide else 8, *(len(each) + 1 for each in algorithms)])
-    room = width - MARKS - name - cwnd - rtt - rate
+    room = width - GLYPHS - name - cwnd - rtt - rate
     if cc > room - retr:
         retr = 0
     if tight := cc > room:
@@ -90,7 +90,7 @@ def columns(
     return Columns(width, name, cc, cwnd, rtt, rate, retr, path, tight)
 
 
-def marked(head: str, word: str, sign: str) -> tuple[str, str, str]:
+def with_sign(head: str, word: str, sign: str) -> tuple[str, str, str]:
     """Return a head of the table as what precedes a word, the word after a sign, and what follows.
 
     The sign takes the blank before the word and touches no other one. Nothing is marked where the

@@ -150,9 +150,9 @@ class _Cells:
         view = self._view
         hosts: dict[str, list[Run]] = {}
         for flow in view.running():
-            mark = (view.flow_glyph(flow.name), f"bold {view.flow_ink(flow.name)}")
+            glyph = (view.flow_glyph(flow.name), f"bold {view.flow_ink(flow.name)}")
             for host in (flow.src, flow.dst):
-                hosts.setdefault(host, []).append(mark)
+                hosts.setdefault(host, []).append(glyph)
         for name, (x, y) in self._made.names.items():
             lit = name in self._on_path
             ink = self._path_ink if lit else f"bold {view.ink('text')}"
@@ -160,12 +160,12 @@ class _Cells:
                 self._cells[x + place, y] = (letter, ink)
             if lit and x:
                 self._cells[x - 1, y] = (view.glyphs.chosen, ink)
-            marks = hosts.get(name, [])
+            glyphs = hosts.get(name, [])
             room = len(name) + 1
-            if len(marks) > room:
-                marks = [*marks[: room - 1], (view.glyphs.ellipsis, view.ink("muted"))]
-            for place, mark in enumerate(marks):
-                self._cells[x + place, self._made.marks[name]] = mark
+            if len(glyphs) > room:
+                glyphs = [*glyphs[: room - 1], (view.glyphs.ellipsis, view.ink("muted"))]
+            for place, glyph in enumerate(glyphs):
+                self._cells[x + place, self._made.glyphs[name]] = glyph
 
     def _row(self, y: int) -> Row:
         return [self._cells.get((x, y), (" ", "")) for x in range(self._width)]

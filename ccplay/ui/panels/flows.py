@@ -11,7 +11,7 @@ from ccplay.state.lab_state import Download, Flow
 from ccplay.ui import lineup
 from ccplay.ui.cells.sheet import Row, Run, first_fitting, fit, whole_items
 from ccplay.ui.panels import datagrams, group_rows
-from ccplay.ui.panels.columns import WRONG, Columns, columns, marked
+from ccplay.ui.panels.columns import WRONG, Columns, columns, with_sign
 from ccplay.ui.plots import ghost_plots
 from ccplay.ui.plots.scale import short
 from ccplay.ui.selection import selection
@@ -163,7 +163,7 @@ def _head(view: View, cells: Columns) -> list[Run]:
         view.listing.column, view.listing.column
     )
     sign = view.glyphs.translate("↓" if view.listing.descending else "↑")
-    before, title, behind = marked(text, word, sign)
+    before, title, behind = with_sign(text, word, sign)
     return [(before, muted), (title, f"bold {view.ink('text')}"), (behind, muted)]
 
 

@@ -55,7 +55,7 @@ class Geometry(msgspec.Struct, frozen=True):
     """By node the column and row of its name's first letter."""
     ports: Sequence[Port]
     strands: Sequence[Strand]
-    marks: Mapping[str, int]
+    glyphs: Mapping[str, int]
     """By host the row beyond its name."""
 
 
@@ -89,8 +89,8 @@ def geometry(network: Network, width: int, height: int) -> Geometry | None:
     found = _Drawing(network, tiers, names, centres, width)
     if not found.draw():
         return None
-    marks = {name: 0 if above and y == rows[0] else y + 1 for name, (_, y) in names.items()}
-    return Geometry(names, found.ports, found.strands, marks)
+    glyphs = {name: 0 if above and y == rows[0] else y + 1 for name, (_, y) in names.items()}
+    return Geometry(names, found.ports, found.strands, glyphs)
 
 
 def _bands(

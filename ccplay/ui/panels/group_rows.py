@@ -46,8 +46,8 @@ def rows(view: View, group: Group, cells: Columns, numbers: Numbers) -> list[lis
         means = numbers(_mean(cwnd), _mean(rtt), _mean(rate), _mean(retr))
         found.append([(f"{blank}{fit('mean', cells.cc)}{means}", muted)])
     if chosen and count > 1:
-        mark, own = view.flow_glyph(view.selected or ""), view.flow_ink(view.selected or "")
-        flow = f"{mark} {view.selected}"
+        glyph, own = view.flow_glyph(view.selected or ""), view.flow_ink(view.selected or "")
+        flow = f"{glyph} {view.selected}"
         found.append([(f"{blank}keys act on ", muted), (flow, f"bold {own}")])
     return found
 

@@ -91,7 +91,7 @@ def _side(
         return [blank] * lines
     if [*hosts] == [end]:
         trunk = max((lines - 1) // 2, 0)
-        alone = _marked(view, end, width + 2, right=right)
+        alone = _glyphs(view, end, width + 2, right=right)
         beside: list[Run] = [*alone, (" ", "")] if right else [(" ", ""), *alone]
         return [beside if line == trunk else blank for line in range(lines)]
     shown = [*hosts]
@@ -142,23 +142,23 @@ def _branch(view: View, line: int, ends: tuple[int, int, int], host: bool, right
 def _host(view: View, name: str, width: int, *, right: bool) -> list[Run]:
     """Return a host's name and the glyphs of its traffic, as many as fit."""
     text = fit(name, min(len(name), width - 2))
-    marks = _marked(view, name, width - len(text) - 2, right=right)
+    glyphs = _glyphs(view, name, width - len(text) - 2, right=right)
     named: Run = (f" {text} ", f"bold {view.ink('text')}")
-    return [named, *marks] if right else [*marks, named]
+    return [named, *glyphs] if right else [*glyphs, named]
 
 
-def _marked(view: View, name: str, width: int, *, right: bool) -> list[Run]:
+def _glyphs(view: View, name: str, width: int, *, right: bool) -> list[Run]:
     """Return the glyphs of a host's traffic, as many as fit."""
     by_host = view.known.once(view.state, view.t, "by host", lambda: _by_host(view))
     # Only those that may have room.
-    marks: list[Run] = [
+    glyphs: list[Run] = [
         (view.flow_glyph(flow.name), f"bold {view.flow_ink(flow.name)}")
         for flow in by_host.get(name, [])[: width + 1]
     ]
-    if len(marks) > width > 0:
-        marks = [*marks[: width - 1], (view.glyphs.ellipsis, view.ink("muted"))]
-    blank = (" " * (width - len(marks)), "")
-    return [*marks, blank] if right else [blank, *marks]
+    if len(glyphs) > width > 0:
+        glyphs = [*glyphs[: width - 1], (view.glyphs.ellipsis, view.ink("muted"))]
+    blank = (" " * (width - len(glyphs)), "")
+    return [*glyphs, blank] if right else [blank, *glyphs]
 
 
 def _by_host(view: View) -> dict[str, list[Flow]]:

@@ -23,8 +23,8 @@ from ccplay.ui.view import View
 _COUNT = 11
 """Cells of a queue's length in words: ``1000/1000 pkt`` may lose its unit."""
 
-_MARKS = 8
-"""Cells of the marks of flows that cross a link."""
+_GLYPHS = 8
+"""Cells of the glyphs of flows that cross a link."""
 
 
 def stands_for(network: Network) -> bool:
@@ -72,13 +72,13 @@ def title(view: View, width: int) -> Row:
     return _words(view, view.flow_glyph(flow.name), view.flow_ink(flow.name), path, width)
 
 
-def _words(view: View, mark: str, ink: str, path: FlowPath, width: int) -> Row:
-    """Return a path in words, after the mark of its traffic; a pinned path is marked as such."""
+def _words(view: View, glyph: str, ink: str, path: FlowPath, width: int) -> Row:
+    """Return a path in words, after the glyph of its traffic; a pinned path is marked as such."""
     arrow = view.glyphs.translate(" → ")
     text = arrow.join(nodes_of(path)) or "no path: down"
     if path.pinned:
         text += " (pinned)"
-    head = f" {mark} "
+    head = f" {glyph} "
     room = fit(text, max(width - len(head), 0), view.glyphs.ellipsis)
     return [(head, f"bold {ink}"), (room, view.ink("text"))]
 
@@ -91,21 +91,21 @@ def _row(
     change = view.state.link_at(link, view.t)
     if change is not None and change.setting.down:
         words = "down"
-    room = max(width - name - _COUNT - _MARKS - 6, 4)
+    room = max(width - name - _COUNT - _GLYPHS - 6, 4)
     shown = link == view.link
     ink = f"bold {view.ink('text')}" if shown else view.ink("text")
-    marks: list[Run] = [
-        (view.flow_glyph(each.name), f"bold {view.flow_ink(each.name)}") for each in flows[:_MARKS]
+    glyphs: list[Run] = [
+        (view.flow_glyph(each.name), f"bold {view.flow_ink(each.name)}") for each in flows[:_GLYPHS]
     ]
-    if len(flows) > _MARKS:
-        marks[-1] = (view.glyphs.ellipsis, view.ink("muted"))
+    if len(flows) > _GLYPHS:
+        glyphs[-1] = (view.glyphs.ellipsis, view.ink("muted"))
     pointer = view.glyphs.chosen if shown else " "
     return [
         (f"{pointer}{link:<{name}} ", ink),
         *gauge(view, share, room),
         (f" {fit(words, _COUNT)} ", view.ink("muted")),
-        *marks,
-        (" " * (_MARKS - len(marks)), ""),
+        *glyphs,
+        (" " * (_GLYPHS - len(glyphs)), ""),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Braille dots, blocks, box lines and marks as shapes: fonts lack them, or leave gaps between.
+"""Braille dots, blocks, box lines and glyphs as shapes: fonts lack them, or leave gaps between.
 
 A cell is ``WIDTH`` by ``HEIGHT`` units, with 0, 0 at its top left.
 """
@@ -190,8 +190,8 @@ def _dashes(count: int, width: float) -> list[Line]:
     return [Line(((a, y), (b, y)) if across else ((x, a), (x, b)), width) for a, b in parts]
 
 
-def _marks() -> dict[str, tuple[Shape, ...]]:
-    """Return the marks of flows and the signs beside them."""
+def _glyphs() -> dict[str, tuple[Shape, ...]]:
+    """Return the glyphs of flows and the signs beside them."""
     x, y = _MIDDLE
     outlines: dict[str, list[Point]] = {}
     for char, half in _SQUARES.items():
@@ -226,4 +226,4 @@ def _marks() -> dict[str, tuple[Shape, ...]]:
     return found
 
 
-_TABLE = {**_blocks(), **_lines(), **_marks()}
+_TABLE = {**_blocks(), **_lines(), **_glyphs()}

@@ -257,12 +257,12 @@ class Canvas(Sheet):
                 brush.shade(each.shade, band, x, behind)
             brush.draw(pen, pair, x, column, band)
             at_head = x == head and not pen.quiet
-            if pen.mark and (at_head or x % _LANES == pen.lane or pen.manner == "signs"):
+            if pen.glyph and (at_head or x % _LANES == pen.lane or pen.manner == "signs"):
                 level = next(value for value in reversed(stroke.levels[here]) if value is not None)
                 if level <= self.scale.top:
                     column.sign(
                         self._line_of(level),
-                        pen.mark,
+                        pen.glyph,
                         pen.ink if pen.quiet else f"bold {pen.ink}",
                     )
         cells = self._background(picture, x)
@@ -318,7 +318,7 @@ class Canvas(Sheet):
             return
         for line, count in enumerate(picture.counts):
             if line < len(cells) and count.growth(start, min(start + slot, picture.until)):
-                cells[line] = (count.pen.mark, f"bold {count.pen.ink}")
+                cells[line] = (count.pen.glyph, f"bold {count.pen.ink}")
 
 
 def _peak(picture: Picture, drawn: Sequence[Stroke], start: float) -> float:

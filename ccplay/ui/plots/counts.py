@@ -43,7 +43,7 @@ class Bars:
         """Return the greatest growth, which a full bar stands for, with the counter's sign."""
         pen = picture.counts[self.lines[line]].pen
         # Without its sign it would look like a value of the axis below.
-        return f"{pen.mark}{_brief(self.greatest(line))}".rjust(width), pen.ink
+        return f"{pen.glyph}{_brief(self.greatest(line))}".rjust(width), pen.ink
 
     def cell(self, picture: Picture, line: int, x: int) -> Run | None:
         """Return the bar of a column; None where the counter did not grow."""

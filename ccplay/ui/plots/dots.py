@@ -30,7 +30,7 @@ class Column:
         """Those with anything in them."""
 
     def has_room(self, line: int, pen: Pen, x: int) -> bool:
-        """Say whether a dashed pen may draw there: on no mark, over others in every other dash."""
+        """Say whether a dashed pen may draw there: on no glyph, over others in every other dash."""
         if line not in self.lines or self._inks[line] == pen.ink:
             return True
         return not self._signs[line] and (x - pen.lane) % 4 == 0

@@ -28,7 +28,7 @@ def flow_pen(view: View, name: str, *, dim: bool = False) -> Pen:
     """Return how a flow is drawn, fainter where it stands back."""
     return Pen(
         view.flow_ink(name),
-        mark=view.flow_glyph(name),
+        glyph=view.flow_glyph(name),
         kind=view.flow_kind(name),
         lane=view.number(name) * 5 % LANES,
         ascii=view.flow_glyph(name),

@@ -27,7 +27,7 @@ def flow_ink(view: View, name: str) -> str:
 
 def flow_glyph(view: View, name: str) -> str:
     """Return the glyph of a flow of the ghost."""
-    return view.glyphs.ghost_mark(flow_number(view, name))
+    return view.glyphs.ghost_glyph(flow_number(view, name))
 
 
 def flow_number(view: View, name: str) -> int:
@@ -55,7 +55,7 @@ def flow_traces(
         pen = Pen(
             flow_ink(view, flow.name),
             "sparse",
-            mark=flow_glyph(view, flow.name),
+            glyph=flow_glyph(view, flow.name),
             lane=(flow_number(view, flow.name) * 5 + 2) % 12,
             ascii=view.glyphs.ghost,
             under=True,
@@ -98,7 +98,7 @@ def pings(view: View, factor: float) -> list[ShiftedTrace]:
     ghost, shift = view.ghost, view.shift
     if ghost is None or shift is None:
         return []
-    pen = Pen(view.ghost_ink("ping"), "signs", mark=view.glyphs.answer, under=True)
+    pen = Pen(view.ghost_ink("ping"), "signs", glyph=view.glyphs.answer, under=True)
     return [
         ShiftedTrace(DotTrace(ping.rtt_us, pen, factor), shift, ghost.first, ghost.last)
         for ping in ghost.state.of(Ping).values()

@@ -198,7 +198,7 @@ class Pane(msgspec.Struct, frozen=True):
         return tuple(
             CountTrace(
                 view.queue.series[each.variable.name],
-                Pen(view.ink(each.ink), mark=getattr(view.glyphs, each.ink)),
+                Pen(view.ink(each.ink), glyph=getattr(view.glyphs, each.ink)),
             )
             for each in self.plot.counts
         )

@@ -28,7 +28,7 @@ class Stroke(msgspec.Struct, frozen=True):
     lines: Sequence[Span | None]
     bands: Sequence[Span | None]
     levels: Sequence[float | None]
-    """Where its mark stands."""
+    """Where its glyph stands."""
     drawn_only: bool
     """Whether the axis has room for what is drawn, and not for every value."""
 

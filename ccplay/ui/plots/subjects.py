@@ -86,7 +86,7 @@ def _queue_traces(view: View, line: Line, factor: float) -> list[Trace]:
         pen = Pen(
             view.ink("queue"),
             "area" if filled else "line",
-            mark=letter,
+            glyph=letter,
             lane=place * 5 % LANES,
             ascii=letter or "#",
         )
@@ -120,7 +120,7 @@ def _class_traces(
     for place, queue in enumerate(classes):
         letter = _class(queue)[:1]
         ink = view.look.toned(view.ink("queue"), place % _SHADES / (_SHADES + 2))
-        pen = Pen(ink, mark=letter, lane=place * 5 % LANES, ascii=letter)
+        pen = Pen(ink, glyph=letter, lane=place * 5 % LANES, ascii=letter)
         if (series := series_of(queue, variable)) is not None:
             found.append(SeriesTrace(series, pen, factor, view.interval))
     return [*stacked(found)]
@@ -187,9 +187,9 @@ def _udp_traces(view: View, line: Line, factor: float) -> list[Trace]:
 
 
 def _udp_pen(view: View, place: int) -> Pen:
-    """Return how the cross traffic in a place, from 0, is drawn: with its number as its mark."""
+    """Return how the cross traffic in a place, from 0, is drawn: with its number as its glyph."""
     digit = str(place + 1)[-1]
-    return Pen(view.ink("queue"), mark=digit, lane=place * 5 % LANES, ascii=digit)
+    return Pen(view.ink("queue"), glyph=digit, lane=place * 5 % LANES, ascii=digit)
 
 
 def _udp_runs(view: View, variable: Variable, factor: float) -> list[Run]:

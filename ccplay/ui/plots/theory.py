@@ -36,7 +36,7 @@ def traces(view: View) -> list[SeriesTrace]:
     return [
         SeriesTrace(
             series,
-            Pen(ink, "dashed", mark=name[0], lane=lane, ascii=name[0]),
+            Pen(ink, "dashed", glyph=name[0], lane=lane, ascii=name[0]),
             interval=view.interval,
             scaled=False,
         )

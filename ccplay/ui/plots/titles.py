@@ -121,7 +121,7 @@ def _companion_values(pane: Pane, view: View, *, in_words: bool) -> list[Run]:
     for line in pane.plot.companions:
         series = series_of(flow, line.variable)
         if series is not None and (value := series.at(view.tick)) is not None:
-            # As the values of flows: a mark, a blank, and the value. ".2" would be a fifth.
+            # As the values of flows: a glyph, a blank, and the value. ".2" would be a fifth.
             word = line.variable.words if in_words else view.glyphs.dotted
             text = write(line.variable, value * pane.factor(line))
             runs.append((f" {word} {text}", view.ink(line.ink)))

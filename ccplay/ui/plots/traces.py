@@ -20,7 +20,7 @@ Span: TypeAlias = tuple[float, float]
 Manner: TypeAlias = Literal["line", "area", "layer", "dotted", "dots", "sparse", "dashed", "signs"]
 """``area`` is a line with the ground below it shaded, ``layer`` one of a stack. ``sparse`` is a
 line of every other dot, ``dashed`` one in every other cell, and over other traces in every fourth,
-so that they still show; ``signs`` are cells with the pen's mark."""
+so that they still show; ``signs`` are cells with the pen's glyph."""
 
 LONG_S = 0.25
 """Seconds of half a cell from which on it holds too much for a line from its least to its greatest
@@ -48,11 +48,11 @@ class Pen(msgspec.Struct, frozen=True):
 
     ink: str
     manner: Manner = "line"
-    mark: str = ""
+    glyph: str = ""
     """Drawn at the trace's head and now and then along it, so that colour is not the only cue."""
     kind: LineKind = "solid"
     lane: int = 0
-    """Which columns carry the mark: traces in different lanes don't hide each other's."""
+    """Which columns carry the glyph: traces in different lanes don't hide each other's."""
     ascii: str = "*"
     """What it is drawn with where there are no braille dots."""
     under: bool = False
@@ -62,7 +62,7 @@ class Pen(msgspec.Struct, frozen=True):
 
     @property
     def quiet(self) -> bool:
-        """Whether it stands back, as it is not measured in this session: no head, no bold mark."""
+        """Whether it stands back, as it is not measured in this session: no head, no bold glyph."""
         return self.under or self.dim or self.manner == "dashed"
 
 

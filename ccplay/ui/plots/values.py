@@ -9,7 +9,7 @@ from ccplay.state.series import Series
 from ccplay.ui.plots.scale import short
 
 LANES = 12
-"""Number of columns from one mark of a trace to its next; its lane is one of these columns."""
+"""Number of columns from one glyph of a trace to its next; its lane is one of these columns."""
 
 _SHORT_FROM = 1e7
 """Value from which nobody can read all digits at a glance."""
