@@ -25,7 +25,7 @@ Measured = tuple[str, str, float]
 class MachineEffect(msgspec.Struct, frozen=True, kw_only=True):
     """How much a metric depends on the machine, over all cases."""
 
-    figure: str
+    metric: str = msgspec.field(name="figure")
     machines: dict[str, float]
     """By machine its runs' mean above all machines', as a share of the case's mean."""
     f: float
@@ -41,21 +41,21 @@ class MachineEffect(msgspec.Struct, frozen=True, kw_only=True):
         most = max(self.machines, key=lambda name: self.machines[name])
         test = f"F({self.freedom[0]}, {self.freedom[1]}) = {self.f:.3g}, p = {self.p:.2g}"
         if not self.differs:
-            return f"{self.figure}: no effect of the machine was found; {test}"
+            return f"{self.metric}: no effect of the machine was found; {test}"
         return (
-            f"{self.figure} depends on the machine: {most} {self.machines[most]:+.2%}, "
+            f"{self.metric} depends on the machine: {most} {self.machines[most]:+.2%}, "
             f"{least} {self.machines[least]:+.2%} of the mean; {test}"
         )
 
 
-def machine_effects(figures: Mapping[str, Sequence[Measured]]) -> list[MachineEffect]:
+def machine_effects(metrics: Mapping[str, Sequence[Measured]]) -> list[MachineEffect]:
     """Return the effect of the machine on every metric for which it can be tested."""
-    found = [each for name, runs in figures.items() if (each := _effect(name, runs)) is not None]
+    found = [each for name, runs in metrics.items() if (each := _effect(name, runs)) is not None]
     level = LEVEL / max(len(found), 1)
     return [msgspec.structs.replace(each, differs=each.p < level) for each in found]
 
 
-def _effect(figure: str, runs: Sequence[Measured]) -> MachineEffect | None:
+def _effect(metric: str, runs: Sequence[Measured]) -> MachineEffect | None:
     """Test one metric; None where cases and machines leave nothing to compare."""
     means = _means((case, value) for case, _, value in runs)
     scaled = [(c, m, value / means[c] - 1.0) for c, m, value in runs if means[c]]
@@ -73,7 +73,7 @@ def _effect(figure: str, runs: Sequence[Measured]) -> MachineEffect | None:
     f = (without - with_) / one / (with_ / other) if with_ > _CLOSE * without else math.inf
     middle = math.fsum(by_machine.values()) / len(machines)
     return MachineEffect(
-        figure=figure,
+        metric=metric,
         machines={name: round(by_machine[name] - middle, 6) for name in machines},
         f=round(min(max(f, 0.0), 1e9), 4),
         freedom=(one, other),

@@ -1,6 +1,6 @@
 """Metrics of a run by name, the path of a number in its result, such as ``flows.1.fct_s``.
 
-Scenarios name them in ``figures``, ``expect`` and ``published``; expectations are checked here.
+Scenarios name them in ``metrics``, ``expect`` and ``published``; expectations are checked here.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ def check(case: Case, result: CaseResult) -> list[Check]:
     if result.interrupted or not case.expect:
         return []
     measured = metrics_of(result)
-    return [_check(each, measured.get(each.figure)) for each in case.expect]
+    return [_check(each, measured.get(each.metric)) for each in case.expect]
 
 
 def check_metrics(scenario: Scenario) -> None:
     """Raise ``ScenarioError`` where a metric is named that no run can ever measure."""
     problems: dict[str, None] = {}
     for case in scenario.cases:
-        named = [("figures", metric) for metric in case.figures]
-        named += [(each.place or "expect", each.figure) for each in case.expect]
-        named += [("published", each.figure) for each in case.published]
+        named = [("metrics", metric) for metric in case.metrics]
+        named += [(each.place or "expect", each.metric) for each in case.expect]
+        named += [("published", each.metric) for each in case.published]
         known = measurable(case)
         for place, metric in named:
             if metric not in known and not metric.startswith(_NAMED_BY_A_LAB):
@@ -110,7 +110,7 @@ def _check(expected: Expectation, value: float | None) -> Check:
     low = -float("inf") if expected.low is None else expected.low
     high = float("inf") if expected.high is None else expected.high
     return Check(
-        figure=expected.figure,
+        metric=expected.metric,
         text=expected.text,
         why=expected.why,
         value=value,

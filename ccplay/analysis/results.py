@@ -162,7 +162,7 @@ class DirectionResult(msgspec.Struct, frozen=True, kw_only=True):
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """An expectation of the scenario, and whether it held."""
 
-    figure: str
+    metric: str = msgspec.field(name="figure")
     text: str
     """What was expected, as the file has it."""
     why: str
@@ -217,7 +217,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 class PublishedResult(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody else measured of a metric."""
 
-    figure: str
+    metric: str = msgspec.field(name="figure")
     values: list[float]
     note: str
     source: str = ""
@@ -233,7 +233,7 @@ class CaseStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """Runs completed without errors; no others are counted."""
     untrustworthy: int = 0
     """Number of them that could not be trusted, even after repeating."""
-    figures: dict[str, Statistic]
+    metrics: dict[str, Statistic] = msgspec.field(name="figures")
     """By the metric's place in a run's object, such as ``checkpoint.ratio``."""
     reported: list[str] = []
     """Metrics to show first: those of the scenario, or the usual ones."""

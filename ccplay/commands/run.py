@@ -67,10 +67,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         "the mean, such as 5%%",
     )
     parser.add_argument(
-        "--figure",
+        "--metric",
         metavar="PATH",
         help="the metric that --until-ci watches (default: the scenario's first)",
     )
+    # Its name in 0.1.
+    parser.add_argument("--figure", dest="metric", help=argparse.SUPPRESS)
     parser.add_argument(
         "--max-repeats",
         type=options.count,
@@ -198,9 +200,9 @@ def _run_options(arguments: argparse.Namespace) -> RunOptions:
     from ccplay.experiment.agenda import MOST_REPEATS
     from ccplay.experiment.run_options import RunOptions
 
-    said = {name: getattr(arguments, name, None) for name in ("until_ci", "figure", "max_repeats")}
-    if said["until_ci"] is None and (said["figure"] or said["max_repeats"]):
-        raise UsageError("--figure and --max-repeats need --until-ci")
+    said = {name: getattr(arguments, name, None) for name in ("until_ci", "metric", "max_repeats")}
+    if said["until_ci"] is None and (said["metric"] or said["max_repeats"]):
+        raise UsageError("--metric and --max-repeats need --until-ci")
     out = getattr(arguments, "out", None)
     if out is None and getattr(arguments, "report", False):
         raise UsageError("--report needs a run directory: name one with --out DIR")
@@ -211,7 +213,7 @@ def _run_options(arguments: argparse.Namespace) -> RunOptions:
         jobs=getattr(arguments, "jobs", None) or 1,
         repeats=getattr(arguments, "repeats", None),
         until_ci=said["until_ci"],
-        figure=said["figure"],
+        metric=said["metric"],
         most=said["max_repeats"] or MOST_REPEATS,
         hz=arguments.hz,
         out=out,

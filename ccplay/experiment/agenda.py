@@ -63,7 +63,7 @@ class Goal(msgspec.Struct, frozen=True):
 
     share: float
     """Largest half width of the 95 % confidence interval, as a share of the mean."""
-    figures: dict[str, str]
+    metrics: dict[str, str]
     """Metric by case."""
     most: int = MOST_REPEATS
     """Most repeats of a case."""
@@ -124,7 +124,7 @@ class UntilSure:
         if (progress := self._cases.get(result.name)) is None:
             return
         progress.ended += 1
-        value = metrics_of(result).get(self.goal.figures[result.name])
+        value = metrics_of(result).get(self.goal.metrics[result.name])
         if counts(result) and value is not None:
             progress.values.append(value)
 

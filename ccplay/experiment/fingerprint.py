@@ -22,7 +22,7 @@ class FingerprintStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a case as played, without names, figures and expectations."""
+    """The settings of a case as played, without names, metrics and expectations."""
 
     build: Build
     timeline: list[FingerprintStep]

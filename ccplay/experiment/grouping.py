@@ -27,13 +27,13 @@ _USUAL = (
 """Prefixes and suffixes of the names of the most useful metrics."""
 
 
-def usual(figures: Iterable[str]) -> list[str]:
+def usual(metrics: Iterable[str]) -> list[str]:
     """Return the metrics to show if the scenario names none, out of the measured ones."""
     return [
-        figure
+        metric
         for start, end in _USUAL
-        for figure in figures
-        if figure.startswith(start) and figure.endswith(end)
+        for metric in metrics
+        if metric.startswith(start) and metric.endswith(end)
     ]
 
 
@@ -104,10 +104,10 @@ class Gathering:
             case.name,
             runs,
             [self._metrics[each.name, each.repeat] for each in runs],
-            case.figures,
+            case.metrics,
             [
                 PublishedResult(
-                    figure=each.figure,
+                    metric=each.metric,
                     values=list(each.values),
                     note=each.note,
                     source=case.published_in,
@@ -120,24 +120,26 @@ class Gathering:
 def _statistics(
     name: str,
     runs: Sequence[CaseResult],
-    metrics: Sequence[dict[str, float]],
+    measured: Sequence[dict[str, float]],
     reported: Sequence[str],
     published: list[PublishedResult],
 ) -> CaseStatistics:
-    """Return the statistics of a case over those of its runs that count."""
-    pairs = zip(runs, metrics, strict=True)
-    counted = [(run, measured) for run, measured in pairs if counts(run)]
-    figures = dict.fromkeys(figure for _, measured in counted for figure in measured)
+    """Return the statistics of a case over those of its runs that count.
+
+    ``measured`` has the metrics of each run.
+    """
+    counted = [pair for pair in zip(runs, measured, strict=True) if counts(pair[0])]
+    metrics = dict.fromkeys(metric for _, each in counted for metric in each)
     return CaseStatistics(
         name=name,
         parameters=dict(runs[0].parameters),
         runs=len(counted),
         untrustworthy=sum(not run.health.trustworthy for run, _ in counted),
-        figures={
-            figure: statistic([each[figure] for _, each in counted if figure in each])
-            for figure in figures
+        metrics={
+            metric: statistic([each[metric] for _, each in counted if metric in each])
+            for metric in metrics
         },
-        reported=list(reported or usual(figures)),
+        reported=list(reported or usual(metrics)),
         published=published,
     )
 
@@ -185,10 +187,10 @@ def _effects(
     if len({run.machine for run in runs}) < 2:
         return []
     found: dict[str, list[Measured]] = {
-        figure: [] for case in statistics for figure in case.reported
+        metric: [] for case in statistics for metric in case.reported
     }
     for run, measured in zip(runs, metrics, strict=True):
-        for figure, values in found.items():
-            if counts(run) and run.machine is not None and figure in measured:
-                values.append((run.name, run.machine, measured[figure]))
+        for metric, values in found.items():
+            if counts(run) and run.machine is not None and metric in measured:
+                values.append((run.name, run.machine, measured[metric]))
     return machine_effects(found)

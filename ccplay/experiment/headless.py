@@ -195,13 +195,13 @@ def _last_words(
 def _unsure(agenda: UntilSure) -> Iterator[str]:
     """Yield a line for every mean that is not precise enough."""
     for name, known in agenda.unsure().items():
-        figure = agenda.goal.figures[name]
+        metric = agenda.goal.metrics[name]
         if known is None or known.half_width is None:
-            yield f"{name}: {figure} was not measured often enough"
+            yield f"{name}: {metric} was not measured often enough"
         else:
-            fitting = unit(figure, (known.mean,))
+            fitting = unit(metric, (known.mean,))
             mean = f"{fitting.write_statistic(known)} {fitting.name}".rstrip()
-            yield f"{name}: after {known.n} runs {figure} is {mean}: not precise enough"
+            yield f"{name}: after {known.n} runs {metric} is {mean}: not precise enough"
 
 
 def _failed_checks(result: Result) -> str:
@@ -210,9 +210,9 @@ def _failed_checks(result: Result) -> str:
     if not failed:
         return ""
     run, first = failed[0]
-    value = "missing" if first.value is None else write(first.figure, first.value)
+    value = "missing" if first.value is None else write(first.metric, first.value)
     count = sum(len(each.checks) for each in result.cases)
-    where = f"{run.name}, run {run.repeat}: {first.figure} is {value}, not {first.text}"
+    where = f"{run.name}, run {run.repeat}: {first.metric} is {value}, not {first.text}"
     return f"{len(failed)} of {count} checks failed; the first: {where}"
 
 

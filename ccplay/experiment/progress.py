@@ -104,9 +104,9 @@ class ProgressTracker:
             return f"{run}: interrupted"
         done, total = self.progress
         line = f"{done:>{len(str(total))}}/{total}  {run}: {outcome.result.duration_s:.1f} s"
-        figures = metrics_of(outcome.result)
-        for figure in [each for each in run.case.figures if each in figures][:1]:
-            line += f", {figure} {write(figure, figures[figure])}"
+        metrics = metrics_of(outcome.result)
+        for metric in [each for each in run.case.metrics if each in metrics][:1]:
+            line += f", {metric} {write(metric, metrics[metric])}"
         line += f", on {outcome.result.machine}" if outcome.result.machine else ""
         # A terminal shows a bar instead.
         return line if self._teller.live or done == total else f"{line}; {self._left()}"

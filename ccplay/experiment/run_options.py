@@ -28,7 +28,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Repeats of every case; overrides the file."""
     until_ci: float | None = None
     """Largest half width of the 95 % confidence interval, as a share of the mean."""
-    figure: str | None = None
+    metric: str | None = None
     """Metric for ``until_ci``; None is the first of the case."""
     most: int = MOST_REPEATS
     """Most repeats of a case for ``until_ci``."""
@@ -77,19 +77,19 @@ def goal_of(scenario: Scenario, wanted: RunOptions) -> Goal | None:
     """
     if wanted.until_ci is None:
         return None
-    figures = {case.name: _figure(case, scenario, wanted) for case in scenario.cases}
-    return Goal(wanted.until_ci, figures, wanted.most)
+    metrics = {case.name: _metric(case, scenario, wanted) for case in scenario.cases}
+    return Goal(wanted.until_ci, metrics, wanted.most)
 
 
-def _figure(case: Case, scenario: Scenario, wanted: RunOptions) -> str:
-    figure = wanted.figure or next(iter(case.figures), None)
+def _metric(case: Case, scenario: Scenario, wanted: RunOptions) -> str:
+    metric = wanted.metric or next(iter(case.metrics), None)
     name = f"case {quote(case.name)}"
-    if figure is None:
+    if metric is None:
         raise ScenarioError(
-            f"{scenario.path.name}: figures: {name} has none for --until-ci to watch: "
-            "name one here, or with --figure checkpoint.ratio"
+            f"{scenario.path.name}: metrics: {name} has none for --until-ci to watch: "
+            "name one here, or with --metric checkpoint.ratio"
         )
-    if figure not in (known := measurable(case)) and not figure.startswith("queues."):
-        hint = did_you_mean(figure, known)
-        raise UsageError(f"--figure: {name} does not measure {quote(figure)}{hint}")
-    return figure
+    if metric not in (known := measurable(case)) and not metric.startswith("queues."):
+        hint = did_you_mean(metric, known)
+        raise UsageError(f"--metric: {name} does not measure {quote(metric)}{hint}")
+    return metric

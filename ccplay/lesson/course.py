@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from ccplay.lesson.figures import Span, measured
 from ccplay.lesson.judge import Verdict, is_right, judge
+from ccplay.lesson.measuring import Span, measured
 from ccplay.lesson.restoring import is_clear, restoring
 from ccplay.model.commands import Build, SetClasses
 from ccplay.model.traffic import started_by, stopped_by

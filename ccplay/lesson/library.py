@@ -81,7 +81,7 @@ def open_lesson(name_or_path: str, settings: tuple[str, ...] = ()) -> Opened:
 def _check_metrics(opened: Opened) -> None:
     """Raise ``ScenarioError`` if a measure names a metric that no run has."""
     named = tuple(_named(opened.lesson))
-    case = replace(opened.case, figures=(), published=(), expect=named)
+    case = replace(opened.case, metrics=(), published=(), expect=named)
     check_metrics(replace(opened.scenario, cases=(case,)))
 
 
@@ -90,5 +90,5 @@ def _named(lesson: Lesson) -> Iterator[Expectation]:
         for name, measure in page.measures.items():
             if not measure.take:
                 place = f"lesson.pages[{number}].measures.{name}"
-                for path in {measure.figure, measure.relative_to} - {"", *page.measures}:
+                for path in {measure.metric, measure.relative_to} - {"", *page.measures}:
                     yield Expectation(path, None, None, "", "", place)

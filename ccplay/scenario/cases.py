@@ -15,7 +15,7 @@ from ccplay.model.quoting import quote
 from ccplay.model.settings import DAY_S
 from ccplay.model.texts import LINE, PROSE, choice
 from ccplay.model.topologies import plan
-from ccplay.scenario.fields.evidence import read_expect, read_figures, read_published
+from ccplay.scenario.fields.evidence import read_expect, read_metrics, read_published
 from ccplay.scenario.fields.network import SEED, read_build
 from ccplay.scenario.fields.timeline import read_timeline
 from ccplay.scenario.file.settings import Setting, lay_over
@@ -55,7 +55,7 @@ VALUES: dict[str, Field] = {
     "published_in": Field(LINE, "Source of the published values: reports cite it"),
 }
 """The single values of a case, each described once."""
-TABLES = ("topology", "links", "hosts", "timeline", "figures", "expect", "published")
+TABLES = ("topology", "links", "hosts", "timeline", "metrics", "expect", "published")
 CASE_KEYS = (*VALUES, *TABLES)
 """Source of a case."""
 FILE_KEYS = ("title", *CASE_KEYS, "matrix", "case", "lesson")
@@ -169,7 +169,7 @@ def _case(node: Node, reader: Reader) -> Case:
         repeats=value("repeats", 1),
         jitter_s=value("jitter", 0.0),
         balanced=value("balanced", default=False),
-        figures=read_figures(table.get("figures"), reader),
+        metrics=read_metrics(table.get("metrics"), reader),
         expect=read_expect(table.get("expect"), reader),
         published=read_published(table.get("published"), reader),
         published_in=value("published_in", ""),

@@ -13,6 +13,7 @@ from ccplay.model.quantities import NUMBER
 from ccplay.model.quoting import MisfitError, quote
 from ccplay.model.texts import LINE
 from ccplay.scenario.file.mistakes import Place, spell
+from ccplay.scenario.file.older_names import renewed_path
 from ccplay.scenario.file.paths import NOWHERE, KeyPath, read_path
 from ccplay.scenario.file.settings import Setting
 from ccplay.scenario.file.tree import Node, Reader
@@ -115,7 +116,7 @@ def points(axes: list[Axis]) -> Iterator[Point]:
 def _axis(key: str, node: Node, reader: Reader) -> Axis:
     """Read ``NAME = { path = PATH, values = […] }`` or ``PATH = […]``."""
     if not isinstance(node.value, dict):
-        path = reader.value(Node(node.place, key), read_path, NOWHERE)
+        path = reader.value(Node(node.place, key), _path, NOWHERE)
         name = path[-1] if path else key
         return Axis(name, ((path, node.place),), node.place, _values(node, None, reader))
     if not set(AXIS_KEYS) & node.value.keys():
@@ -141,7 +142,11 @@ def _paths(node: Node | None, reader: Reader) -> tuple[tuple[KeyPath, Place], ..
     if node is not None and len(nodes) > MOST_PATHS:
         reader.mistakes.add(node.place, f"more than {MOST_PATHS} paths")
         return ()
-    return tuple((reader.value(each, read_path, NOWHERE), each.place) for each in nodes)
+    return tuple((reader.value(each, _path, NOWHERE), each.place) for each in nodes)
+
+
+def _path(value: Any) -> KeyPath:
+    return renewed_path(read_path(value))[0]
 
 
 def _values(

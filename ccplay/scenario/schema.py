@@ -38,6 +38,7 @@ from ccplay.scenario import matrix
 from ccplay.scenario.cases import CASE_KEYS, MOST_CASES, VALUES
 from ccplay.scenario.fields import classes, evidence, meanings, written
 from ccplay.scenario.fields.timeline import ACTIONS, AT, MOST_STEPS
+from ccplay.scenario.file.older_names import TODAYS
 from ccplay.scenario.lesson import schema as lesson
 from ccplay.units import PATTERNS
 
@@ -45,7 +46,7 @@ _SCALAR: Shape = {"type": ["string", "number", "boolean"]}
 
 
 _NAMED = (
-    *(LINE, PROSE, NUMBER, FLAG, NAME, evidence.FIGURE, ALGORITHM, RATE, LINK_RATE, TIME_US, SIZE),
+    *(LINE, PROSE, NUMBER, FLAG, NAME, evidence.METRIC, ALGORITHM, RATE, LINK_RATE, TIME_US, SIZE),
     *(QUEUE_SIZE, SHARE, GEMODEL, FREQUENCY, WHOLE, COUNT, SWITCH),
 )
 """One quantity for each definition in the schema."""
@@ -89,17 +90,28 @@ def table(
     required: tuple[str, ...] = (),
     **more: Any,
 ) -> Shape:
-    """Return a table with exactly these keys, each with its meaning."""
+    """Return a table with exactly these keys, each with its meaning, and their older names."""
     described = {
         key: {"description": meanings[key], **each} if key in meanings else each
         for key, each in properties.items()
     }
-    needs = {"required": list(required)} if required else {}
+    older = {name: today for name, today in TODAYS.items() if today in described}
+    described |= {
+        name: {**properties[today], "description": f"Older name of {today}", "deprecated": True}
+        for name, today in older.items()
+    }
+    always = [key for key in required if key not in older.values()]
+    either = [
+        {"anyOf": [{"required": [today]}, {"required": [name]}]}
+        for name, today in older.items()
+        if today in required
+    ]
     return {
         "type": "object",
         "properties": described,
         "additionalProperties": False,
-        **needs,
+        **({"required": always} if always else {}),
+        **({"allOf": either} if either else {}),
         **more,
     }
 
@@ -126,9 +138,9 @@ def _case_keys() -> dict[str, Shape]:
         ),
         "hosts": _by_name(rf"^{NODE_PATTERN}$", ref("host")),
         "timeline": _list(ref("step"), maxItems=MOST_STEPS),
-        "figures": _list(ref("figure"), uniqueItems=True, maxItems=evidence.MOST_FIGURES),
-        "expect": _list(ref("expectation"), maxItems=evidence.MOST_FIGURES),
-        "published": _list(ref("published"), maxItems=evidence.MOST_FIGURES),
+        "metrics": _list(ref("metric"), uniqueItems=True, maxItems=evidence.MOST_METRICS),
+        "expect": _list(ref("expectation"), maxItems=evidence.MOST_METRICS),
+        "published": _list(ref("published"), maxItems=evidence.MOST_METRICS),
     }
     matrix = {"type": "object", "additionalProperties": ref("axis")}
     return {key: single.get(key) or tables[key] for key in CASE_KEYS} | {"matrix": matrix}
@@ -272,7 +284,7 @@ def _summary(action: type[Command]) -> str:
 
 def _expectation() -> Shape:
     known = dict.fromkeys(("value", "at_least", "at_most"), ref("number")) | {
-        "figure": ref("figure"),
+        "metric": ref("metric"),
         "tolerance": ref("tolerance"),
         "why": ref("line"),
     }
@@ -280,7 +292,7 @@ def _expectation() -> Shape:
     return table(
         {key: known[key] for key in evidence.EXPECTATION_KEYS},
         meanings.EVIDENCE,
-        ("figure", "why"),
+        ("metric", "why"),
         dependentRequired={"value": ["tolerance"], "tolerance": ["value"]},
         oneOf=[{"required": ["value"]}, bound],
     )
@@ -288,12 +300,12 @@ def _expectation() -> Shape:
 
 def _published() -> Shape:
     known = {
-        "figure": ref("figure"),
+        "metric": ref("metric"),
         "values": _list(ref("number"), minItems=1),
         "note": ref("prose"),
     }
     keys = {key: known[key] for key in evidence.PUBLISHED_KEYS}
-    return table(keys, meanings.EVIDENCE, ("figure", "values"))
+    return table(keys, meanings.EVIDENCE, ("metric", "values"))
 
 
 def _axis() -> Shape:

@@ -21,7 +21,7 @@ from ccplay.visible import printable
 class Expectation(msgspec.Struct, frozen=True):
     """A check of every run: the required value of a metric, and the reason."""
 
-    figure: str
+    metric: str
     """Path of the metric in the result: ``checkpoint.ratio``, ``flows.1.goodput_bps``, ``jain``."""
     low: float | None
     high: float | None
@@ -36,7 +36,7 @@ class Expectation(msgspec.Struct, frozen=True):
 class Published(msgspec.Struct, frozen=True):
     """Values measured by others, shown beside ours; never a check."""
 
-    figure: str
+    metric: str
     values: tuple[float, ...]
     """One value or several."""
     note: str = ""
@@ -65,8 +65,8 @@ class Case(msgspec.Struct, frozen=True):
     """Most seconds, chosen at random, by which a repeat delays the start of a flow."""
     balanced: bool = False
     """Whether, over the repeats, each flow starts first equally often."""
-    figures: tuple[str, ...] = ()
-    """Metrics to report first; see ``Expectation.figure``."""
+    metrics: tuple[str, ...] = ()
+    """Metrics to report first; see ``Expectation.metric``."""
     expect: tuple[Expectation, ...] = ()
     published: tuple[Published, ...] = ()
     published_in: str = ""

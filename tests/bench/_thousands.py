@@ -25,7 +25,7 @@ title = "Thousands of runs"
 duration = "40 s"
 repeats = {repeats}
 topology.kind = "linear"
-figures = ["flows.1.goodput_bps", "flows.2.goodput_bps", "jain"]
+metrics = ["flows.1.goodput_bps", "flows.2.goodput_bps", "jain"]
 timeline = [
   {{ at = "0 s", do = "start-flow", cc = "reno" }},
   {{ at = "0 s", do = "start-flow", cc = "cubic" }},

@@ -1,7 +1,7 @@
 """The race's 18 runs (3 delays, 6 repeats) side by side against one after the other.
 
 Transfers are shorter than the race's own, so that it fits. Both ways measure the same seeds and
-starts: their figures may differ by no more than repeats do.
+starts: their metrics may differ by no more than repeats do.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.bench._figures import table
 
 JOBS = 6
 SIZE = "2 MB"
-FIGURES = ("checkpoint.ratio", "checkpoint.elapsed_s", "flows.1.goodput_bps", "flows.2.goodput_bps")
+METRICS = ("checkpoint.ratio", "checkpoint.elapsed_s", "flows.1.goodput_bps", "flows.2.goodput_bps")
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,14 @@ async def run(console: Console) -> None:
     sheet.add_row("runs made again", str(alone.again), str(beside.again), "", "")
     sheet.add_row("host CPU %", f"{alone.busy:.0%}", f"{beside.busy:.0%}", "", "")
     console.print(sheet)
-    sheet = table("their figures: mean ± 95 %", "as one after the other", (*heads[:3], "apart"))
+    sheet = table("their metrics: mean ± 95 %", "as one after the other", (*heads[:3], "apart"))
     for one, other in zip(alone.result.statistics, beside.result.statistics, strict=True):
-        for figure in FIGURES:
-            first, second = one.figures[figure], other.figures[figure]
-            fit = unit(figure, (first.mean,))
+        for metric in METRICS:
+            first, second = one.metrics[metric], other.metrics[metric]
+            fit = unit(metric, (first.mean,))
             sure = max(first.half_width or 0, second.half_width or 0)
             sheet.add_row(
-                f"{one.name}: {figure}" + (f" {fit.name}" if figure.endswith("_bps") else ""),
+                f"{one.name}: {metric}" + (f" {fit.name}" if metric.endswith("_bps") else ""),
                 fit.write_statistic(first),
                 fit.write_statistic(second),
                 "within ±" if abs(first.mean - second.mean) <= sure else "beyond ±",

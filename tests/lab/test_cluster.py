@@ -119,7 +119,7 @@ async def until(process: Process, word: str) -> None:
 
 
 async def test_two_workers_make_the_runs_that_this_machine_makes(tmp_path: Path) -> None:
-    """A race with two repeats: the same keys and seeds, and figures within their intervals."""
+    """A race with two repeats: the same keys and seeds, and metrics within their intervals."""
     local = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "ccplay", "run", *RACE, "--out", str(tmp_path / "here")),
         stdout=PIPE,
@@ -143,16 +143,16 @@ async def test_two_workers_make_the_runs_that_this_machine_makes(tmp_path: Path)
     # Each measures the completion time of the flow that won its races, not always the same one.
     assert len(one["figures"].keys() ^ other["figures"].keys()) <= 2
     twice = [
-        figure
-        for figure in one["reported"]
-        if all(each["figures"].get(figure, {"n": 0})["n"] == 2 for each in (one, other))
+        metric
+        for metric in one["reported"]
+        if all(each["figures"].get(metric, {"n": 0})["n"] == 2 for each in (one, other))
     ]
     assert {"checkpoint.ratio", "flows.1.goodput_bps", "flows.2.goodput_bps"} <= {*twice}
-    for figure in twice:
-        first, second = one["figures"][figure], other["figures"][figure]
+    for metric in twice:
+        first, second = one["figures"][metric], other["figures"][metric]
         # Of two values each, whose t is 12.7: wide, but nobody's own choice.
         widest = max(each["high"] - each["low"] for each in (first, second))
-        assert abs(first["mean"] - second["mean"]) <= max(widest, 0.5 * first["mean"]), figure
+        assert abs(first["mean"] - second["mean"]) <= max(widest, 0.5 * first["mean"]), metric
     # What was fetched is kept here, and nowhere else.
     assert not list((tmp_path / "cache").glob("*/ccplay/bench/*-*"))
 

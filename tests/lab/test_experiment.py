@@ -17,9 +17,9 @@ duration = "2 s"
 repeats = 2
 topology.kind = "linear"
 links.bottleneck = { rate = "10 Mbit/s", delay = "5 ms", queue = { kind = "pfifo", limit = 50 } }
-figures = ["flows.1.goodput_bps"]
+metrics = ["flows.1.goodput_bps"]
 timeline = [{ at = "0 s", do = "start-flow", cc = "reno" }]
-expect = [{ figure = "flows.1.goodput_bps", at_least = 100_000, why = "the link is free" }]
+expect = [{ metric = "flows.1.goodput_bps", at_least = 100_000, why = "the link is free" }]
 [matrix]
 rate = { path = "links.bottleneck.rate", values = ["5 Mbit/s", "10 Mbit/s", "20 Mbit/s"] }
 """

@@ -21,7 +21,7 @@ title = "Idle"
 text = "A ping alone."
 run = "2 s"
 steps = [{ at = "0 s", do = "start-ping", ping = "idle", interval = "100 ms" }]
-measures.rtt = { figure = "pings.idle.p50_ms", unit = "ms", text = "RTT" }
+measures.rtt = { metric = "pings.idle.p50_ms", unit = "ms", text = "RTT" }
 question = { ask = "How much?", number = { measure = "rtt", low = 0, high = 100, usual = { at_least = 19.9, at_most = 60 } } }
 why = "Twice 10 ms."
 
@@ -33,8 +33,8 @@ steps = [
   { at = "0 s", do = "set-qdisc", kind = "pfifo", limit = 10 },
   { at = "0 s", do = "start-flow", flow = "a", cc = "reno" },
 ]
-measures.queue = { figure = "queues.bottleneck.qlen", take = "greatest", unit = "packets", text = "queue" }
-measures.drops = { figure = "queues.bottleneck.drops", take = "growth", text = "drops" }
+measures.queue = { metric = "queues.bottleneck.qlen", take = "greatest", unit = "packets", text = "queue" }
+measures.drops = { metric = "queues.bottleneck.drops", take = "growth", text = "drops" }
 why = "It is full."
 
 [lesson.pages.question]
@@ -49,7 +49,7 @@ title = "The first queue again"
 text = "The same flow, and the queue of the file."
 run = "6 s"
 steps = [{ at = "0 s", do = "start-flow", flow = "b", cc = "reno" }]
-measures.queue = { figure = "queues.bottleneck.qlen", take = "greatest", unit = "packets", text = "queue" }
+measures.queue = { metric = "queues.bottleneck.qlen", take = "greatest", unit = "packets", text = "queue" }
 why = "Each page begins with the network of the file."
 
 [lesson.pages.question]

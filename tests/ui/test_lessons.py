@@ -11,8 +11,8 @@ from textual.events import Key
 from textual.pilot import Pilot
 
 from ccplay.lesson.course import Course, Turn
-from ccplay.lesson.figures import Span
 from ccplay.lesson.judge import Verdict
+from ccplay.lesson.measuring import Span
 from ccplay.scenario.file.reading import parse
 from ccplay.scenario.lesson.values import Lesson
 from ccplay.session.session import Session
@@ -35,7 +35,7 @@ text = "Last one."
 why = "Done."
 run = "5 s"
 steps = [{ at = "0 s", do = "start-ping", ping = "q" }]
-measures.rtt = { figure = "pings.q.rtt_us", take = "mean", unit = "ms", text = "RTT" }
+measures.rtt = { metric = "pings.q.rtt_us", take = "mean", unit = "ms", text = "RTT" }
 question = { ask = "How much?", number = { measure = "rtt", low = 0, high = 100 } }
 """
 

@@ -18,7 +18,7 @@ from ccplay.state.flow_result import FlowResult
 
 PUBLISHED = (0.72, 0.75, 0.67)
 HOSTILE = '<script>alert("1")</script>'
-FIGURES = ["checkpoint.ratio", "flows.1.goodput_bps", "flows.2.goodput_bps"]
+METRICS = ["checkpoint.ratio", "flows.1.goodput_bps", "flows.2.goodput_bps"]
 
 HEALTH = HealthResult(
     ticks=1000,
@@ -89,10 +89,10 @@ def case_statistics(
         name=name,
         parameters=runs[0].parameters,
         runs=len(runs),
-        figures={each: statistic([m[each] for m in measured]) for each in measured[0]},
-        reported=FIGURES,
+        metrics={each: statistic([m[each] for m in measured]) for each in measured[0]},
+        reported=METRICS,
         published=[
-            PublishedResult(figure=FIGURES[0], values=list(published), note=f"queue {HOSTILE}")
+            PublishedResult(metric=METRICS[0], values=list(published), note=f"queue {HOSTILE}")
         ]
         if published
         else [],
@@ -109,7 +109,7 @@ def experiment() -> Result:
                 **{field: getattr(run, field) for field in run.__struct_fields__},
                 "checks": [
                     Check(
-                        figure=FIGURES[0],
+                        metric=METRICS[0],
                         text="at most 0.8",
                         why=HOSTILE,
                         value=ratio,
@@ -154,7 +154,7 @@ def variants(*names: str, published: tuple[float, ...] = (), most: float = 0.8) 
         run = case_result(f"alone, cc {name}", 1, 0.5 + number / 100, cc=name)
         ratio = 0.5 + number / 100
         check = Check(
-            figure=FIGURES[0], text=f"at most {most}", why="so", value=ratio, ok=ratio <= most
+            metric=METRICS[0], text=f"at most {most}", why="so", value=ratio, ok=ratio <= most
         )
         runs.append(msgspec.structs.replace(run, checks=[check]))
     return Result(

@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / f"{name}.ccplay").write_bytes(b"".join(map(wire.encode, events)))
     for name, value in (("one", 1.0), ("two", 2.0)):
         found = {"jain": statistic([value, value + 0.1])}
-        case = CaseStatistics(name="case", runs=2, figures=found, reported=["jain"])
+        case = CaseStatistics(name="case", runs=2, metrics=found, reported=["jain"])
         run = summarise(session(), "case")
         result = Result(scenario="s", title="s", machine=None, cases=[run], statistics=[case])
         (tmp_path / name).mkdir()
@@ -49,10 +49,10 @@ def test_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "a.ccplay", "b.ccplay", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["format"], found["a"], found["b"]) == (1, "a.ccplay", "b.ccplay")
-    figures = {each["figure"]: each for each in found["cases"][0]["figures"]}
-    assert figures["flows.1.goodput_bps"]["difference"] < 0
-    assert figures["flows.2.goodput_bps"]["a"] is None
-    assert figures["flows.1.goodput_bps"]["clear"] is None
+    metrics = {each["figure"]: each for each in found["cases"][0]["figures"]}
+    assert metrics["flows.1.goodput_bps"]["difference"] < 0
+    assert metrics["flows.2.goodput_bps"]["a"] is None
+    assert metrics["flows.1.goodput_bps"]["clear"] is None
 
 
 @pytest.mark.usefixtures("folder")

@@ -24,7 +24,7 @@ from ccplay.report.terminal.comparison_table import show
 
 
 def result(**cases: dict[str, list[float]]) -> Result:
-    """An experiment with these values of these figures."""
+    """An experiment with these values of these metrics."""
     return Result(
         scenario="mine",
         title="mine",
@@ -33,11 +33,11 @@ def result(**cases: dict[str, list[float]]) -> Result:
         statistics=[
             CaseStatistics(
                 name=name,
-                runs=max(len(values) for values in figures.values()),
-                figures={figure: statistic(values) for figure, values in figures.items()},
-                reported=list(figures)[:1],
+                runs=max(len(values) for values in metrics.values()),
+                metrics={metric: statistic(values) for metric, values in metrics.items()},
+                reported=list(metrics)[:1],
             )
-            for name, figures in cases.items()
+            for name, metrics in cases.items()
         ],
     )
 
@@ -71,8 +71,8 @@ def test_welch_s_interval_covers_the_truth() -> None:
 def test_without_repeats_nobody_can_say() -> None:
     assert welch(statistic([1.0]), statistic([2.0, 2.1])) is None
     case = compare(result(a={"jain": [1.0]}), result(a={"jain": [0.5, 0.6]}), ("A", "B")).cases[0]
-    assert (case.figures[0].clear, case.figures[0].low) == (None, None)
-    assert case.figures[0].percent == pytest.approx(-45)
+    assert (case.metrics[0].clear, case.metrics[0].low) == (None, None)
+    assert case.metrics[0].percent == pytest.approx(-45)
 
 
 def test_values_that_never_vary_differ_clearly_or_not_at_all() -> None:
@@ -84,7 +84,7 @@ def test_values_that_never_vary_differ_clearly_or_not_at_all() -> None:
 def test_a_difference_is_clear_when_its_interval_leaves_out_0() -> None:
     one = result(a={"near": [1.0, 1.2, 0.9], "far": [1.0, 1.1, 0.9]})
     two = result(a={"near": [1.1, 1.0, 1.2], "far": [5.0, 5.1, 4.9]})
-    near, far = compare(one, two, ("A", "B")).cases[0].figures
+    near, far = compare(one, two, ("A", "B")).cases[0].metrics
     assert (near.clear, far.clear) == (False, True)
     assert far.difference == pytest.approx(4.0)
     assert far.percent == pytest.approx(400)
@@ -109,9 +109,9 @@ def test_experiments_without_a_case_in_common_are_refused() -> None:
         compare(one, result(c={"jain": [1.0]}), ("A", "B"))
 
 
-def test_a_figure_that_one_has_not_is_shown_all_the_same() -> None:
+def test_a_metric_that_one_has_not_is_shown_all_the_same() -> None:
     found = compare(result(a={"jain": [1.0]}), result(a={"other": [1.0]}), ("A", "B"))
-    assert [(each.figure, each.difference) for each in found.cases[0].figures] == [
+    assert [(each.metric, each.difference) for each in found.cases[0].metrics] == [
         ("jain", None),
         ("other", None),
     ]
@@ -133,20 +133,20 @@ def printed(comparison: Comparison, width: int = 80, *, every: bool = True) -> s
     return console.file.getvalue()
 
 
-def case_of(*figures: Difference) -> Comparison:
+def case_of(*metrics: Difference) -> Comparison:
     case = CaseComparison(
-        a="x", b="x", runs_a=1, runs_b=1, untrustworthy=0, reported=[], figures=list(figures)
+        a="x", b="x", runs_a=1, runs_b=1, untrustworthy=0, reported=[], metrics=list(metrics)
     )
     return Comparison(a="A", b="B", cases=[case])
 
 
-def differ(figure: str, a: float, b: float) -> Difference:
-    one, two = result(x={figure: [a]}), result(x={figure: [b]})
-    return compare(one, two, ("A", "B")).cases[0].figures[0]
+def differ(metric: str, a: float, b: float) -> Difference:
+    one, two = result(x={metric: [a]}), result(x={metric: [b]})
+    return compare(one, two, ("A", "B")).cases[0].metrics[0]
 
 
 @pytest.mark.parametrize(
-    ("figure", "a", "b", "line"),
+    ("metric", "a", "b", "line"),
     [
         ("flows.1.goodput_bps", 5.01e6, 4.25e6, "Mbit/s 5.01 4.25 −0.76 −15"),
         ("flows.1.retransmits", 59, 91, "segments 59 91 +32 +54"),
@@ -158,10 +158,10 @@ def differ(figure: str, a: float, b: float) -> Difference:
         ("queues.r->h2.drops", 1, 5001, "packets 1 5001 +5000 ×5001"),
     ],
 )
-def test_a_line_of_the_table(figure: str, a: float, b: float, line: str) -> None:
+def test_a_line_of_the_table(metric: str, a: float, b: float, line: str) -> None:
     """Units stand by the names; a difference is as precise as what it is the difference of."""
-    text = printed(case_of(differ(figure, a, b)))
-    expected = f"{words(figure).quantity} {line}"
+    text = printed(case_of(differ(metric, a, b)))
+    expected = f"{words(metric).quantity} {line}"
     assert expected in [" ".join(each.split()) for each in text.splitlines()]
 
 

@@ -1,4 +1,4 @@
-"""What a file says about repeats, figures and checks is read as meant, or refused in its place."""
+"""What a file says about repeats, metrics and checks is read as meant, or refused in its place."""
 
 from pathlib import Path
 
@@ -19,17 +19,17 @@ def test_all_of_it_is_read() -> None:
 repeats = 6
 jitter = "100 ms"
 balanced = true
-figures = ["checkpoint.ratio", "flows.1.goodput_bps", "queues.r->h2.qlen_p50"]
-expect = [ { figure = "pings.p1.p50_ms", value = 800, tolerance = "15 %", why = "it waits" },
-           { figure = "jain", at_least = 0.9, why = "fair" },
-           { figure = "a.b", at_least = 1, at_most = 2.5, why = "between" },
-           { figure = "drops", value = -2, tolerance = 0.5, why = "so" } ]
-published = [ { figure = "checkpoint.ratio", values = [0.72, 1], note = " theirs " } ]
+metrics = ["checkpoint.ratio", "flows.1.goodput_bps", "queues.r->h2.qlen_p50"]
+expect = [ { metric = "pings.p1.p50_ms", value = 800, tolerance = "15 %", why = "it waits" },
+           { metric = "jain", at_least = 0.9, why = "fair" },
+           { metric = "a.b", at_least = 1, at_most = 2.5, why = "between" },
+           { metric = "drops", value = -2, tolerance = 0.5, why = "so" } ]
+published = [ { metric = "checkpoint.ratio", values = [0.72, 1], note = " theirs " } ]
 """,
         PATH,
     ).case()
     assert (case.repeats, case.jitter_s, case.balanced) == (6, 0.1, True)
-    assert case.figures == ("checkpoint.ratio", "flows.1.goodput_bps", "queues.r->h2.qlen_p50")
+    assert case.metrics == ("checkpoint.ratio", "flows.1.goodput_bps", "queues.r->h2.qlen_p50")
     waits, fair, between, drops = case.expect
     assert waits.low == pytest.approx(680)
     assert waits.high == pytest.approx(920)
@@ -45,17 +45,17 @@ def test_a_case_replaces_what_is_common() -> None:
         HEAD
         + """
 repeats = 3
-figures = ["jain"]
+metrics = ["jain"]
 [[case]]
 name = "a"
 [[case]]
 name = "b"
 repeats = 5
-figures = ["drops", "loss"]
+metrics = ["drops", "loss"]
 """,
         PATH,
     )
-    assert [(case.repeats, case.figures) for case in scenario.cases] == [
+    assert [(case.repeats, case.metrics) for case in scenario.cases] == [
         (3, ("jain",)),
         (5, ("drops", "loss")),
     ]
@@ -69,29 +69,29 @@ figures = ["drops", "loss"]
         ("jitter = 0.1", 'jitter: 0.1 has no unit: write a time such as "20 s"'),
         ("jitter = '61 s'", None),
         ("balanced = 1", "balanced: must be true or false, not 1"),
-        ("figures = 'jain'", 'figures: must be a list of figures, not "jain"'),
-        ("figures = [3]", "figures[0]: 3 is not a figure"),
-        ("figures = ['jain', 'jain']", 'figures[1]: "jain" is named twice'),
-        ("figures = ['a..']", "is not a figure"),
+        ("metrics = 'jain'", 'metrics: must be a list of metrics, not "jain"'),
+        ("metrics = [3]", "metrics[0]: 3 is not a metric"),
+        ("metrics = ['jain', 'jain']", 'metrics[1]: "jain" is named twice'),
+        ("metrics = ['a..']", "is not a metric"),
         ("expect = {}", "must be a list of tables"),
-        ("expect = [{}]", "expect[0]: figure is missing"),
-        ("expect = [{ figure = 'a', why = 'x' }]", "needs a value with a tolerance"),
-        ("expect = [{ figure = 'a', value = 1 , at_most = 2, why = 'x' }]", "not both"),
-        ("expect = [{ figure = 'a', at_least = 1, tolerance = 2, why = 'x' }]", "not both"),
-        ("expect = [{ figure = 'a', value = 1, why = 'x' }]", "tolerance is missing"),
-        ("expect = [{ figure = 'a', value = 1, tolerance = '15' }]", "is not a tolerance"),
-        ("expect = [{ figure = 'a', value = 1, tolerance = '5 ms %' }]", "is not a tolerance"),
-        ("expect = [{ figure = 'a', value = 1, tolerance = -1 }]", "allows nothing"),
-        ("expect = [{ figure = 'a', value = 0, tolerance = '5 %' }]", "a share of 0 is 0"),
-        ("expect = [{ figure = 'a', value = nan, tolerance = 1 }]", "a plain number, not nan"),
-        ("expect = [{ figure = 'a', value = '8 ms', tolerance = 1 }]", 'not "8 ms"'),
-        ("expect = [{ figure = 'a', at_least = 2, at_most = 1 }]", "is more than at_most 1"),
-        ("expect = [{ figure = 'a', at_least = 2 }]", "why is missing"),
-        ("expect = [{ figure = 'a', at_leats = 2, why = 'x' }]", 'did you mean "at_least"?'),
-        ("published = [{ figure = 'a', values = [] }]", "needs one reading or more"),
-        ("published = [{ figure = 'a', values = 3 }]", "must be a list of numbers, not 3"),
-        ("published = [{ figure = 'a', values = [true] }]", "published[0].values[0]: must be a"),
-        ("published = [{ values = [1] }]", "figure is missing"),
+        ("expect = [{}]", "expect[0]: metric is missing"),
+        ("expect = [{ metric = 'a', why = 'x' }]", "needs a value with a tolerance"),
+        ("expect = [{ metric = 'a', value = 1 , at_most = 2, why = 'x' }]", "not both"),
+        ("expect = [{ metric = 'a', at_least = 1, tolerance = 2, why = 'x' }]", "not both"),
+        ("expect = [{ metric = 'a', value = 1, why = 'x' }]", "tolerance is missing"),
+        ("expect = [{ metric = 'a', value = 1, tolerance = '15' }]", "is not a tolerance"),
+        ("expect = [{ metric = 'a', value = 1, tolerance = '5 ms %' }]", "is not a tolerance"),
+        ("expect = [{ metric = 'a', value = 1, tolerance = -1 }]", "allows nothing"),
+        ("expect = [{ metric = 'a', value = 0, tolerance = '5 %' }]", "a share of 0 is 0"),
+        ("expect = [{ metric = 'a', value = nan, tolerance = 1 }]", "a plain number, not nan"),
+        ("expect = [{ metric = 'a', value = '8 ms', tolerance = 1 }]", 'not "8 ms"'),
+        ("expect = [{ metric = 'a', at_least = 2, at_most = 1 }]", "is more than at_most 1"),
+        ("expect = [{ metric = 'a', at_least = 2 }]", "why is missing"),
+        ("expect = [{ metric = 'a', at_leats = 2, why = 'x' }]", 'did you mean "at_least"?'),
+        ("published = [{ metric = 'a', values = [] }]", "needs one reading or more"),
+        ("published = [{ metric = 'a', values = 3 }]", "must be a list of numbers, not 3"),
+        ("published = [{ metric = 'a', values = [true] }]", "published[0].values[0]: must be a"),
+        ("published = [{ values = [1] }]", "metric is missing"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_its_place(line: str, said: str | None) -> None:
@@ -110,3 +110,44 @@ timeline = [{ at = "59 s", do = "start-flow" }]
 """
     with pytest.raises(ScenarioError, match=r"t.toml:3: jitter: a flow's step at 59 s could come"):
         parse(HEAD + text, PATH)
+
+
+def test_the_names_of_0_1_are_read() -> None:
+    """In the file, in its cases and lessons, and in settings; what they replace is the same."""
+    old = """\
+duration = "9 s"
+topology = { kind = "linear" }
+figures = ["jain"]
+published = [{ figure = "jain", values = [1] }]
+hosts.figure.cc = "reno"
+[[case]]
+name = "one"
+[[case]]
+name = "two"
+figures = ["drops"]
+expect = [{ figure = "drops", at_most = 1, why = "few" }]
+"""
+    settings = ['expect=[{figure="jain", at_least=0.5, why="fair"}]']
+    todays = old.replace("figures =", "metrics =").replace("{ figure =", "{ metric =")
+    for text in (old, todays):
+        with pytest.raises(ScenarioError, match=r'no host "figure"|hosts.figure'):
+            parse(text, PATH)
+    old, todays = (text.replace("hosts.figure", "hosts.h1") for text in (old, todays))
+    assert parse(old, PATH).cases == parse(todays, PATH).cases
+    assert parse(old, PATH, settings).cases == parse(todays, PATH, settings).cases
+    one, two = parse(old, PATH, ["figures=['loss']"]).cases
+    assert (one.metrics, two.metrics) == (("loss",), ("loss",))
+    assert two.expect[0].place == "case[1].expect[0]"
+
+
+def test_a_key_under_both_names_is_a_mistake() -> None:
+    text = (
+        'duration = "9 s"\ntopology = { kind = "linear" }\nfigures = ["jain"]\nmetrics = ["jain"]'
+    )
+    with pytest.raises(ScenarioError, match=r":3: figures: the older name of metrics"):
+        parse(text, PATH)
+    text = text.replace(
+        'metrics = ["jain"]', 'expect = [{ figure = "a", metric = "b", why = "x" }]'
+    )
+    with pytest.raises(ScenarioError, match=r"expect\[0\].figure: the older name of metric"):
+        parse(text, PATH)

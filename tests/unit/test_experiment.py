@@ -104,7 +104,7 @@ async def test_a_single_run_is_only_marked(run: Run) -> None:
 
 async def test_it_repeats_until_the_mean_is_sure(run: Run) -> None:
     """Three pings that all took 20 ms could not be surer."""
-    text = 'figures = ["pings.p1.p50_ms"]\n' + TEXT
+    text = 'metrics = ["pings.p1.p50_ms"]\n' + TEXT
     code, result, told = await run(text, RunOptions(until_ci=0.05, as_json=True, jobs=2))
     assert code == 0
     assert result["statistics"][0]["figures"]["pings.p1.p50_ms"]["n"] == 3
@@ -112,7 +112,7 @@ async def test_it_repeats_until_the_mean_is_sure(run: Run) -> None:
 
 
 async def test_what_never_gets_sure_is_told(run: Run) -> None:
-    wanted = RunOptions(until_ci=0.05, figure="flows.1.fct_s", as_json=True)
+    wanted = RunOptions(until_ci=0.05, metric="flows.1.fct_s", as_json=True)
     code, result, told = await run(TEXT, wanted)
     assert code == 0
     assert len(result["cases"]) == 3
@@ -121,7 +121,7 @@ async def test_what_never_gets_sure_is_told(run: Run) -> None:
 
 async def test_a_check_that_fails_is_the_exit_code(run: Run) -> None:
     expect = (
-        'expect = [{ figure = "pings.p1.p50_ms", value = 10, tolerance = "10 %", why = "x" }]\n'
+        'expect = [{ metric = "pings.p1.p50_ms", value = 10, tolerance = "10 %", why = "x" }]\n'
     )
     code, result, told = await run(expect + TEXT, RunOptions(as_json=True))
     assert code == 1
@@ -163,7 +163,7 @@ async def test_a_run_in_which_something_failed_is_kept_and_run_again(
 async def test_today_s_expectations_judge_what_was_kept(run: Run, tmp_path: Path) -> None:
     wanted = RunOptions(out=tmp_path / "out", as_json=True)
     assert (await run(TEXT, wanted))[0] == 0
-    expect = 'expect = [{ figure = "pings.p1.p50_ms", at_most = 10, why = "x" }]\n'
+    expect = 'expect = [{ metric = "pings.p1.p50_ms", at_most = 10, why = "x" }]\n'
     code, result, _ = await run(expect + TEXT, wanted)
     assert code == 1
     assert result["cases"][0]["checks"][0]["value"] == 20.0
@@ -210,8 +210,8 @@ async def test_a_first_lab_that_does_not_start_ends_those_beside_it(run: Run) ->
             "--record keeps a single run",
         ),
         (RunOptions(jobs=2, record=Path("x")), UsageError, "--record keeps a single run"),
-        (RunOptions(until_ci=0.1), ScenarioError, "mine.toml: figures: case .* has none"),
-        (RunOptions(until_ci=0.1, figure="jian"), UsageError, 'did you mean "jain"'),
+        (RunOptions(until_ci=0.1), ScenarioError, "mine.toml: metrics: case .* has none"),
+        (RunOptions(until_ci=0.1, metric="jian"), UsageError, 'did you mean "jain"'),
         (RunOptions(cases=["z"]), UsageError, "has no case"),
     ],
 )

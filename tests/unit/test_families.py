@@ -32,9 +32,9 @@ timeline = [
   { at = "0 s", do = "start-flow" },
   { at = "0 s", do = "start-ping" },
 ]
-figures = ["jain", "pings.p1.p50_ms", "flows.1.goodput_bps", "flows.2.goodput_bps"]
-expect = [{ figure = "jain", at_least = 0.5, why = "they are alike" }]
-published = [{ figure = "jain", values = [0.9, 0.8], note = "their queue is longer" }]
+metrics = ["jain", "pings.p1.p50_ms", "flows.1.goodput_bps", "flows.2.goodput_bps"]
+expect = [{ metric = "jain", at_least = 0.5, why = "they are alike" }]
+published = [{ metric = "jain", values = [0.9, 0.8], note = "their queue is longer" }]
 [matrix]
 delay = { path = "links.bottleneck.delay", values = ["10 ms", "20 ms"] }
 "links.bottleneck.queue.limit" = [10, 50]
@@ -83,7 +83,7 @@ def test_the_repeats_of_a_case_are_one_statistic() -> None:
     assert first.name == "reno, delay 10 ms, limit 10"
     assert first.parameters == {"delay": "10 ms", "limit": 10}
     assert (first.runs, first.untrustworthy) == (3, 0)
-    assert first.figures["jain"] == statistic([0.91, 0.92, 0.93])
+    assert first.metrics["jain"] == statistic([0.91, 0.92, 0.93])
     assert first.reported[0] == "jain"
     assert first.published[0].values == [0.9, 0.8]
 
@@ -98,7 +98,7 @@ def test_runs_in_which_something_failed_count_for_nothing() -> None:
     runs[2] = msgspec.structs.replace(runs[2], health=summarise(state, "").health)
     first = gathered(runs).statistics[0]
     assert (first.runs, first.untrustworthy) == (1, 1)
-    assert first.figures["jain"].n == 1
+    assert first.metrics["jain"].n == 1
 
 
 def test_what_was_broken_off_is_left_out_where_only_whole_runs_are_kept() -> None:
@@ -211,7 +211,7 @@ def test_some_cases_are_called_by_their_family() -> None:
     assert some_of(names[:3] + names[4:5], cases).endswith(" and 1 more")
 
 
-def test_a_figure_that_nothing_measured_fails_its_check() -> None:
+def test_a_metric_that_nothing_measured_fails_its_check() -> None:
     case = matrix().cases[0]
     (found,) = check(case, summarise(session(), case.name))
     assert (found.value, found.ok) == (summarise(session(), case.name).jain, found.ok)
@@ -225,7 +225,7 @@ def test_the_name_of_a_family_is_what_its_points_share() -> None:
 
 
 @pytest.mark.parametrize(
-    ("figure", "value", "text"),
+    ("metric", "value", "text"),
     [
         ("flows.1.goodput_bps", 4_250_000, "4.25 Mbit/s"),
         ("checkpoint.bytes.1", 10_000_000, "10.0 MB"),
@@ -242,8 +242,8 @@ def test_the_name_of_a_family_is_what_its_points_share() -> None:
         ("checkpoint.ratio", 1.0, "1.00"),
     ],
 )
-def test_a_figure_is_written_in_its_unit(figure: str, value: float, text: str) -> None:
-    assert write(figure, value) == text
+def test_a_metric_is_written_in_its_unit(metric: str, value: float, text: str) -> None:
+    assert write(metric, value) == text
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ balanced = [true, false]
 tolerance = { path = "expect.0.tolerance", values = [0.5, 1] }
 [[case]]
 name = "a"
-expect = [{ figure = "jain", value = 1, tolerance = 0, why = "fair" }]
+expect = [{ metric = "jain", value = 1, tolerance = 0, why = "fair" }]
 """
     ).cases
     assert cases[0].name == "a, balanced true, tolerance 0.5"

@@ -15,10 +15,10 @@ from tests.unit.test_summary import session
 
 
 def test_members_of_lists_go_by_their_names() -> None:
-    figures = metrics_of(summarise(session(), "a"))
-    assert {"flows.1.goodput_bps", "queues.r->h2.qlen_p50", "pings.p1.p50_ms"} <= set(figures)
-    assert "flows.1.fct_s" not in figures, "what is null is no number"
-    assert not any(name.startswith(("health", "parameters", "repeat")) for name in figures)
+    metrics = metrics_of(summarise(session(), "a"))
+    assert {"flows.1.goodput_bps", "queues.r->h2.qlen_p50", "pings.p1.p50_ms"} <= set(metrics)
+    assert "flows.1.fct_s" not in metrics, "what is null is no number"
+    assert not any(name.startswith(("health", "parameters", "repeat")) for name in metrics)
 
 
 def test_one_number_is_the_same_as_among_all() -> None:
@@ -37,18 +37,18 @@ def test_what_was_measured_could_be_named_before() -> None:
     assert {"jain", "checkpoint.ratio", "checkpoint.bytes.1", "flows.2.fct_s"} <= set(names)
 
 
-@pytest.mark.parametrize("figure", ["checkpoint.ration", "flows.3.fct_s", "flows.1.cc", "ratio"])
-def test_a_figure_that_nothing_measures_is_refused(figure: str) -> None:
+@pytest.mark.parametrize("metric", ["checkpoint.ration", "flows.3.fct_s", "flows.1.cc", "ratio"])
+def test_a_metric_that_nothing_measures_is_refused(metric: str) -> None:
     with pytest.raises(ScenarioError, match="nothing measures"):
-        check_metrics(_expecting(figure))
+        check_metrics(_expecting(metric))
 
 
-def test_a_figure_that_is_measured_passes() -> None:
+def test_a_metric_that_is_measured_passes() -> None:
     check_metrics(_expecting("checkpoint.ratio"))
     check_metrics(_expecting("queues.r->h2.qlen_p50"))
 
 
-def _expecting(figure: str) -> Scenario:
+def _expecting(metric: str) -> Scenario:
     race = load(find("race"))
-    expectation = Expectation(figure, 0.0, None, "at least 0", "physics", "expect[0]")
+    expectation = Expectation(metric, 0.0, None, "at least 0", "physics", "expect[0]")
     return replace(race, cases=tuple(replace(c, expect=(expectation,)) for c in race.cases))

@@ -82,13 +82,13 @@ def test_what_was_published_of_a_whole_family_is_a_line_and_no_mark() -> None:
 
 
 def test_a_chart_of_one_family_says_of_which() -> None:
-    """Other conditions had no such figure; cases that are named in the chart need no title."""
+    """Other conditions had no such metric; cases that are named in the chart need no title."""
     alone = variants("reno", "vegas").statistics
-    other = [msgspec.structs.replace(each, name=f"idle, {each.name}", figures={}) for each in alone]
+    other = [msgspec.structs.replace(each, name=f"idle, {each.name}", metrics={}) for each in alone]
     assert charts([*alone, *other], [])[0].title == "Checkpoint ratio, alone"
     assert charts(alone, [])[0].title == "Checkpoint ratio"
     first, second = experiment().statistics
-    only = charts([first, msgspec.structs.replace(second, figures={})], [])[0]
+    only = charts([first, msgspec.structs.replace(second, metrics={})], [])[0]
     assert only.title == "Checkpoint ratio"
 
 

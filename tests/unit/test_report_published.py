@@ -47,7 +47,7 @@ def test_how_near_ours_is_to_what_was_published() -> None:
     """Ours are 0.70 to 0.82 in the first case, and 0.3 more in the second."""
     theirs = sum(PUBLISHED) / len(PUBLISHED)
     second = experiment().statistics[1]
-    far = second.figures["checkpoint.ratio"].mean / theirs - 1
+    far = second.metrics["checkpoint.ratio"].mean / theirs - 1
     assert agreement(cited(SOURCE, SOURCE)) == (
         "1 of 2 published values lie in the 95 % confidence intervals of ours; ours is furthest "
         f"off, {far * 100:.0f} % above it, for checkpoint ratio ({second.name})."

@@ -52,8 +52,8 @@ def test_the_difference_is_to_the_mean_of_what_was_published() -> None:
 
 def test_columns_write_means_in_one_unit() -> None:
     found = findings(experiment())
-    column = next(each for each in columns(found) if each.figure == "flows.1.goodput_bps")
-    cell = next(each for each in found if each.figure == "flows.1.goodput_bps")
+    column = next(each for each in columns(found) if each.metric == "flows.1.goodput_bps")
+    cell = next(each for each in found if each.metric == "flows.1.goodput_bps")
     assert column.unit_name == "Mbit/s"
     assert column.ours(cell).startswith("2.0")
 
@@ -89,7 +89,7 @@ def test_the_file_has_the_checks_of_each_case() -> None:
 
 
 @pytest.mark.parametrize(
-    ("figure", "text", "kind"),
+    ("metric", "text", "kind"),
     [
         ("flows.1.goodput_bps", "goodput of flow 1", "flows.goodput_bps"),
         ("pings.p1.p50_ms", "median RTT of ping p1", "pings.p50_ms"),
@@ -100,9 +100,9 @@ def test_the_file_has_the_checks_of_each_case() -> None:
         ("flows.1.something_new", "something new of flow 1", None),
     ],
 )
-def test_figures_have_words(figure: str, text: str, kind: str | None) -> None:
-    assert words(figure).text == text
-    assert kind in (None, words(figure).kind)
+def test_metrics_have_words(metric: str, text: str, kind: str | None) -> None:
+    assert words(metric).text == text
+    assert kind in (None, words(metric).kind)
 
 
 def test_names_are_sorted_as_people_count() -> None:

@@ -57,7 +57,7 @@ ATTACKS = {
     "a deep header": "[" + "a." * 490_000 + "a]\n",
     "keys": HEAD + "".join(f"k{i} = 1\n" for i in range(70_000)),
     "published values": HEAD
-    + f'published = [{{ figure = "jain", values = {listed("1", 70_000)} }}]\n'
+    + f'published = [{{ metric = "jain", values = {listed("1", 70_000)} }}]\n'
     + matrix(1000),
     "misspelt names": HEAD
     + steps(*(f'{START}, flow = "aflow{i:06}"' for i in range(999)))
@@ -105,7 +105,7 @@ ATTACKS = {
     "a list on whose members paths lie": HEAD
     + f"published = {listed('{}', 20_000)}\n[matrix]\nseed = {list(range(500))}\n"
     + "a = { values = [1], path = ["
-    + ",".join(f'"published.{i}.figure"' for i in range(1000))
+    + ",".join(f'"published.{i}.metric"' for i in range(1000))
     + "] }\n",
 }
 READ = """

@@ -75,7 +75,7 @@ WORDS = {
     "path": PATHS,
 }
 """By key, what makes sense there more often than what the schema allows."""
-FIGURES = ("jain", "checkpoint.ratio", "flows.1.goodput_bps", "queues.r->h2.drops")
+METRICS = ("jain", "checkpoint.ratio", "flows.1.goodput_bps", "queues.r->h2.drops")
 AXES: dict[str, Any] = {
     "delay": {"path": 'links."r->h2".delay', "values": ["1 ms", "20 ms"]},
     "topology": {"path": "topology", "values": [{"kind": "linear"}, {}], "names": ["a", "b"]},
@@ -137,7 +137,7 @@ def _make(draw: st.DrawFn, part: dict[str, Any], by_chance: Chance) -> Any:
             _make(draw, part.get("items", SCHEMA["$defs"]["count"]), by_chance) for _ in range(size)
         ]
     if kind == "string":
-        words = {"figure": FIGURES, "name": NAMES}
+        words = {"metric": METRICS, "name": NAMES}
         known = next((words[name] for name in words if SCHEMA["$defs"][name] == part), PATHS)
         if "pattern" in part and known is PATHS:
             return draw(st.from_regex(part["pattern"].replace("$", r"\Z"), fullmatch=True))

@@ -72,8 +72,8 @@ def test_the_table_begins_with_them() -> None:
 
 
 def test_what_interfaces_carried_is_left_to_all() -> None:
-    figures = ("interfaces.h1-eth0.dropped", "interfaces.h1-eth0.sent_bytes")
-    one, two = (result(a={each: [value] for each in figures}) for value in (1.0, 2.0))
+    metrics = ("interfaces.h1-eth0.dropped", "interfaces.h1-eth0.sent_bytes")
+    one, two = (result(a={each: [value] for each in metrics}) for value in (1.0, 2.0))
     out = io.StringIO()
     show(compare(one, two, ("A", "B")), Console(file=out, width=80), every=True, counters=False)
     assert "dropped" in out.getvalue()
@@ -105,11 +105,11 @@ def test_a_verdict_is_one_sentence(one: list[float], two: list[float], said: str
 
 
 def test_a_verdict_names_the_greatest_first_and_counts_the_rest() -> None:
-    def differs(figure: str, percent: float) -> Difference:
+    def differs(metric: str, percent: float) -> Difference:
         mean = statistic([1.0, 1.0])
         other = statistic([1 + percent / 100] * 2)
         return Difference(
-            figure=figure, a=mean, b=other, difference=percent / 100, percent=percent,
+            metric=metric, a=mean, b=other, difference=percent / 100, percent=percent,
             low=0.0, high=0.0, clear=True,
         )  # fmt: skip
 

@@ -106,7 +106,7 @@ def test_other_words_and_more_repeats_are_no_change(tmp_path: Path) -> None:
     mine = scenario(tmp_path)
     with Store(tmp_path / "out", mine) as store:
         finish(store, plan(mine)[0])
-    text = TEXT.replace("repeats = 2", 'repeats = 5\ntitle = "New"\nfigures = ["jain"]')
+    text = TEXT.replace("repeats = 2", 'repeats = 5\ntitle = "New"\nmetrics = ["jain"]')
     with Store(tmp_path / "out", scenario(tmp_path, text)) as store:
         assert list(store.finished) == [("a", 1)]
 

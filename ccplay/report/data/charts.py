@@ -171,15 +171,15 @@ def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[
     algorithms = _algorithms(runs)
     kinds: dict[str, list[str]] = {}
     for case in cases:
-        for figure in case.reported:
-            members = kinds.setdefault(words(figure).kind, [])
-            if figure not in members:
-                members.append(figure)
+        for metric in case.reported:
+            members = kinds.setdefault(words(metric).kind, [])
+            if metric not in members:
+                members.append(metric)
     found = []
-    for kind, figures in kinds.items():
-        having = [case for case in cases if any(figure in case.figures for figure in figures)]
+    for kind, metrics in kinds.items():
+        having = [case for case in cases if any(metric in case.metrics for metric in metrics)]
         if len(having) > 1 or any(case.runs > 1 for case in having):
-            made = _chart(kind, figures, having, (singles, algorithms, _racers(runs)))
+            made = _chart(kind, metrics, having, (singles, algorithms, _racers(runs)))
             where = _only_family(having, cases)
             found.append(replace(made, title=f"{made.title}, {where}") if where else made)
     return found
@@ -193,23 +193,23 @@ def _only_family(having: Sequence[CaseStatistics], cases: Sequence[CaseStatistic
 
 def _chart(
     kind: str,
-    figures: Sequence[str],
+    metrics: Sequence[str],
     cases: Sequence[CaseStatistics],
     known: tuple[dict[str, list[dict[str, float]]], dict[str, str], list[str]],
 ) -> Chart:
     singles, algorithms, racers = known
-    first = words(figures[0])
-    means = [c.figures[f].mean for c in cases for f in figures if f in c.figures]
+    first = words(metrics[0])
+    means = [c.metrics[f].mean for c in cases for f in metrics if f in c.metrics]
     across, hue, rest = _roles(cases)
     shared = published_by_case(cases)
     found: dict[tuple[str, ...], dict[str, Line]] = {}
-    several = len(figures) > 1
+    several = len(metrics) > 1
     for case in cases:
         where = place(case)
-        for figure in figures:
-            if figure not in case.figures:
+        for metric in metrics:
+            if metric not in case.metrics:
                 continue
-            said = words(figure)
+            said = words(metric)
             panel = tuple(point(name, where[name]) for name in rest if name in where)
             subject = ", ".join(
                 each for each in (said.subject, algorithms.get(said.subject)) if each
@@ -220,18 +220,18 @@ def _chart(
             line = found.setdefault(panel, {}).setdefault(
                 label, Line(label, "" if hue else said.name)
             )
-            line.published[:] = line.published or values(shared[case.name], figure)
-            each_run = [each[figure] for each in singles.get(case.name, []) if figure in each]
-            theirs = values(published_of(case, shared[case.name]), figure)
+            line.published[:] = line.published or values(shared[case.name], metric)
+            each_run = [each[metric] for each in singles.get(case.name, []) if metric in each]
+            theirs = values(published_of(case, shared[case.name]), metric)
             line.estimates.append(
-                Estimate(where[across.name], case.figures[figure], each_run, theirs)
+                Estimate(where[across.name], case.metrics[metric], each_run, theirs)
             )
     title = first.quantity if several or not first.subject else first.text
     return Chart(
         name=slug(kind),
         title=title[0].upper() + title[1:],
         label=_ratio(algorithms, racers) if kind == _RATIO else first.quantity,
-        unit=unit(figures[0], means),
+        unit=unit(metrics[0], means),
         counts=first.counts,
         axis=across,
         hue=hue,

@@ -21,7 +21,7 @@ FORMAT = 1
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """One metric of both, and how B differs from A."""
 
-    figure: str
+    metric: str = msgspec.field(name="figure")
     """Its place in a run's result, such as ``flows.1.goodput_bps``."""
     a: Statistic | None
     """Null where A has no such metric; so is ``b``."""
@@ -52,7 +52,7 @@ class CaseComparison(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on the reported metrics, in one sentence."""
     reported: list[str]
     """The metrics that most want to see."""
-    figures: list[Difference]
+    metrics: list[Difference] = msgspec.field(name="figures")
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,8 +120,8 @@ def _compare(
     b: CaseStatistics,
     made_of: tuple[Mapping[str, Settings], Mapping[str, Settings]],
 ) -> CaseComparison:
-    names = dict.fromkeys([*a.figures, *b.figures])
-    metrics = [_differ(each, a.figures.get(each), b.figures.get(each)) for each in names]
+    names = dict.fromkeys([*a.metrics, *b.metrics])
+    metrics = [_differ(each, a.metrics.get(each), b.metrics.get(each)) for each in names]
     reported = list(dict.fromkeys([*a.reported, *b.reported]))
     mine, theirs = made_of[0].get(a.name), made_of[1].get(b.name)
     return CaseComparison(
@@ -131,9 +131,9 @@ def _compare(
         runs_b=b.runs,
         untrustworthy=a.untrustworthy + b.untrustworthy,
         settings=differing(mine, theirs) if mine and theirs else [],
-        verdict=verdict([each for each in metrics if each.figure in reported]),
+        verdict=verdict([each for each in metrics if each.metric in reported]),
         reported=reported,
-        figures=metrics,
+        metrics=metrics,
     )
 
 
@@ -141,7 +141,7 @@ def _differ(metric: str, a: Statistic | None, b: Statistic | None) -> Difference
     difference = None if a is None or b is None else b.mean - a.mean
     interval = None if a is None or b is None else welch(a, b)
     return Difference(
-        figure=metric,
+        metric=metric,
         a=a,
         b=b,
         difference=difference,
@@ -172,7 +172,7 @@ def verdict(metrics: Sequence[Difference]) -> str:
         others = f"; {rest} of {len(repeated)} metrics do not differ clearly" if rest else ""
         return f"Clearly different: in B {_changes(clear)}{others}."
     if len(repeated) == 1:
-        return f"{_the(repeated[0].figure).capitalize()} does not differ clearly."
+        return f"{_the(repeated[0].metric).capitalize()} does not differ clearly."
     if repeated:
         return f"None of the {len(repeated)} metrics differs clearly."
     changed = _greatest(each for each in known if each.difference)
@@ -188,8 +188,8 @@ def _greatest(metrics: Iterable[Difference]) -> list[Difference]:
 def _changes(metrics: Sequence[Difference]) -> str:
     """Return how some metrics change: ``the goodput of flow 1 is 12 % higher and …``."""
     first, *others = metrics[:_NAMED]
-    said = [f"{_the(first.figure)} is {_change(first)}"]
-    said += [f"{_the(each.figure)} {_change(each)}" for each in others]
+    said = [f"{_the(first.metric)} is {_change(first)}"]
+    said += [f"{_the(each.metric)} {_change(each)}" for each in others]
     last = said.pop() if len(said) > 1 else ""
     rest = len(metrics) - _NAMED
     if rest > 0:

@@ -17,7 +17,7 @@ class Finding(msgspec.Struct, frozen=True):
     """One metric of one case."""
 
     case: CaseStatistics
-    figure: str
+    metric: str
     statistic: Statistic | None
     """None where no run measured it."""
     published: list[float]
@@ -48,7 +48,7 @@ class Reading(msgspec.Struct, frozen=True):
     """Published values of a metric for a whole family of cases."""
 
     family: str
-    figure: str
+    metric: str
     published: list[float]
     notes: list[str]
 
@@ -56,7 +56,7 @@ class Reading(msgspec.Struct, frozen=True):
 class Column(msgspec.Struct, frozen=True):
     """A metric with all its cells in one unit."""
 
-    figure: str
+    metric: str
     words: Words
     unit: Unit
 
@@ -97,12 +97,12 @@ def findings(result: Result) -> list[Finding]:
     shared = published_by_case(result.statistics)
     for case in result.statistics:
         theirs = published_of(case, shared[case.name])
-        others = (each.figure for each in case.published)
+        others = (each.metric for each in case.published)
         found += [
             Finding(
                 case=case,
-                figure=metric,
-                statistic=case.figures.get(metric),
+                metric=metric,
+                statistic=case.metrics.get(metric),
                 published=values(theirs, metric),
                 notes=_notes(theirs, metric),
             )
@@ -119,19 +119,19 @@ def readings(result: Result) -> list[Reading]:
     return [
         Reading(name, metric, values(theirs, metric), _notes(theirs, metric))
         for name, theirs in shared.items()
-        for metric in dict.fromkeys(each.figure for each in theirs)
+        for metric in dict.fromkeys(each.metric for each in theirs)
     ]
 
 
 def _notes(published: Sequence[PublishedResult], metric: str) -> list[str]:
-    return [each.note for each in published if each.figure == metric and each.note]
+    return [each.note for each in published if each.metric == metric and each.note]
 
 
 def columns(found: Iterable[Finding]) -> list[Column]:
     """Return the metrics that findings are about, in their order, each with its unit."""
     means: dict[str, list[float]] = {}
     for each in found:
-        values = means.setdefault(each.figure, [])
+        values = means.setdefault(each.metric, [])
         if each.statistic is not None:
             values.append(each.statistic.mean)
     return [Column(metric, words(metric), unit(metric, values)) for metric, values in means.items()]
@@ -148,7 +148,7 @@ def citations(result: Result) -> list[str]:
 def agreement(result: Result) -> str:
     """Return in one sentence how close our values are to published ones; empty without any."""
     differing = {
-        (each.case.name, each.figure): each.difference
+        (each.case.name, each.metric): each.difference
         for each in findings(result)
         if each.difference is not None
     }
@@ -205,4 +205,4 @@ def sources(cases: Sequence[CaseStatistics]) -> dict[str, list[str]]:
 
 def values(published: Sequence[PublishedResult], metric: str) -> list[float]:
     """Return all readings of a metric."""
-    return [value for each in published if each.figure == metric for value in each.values]
+    return [value for each in published if each.metric == metric for value in each.values]

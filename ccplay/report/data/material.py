@@ -85,7 +85,7 @@ class Material(msgspec.Struct, frozen=True):
 
 
 def closest(runs: Sequence[Run], metrics: Sequence[str]) -> Run | None:
-    """Return the run closest to the median of the first of ``figures``, or simply the first."""
+    """Return the run closest to the median of the first of ``metrics``, or simply the first."""
     if not runs:
         return None
     for metric in metrics:
@@ -186,7 +186,7 @@ def _statistics(
         name=name,
         runs=len(results),
         untrustworthy=sum(not each.health.trustworthy for each in results),
-        figures={
+        metrics={
             metric: statistic([each[metric] for each in measured if metric in each])
             for metric in metrics
         },

@@ -115,7 +115,7 @@ def _findings(result: Result) -> list[dict[str, Cell]]:
         {
             "case": each.case.name,
             **each.case.parameters,
-            "figure": each.figure,
+            "figure": each.metric,
             "n": each.statistic.n if each.statistic else 0,
             "mean": each.statistic.mean if each.statistic else None,
             "sd": each.statistic.sd if each.statistic else None,
@@ -130,7 +130,7 @@ def _findings(result: Result) -> list[dict[str, Cell]]:
     theirs: list[dict[str, Cell]] = [
         {
             "case": each.family,
-            "figure": each.figure,
+            "figure": each.metric,
             "n": 0,
             "published": _numbers(each.published),
             "notes": " ".join(each.notes) or None,
@@ -157,7 +157,7 @@ def _statistics(result: Result) -> list[dict[str, Cell]]:
             "ci95_high": found.high,
         }
         for case in result.statistics
-        for metric, found in case.figures.items()
+        for metric, found in case.metrics.items()
     ]
 
 
@@ -169,7 +169,7 @@ def _checks(result: Result) -> list[dict[str, Cell]]:
     return [
         {
             "case": case,
-            "figure": each.figure,
+            "figure": each.metric,
             "expected": each.text,
             "why": each.why,
             "held_in_runs": each.held,

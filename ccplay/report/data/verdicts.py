@@ -21,7 +21,7 @@ class Failure(msgspec.Struct, frozen=True):
 class Verdict(msgspec.Struct, frozen=True):
     """An expectation, and its outcome in all runs checked for it."""
 
-    figure: str
+    metric: str
     text: str
     """What was expected, as the file has it."""
     why: str
@@ -44,7 +44,7 @@ def verdicts(runs: Sequence[CaseResult]) -> list[Verdict]:
     groups: dict[tuple[str, str, str], list[tuple[CaseResult, Check]]] = {}
     for run in runs:
         for check in run.checks:
-            groups.setdefault((check.figure, check.text, check.why), []).append((run, check))
+            groups.setdefault((check.metric, check.text, check.why), []).append((run, check))
     return [
         Verdict(
             *expected,
@@ -64,7 +64,7 @@ def run_name(run: CaseResult) -> str:
 
 
 def _value(check: Check) -> str:
-    return "missing" if check.value is None else write(check.figure, check.value)
+    return "missing" if check.value is None else write(check.metric, check.value)
 
 
 def misbehaviours(run: CaseResult) -> list[str]:

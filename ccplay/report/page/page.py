@@ -103,7 +103,7 @@ def render(
             summary=_summary(material, first.hello if first else None),
             families=sections.families(result),
             has_published=any(each.published for each in findings(result)),
-            has_spread=any(f.n > 1 for case in result.statistics for f in case.figures.values()),
+            has_spread=any(f.n > 1 for case in result.statistics for f in case.metrics.values()),
             agreement=agreement(result),
             citations=citations(result),
             notes=sections.notes(result),

@@ -20,7 +20,7 @@ from ccplay.state.columns import UNKNOWN
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """A figure of a case, and what others published of it."""
+    """A metric of a case, and what others published of it."""
 
     ours: str
     spread: str
@@ -38,7 +38,7 @@ class CaseRow(msgspec.Struct, frozen=True):
 
 
 class Family(msgspec.Struct, frozen=True):
-    """Cases that have the same axes and figures."""
+    """Cases that have the same axes and metrics."""
 
     name: str
     heads: list[str]
@@ -49,13 +49,13 @@ class Family(msgspec.Struct, frozen=True):
 
 
 def families(result: Result) -> list[Family]:
-    """Return the findings as tables: a row a case, a column a figure."""
+    """Return the findings as tables: a row a case, a column a metric."""
     by_case: dict[str, dict[str, Finding]] = {}
     for found in findings(result):
-        by_case.setdefault(found.case.name, {})[found.figure] = found
+        by_case.setdefault(found.case.name, {})[found.metric] = found
     whole: dict[str, dict[str, Reading]] = {}
     for reading in readings(result):
-        whole.setdefault(reading.family, {})[reading.figure] = reading
+        whole.setdefault(reading.family, {})[reading.metric] = reading
     return [
         _family(name, cases, by_case, whole.get(name, {}) if axes else {})
         for (name, axes), cases in by_family(result.statistics).items()
@@ -73,10 +73,10 @@ def _family(
     rows = []
     for case in cases:
         mine = by_case.get(case.name, {})
-        cells = [_cell(column, mine.get(column.figure)) for column in heads]
+        cells = [_cell(column, mine.get(column.metric)) for column in heads]
         labels = [say(case.parameters[axis]) for axis in axes] or [case.name]
         rows.append(CaseRow(labels, case.runs, cells))
-    published = [column.theirs(whole.get(column.figure)) for column in heads] if whole else []
+    published = [column.theirs(whole.get(column.metric)) for column in heads] if whole else []
     return Family(name, axes or ["case"], heads, rows, published)
 
 
@@ -87,19 +87,19 @@ def _cell(column: Column, found: Finding | None) -> Cell:
 
 
 def notes(result: Result) -> list[str]:
-    """Return the reasons why our values may differ from published ones, each once per figure."""
+    """Return the reasons why our values may differ from published ones, each once per metric."""
     told: dict[tuple[str, str], list[str]] = {}
     for each in findings(result):
         for note in each.notes:
-            told.setdefault((words(each.figure).text, note), []).append(each.case.name)
+            told.setdefault((words(each.metric).text, note), []).append(each.case.name)
     of_families = [
-        ", ".join(part for part in (each.family, words(each.figure).text) if part) + f": {note}"
+        ", ".join(part for part in (each.family, words(each.metric).text) if part) + f": {note}"
         for each in readings(result)
         for note in each.notes
     ]
     return of_families + [
-        f"{first}{f' and {len(others)} more' if others else ''}, {figure}: {note}"
-        for (figure, note), (first, *others) in told.items()
+        f"{first}{f' and {len(others)} more' if others else ''}, {metric}: {note}"
+        for (metric, note), (first, *others) in told.items()
     ]
 
 
@@ -109,7 +109,7 @@ class Expected(msgspec.Struct, frozen=True):
     cases: str
     """Those that were checked for it; empty for all."""
     words: str
-    """What the figure is."""
+    """What the metric is."""
     verdict: Verdict
     failed: list[str]
     """Every run in which it did not hold, and what that measured."""
@@ -120,7 +120,7 @@ def checks(result: Result) -> list[Expected]:
     return [
         Expected(
             some_of(each.cases, result.statistics),
-            words(each.figure).text,
+            words(each.metric).text,
             each,
             [f"{run_name(failure.run)}: {failure.value}" for failure in each.failed],
         )
@@ -147,8 +147,8 @@ def troubles(result: Result) -> list[str]:
 
 
 def values(run: Run, heads: Sequence[Column]) -> list[str]:
-    """Return what one run measured of figures."""
+    """Return what one run measured of metrics."""
     return [
-        UNKNOWN if (value := metric_of(run.result, each.figure)) is None else each.unit.write(value)
+        UNKNOWN if (value := metric_of(run.result, each.metric)) is None else each.unit.write(value)
         for each in heads
     ]

@@ -54,9 +54,9 @@ def show(
         gap = 2 if console.width >= _WIDE else 1
         shown = [
             each
-            for each in case.figures
-            if each.figure in case.reported
-            or ((every or not case.reported) and (counters or not _CARRIED.fullmatch(each.figure)))
+            for each in case.metrics
+            if each.metric in case.reported
+            or ((every or not case.reported) and (counters or not _CARRIED.fullmatch(each.metric)))
         ]
         for part in _case(case, gap, common, named=named, shown=shown):
             console.print(part)
@@ -121,20 +121,20 @@ def _by_subject(metrics: Iterable[Difference]) -> list[tuple[str, list[Differenc
     """Group metrics by subject; metrics of the whole run come first."""
     groups: dict[tuple[str, str], list[Difference]] = {("", ""): []}
     for each in metrics:
-        name = words(each.figure).name
-        groups.setdefault((each.figure.partition(".")[0] if name else "", name), []).append(each)
+        name = words(each.metric).name
+        groups.setdefault((each.metric.partition(".")[0] if name else "", name), []).append(each)
     # The longest says most: a queue's length is of its link, its drops are of the queue itself.
     subjects = [
-        max((words(each.figure).subject for each in group), key=len, default="")
+        max((words(each.metric).subject for each in group), key=len, default="")
         for group in groups.values()
     ]
     return list(zip(subjects, groups.values(), strict=True))
 
 
 def _row(each: Difference, *, indent: bool, repeated: bool) -> list[Text]:
-    said = words(each.figure)
+    said = words(each.metric)
     both = [value for value in (each.a, each.b) if value is not None]
-    found = _unit(each.figure, [value.mean for value in both])
+    found = _unit(each.metric, [value.mean for value in both])
     name = Text(f"{'  ' * indent}{said.quantity}")
     if (of := found.name or said.counts) and of not in said.quantity.split():
         name.append(f" {of}", style="dim")
@@ -195,7 +195,7 @@ def _remarks(
     lines = []
     if same := len(shown) - len(differing):
         lines.append(f"{same} metrics are equal" if same > 1 else "1 metric is equal")
-    if hidden := len(case.figures) - len(shown):
+    if hidden := len(case.metrics) - len(shown):
         lines.append(f"{hidden} more metric{'s' * (hidden > 1)} with --all")
     if lines:
         yield _said("; ".join(lines))

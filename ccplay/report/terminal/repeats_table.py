@@ -100,7 +100,7 @@ def _label(head: str, rows: Sequence[_CaseRow], say: Callable[[CaseStatistics], 
 
 
 def _metric(metric: str, cases: Sequence[CaseStatistics], rows: Sequence[_CaseRow]) -> Column:
-    means = [case.figures[metric].mean for case in cases if metric in case.figures]
+    means = [case.metrics[metric].mean for case in cases if metric in case.metrics]
     fitting = unit(metric, means)
     group, _, last = metric.rpartition(".")
     return Column(
@@ -120,7 +120,7 @@ def _cell(metric: str, row: _CaseRow, fitting: Unit) -> str:
         theirs = values(row.published, metric)
         ends = dict.fromkeys(fitting.write(each(theirs)) for each in (min, max) if theirs)
         return " to ".join(ends)
-    if (found := row.case.figures.get(metric)) is None:
+    if (found := row.case.metrics.get(metric)) is None:
         return _UNKNOWN
     few = f" (n {found.n})" if found.n < row.case.runs else ""
     return fitting.write_statistic(found) + few
@@ -144,7 +144,7 @@ def run_count(count: int) -> str:
 
 def _remarks(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[RenderableType]:
     notes = dict.fromkeys(
-        f"published {each.figure}: {each.note}"
+        f"published {each.metric}: {each.note}"
         for case in cases
         for each in case.published
         if each.note
@@ -165,7 +165,7 @@ def _closing(cases: Sequence[CaseStatistics], result: Result) -> list[Renderable
     """Return the meaning of ± and the verdicts on the scenario's expectations."""
     names = {case.name for case in cases}
     lines = check_lines([run for run in result.cases if run.name in names], cases)
-    if any(found.n > 1 for case in cases for found in case.figures.values()):
+    if any(found.n > 1 for case in cases for found in case.metrics.values()):
         meaning = (
             f"± is the half width of the mean's {CONFIDENCE:.0%} confidence interval (Student's t)"
         )
@@ -190,7 +190,7 @@ def check_lines(
 def _check_lines(verdict: Verdict, where: str) -> Iterator[tuple[str, str]]:
     style = "red" if verdict.failed else "green"
     reason = f" ({verdict.why})" if verdict.why else ""
-    metric = f"{where}: {verdict.figure}" if where else verdict.figure
+    metric = f"{where}: {verdict.metric}" if where else verdict.metric
     if verdict.total == 1:
         held = "failed" if verdict.failed else "held"
         yield f"{metric} is {verdict.value}, expected {verdict.text}: {held}{reason}", style

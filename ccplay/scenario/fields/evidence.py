@@ -13,40 +13,40 @@ from ccplay.scenario.file.tree import Node, Reader, plain
 from ccplay.scenario.values import Expectation, Published
 from ccplay.units import parse_ratio
 
-MOST_FIGURES = 100
-FIGURE_PATTERN = r"[a-z][a-z0-9_]*(\.[A-Za-z0-9_.:/>-]*[A-Za-z0-9_])?"
+MOST_METRICS = 100
+METRIC_PATTERN = r"[a-z][a-z0-9_]*(\.[A-Za-z0-9_.:/>-]*[A-Za-z0-9_])?"
 """Pattern of a metric's path in a result: ``flows.1.goodput_bps``, ``queues.r->h2.drops``."""
 
-EXPECTATION_KEYS = ("figure", "value", "tolerance", "at_least", "at_most", "why")
-PUBLISHED_KEYS = ("figure", "values", "note")
+EXPECTATION_KEYS = ("metric", "value", "tolerance", "at_least", "at_most", "why")
+PUBLISHED_KEYS = ("metric", "values", "note")
 
-_FIGURE = re.compile(FIGURE_PATTERN)
+_METRIC = re.compile(METRIC_PATTERN)
 
 
-def figure(value: Any) -> str:
+def metric(value: Any) -> str:
     """Read the name of a metric; whether runs have it is checked elsewhere."""
-    if not isinstance(value, str) or len(value) > 100 or not _FIGURE.fullmatch(value):
+    if not isinstance(value, str) or len(value) > 100 or not _METRIC.fullmatch(value):
         raise MisfitError(
-            f'{quote(value)} is not a figure: give its path in the result: "flows.1.goodput_bps"'
+            f'{quote(value)} is not a metric: give its path in the result: "flows.1.goodput_bps"'
         )
     return value
 
 
-FIGURE = worded(
-    *("figure", "a figure", figure),
-    {"type": "string", "maxLength": 100, "pattern": f"^{FIGURE_PATTERN}$"},
+METRIC = worded(
+    *("metric", "a metric", metric),
+    {"type": "string", "maxLength": 100, "pattern": f"^{METRIC_PATTERN}$"},
 )
 
 
-def read_figures(node: Node | None, reader: Reader) -> tuple[str, ...]:
-    """Read the figures to report first."""
-    figures: dict[str, None] = {}
-    for each in _members(node, "figures", reader):
-        name = reader.value(each, figure, "")
-        if name and name in figures:
+def read_metrics(node: Node | None, reader: Reader) -> tuple[str, ...]:
+    """Read the metrics to report first."""
+    metrics: dict[str, None] = {}
+    for each in _members(node, "metrics", reader):
+        name = reader.value(each, metric, "")
+        if name and name in metrics:
             reader.mistakes.add(each.place, f"{quote(name)} is named twice")
-        figures[name] = None
-    return tuple(figures)
+        metrics[name] = None
+    return tuple(metrics)
 
 
 def read_expect(node: Node | None, reader: Reader) -> tuple[Expectation, ...]:
@@ -62,8 +62,8 @@ def read_published(node: Node | None, reader: Reader) -> tuple[Published, ...]:
 
 def _members(node: Node | None, of: str, reader: Reader) -> list[Node]:
     nodes = reader.members(node, of)
-    if node is not None and len(nodes) > MOST_FIGURES:
-        reader.mistakes.add(node.place, f"more than {MOST_FIGURES}")
+    if node is not None and len(nodes) > MOST_METRICS:
+        reader.mistakes.add(node.place, f"more than {MOST_METRICS}")
         return []
     return nodes
 
@@ -71,10 +71,10 @@ def _members(node: Node | None, of: str, reader: Reader) -> list[Node]:
 def _expectation(node: Node, reader: Reader) -> Expectation | None:
     before = reader.mistakes.count
     table = reader.table(node, EXPECTATION_KEYS)
-    for key, example in (("figure", "checkpoint.ratio"), ("why", "the queue holds 800 ms")):
+    for key, example in (("metric", "checkpoint.ratio"), ("why", "the queue holds 800 ms")):
         if key not in table:
             reader.mistakes.add(node.place, f'{key} is missing, such as {key} = "{example}"')
-    name = reader.value(table.get("figure"), figure, "")
+    name = reader.value(table.get("metric"), metric, "")
     why = reader.value(table.get("why"), LINE.read, "")
     low = reader.value(table.get("at_least"), NUMBER.read, None)
     high = reader.value(table.get("at_most"), NUMBER.read, None)
@@ -133,14 +133,14 @@ def _tolerance(tolerance: Any, value: float) -> float:
 
 def _published(node: Node, reader: Reader) -> Published:
     table = reader.table(node, PUBLISHED_KEYS)
-    for key, example in (("figure", '"checkpoint.ratio"'), ("values", "[0.72, 0.75]")):
+    for key, example in (("metric", '"checkpoint.ratio"'), ("values", "[0.72, 0.75]")):
         if key not in table:
             reader.mistakes.add(node.place, f"{key} is missing, such as {key} = {example}")
     values = reader.members(table.get("values"), "numbers")
     if "values" in table and not values:
         reader.mistakes.add(table["values"].place, "needs one reading or more, such as [0.72]")
     return Published(
-        figure=reader.value(table.get("figure"), figure, ""),
+        metric=reader.value(table.get("metric"), metric, ""),
         values=tuple(reader.value(each, NUMBER.read, 0.0) for each in values),
         note=reader.value(table.get("note"), PROSE.read, ""),
     )

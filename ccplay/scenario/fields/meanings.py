@@ -10,7 +10,7 @@ FILE = {
     "links": "Settings of links by name: bottleneck, h1-r (both directions), h1->r (one)",
     "hosts": "By name: h1, h2, or s1, d1, s2 …",
     "timeline": "The steps, each with its moment",
-    "figures": "Metrics to report first, each by its path in the result",
+    "metrics": "Metrics to report first, each by its path in the result",
     "expect": "Checks of every run: the required value of a metric, and why",
     "published": "Values measured by others, shown beside ours",
     "matrix": 'Every case is run at every point: NAME = { path = …, values = […] } or "PATH" = […]',
@@ -46,7 +46,7 @@ CLASS = {
 }
 
 EVIDENCE = {
-    "figure": "Path in the result: checkpoint.ratio, flows.1.goodput_bps, pings.p1.p50_ms",
+    "metric": "Path in the result: checkpoint.ratio, flows.1.goodput_bps, pings.p1.p50_ms",
     "value": "Expected value",
     "tolerance": 'Tolerance: a share such as "15 %", or a plain number',
     "at_least": "Least allowed value",

@@ -15,6 +15,7 @@ from ccplay.scenario import bounded
 from ccplay.scenario.bounded import LARGEST_FILE
 from ccplay.scenario.cases import FILE_KEYS, read_cases, read_pages
 from ccplay.scenario.file.mistakes import Mistakes
+from ccplay.scenario.file.older_names import renewed
 from ccplay.scenario.file.settings import lay_over, read_settings
 from ccplay.scenario.file.tree import Node, Reader, grow
 from ccplay.scenario.values import Scenario
@@ -35,8 +36,8 @@ def load(path: Path, settings: Sequence[str] = ()) -> Scenario:
 def parse(text: str, path: Path, settings: Sequence[str] = ()) -> Scenario:
     """Read the text of a scenario file; ``path`` names it. Raises ``ScenarioError``."""
     text = text.replace("\r\n", "\n")
-    root = grow(_toml(text, path))
     mistakes = Mistakes(path.name, text)
+    root = renewed(grow(_toml(text, path)), mistakes)
     scenario = _scenario(root, path, settings, Reader(mistakes))
     mistakes.raise_any()
     return scenario

@@ -10,6 +10,7 @@ import msgspec
 from ccplay.model.quoting import MisfitError, quote
 from ccplay.scenario import bounded
 from ccplay.scenario.file.mistakes import Mistakes, Place, SetPath
+from ccplay.scenario.file.older_names import renewed, renewed_path
 from ccplay.scenario.file.paths import KeyPath, split_setting
 from ccplay.scenario.file.tree import Node, Reader, grow
 
@@ -37,7 +38,7 @@ def read_settings(settings: Sequence[str], mistakes: Mistakes) -> list[Setting]:
         return read
     for text in settings:
         try:
-            read.append(_setting(text))
+            read.append(_setting(text, mistakes))
         except MisfitError as error:
             mistakes.add((SetPath(text.partition("=")[0].strip()),), str(error))
     return read
@@ -50,14 +51,16 @@ def lay_over(below: Node, settings: Iterable[Setting], reader: Reader) -> Node:
     return below
 
 
-def _setting(text: str) -> Setting:
+def _setting(text: str, mistakes: Mistakes) -> Setting:
     # Arguments need not be text: Python keeps undecodable bytes as lone surrogates.
     if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
         raise MisfitError(f"{quote(text)} is not UTF-8 text")
     written, path, value = split_setting(text)
     if path[0] == "case":
         raise MisfitError("a setting applies to every case; --case NAME selects some")
-    return Setting(path, grow(_value(value), (SetPath(written),)))
+    path, names = renewed_path(path)
+    found = grow(_value(value), (SetPath(written),))
+    return Setting(path, renewed(found, mistakes, names=names))
 
 
 def _value(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""The measures of a page: figures of the result, or what is taken of a variable's samples."""
+"""The measures of a page: metrics of the result, or what is taken of a variable's samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ccplay.model.quantities import SECONDS
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.texts import LINE, choice
 from ccplay.model.traffic import TRAFFIC
-from ccplay.scenario.fields.evidence import FIGURE
+from ccplay.scenario.fields.evidence import METRIC
 from ccplay.scenario.fields.network import link_problem
 from ccplay.scenario.file.tree import Node, Reader
 from ccplay.scenario.lesson import units
@@ -21,7 +21,7 @@ MOST_MEASURES = 12
 
 TAKES = ("mean", "least", "greatest", "last", "growth")
 MEASURE: dict[str, Field] = {
-    "figure": Field(FIGURE, "Path in the result, or with take of a variable", required=True),
+    "metric": Field(METRIC, "Path in the result, or with take of a variable", required=True),
     "text": Field(LINE, "What it is", required=True),
     "unit": Field(choice("unit", units.FACTORS), "Unit in which it is shown and compared"),
     "take": Field(
@@ -32,7 +32,7 @@ MEASURE: dict[str, Field] = {
     "from": Field(SECONDS, "Seconds of the run from which on samples count", 0, 600),
     "to": Field(SECONDS, "Seconds of the run until which samples count", 0, 600),
     "relative_to": Field(
-        FIGURE, "The figure that it is divided by, or the name of another measure of the page"
+        METRIC, "The metric that it is divided by, or the name of another measure of the page"
     ),
 }
 
@@ -78,7 +78,7 @@ def _measure(
     if reader.mistakes.count > before:
         return None
     measure = Measure(
-        figure=said["figure"],
+        metric=said["metric"],
         text=said["text"],
         unit=said.get("unit", ""),
         take=cast("Take", said.get("take", "")),
@@ -86,13 +86,13 @@ def _measure(
         to_s=said.get("to"),
         relative_to=said.get("relative_to", ""),
     )
-    for key in ("figure", "relative_to"):
+    for key in ("metric", "relative_to"):
         path = getattr(measure, key)
         if path and not (key == "relative_to" and path in others):
             for text in _problems(path, taken=bool(measure.take), network=network, started=started):
                 reader.mistakes.add(table[key].place, text)
     if units.factor(measure) is None and reader.mistakes.count == before:
-        text = f"{quote(measure.figure)} can't be shown in {measure.unit or 'plain numbers'}"
+        text = f"{quote(measure.metric)} can't be shown in {measure.unit or 'plain numbers'}"
         reader.mistakes.add(node.place, text)
     if measure.to_s is not None and measure.to_s <= measure.from_s:
         reader.mistakes.add(node.place, "to is not later than from")
@@ -102,7 +102,7 @@ def _measure(
 def _problems(
     path: str, *, taken: bool, network: Network | None, started: Collection[str]
 ) -> Iterator[str]:
-    """Yield why no run measures a figure; ``taken`` is whether samples of a variable are."""
+    """Yield why no run measures a metric; ``taken`` is whether samples of a variable are."""
     group, _, rest = path.partition(".")
     member, _, name = rest.rpartition(".")
     kinds = [kind.group for kind in TRAFFIC]

@@ -1,4 +1,4 @@
-"""Units of a lesson's measures, and the factors to them from the units of figures."""
+"""Units of a lesson's measures, and the factors to them from the units of metrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FACTORS: dict[str, dict[str, float]] = {
     "kB": {"bytes": 1e-3, "": 1e-3},
     "MB": {"bytes": 1e-6, "": 1e-6},
 }
-"""By the unit of a measure, the factor from each unit that a figure may have."""
+"""By the unit of a measure, the factor from each unit that a metric may have."""
 
 _SUBJECTS = {"flows": "flow", "downloads": "flow", "queues": "queue", "pings": "ping"}
 """By the key of a result, whose variables its members have."""
@@ -48,10 +48,10 @@ def variables_of(subject: str) -> list[str]:
 
 
 def base_unit(measure: Measure) -> str:
-    """Return the unit of a measure's figure as the result or the state has it."""
+    """Return the unit of a measure's metric as the result or the state has it."""
     if measure.relative_to:
         return ""
-    group, _, rest = measure.figure.partition(".")
+    group, _, rest = measure.metric.partition(".")
     name = rest.rpartition(".")[2] or group
     if measure.take:
         subject = _SUBJECTS.get(group, "")
@@ -71,7 +71,7 @@ def _suffix(name: str) -> str:
 
 
 def factor(measure: Measure) -> float | None:
-    """Return the factor from a measure's figure to its unit; None where they don't fit."""
+    """Return the factor from a measure's metric to its unit; None where they don't fit."""
     return FACTORS[measure.unit].get(base_unit(measure))
 
 

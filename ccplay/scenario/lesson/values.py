@@ -15,7 +15,7 @@ Take: TypeAlias = Literal["", "mean", "least", "greatest", "last", "growth"]
 class Measure(msgspec.Struct, frozen=True):
     """A number that the run of a page measures."""
 
-    figure: str
+    metric: str
     """Path of a metric in the result, or with ``take`` of a variable: ``flows.1.cwnd``."""
     text: str
     """What it is, for people."""
@@ -28,7 +28,7 @@ class Measure(msgspec.Struct, frozen=True):
     to_s: float | None = None
     """Seconds until which they do; None is the end of the run."""
     relative_to: str = ""
-    """Path of the figure that it is divided by, or another measure's name; empty for none."""
+    """Path of the metric that it is divided by, or another measure's name; empty for none."""
 
 
 class Bound(msgspec.Struct, frozen=True):

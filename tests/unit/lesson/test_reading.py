@@ -31,8 +31,8 @@ text = "Read *this*."
 look = { plots = ["cwnd"], flow = "a", queue = "r1->r2", window = "20 s" }
 run = "10 s"
 steps = [{ at = "1 s", do = "start-flow", flow = "a" }]
-measures.rate = { figure = "flows.a.goodput_bps", take = "mean", from = "2 s", unit = "Mbit/s", text = "goodput" }
-measures.top = { figure = "flows.a.cwnd_max", text = "cwnd" }
+measures.rate = { metric = "flows.a.goodput_bps", take = "mean", from = "2 s", unit = "Mbit/s", text = "goodput" }
+measures.top = { metric = "flows.a.cwnd_max", text = "cwnd" }
 why = "Because."
 
 [lesson.pages.question]
@@ -48,7 +48,7 @@ text = "And now?"
 why = "So."
 run = "5 s"
 steps = [{ at = "0 s", do = "start-ping", ping = "p" }]
-measures.rtt = { figure = "pings.p.rtt_us", take = "mean", unit = "ms", text = "RTT" }
+measures.rtt = { metric = "pings.p.rtt_us", take = "mean", unit = "ms", text = "RTT" }
 question = { ask = "Where?", region = { plot = "rtt", measure = "rtt", low = 0, high = 100, width = 20, usual = { at_least = 19 } } }
 """
 
@@ -100,9 +100,9 @@ def test_a_scenario_without_a_lesson_carries_none() -> None:
         ('run = "10 s"', "", "run is missing"),
         ('measure = "rate", at_most', 'measure = "rat", at_most', 'did you mean "rate"'),
         ("at_most = 4 }", "at_least = 5, at_most = 4 }", "is more than 4"),
-        ('figure = "flows.a.goodput_bps"', 'figure = "flows.b.goodput_bps"', "starts"),
-        ('figure = "flows.a.goodput_bps"', 'figure = "flows.a.goodpud"', "no variable"),
-        ('figure = "pings.p.rtt_us", take = "mean", unit = "ms"', 'figure = "pings.p.rtt_us", take = "mean", unit = "Mbit/s"', "can't be shown in"),
+        ('metric = "flows.a.goodput_bps"', 'metric = "flows.b.goodput_bps"', "starts"),
+        ('metric = "flows.a.goodput_bps"', 'metric = "flows.a.goodpud"', "no variable"),
+        ('metric = "pings.p.rtt_us", take = "mean", unit = "ms"', 'metric = "pings.p.rtt_us", take = "mean", unit = "Mbit/s"', "can't be shown in"),
         ('unit = "Mbit/s"', 'unit = "Mbps"', "unknown unit"),
         ('plots = ["cwnd"]', 'plots = ["cwn"]', "unknown plot"),
         ('queue = "r1->r2"', 'queue = "r2->r1x"', "no observed queue"),
@@ -124,7 +124,7 @@ def test_each_mistake_is_reported(old: str, new: str, said: str) -> None:
 def test_a_measure_is_divided_by_another_of_its_page() -> None:
     text = PAGES.replace(
         "measures.top =",
-        'measures.part = { figure = "flows.a.cwnd", take = "least", relative_to = "top", '
+        'measures.part = { metric = "flows.a.cwnd", take = "least", relative_to = "top", '
         'unit = "%", text = "part" }\nmeasures.top =',
     )
     assert lesson(text).pages[0].measures["part"].relative_to == "top"

@@ -32,20 +32,20 @@ def measured(
     whole: dict[str, float] = {}
     if any(not each.take for each in measures.values()):
         whole = metrics_of(summarise(state, ""))
-    raw = {name: _figure(state, each.figure, each, span, whole) for name, each in measures.items()}
+    raw = {name: _metric(state, each.metric, each, span, whole) for name, each in measures.items()}
     values: dict[str, float | None] = {}
     for name, each in measures.items():
         found, factor = raw[name], units.factor(each)
         if each.relative_to:
             other = raw.get(each.relative_to)
             if each.relative_to not in raw:
-                other = _figure(state, each.relative_to, each, span, whole)
+                other = _metric(state, each.relative_to, each, span, whole)
             found = found / other if found is not None and other else None
         values[name] = None if found is None or factor is None else found * factor
     return values
 
 
-def _figure(
+def _metric(
     state: LabState, path: str, measure: Measure, span: Span, whole: Mapping[str, float]
 ) -> float | None:
     group, _, rest = path.partition(".")
