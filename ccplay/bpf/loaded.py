@@ -57,11 +57,11 @@ class Library:
         """Return the kernel's name; None if it is not loaded."""
         return self._kernel_names.get(self.name(cc))
 
-    def spoken(self, kernel_name: str) -> str:
-        """Return the user's name of the algorithm ``kernel_name``."""
+    def display_name(self, kernel_name: str) -> str:
+        """Return the name to show of the algorithm that the kernel calls ``kernel_name``."""
         return self._names.get(kernel_name, kernel_name)
 
-    def bring_in(self, cc: str, tell: Callable[[str], None]) -> None:
+    def load(self, cc: str, tell: Callable[[str], None]) -> None:
         """Build, load and register an algorithm, unless that is done; blocks.
 
         ``tell`` receives a message before a slow step. Raises ``UnsupportedError``, and
@@ -83,7 +83,7 @@ class Library:
         """Load a changed algorithm again under another kernel name; blocks.
 
         Returns whether the object is new, and the one it replaces, to be closed once nothing uses
-        it. Raises the exceptions of ``bring_in``; then the old one stays.
+        it. Raises the exceptions of ``load``; then the old one stays.
         """
         with self._lock:
             old = self._registered.get(name)

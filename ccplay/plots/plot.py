@@ -14,7 +14,7 @@ import msgspec
 from ccplay.model.variables import Subject, Variable
 from ccplay.state.lab_state import LabState
 
-Manner: TypeAlias = Literal["line", "area", "dots", "bars", "total"]
+Style: TypeAlias = Literal["line", "area", "dots", "bars", "total"]
 """How a line is drawn. ``area`` is filled down to 0, ``dots`` are single measurements; ``bars``
 are amounts in each interval and ``total`` is a counter's growth, where a room draws them so."""
 
@@ -44,7 +44,7 @@ class Line(msgspec.Struct, frozen=True):
     """A variable, drawn of every subject that has it."""
 
     variable: Variable
-    manner: Manner = "line"
+    style: Style = "line"
     ink: str = ""
     """Name of its colour in themes; empty: each subject has its own."""
     adds_up: bool = False

@@ -38,9 +38,9 @@ def facts(state: LabState) -> Facts:
 
 
 def described(line: Drawn) -> list[Any]:
-    """Return a line as a page receives it: plot, role, subject, value of 1, manner, colour."""
+    """Return a line as a page receives it: plot, role, subject, value of 1, style, colour."""
     factor = line.variable.axis()[1]
-    return [line.plot, line.role, line.subject, line.quantum * factor, line.manner, line.ink]
+    return [line.plot, line.role, line.subject, line.quantum * factor, line.style, line.ink]
 
 
 def _phase(state: LabState) -> Facts:

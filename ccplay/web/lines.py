@@ -53,7 +53,7 @@ class Drawn(msgspec.Struct, frozen=True):
     variable: Variable
     series: Series | None = None
     """Series of the samples; None for a summary."""
-    manner: str = "line"
+    style: str = "line"
     ink: str = ""
     summary: Summary | None = None
 
@@ -116,7 +116,7 @@ def _lines(state: LabState) -> Iterator[Drawn]:
 
 def _of(state: LabState, plot: Plot, line: Line, role: Role) -> Iterator[Drawn]:
     for subject, series in _SUBJECTS[line.subject](state, line.variable):
-        yield Drawn(plot.name, role, subject, line.variable, series, line.manner, line.ink)
+        yield Drawn(plot.name, role, subject, line.variable, series, line.style, line.ink)
 
 
 def flows_with_lines(state: LabState) -> list[Flow]:
@@ -192,7 +192,7 @@ def value(state: LabState, line: Drawn, t: float, step: float) -> int | None:
         return None
     if timeline is not state.sweeps and t - timeline.time(tick) > _lasts(line, step):
         return None
-    if line.manner == "area" and line.variable.rate is None and timeline is state.sweeps:
+    if line.style == "area" and line.variable.rate is None and timeline is state.sweeps:
         # Between two moments a queue may have been longer.
         found = line.series.extremes(max(timeline.at_or_after(t - step), 0) + 1, tick + 1)
         return _whole(line, found[1] if found else line.series.at(tick))
@@ -245,7 +245,7 @@ def _whole(line: Drawn, value: float | None) -> int | None:
 
 def _lasts(line: Drawn, step: float) -> float:
     """Return the seconds for which a sample of a timeline of its own is drawn."""
-    return step if line.manner == "dots" else _UDP_S
+    return step if line.style == "dots" else _UDP_S
 
 
 def _summary(state: LabState, line: Drawn, t: float) -> float | None:

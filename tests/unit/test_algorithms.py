@@ -154,7 +154,7 @@ def test_plain_names_and_ours_stand_side_by_side() -> None:
     assert library.name("vegas") == library.name("vegas.bpf") == "vegas.bpf"
     assert library.source("vegas") == ALGORITHMS / "vegas.bpf.c"
     assert library.source("bbr") is None
-    assert library.spoken("reno") == "reno"
+    assert library.display_name("reno") == "reno"
     library.add_custom([SOURCE])
     assert (library.name("mine"), library.source("mine")) == ("mine", SOURCE)
 

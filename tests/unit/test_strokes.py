@@ -24,8 +24,8 @@ def sawtooth(
     return [low + (high - low) * (at / 50 % period_s) / period_s for at in range(int(seconds * 50))]
 
 
-def trace(values: Sequence[float | None], manner: str = "line", factor: float = 1.0) -> SeriesTrace:
-    return SeriesTrace(series_of(values), Pen("#ffffff", manner), factor)  # type: ignore[arg-type]
+def trace(values: Sequence[float | None], style: str = "line", factor: float = 1.0) -> SeriesTrace:
+    return SeriesTrace(series_of(values), Pen("#ffffff", style), factor)  # type: ignore[arg-type]
 
 
 def test_a_short_window_shows_all_that_values_cover() -> None:
@@ -155,7 +155,7 @@ def test_a_stack_adds_up() -> None:
     assert layers[1].spans(edges) == [None, None, (10.0, 15.0), (10.0, 15.0)]
     assert layers[2].spans(edges) == [(10.0, 11.0)] * 2 + [(15.0, 16.0)] * 2
     assert layers[2].peak(0.0, 2.0) == 16.0
-    assert {layer.pen.manner for layer in layers} == {"layer"}
+    assert {layer.pen.style for layer in layers} == {"layer"}
 
 
 def test_a_group_is_its_mean_over_its_extremes() -> None:

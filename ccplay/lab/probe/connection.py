@@ -28,7 +28,7 @@ class _Decoded(dict[bytes, str]):
     """Names decoded once."""
 
     def __missing__(self, name: bytes) -> str:
-        text = self[name] = library.spoken(name.decode())
+        text = self[name] = library.display_name(name.decode())
         return text
 
 

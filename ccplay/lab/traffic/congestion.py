@@ -49,7 +49,7 @@ async def prepare(cc: str, tell: Callable[[str, str], None]) -> None:
         def progress(text: str) -> None:
             loop.call_soon_threadsafe(tell, "info", text)
 
-        await asyncio.to_thread(library.bring_in, cc, progress)
+        await asyncio.to_thread(library.load, cc, progress)
 
 
 async def prepare_all(names: Iterable[str], tell: Callable[[str, str], None]) -> None:
@@ -140,8 +140,8 @@ def _switch(connection: socket.socket, cc: str, name: str) -> None:
         with contextlib.suppress(OSError):
             _set(connection, before)
     why = ecn or f"the kernel changes it to {now!r}"
-    spoken = library.spoken(before)
-    raise UnsupportedError(f"this connection can't change from {spoken!r} to {cc!r}: {why}")
+    display_name = library.display_name(before)
+    raise UnsupportedError(f"this connection can't change from {display_name!r} to {cc!r}: {why}")
 
 
 def _has_ecn(connection: socket.socket) -> bool:
@@ -182,7 +182,7 @@ def host_default(namespace: Namespace) -> str:
     with RouteSocket(namespace) as kernel:
         for route in _routes(kernel):
             if (cc := _cc_of(route)) is not None:
-                return library.spoken(cc)
+                return library.display_name(cc)
     with namespace.entered():
         return (_SYSCTL / "tcp_congestion_control").read_text().strip()
 

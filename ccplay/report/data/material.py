@@ -111,17 +111,18 @@ def combined(parts: Sequence[Material]) -> Material:
     abouts: dict[str, str] = {}
     for name, part in zip(names, parts, strict=True):
 
-        def called(old: str, name: str = name) -> str:
+        def renamed(old: str, name: str = name) -> str:
             return name if single else f"{name}: {old}"
 
-        results = [msgspec.structs.replace(r, name=called(r.name)) for r in part.result.cases]
-        again = [msgspec.structs.replace(r, name=called(r.name)) for r in part.result.discarded]
+        results = [msgspec.structs.replace(r, name=renamed(r.name)) for r in part.result.cases]
+        again = [msgspec.structs.replace(r, name=renamed(r.name)) for r in part.result.discarded]
         cases += results
         discarded += again
         statistics += [
-            msgspec.structs.replace(each, name=called(each.name)) for each in part.result.statistics
+            msgspec.structs.replace(each, name=renamed(each.name))
+            for each in part.result.statistics
         ]
-        abouts |= {called(case): text for case, text in part.abouts.items()}
+        abouts |= {renamed(case): text for case, text in part.abouts.items()}
         runs += [
             Run(result, run.recording, f"{slug(name)}-{run.slug}" if not single else slug(name))
             for result, run in zip(results, part.runs, strict=True)

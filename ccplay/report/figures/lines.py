@@ -165,7 +165,7 @@ def _queue(ground: Ground, line: Line) -> None:
         found = curves.curve(series, factor=factor, start=ground.start)
     else:
         found = curves.rates(series, variable, ground.start, ground.part.scene.span_s, factor)
-    if line.manner == "area":
+    if line.style == "area":
         _area(ground.axes, found)
     ground.axes.plot(found.t, found.y, color=colour, linewidth=0.8)
     ground.handles.append(Line2D([], [], color=colour, label=line.variable.words))
@@ -269,7 +269,7 @@ def has(scene: Scene, line: Line) -> bool:
             return bool(scene.pings)
         case "udp":
             # What was sent is known without a monitor.
-            known = line.manner == "area"
+            known = line.style == "area"
             return any(known or line.variable.name in each.seen for each in scene.udp)
         case None:
             return any(line.variable.series in each.own for each in scene.queues)

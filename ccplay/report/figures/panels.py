@@ -60,13 +60,13 @@ _DRAWINGS: Mapping[tuple[Subject | None, str], Drawing] = {
     ("flow", "total"): rates.acked,
     ("udp", "area"): cross_traffic.draw,
 }
-"""By subject and manner of a plot's last line; ``rate`` is a line of a derived variable."""
+"""By subject and style of a plot's last line; ``rate`` is a line of a derived variable."""
 
 
 def _panel(part: Part, name: str, title: str) -> Panel:
     line = part.plot.lines[-1]
-    manner = "rate" if line.variable.rate and line.manner == "line" else line.manner
-    drawing = _DRAWINGS.get((line.subject, manner), lines.draw)
+    style = "rate" if line.variable.rate and line.style == "line" else line.style
+    drawing = _DRAWINGS.get((line.subject, style), lines.draw)
     whole = line.variable.whole and part.unit == line.variable.unit
     return Panel(
         name, title, part.label, part.plot.height_in, partial(_draw, drawing, part), counts=whole

@@ -10,7 +10,7 @@ from ccplay.ui.plots.scale import Scale
 from ccplay.ui.plots.traces import LineKind, Pen, Span
 
 _THICK = ("line", "area", "layer", "dots")
-"""Manners whose lines a bold stroke makes thicker; the others stand back."""
+"""Styles whose lines a bold stroke makes thicker; the others stand back."""
 
 _BITS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 """Of a braille cell, by column, from the bottom up."""
@@ -70,28 +70,28 @@ class Brush:
         """Draw a line, and the ground below it or below its band where the pen fills that."""
         across, up, lines = self._across, self._up, self._lines
         for dx, span in enumerate(pair):
-            if span is None or span[0] > self._scale.top or pen.manner == "signs":
+            if span is None or span[0] > self._scale.top or pen.style == "signs":
                 continue
             low, high = self._dot(span[0]), self._dot(span[1])
             at = x * across + dx
-            sparse = pen.manner in ("dotted", "sparse")
-            if sparse and at % (2 if across == 2 else 3 if pen.manner == "dotted" else 1):
+            sparse = pen.style in ("dotted", "sparse")
+            if sparse and at % (2 if across == 2 else 3 if pen.style == "dotted" else 1):
                 continue
-            dashed = pen.manner == "dashed"
+            dashed = pen.style == "dashed"
             if dashed and (x - pen.lane) % 2:
                 continue
             dots: Sequence[int] = range(low, high + 1)
             shade: Sequence[int] = ()
-            if pen.manner in ("area", "layer"):
+            if pen.style in ("area", "layer"):
                 gap = 4 if across == 2 else 1
                 least = band[dx]
                 ground = range(self._dot(least[0]) if least else low)
-                if pen.manner == "layer":
+                if pen.style == "layer":
                     ground, dots = range(low, high), range(high, high + 1)
                 shade = ground[-(2 * at + ground.start) % gap :: gap]
-            elif pen.manner in ("dotted", "dots") and high - low > up:
+            elif pen.style in ("dotted", "dots") and high - low > up:
                 dots = range(low, high + 1, max(high - low, 1))
-            thick = pen.manner in _THICK and not pen.dim
+            thick = pen.style in _THICK and not pen.dim
             dots = of_kind(pen.kind, dots, at, across * up)
             for place, dot in enumerate((*shade, *dots)):
                 line = lines - 1 - dot // up

@@ -257,7 +257,7 @@ class Canvas(Sheet):
                 brush.shade(each.shade, band, x, behind)
             brush.draw(pen, pair, x, column, band)
             at_head = x == head and not pen.quiet
-            if pen.glyph and (at_head or x % _LANES == pen.lane or pen.manner == "signs"):
+            if pen.glyph and (at_head or x % _LANES == pen.lane or pen.style == "signs"):
                 level = next(value for value in reversed(stroke.levels[here]) if value is not None)
                 if level <= self.scale.top:
                     column.sign(

@@ -106,8 +106,8 @@ class StackedTrace(msgspec.Struct, frozen=True):
 
     @property
     def pen(self) -> Pen:
-        """How it is drawn: a layer, whatever its own pen's manner."""
-        return replace(self.own.pen, manner="layer")
+        """How it is drawn: a layer, whatever its own pen's style."""
+        return replace(self.own.pen, style="layer")
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the sum below and the sum with its own value in each slice."""

@@ -95,7 +95,7 @@ def read(picture: Picture, columns: int, across: int, first: int, last: int) -> 
 
 
 def _has_band(trace: Trace) -> bool:
-    return trace.pen.manner in ("line", "area") and not trace.pen.quiet
+    return trace.pen.style in ("line", "area") and not trace.pen.quiet
 
 
 def _joined(middles: Sequence[float | None]) -> list[Span | None]:

@@ -82,7 +82,7 @@ def _queue_traces(view: View, line: Line, factor: float) -> list[Trace]:
             continue
         letter = _class(queue)[:1]
         # Beside a second curve the ground below the first is more clutter than help.
-        filled = line.manner == "area" and not _queue_ghosts(view, variable, factor)
+        filled = line.style == "area" and not _queue_ghosts(view, variable, factor)
         pen = Pen(
             view.ink("queue"),
             "area" if filled else "line",

@@ -17,7 +17,7 @@ from ccplay.state.series import Series
 Span: TypeAlias = tuple[float, float]
 """The least and the greatest value within a slice of time."""
 
-Manner: TypeAlias = Literal["line", "area", "layer", "dotted", "dots", "sparse", "dashed", "signs"]
+Style: TypeAlias = Literal["line", "area", "layer", "dotted", "dots", "sparse", "dashed", "signs"]
 """``area`` is a line with the ground below it shaded, ``layer`` one of a stack. ``sparse`` is a
 line of every other dot, ``dashed`` one in every other cell, and over other traces in every fourth,
 so that they still show; ``signs`` are cells with the pen's glyph."""
@@ -47,7 +47,7 @@ class Pen(msgspec.Struct, frozen=True):
     """How a trace is drawn."""
 
     ink: str
-    manner: Manner = "line"
+    style: Style = "line"
     glyph: str = ""
     """Drawn at the trace's head and now and then along it, so that colour is not the only cue."""
     kind: LineKind = "solid"
@@ -63,7 +63,7 @@ class Pen(msgspec.Struct, frozen=True):
     @property
     def quiet(self) -> bool:
         """Whether it stands back, as it is not measured in this session: no head, no bold glyph."""
-        return self.under or self.dim or self.manner == "dashed"
+        return self.under or self.dim or self.style == "dashed"
 
 
 class Trace(Protocol):

@@ -260,14 +260,14 @@ function predicted(pen, low, high, width) {
 
 function trace(pen, x, y, points, { line, flow, colour }, selected) {
   pen.strokeStyle = pen.fillStyle = colour;
-  if (line.manner === "dots") {
+  if (line.style === "dots") {
     for (let at = 0; at < points.length; at += 3)
       if (points[at + 2] === points[at + 2]) pen.fillRect(x(points[at]) - 1.2, y(points[at + 2]) - 1.2, 2.4, 2.4);
     return;
   }
   pen.lineWidth = flow && flow.name === selected ? 2.6 : 1.5;
   if (line.role === "companion") pen.setLineDash([1, 3]);
-  const filled = line.manner === "area";
+  const filled = line.style === "area";
   pen.beginPath();
   let open = false, from = 0, last = 0;
   const close = () => {

@@ -29,10 +29,10 @@ export class Values {
   }
 
   add(lines, last = []) {
-    for (const [plot, role, subject, per, manner, ink] of lines) {
+    for (const [plot, role, subject, per, style, ink] of lines) {
       const number = this.lines.length;
       this.lines.push({
-        number, plot, role, subject, per, manner, ink,
+        number, plot, role, subject, per, style, ink,
         last: last[number] ?? null,
         live: new Array(this.times.length).fill(NaN),
       });

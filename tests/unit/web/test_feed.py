@@ -218,7 +218,7 @@ def test_what_does_not_change_is_one_number() -> None:
 def test_a_line_of_other_traffic_ends_with_it(watched: Watched) -> None:
     watched.play(12)
     [ping] = [each for each in lines(watched.state) if each.subject == "p1"]
-    assert ping.manner == "dots"
+    assert ping.style == "dots"
     found = [value(watched.state, ping, at / 20, 0.05) for at in range(40, 240)]
     known = [each for each in found if each is not None]
     assert 0 < len(known) < len(found) / 2
