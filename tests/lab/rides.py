@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import fmean, median
 from typing import TypeAlias
@@ -38,6 +39,25 @@ boots first, emulated: on two cores with ten others that took more than two minu
 
 
 @dataclass(frozen=True)
+class Track:
+    """Where one flow rides alone: the hosts, the cable, and the link whose queue is sampled."""
+
+    src: str
+    dst: str
+    cable: str
+    link: str
+
+
+LINEAR = Track("h1", "h2", "bottleneck", "r->h2")
+
+
+def hop(number: int) -> Track:
+    """Return one hop of a parking lot, which cross flows have to themselves if none goes along."""
+    near, far = f"r{number}", f"r{number + 1}"
+    return Track(f"s{number}", f"d{number}", f"{near}-{far}", f"{near}->{far}")
+
+
+@dataclass(frozen=True)
 class Path:
     """A bottleneck; as it stands, 16.5 packets fit into the wires and 50 more into the queue."""
 
@@ -54,18 +74,16 @@ class Path:
         """Packets that are under way without a queue."""
         return self.rate * self.delay_us * 2e-6 / PACKET_BITS
 
-    @property
-    def links(self) -> dict[str, LinkSetting]:
+    def links(self, track: Track) -> dict[str, LinkSetting]:
         both = LinkSetting(rate=self.rate, delay_us=self.delay_us, qdisc=self._queue)
-        return {"bottleneck": both, "r->h2": LinkSetting(loss=self.loss, mark=self.mark)}
+        return {track.cable: both, track.link: LinkSetting(loss=self.loss, mark=self.mark)}
 
-    @property
-    def commands(self) -> list[AnyCommand]:
+    def commands(self, track: Track) -> list[AnyCommand]:
         """What turns the path of another ride into this one."""
         return [
-            SetLink(rate=self.rate, delay_us=self.delay_us),
-            SetQdisc(qdisc=self._queue),
-            SetLink(link="r->h2", loss=self.loss, mark=self.mark or 0),
+            SetLink(link=track.cable, rate=self.rate, delay_us=self.delay_us),
+            SetQdisc(link=track.cable, qdisc=self._queue),
+            SetLink(link=track.link, loss=self.loss, mark=self.mark or 0),
         ]
 
     @property
@@ -90,42 +108,45 @@ class Sample:
 
 @dataclass
 class Ride:
-    """All samples of a flow; also the sink that takes them."""
+    """All samples of a flow and of the queue that it has to itself."""
 
     path: Path
+    flow: str
+    link: str
     samples: list[Sample] = field(default_factory=list)
     health: HealthResult = field(default_factory=lambda: judge(LabState()))
     """How well the lab kept time, known at its end."""
 
-    def put(self, event: AnyEvent | UnknownEvent) -> None:
+    def take(self, event: AnyEvent | UnknownEvent) -> None:
+        """Add what a sweep has of the flow."""
         if not isinstance(event, Sweep) or event.tcp is None or event.qdisc is None:
             return
-        tcp, at = event.tcp, event.qdisc.link.index("r->h2")
-        if tcp.bytes_acked[0] < _MSS:
+        tcp, at = event.tcp, event.qdisc.link.index(self.link)
+        if self.flow not in tcp.flow:
+            return
+        row = tcp.flow.index(self.flow)
+        if tcp.bytes_acked[row] < _MSS:
             # Only the cookie by which iperf3 knows its connections again; traffic is still to come.
             return
         self.samples.append(
             Sample(
                 t=event.t,
-                cc=tcp.cc[0],
-                ca_state=tcp.ca_state[0],
-                cwnd=tcp.cwnd[0],
-                ssthresh=tcp.ssthresh[0],
-                srtt_s=tcp.srtt_us[0] * 1e-6,
-                acked=tcp.bytes_acked[0],
-                lost=tcp.total_retrans[0],
+                cc=tcp.cc[row],
+                ca_state=tcp.ca_state[row],
+                cwnd=tcp.cwnd[row],
+                ssthresh=tcp.ssthresh[row],
+                srtt_s=tcp.srtt_us[row] * 1e-6,
+                acked=tcp.bytes_acked[row],
+                lost=tcp.total_retrans[row],
                 qlen=event.qdisc.qlen[at],
             )
         )
-
-    def close(self) -> None:
-        pass
 
     def since(self, seconds: float) -> Ride:
         """Return what came later than so long after the first sample."""
         begin = self.samples[0].t + seconds
         samples = [each for each in self.samples if each.t >= begin]
-        return Ride(self.path, samples, self.health)
+        return replace(self, samples=samples)
 
     @property
     def goodput(self) -> float:
@@ -211,14 +232,21 @@ def gained(samples: list[Sample]) -> float:
     return (last.cwnd - first.cwnd) / rtts
 
 
-@dataclass
-class Taking:
-    """The sink of a lab whose flows ride one after another."""
+class Riders:
+    """The sink of a lab: gives each sweep to those who ride."""
 
-    ride: Ride
+    def __init__(self) -> None:
+        self.all: list[Ride] = []
+        self.on_their_way: list[Ride] = []
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
-        self.ride.put(event)
+        for each in self.on_their_way:
+            each.take(event)
+
+    def start(self, ride: Ride) -> Ride:
+        self.all.append(ride)
+        self.on_their_way.append(ride)
+        return ride
 
     def close(self) -> None:
         pass
@@ -228,81 +256,110 @@ Leg: TypeAlias = tuple[str, Path, float]
 """Algorithm, path and seconds of a ride."""
 
 
-async def ride(cc: str, path: Path, seconds: float, argv: Sequence[str] = ()) -> Ride:
-    """Let one flow have the path to itself for so long; ``argv`` starts the lab, if given."""
-    return (await ride_in_turn([(cc, path, seconds)], argv))[0]
+async def ride(cc: str, path: Path, seconds: float) -> Ride:
+    """Let one flow ride alone in a lab for so long."""
+    return (await ride_in_turn([[(cc, path, seconds)]]))[0]
 
 
 async def ride_in_turn(
-    legs: Sequence[Leg], argv: Sequence[str] = (), sample_hz: float = 100.0
+    groups: Sequence[Sequence[Leg]], argv: Sequence[str] = (), sample_hz: float = 100.0
 ) -> list[Ride]:
-    """Let one flow after another have a path to itself, each once the queue is empty again.
+    """Let one group of flows after another ride, each flow over a bottleneck of its own.
 
-    Nothing is handed on from one to the next: nodes keep no metrics of connections, see tcp(7). But
-    hosts that agreed on ECN go on to do so, so paths that mark come last.
+    One delays the packets of another a little where all are delayed in software: by milliseconds
+    where there are six, enough for an estimate of bandwidth to be wrong. Nothing is handed on from
+    group to group: nodes keep no metrics of connections, see tcp(7). But hosts that agreed on ECN
+    go on to do so, so groups with a path that marks come last. ``argv`` starts the lab, if given.
     """
-    ccs, paths, _ = zip(*legs, strict=True)
-    marks = [path.mark is not None for path in paths]
+    marks = [any(path.mark is not None for _, path, _ in legs) for legs in groups]
     assert marks == sorted(marks)
+    most = max(map(len, groups))
+    tracks = [hop(number) for number in range(1, most + 1)] if most > 1 else [LINEAR]
+    alone, beside = Topology(kind="linear"), Topology(kind="parking-lot", parameters={"hops": most})
+    links: dict[str, LinkSetting] = {}
+    for (_, path, _), track in zip(groups[0], tracks, strict=False):
+        links |= path.links(track)
     build = Build(
-        topology=Topology(kind="linear"),
-        links=paths[0].links,
+        topology=beside if most > 1 else alone,
+        links=links,
         sample_hz=sample_hz,
-        congestion_controls={"h1": ccs[0], "h2": ccs[0]} if marks[0] else {},
+        congestion_controls=_at_both_ends(groups[0], tracks),
     )
-    taking = Taking(Ride(paths[0]))
-    lab = RunningLab(forked(argv or launch.lab_argv(), build), taking)
-    done: list[Ride] = []
+    async with _riding(build, argv) as (lab, riders):
+        for number, legs in enumerate(groups):
+            if number:
+                await _change(lab, legs, tracks)
+            pairs = zip(legs, tracks, strict=False)
+            await asyncio.gather(
+                *(_one(lab, riders, f"{track.src}-{number}", leg, track) for leg, track in pairs)
+            )
+    return riders.all
+
+
+async def _change(lab: RunningLab, legs: Sequence[Leg], tracks: Sequence[Track]) -> None:
+    """Turn the paths of one group into those of the next, once their queues are empty."""
+    await lab.swept()
+    for (_, path, _), track in zip(legs, tracks, strict=False):
+        lab.send(*path.commands(track))
+    for host, cc in _at_both_ends(legs, tracks).items():
+        lab.send(SetCongestionControl(cc=cc, host=host))
+
+
+def _at_both_ends(legs: Sequence[Leg], tracks: Sequence[Track]) -> dict[str, str]:
+    """Return by host the algorithms of legs whose paths mark: there both ends agree on ECN."""
+    return {
+        host: cc
+        for (cc, path, _), track in zip(legs, tracks, strict=False)
+        if path.mark is not None
+        for host in (track.src, track.dst)
+    }
+
+
+@asynccontextmanager
+async def _riding(
+    build: Build, argv: Sequence[str] = ()
+) -> AsyncIterator[tuple[RunningLab, Riders]]:
+    """Start a lab, and end it; then each ride knows how well it kept time."""
+    riders = Riders()
+    lab = RunningLab(forked(argv or launch.lab_argv(), build), riders)
     try:
         await lab.until(lambda state: state.phase == "ready", _STARTED_S)
-        for number, (cc, path, seconds) in enumerate(legs, 1):
-            if done:
-                await _end(lab, taking, str(number - 1))
-                if path != done[-1].path:
-                    lab.send(*path.commands)
-                if path.mark is not None:
-                    lab.send(*(SetCongestionControl(cc=cc, host=host) for host in ("h1", "h2")))
-            taking.ride = Ride(path)
-            done.append(await _begin(lab, taking, StartFlow(flow=str(number), cc=cc)))
-            await lab.run_for(seconds)
+        yield lab, riders
     finally:
         await lab.close()
-    for each in done:
-        each.health = judge(lab.state)
-    return done
+        for each in riders.all:
+            each.health = judge(lab.state)
 
 
-async def _begin(lab: RunningLab, taking: Taking, start: StartFlow) -> Ride:
-    taken = taking.ride = Ride(taking.ride.path)
-    lab.send(start)
+async def _one(lab: RunningLab, riders: Riders, flow: str, leg: Leg, track: Track) -> Ride:
+    """Let a flow ride from its first data on for so long."""
+    cc, path, seconds = leg
+    taken = riders.start(Ride(path, flow, track.link))
+    lab.send(StartFlow(flow=flow, src=track.src, dst=track.dst, cc=cc))
     await lab.until(lambda _: len(taken.samples) > 0, _STARTED_S)
-    return taken
-
-
-async def _end(lab: RunningLab, taking: Taking, flow: str) -> None:
-    """End a flow; what comes until the next one has begun belongs to none."""
-    taking.ride = Ride(taking.ride.path)
+    await lab.run_for(seconds)
+    riders.on_their_way.remove(taken)
     lab.send(StopFlow(flow=flow))
     await lab.until(lambda state: state.flows[flow].ended, _STARTED_S)
-    await lab.swept()
+    return taken
 
 
 Wanted: TypeAlias = Mapping[str, Leg]
 """What rides, by the name of the ride."""
 
 
-async def rides(wanted: Wanted, at_once: int = 4, argv: Sequence[str] = ()) -> Ridden:
+async def rides(wanted: Wanted, at_once: int = 4) -> Ridden:
     """Run several, some side by side, each in a lab of its own.
 
     Those that the machine had too little for are run once more, with fewer side by side; beside
     other tests they are not, as a test that fails there is tried again alone.
     """
     found = Ridden(wanted)
-    found.update(await _side_by_side(wanted, at_once, argv))
+    found.update(await _side_by_side(wanted, at_once))
     if trust.side_by_side or at_once == 1:
         return found
     if again := {name: wanted[name] for name in found.starved()}:
-        found.update(await _side_by_side(again, max(1, at_once // 3), argv))
+        found.update(await _side_by_side(again, max(1, at_once // 3)))
     return found
 
 
@@ -333,12 +390,12 @@ class Ridden(dict[str, Ride]):
         return [name for name, ride in self.items() if starved(ride.health)]
 
 
-async def _side_by_side(wanted: Wanted, at_once: int, argv: Sequence[str]) -> dict[str, Ride]:
+async def _side_by_side(wanted: Wanted, at_once: int) -> dict[str, Ride]:
     turn = asyncio.Semaphore(at_once)
 
     async def one(cc: str, path: Path, seconds: float) -> Ride:
         async with turn:
-            return await ride(cc, path, seconds, argv)
+            return await ride(cc, path, seconds)
 
     # The longest first, or all would wait for one that was begun last.
     names = sorted(wanted, key=lambda name: -wanted[name][2])
