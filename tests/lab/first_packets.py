@@ -29,6 +29,8 @@ class Firsts(NamedTuple):
     """The first packet of each: of a flow its SYN."""
     data: list[float]
     """The first data of each; a ping's first request, too."""
+    flows: list[float]
+    """When each flow began, as the lab reports it."""
 
 
 def firsts(folder: Path) -> Firsts:
@@ -49,7 +51,7 @@ def firsts(folder: Path) -> Firsts:
                 if who[0] != _TCP or _payload(frame) > COOKIE_OCTETS:
                     begun.setdefault(who, (high << 32 | low) * 1e-9)
         at += length
-    return Firsts(sorted(first.values()), sorted(begun.values()))
+    return Firsts(sorted(first.values()), sorted(begun.values()), [])
 
 
 def _payload(frame: bytes) -> int:
@@ -104,8 +106,9 @@ async def moments(
         assert not [each for each in lab.state.traffic.values() if each.error]
         assert lab.state.hello is not None
         wall = lab.state.hello.wall_time
+        flows = sorted(wall + each.started for each in lab.state.flows.values())
     finally:
         await lab.close()
     found = firsts(folder)
     assert len(found.data) == count
-    return wall + at, found
+    return wall + at, found._replace(flows=flows)

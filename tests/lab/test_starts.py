@@ -19,7 +19,7 @@ from ccplay.model.traffic_commands import (
     StartUdp,
     StopFlow,
 )
-from ccplay.model.values import LinkSetting
+from ccplay.model.values import LinkSetting, Qdisc
 from tests.lab.conftest import running
 from tests.lab.first_packets import moments
 from tests.lab.trust import physical
@@ -54,11 +54,32 @@ OTHERS: list[StartTraffic] = [StartPing(ping="p", count=2), StartUdp(udp="u", du
 async def test_first_data_of_a_moment_are_sent_together(
     tmp_path_factory: pytest.TempPathFactory, commands: list[StartTraffic]
 ) -> None:
-    at, (_, sent) = await moments(tmp_path_factory.mktemp("captures"), commands)
+    at, (_, sent, begun) = await moments(tmp_path_factory.mktemp("captures"), commands)
     only_flows = all(isinstance(each, StartFlow) for each in commands)
     assert sent[-1] - sent[0] < (FLOWS_TOGETHER_S if only_flows else TOGETHER_S)
     # The lab's clock and the capture's part by as much as it takes to read both.
     assert -0.001 < sent[0] - at < ON_TIME_S
+    # Readings are up to 5 ms apart; when the flows were let go is known.
+    assert begun[-1] == begun[0] == pytest.approx(sent[0], abs=0.001)
+
+
+async def test_a_flow_of_a_moment_is_no_faster_than_its_link() -> None:
+    """At 1 Gbit/s the lab may see data only some milliseconds after it has let the flow go.
+
+    HTB passes 1 ms at once after idle time, and a packet of 64 KB takes half of one.
+    """
+    rate, size = 1_000_000_000, 50_000_000
+    link = LinkSetting(rate=rate, delay_us=0, qdisc=Qdisc(kind="bfifo", options={"limit": 302_800}))
+    build = Build(topology=Topology(kind="linear"), links={"bottleneck": link}, sample_hz=200.0)
+    async with running(build) as lab:
+        for flow in ("a", "b", "c", "d"):
+            start = StartFlow(flow=flow, cc="cubic", bytes=size)
+            lab.source.send(StartTogether(at=lab.state.now + 0.3, commands=[start]))
+            await lab.until(
+                lambda state, name=flow: name in state.flows and state.flows[name].ended
+            )
+        took = {name: each.duration_s for name, each in lab.state.flows.items()}
+    assert min(took.values()) > size * 8 * 1514 / 1448 / rate - 0.0016, took
 
 
 async def test_each_is_answered_by_itself_and_one_that_is_refused_keeps_none_back() -> None:

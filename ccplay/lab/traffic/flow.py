@@ -79,6 +79,7 @@ class Flow:
         self._read = Reading(0.0, 0)
         """Newest reading; before the first data, the last moment at which none had been sent."""
         self._known: list[Counters] = []
+        self._was_held = False
         self._opened: float | None = None
         """When it sent its first data."""
         self._told = False
@@ -124,6 +125,7 @@ class Flow:
                 self._bypass.open(self.src, self.dst, self.port)
         ports = [(sport, self.port) for sport in self.sports]
         client, self._started = await entry.start(sender, sending, self.hold, self.program, ports)
+        self._was_held = entry.holds
         self._read = Reading(self._started, 0)
         client.ignore_output()
         self._programs.append(client)
@@ -187,7 +189,7 @@ class Flow:
             return
         if self._opened is None:
             busy_s = shortest_busy_s(known_before, known)
-            self._opened = opening(before.t, now.t, busy_s)
+            self._opened = self._started if self._was_held else opening(before.t, now.t, busy_s)
             # It had sent nothing until then, however long ago the reading before was.
             before = Reading(self._opened, 0)
         if not self._told and self._has_its_algorithm(known[0].cc):
