@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -20,6 +21,7 @@ from ccplay.model.traffic_commands import (
     StopFlow,
 )
 from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.state.lab_state import LabState
 from tests.lab.conftest import running
 from tests.lab.first_packets import moments
 from tests.lab.trust import physical
@@ -72,14 +74,16 @@ async def test_a_flow_of_a_moment_is_no_faster_than_its_link() -> None:
     link = LinkSetting(rate=rate, delay_us=0, qdisc=Qdisc(kind="bfifo", options={"limit": 302_800}))
     build = Build(topology=Topology(kind="linear"), links={"bottleneck": link}, sample_hz=200.0)
     async with running(build) as lab:
-        for flow in ("a", "b", "c", "d"):
-            start = StartFlow(flow=flow, cc="cubic", bytes=size)
+        for count in range(1, 5):
+            start = StartFlow(cc="cubic", bytes=size)
             lab.source.send(StartTogether(at=lab.state.now + 0.3, commands=[start]))
-            await lab.until(
-                lambda state, name=flow: name in state.flows and state.flows[name].ended
-            )
+            await lab.until(partial(_have_ended, count))
         took = {name: each.duration_s for name, each in lab.state.flows.items()}
     assert min(took.values()) > size * 8 * 1514 / 1448 / rate - 0.0016, took
+
+
+def _have_ended(count: int, state: LabState) -> bool:
+    return [each.ended is not None for each in state.flows.values()] == [True] * count
 
 
 async def test_each_is_answered_by_itself_and_one_that_is_refused_keeps_none_back() -> None:
