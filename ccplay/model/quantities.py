@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import isfinite
 from typing import Any, TypeAlias
 
@@ -317,15 +318,17 @@ def _flag(value: Any) -> bool:
 _SWITCH = {"on": True, "yes": True, "true": True, "off": False, "no": False, "false": False}
 
 
-def _parse_switch(text: str) -> bool:
+def _parse_switch(text: str, words: str = "on or off") -> bool:
     word = text.strip().lower()
     if word not in _SWITCH:
-        raise MisfitError(f"{quote(text)} is neither on nor off")
+        raise MisfitError(f"must be {words}, not {quote(text)}")
     return _SWITCH[word]
 
 
 FLAG = Quantity(
-    *("flag", "true or false", bool, _flag, _parse_switch, {"type": "boolean"}),
+    *("flag", "true or false", bool, _flag),
+    partial(_parse_switch, words="yes or no"),
+    {"type": "boolean"},
     show=lambda value: "yes" if value else "no",
 )
 SWITCH = Quantity(

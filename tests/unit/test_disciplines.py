@@ -53,7 +53,7 @@ def test_values_come_out_in_the_kernels_units(
         ("pfifo", {"limit": 0}, "pfifo: limit: must be from 1 packets"),
         ("pfifo", {"limit": "many"}, '"many" is not a number of packets such as "100"'),
         ("pfifo", {"limit": True}, 'limit: must be a number of packets such as "100", not true'),
-        ("codel", {"ecn": "perhaps"}, '"perhaps" is neither on nor off'),
+        ("codel", {"ecn": "perhaps"}, 'must be on or off, not "perhaps"'),
         ("codel", {"ecn": 3}, "ecn: must be on or off, not 3"),
         ("cake", {"flow_mode": "flow"}, 'unknown flow_mode "flow"; did you mean "flows"?'),
         ("tbf", {}, "tbf needs rate"),
