@@ -1,8 +1,9 @@
 """``python -m tests``: run every test, side by side where that spoils nothing.
 
-Labs wait for their packets more than they compute, so several run at a time, and the tests that
-only compute have what they leave of the processors. A test that fails beside others is not judged
-by that: it is tried again afterwards, alone, and held to the same bounds.
+Labs wait for their packets more than they compute, so several run at a time; guests follow, one for
+each processor. The tests that only compute have what both leave of the processors. A test that
+fails beside others is not judged by that: it is tried again afterwards, alone, and held to the same
+bounds.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 import ccplay
 from tests import costs
 
 LABS_PER_CPU = 2.5
 """Labs at a time and CPU: each needs about a quarter of one, and waits in between."""
+
+GUESTS_PER_CPU = 1
+"""Emulated processors at a time and CPU: each takes a whole one."""
 
 SCREENS_PER_CPU = 2
 """Workers for all else: a key on a screen is waited for, and so are browsers and programs."""
@@ -32,9 +36,6 @@ _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
 IN_GAPS = ("chrt", "--idle", "0")
 """Prefix of the argv of what is to run in the gaps only: any lab interrupts it, see sched(7)."""
-
-BEHIND = ("nice", "-n", "10")
-"""Prefix of the argv of guests: after labs, whose clocks do not wait, but before all else."""
 
 
 class Pass:
@@ -78,15 +79,23 @@ class Pass:
         self.cpu_s = used.ru_utime + used.ru_stime
         self.wall_s = time.monotonic() - self._began
 
-    def end(self) -> bool:
-        """Wait for its end, print what was held back, and return whether all passed."""
+    def ended(self) -> Self:
+        """Wait for its end, print what was held back, and return this pass."""
         self._reader.join()
         print("".join(self._held or ()), end="", flush=True)
+        return self
+
+    @property
+    def passed(self) -> bool:
+        """Whether all its tests passed; known at its end."""
         return self._process.returncode == 0
 
 
-def side_by_side(folder: Path, cpus: int) -> list[Pass]:
-    """Start all tests: labs, and guests and the rest in the gaps that labs leave."""
+def run_side_by_side(folder: Path, cpus: int) -> list[Pass]:
+    """Run all tests once: labs, then guests, and the rest in the gaps that these leave.
+
+    Beside labs an emulated processor takes twice its time, and late guests fail.
+    """
 
     def start(
         name: str, *chosen: str, workers: float, dist: str = "loadgroup", prefix: Sequence[str] = ()
@@ -98,17 +107,16 @@ def side_by_side(folder: Path, cpus: int) -> list[Pass]:
         plain = ("--assert", "plain")
         return Pass(folder, name, *chosen, *spread, *again, *plain, prefix=prefix)
 
-    return [
-        start("labs", "tests/lab", "-m", "not guest", workers=LABS_PER_CPU),
-        start("guests", "tests/lab", "-m", "guest", workers=1, prefix=BEHIND),
-        start(
-            "screens-and-units",
-            *("tests/unit", "tests/ui"),
-            workers=SCREENS_PER_CPU,
-            dist="worksteal",
-            prefix=IN_GAPS,
-        ),
-    ]
+    rest = start(
+        "screens-and-units",
+        *("tests/unit", "tests/ui"),
+        workers=SCREENS_PER_CPU,
+        dist="worksteal",
+        prefix=IN_GAPS,
+    )
+    labs = start("labs", "tests/lab", "-m", "not guest", workers=LABS_PER_CPU).ended()
+    guests = start("guests", "tests/lab", "-m", "guest", workers=GUESTS_PER_CPU).ended()
+    return [labs, guests, rest.ended()]
 
 
 def main() -> int:
@@ -120,23 +128,22 @@ def main() -> int:
         compileall.compile_dir(compiled, quiet=1, workers=cpus)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        passes = side_by_side(folder, cpus)
-        passed = [each.end() for each in passes]
+        passes = run_side_by_side(folder, cpus)
         again = folder / "again"
         again.write_text("".join(p.failed.read_text() for p in passes if p.failed.exists()))
         if names := again.read_text().splitlines():
             files = sorted({name.partition("::")[0] for name in names})
-            passes.append(Pass(folder, "again-alone", *files, "--only", str(again)))
-            passed.append(passes[-1].end())
+            passes.append(Pass(folder, "again-alone", *files, "--only", str(again)).ended())
         print("\nthe costliest tests, with the fixtures that they were the first or last to use:")
         print(*costs.costliest(costs.read(each.costs for each in passes)), sep="\n")
     width = max(len(each.name) for each in passes)
-    for each, good in zip(passes, passed, strict=True):
+    for each in passes:
         cost = f"{each.wall_s / 60:4.1f} minutes, {each.cpu_s:4.0f} s of CPU"
-        print(f"{each.name:{width}}  {cost}  {'passed' if good else 'FAILED'}: {each.last}")
+        print(f"{each.name:{width}}  {cost}  {'passed' if each.passed else 'FAILED'}: {each.last}")
+    passed = all(each.passed for each in passes)
     took = f"{(time.monotonic() - began) / 60:.1f} minutes"
-    print(f"all tests passed in {took}" if all(passed) else f"tests FAILED, after {took}")
-    return 0 if all(passed) else 1
+    print(f"all tests passed in {took}" if passed else f"tests FAILED, after {took}")
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":

@@ -112,6 +112,10 @@ async def _run(made: Bench, argv: list[str]) -> str:
     return said.decode()
 
 
+_COUNTED = {"sfq": 24}
+"""Bytes at the end of ``TCA_OPTIONS`` that count drops and marks: ``struct tc_sfqred_stats``."""
+
+
 def _image(made: Bench) -> dict[str, Any]:
     namespace = made.built.namespace(made.there.src)
     with RouteSocket(namespace) as routes:
@@ -120,5 +124,5 @@ def _image(made: Bench) -> dict[str, Any]:
     return {
         "kind": kind,
         "options": options.decode(kind, image) if kind else {},
-        "raw": image.hex(),
+        "raw": image[: len(image) - _COUNTED.get(kind or "", 0)].hex(),
     }

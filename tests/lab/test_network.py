@@ -51,8 +51,9 @@ def test_building_leaves_the_machine_alone() -> None:
 @physical
 def test_delay_is_what_was_asked(engine: str, rootless: bool) -> None:
     """RTT is twice the one-way delay; 1 ms more covers a busy machine's wake-ups both ways."""
-    *delayed, bare = call(f"{CASES}:delays", engine, [1_000, 10_000, 50_000], rootless=rootless)
-    for measured, asked in zip(delayed, (2.0, 20.0, 100.0), strict=True):
+    # From 100 ms on ping rounds to whole milliseconds.
+    *delayed, bare = call(f"{CASES}:delays", engine, [1_000, 10_000, 49_000], rootless=rootless)
+    for measured, asked in zip(delayed, (2.0, 20.0, 98.0), strict=True):
         # Never less than asked; that of the bare path may have been up to 0.1 ms too long.
         assert asked - 0.1 <= measured - bare <= asked + 1.0
     assert bare < 1.0
