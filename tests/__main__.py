@@ -44,7 +44,7 @@ class Pass:
     def __init__(
         self, folder: Path, name: str, *arguments: str, prefix: Sequence[str] = ()
     ) -> None:
-        """Start it; with a ``prefix`` it holds its output back until ``end``."""
+        """Start it; with a ``prefix`` it holds its output back until ``ended``."""
         self.name = name
         self.last = ""
         self.costs = folder / f"{name}.json"
