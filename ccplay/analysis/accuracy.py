@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from ccplay.state.lab_state import Flow, LabState, Ping
 
 MOST_DELAY_OFF = 0.05
-"""Share of the base RTT,"""
+"""Largest error of a base RTT, as a share of it."""
 LEAST_DELAY_OFF_US = 3_000.0
-"""and what a busy machine may add to any packet."""
+"""Microseconds by which a base RTT may always be off: a busy machine may delay any packet so."""
 _SMALL_PACKET_BITS = 8 * 98
 """A ping, or a SYN with its options: what measures the least RTT."""
 

@@ -15,12 +15,12 @@ _ETHERNET, _IP_AND_TCP, _TIMESTAMPS, _MOST_OPTIONS = 14, 40, 12, 40
 
 _USUAL_MTU = 1500
 _LONGEST_PACKET = 1 << 16
-"""With offloads a packet of a queue may be this long; it is sent whole once its first bit may."""
+"""Longest packet of a queue with offloads, in bytes; it is sent whole once its first bit may go."""
 
 _EXACT_S = 0.001
-"""Times of flows are exact to this,"""
+"""Error of the times of flows, in seconds."""
 _BURST_S = 0.001
-"""and after idle time HTB lets this much more pass, at least two frames."""
+"""Seconds of its rate that HTB lets pass at once after idle time, but at least two frames."""
 _TOLD_S = 0.1
 """A new rate is read back before it is reported: it may have held so long by then."""
 
@@ -32,10 +32,10 @@ class _Transfer(NamedTuple):
     begin: float
     end: float
     bits: float
-    """Of payload."""
+    """Bits of payload."""
     links: tuple[str, ...]
     share: float
-    """Of the bits on the wire, those that are payload."""
+    """Share of payload in the bits on the wire."""
 
 
 def above_framing(state: LabState) -> str | None:

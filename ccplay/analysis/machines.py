@@ -27,7 +27,7 @@ class MachineEffect(msgspec.Struct, frozen=True, kw_only=True):
 
     metric: str = msgspec.field(name="figure")
     machines: dict[str, float]
-    """By machine its runs' mean above all machines', as a share of the case's mean."""
+    """Mean of each machine's runs above the mean of all machines, as a share of the case's mean."""
     f: float
     freedom: tuple[int, int]
     """Degrees of freedom of F."""

@@ -30,7 +30,7 @@ _GROUPS = {kind.group for kind in TRAFFIC} | {"queues"}
 _MEMBERS: dict[str, type[msgspec.Struct]] = {
     name: get_args(hint)[0] for name, hint in get_type_hints(CaseResult).items() if name in _GROUPS
 }
-"""By its key the result of one flow, queue, ping …"""
+"""Type of the result of one flow, queue, ping …, by its key."""
 
 
 def metrics_of(result: CaseResult) -> dict[str, float]:

@@ -178,19 +178,20 @@ class CaseResult(TrafficResults, frozen=True, kw_only=True):
     interfaces: list[InterfaceResult] = msgspec.field(default_factory=list)
     """Health of the lab; empty if it died."""
     directions: list[DirectionResult] = msgspec.field(default_factory=list)
-    """By the hosts at both ends; empty where all flows have the same."""
+    """Traffic by the hosts at both ends; empty where all flows have the same ends."""
     checkpoint: Checkpoint | None = None
-    """When the first flow of a fixed size was done; null where none was."""
+    """State of the race when the first flow of a fixed size was done; null where none was."""
     jain: float | None = None
     """Fairness index of the flows' goodput while all of them ran; see ``fairness``."""
     converged_s: float | None = None
-    """From the last flow's start until they first shared fairly; null if they never did."""
+    """Seconds from the last flow's start until the flows first shared fairly; null if they never
+    did."""
     goodput_bps: float | None = None
-    """Of all long-lived flows: the sum of theirs; null where there is none."""
+    """Sum of the goodput of all long-lived flows; null where there is none."""
     fct_mean_s: float | None = None
     """Over all flows of a fixed size; null where one was not done, or there is none."""
     fct_max_s: float | None = None
-    """From the first of these flows' start until the last one was done; null as above."""
+    """Seconds from the first start of these flows until the last one was done; null as above."""
     checks: list[Check] = msgspec.field(default_factory=list)
     health: HealthResult
     errors: list[str]
@@ -234,7 +235,7 @@ class CaseStatistics(msgspec.Struct, frozen=True, kw_only=True):
     untrustworthy: int = 0
     """Number of them that could not be trusted, even after repeating."""
     metrics: dict[str, Statistic] = msgspec.field(name="figures")
-    """By the metric's place in a run's object, such as ``checkpoint.ratio``."""
+    """Statistics by the metric's place in a run's object, such as ``checkpoint.ratio``."""
     reported: list[str] = []
     """Metrics to show first: those of the scenario, or the usual ones."""
     published: list[PublishedResult] = []
@@ -258,4 +259,5 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     machines: list[Machine] = []
     """All that made runs, by name, where several did."""
     machine_effects: list[MachineEffect] = []
-    """Of the metrics to show first; empty where one machine made all runs."""
+    """Differences between machines in the metrics to show first; empty where one machine made all
+    runs."""

@@ -61,9 +61,9 @@ class Epoch(msgspec.Struct, frozen=True):
     cwnd_prior: float
     """Just before the reduction."""
     w_max: float
-    """Where CUBIC's curve is flat."""
+    """Window at which CUBIC's curve is flat."""
     cwnd_epoch: float
-    """At the start."""
+    """Window at the start."""
 
     @property
     def algorithm(self) -> str:
@@ -134,7 +134,7 @@ class Theory:
         self._prior: float | None = None
         """cwnd before a reduction that no epoch has followed yet."""
         self._w_max = 0.0
-        """That of the last congestion; 0 is none."""
+        """Window at the last congestion; 0 if there was none."""
 
     def follow(self) -> None:
         """Process measurements since the last call."""

@@ -33,9 +33,9 @@ class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
     missed: int
     """Sweeps that fell out."""
     late_p50_us: float | None
-    """How late sweeps began: the median second's median,"""
+    """Microseconds by which sweeps began late: the median of the median second."""
     late_p99_us: float | None
-    """and the worst second's p99."""
+    """Microseconds by which sweeps began late: the p99 of the worst second."""
     sweep_p50_us: float | None
     """Duration of sweeps."""
     lab_cpu: float | None
@@ -48,7 +48,7 @@ class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
     delay_late_p50_us: float | None
     """How late the delay line let packets go; null where netem does it."""
     delay_late_p99_us: float | None
-    """In the median second."""
+    """Microseconds by which packets left the delay line late: the p99 of the median second."""
     rate_accuracy: float | None = None
     """What left a busy link over what its rate allows, in the median second; null where none was
     busy for long."""

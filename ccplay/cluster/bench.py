@@ -74,7 +74,7 @@ class WorkerBench:
         self.running: frozenset[str] = frozenset()
         """Keys of the runs in progress when it last answered."""
         self.kept: frozenset[str] = frozenset()
-        """and of those on its machine's disk."""
+        """Keys of the runs on its machine's disk when it last answered."""
         self.conducts = ""
         """Digest of the handover whose runs it gives out."""
         self.answered = time.monotonic()

@@ -32,9 +32,9 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int | None = None
     """Most runs in parallel on a worker."""
     kernel: str | None = None
-    """The only kernel that takes runs,"""
+    """Only kernel that takes runs, unless kernels are mixed."""
     mixed_kernels: bool = False
-    """unless any does."""
+    """Whether machines of any kernel take runs."""
 
     @classmethod
     def of(cls, chosen: Scenario, whole: Scenario, finished: Iterable[tuple[str, int]]) -> Self:

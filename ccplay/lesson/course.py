@@ -55,7 +55,7 @@ class Turn(msgspec.Struct):
     correct: bool | None = None
     """Whether the answer was right; None without an answer, or if the run decided nothing."""
     run: Run | None = None
-    """Where the run is recorded, once it was revealed; None if it is not recorded."""
+    """Recorded run, once it was revealed; None before that, and where it is not recorded."""
     tries: int = 0
     """Number of times that the page's steps were started."""
 

@@ -69,7 +69,7 @@ class StartTogether(Command, frozen=True):
     """
 
     at: Moment
-    """Where it has passed, they go as soon as all are prepared."""
+    """Moment at which they go; if it has passed, they go as soon as all are prepared."""
     commands: Annotated[list[StartTraffic], MANY]
 
 
@@ -186,7 +186,7 @@ class Mark(Command, frozen=True):
     at: Moment | None = None
     """Its moment; None: the one at which it takes effect."""
     name: Name | None = None
-    """None takes the next free one: ``m1``, ``m2`` …"""
+    """Name of the mark; None takes the next free one: ``m1``, ``m2`` …"""
 
 
 class ChangeMark(Command, frozen=True):

@@ -143,4 +143,4 @@ DISCIPLINES: dict[str, Discipline] = {
         *(DUALPI2, PRIO, DRR, PFIFO_FAST, HHF, SFB),
     )
 }
-"""By kind, the plainest first."""
+"""Disciplines by kind, the plainest first."""

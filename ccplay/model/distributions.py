@@ -11,7 +11,7 @@ from functools import cache
 from statistics import NormalDist
 
 SCALE = 8192
-"""Of a table's entries: 1.0 times the jitter."""
+"""Value of a table's entry that stands for 1.0 times the jitter."""
 SIZE = 4096
 """Entries of a table, as those of iproute2 have."""
 

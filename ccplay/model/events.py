@@ -115,10 +115,8 @@ class InterfaceCounters(Event, frozen=True):
     lost: list[Count | None]
     """Sent packets that its link lost on purpose; None if the kernel does not count them."""
     sojourn_us: dict[str, list[Duration]] = {}
-    """By link the median, 95th and 99th percentile and the greatest of its packets' sojourn times.
-
-    Only where they waited in a discipline in software, and of those alone.
-    """
+    """Median, 95th and 99th percentile and maximum of the packets' sojourn times, by link; only of
+    packets that waited in a discipline in software."""
 
     COLUMNS: ClassVar[tuple[str, ...]] = (
         *("interface", "node", "link", "sent", "sent_bytes"),
@@ -218,7 +216,7 @@ class Failed(Event, frozen=True):
     command: AnyCommand | None
     message: str
     due: Moment | None = None
-    """When the timeline wanted it, of what was to start together."""
+    """Moment at which the timeline wanted it, where it was to start together with others."""
 
 
 class Health(Event, frozen=True):

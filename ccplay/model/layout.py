@@ -17,14 +17,14 @@ _SWEEPS = 8
 """Rounds of ordering a row; after some of them nothing moves any more."""
 
 _Near = Mapping[str, Sequence[str]]
-"""By node those that it has a link with."""
+"""Neighbours of each node."""
 
 
 class Layout(msgspec.Struct, frozen=True):
     """Places of nodes."""
 
     places: Mapping[str, tuple[float, float]]
-    """By node its steps to the right and down."""
+    """Steps of each node to the right and down."""
     tiers: Sequence[Sequence[str]]
     """Rows of nodes from the top, each from left to right; hosts are in the last one, and those of
     a ring in the first one too."""

@@ -95,7 +95,7 @@ class Network(Value, frozen=True, dict=True):
     bottlenecks: Annotated[list[str], FEW]
     """Names of the links whose queue is observed. The screen shows the first one first."""
     groups: Annotated[dict[str, Annotated[list[str], FEW]], FEW] = {}
-    """By a name of their own several links, such as those of a tier: both ways of each cable."""
+    """Several links by a name of their own, such as those of a tier: both ways of each cable."""
 
     # --- nodes ------------------------------------------------------------------------------
 

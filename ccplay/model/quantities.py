@@ -153,7 +153,7 @@ RATE = _measured(
     show=format_rate,
     write=write_rate,
 )
-"""In bits per second."""
+"""Rate in bits per second."""
 
 LINK_RATE = _measured(
     *("link-rate", "a rate", _parse_link_rate),
@@ -163,7 +163,7 @@ LINK_RATE = _measured(
     write=write_rate,
     unlimited=True,
 )
-"""In bits per second; 0 is unlimited."""
+"""Rate of a link in bits per second; 0 is unlimited."""
 
 TIME_US = _measured(
     *("time", "a time", parse_time_us),
@@ -172,7 +172,7 @@ TIME_US = _measured(
     show=format_time_us,
     write=write_time_us,
 )
-"""In microseconds."""
+"""Time in microseconds."""
 
 SECONDS = _measured(
     *("time", "a time", lambda text: parse_time_us(text) / 1e6),
@@ -182,7 +182,7 @@ SECONDS = _measured(
     write=write_seconds,
     type=float,
 )
-"""In seconds, to the microsecond."""
+"""Time in seconds, to the microsecond."""
 
 INTERVAL = _measured(
     *("time", "a time", lambda text: parse_time_us(text) / 1e6),
@@ -192,7 +192,7 @@ INTERVAL = _measured(
     write=lambda length: write_time_us(round(length * 1e6)),
     type=float,
 )
-"""In seconds, most often less than one."""
+"""Interval in seconds, most often less than one."""
 
 
 def _size(*examples: str) -> Quantity:
@@ -217,7 +217,7 @@ SHARE = _measured(
     # 2 and 0.02 are both meant as 2 %.
     strict="%",
 )
-"""From 0 to 1."""
+"""Share from 0 to 1."""
 
 FREQUENCY = _measured(
     *("frequency", "a frequency", parse_frequency),
@@ -226,7 +226,7 @@ FREQUENCY = _measured(
     show="{:g} Hz".format,
     write=write_frequency,
 )
-"""In hertz."""
+"""Frequency in hertz."""
 
 QUEUE_SIZE = _measured(
     *("queue-size", "a size", _parse_octets),
@@ -236,7 +236,7 @@ QUEUE_SIZE = _measured(
     write=write_size,
     unit="bytes",
 )
-"""In bytes, which text without a unit means too."""
+"""Size of a queue in bytes, which text without a unit means too."""
 
 
 # --- plain numbers, switches ----------------------------------------------------------------

@@ -49,7 +49,8 @@ class QdiscSamples(Value, frozen=True):
     qlen: list[Count]
     drops: list[Count]
     ecn_marks: list[Count | None]
-    """None where nothing counts marks: neither the discipline nor, in its own row, the link."""
+    """Number of ECN marks; None where neither the discipline nor, in its own row, the link counts
+    them."""
     overlimits: list[Count]
     requeues: list[Count]
     bytes: list[Count]
@@ -102,7 +103,7 @@ class Sweeps(Event, frozen=True):
     """
 
     after_us: list[Count]
-    """From each sweep to the next."""
+    """Microseconds from each sweep to the next."""
     tcp: TcpRows | None = None
     qdisc: QdiscRows | None = None
     own: dict[Variable, list[Row]] = {}
@@ -120,7 +121,7 @@ class TraceSamples(Event, frozen=True):
     flow: str
     """The connection: ``flow/2`` is stream 2."""
     after_us: list[Count]
-    """From each segment to the next."""
+    """Microseconds from each segment to the next."""
     cwnd: Row
     ssthresh: Row
     srtt_us: Row
@@ -136,4 +137,4 @@ class CaStateChanged(Event, frozen=True):
 
     flow: str
     ca_state: CaState
-    """As in ``TcpSamples``."""
+    """Congestion state, numbered as in ``TcpSamples``."""

@@ -55,7 +55,7 @@ class Samples(msgspec.Struct, frozen=True, eq=False):
 
     event: type[Event]
     columns: Mapping[str, tuple[str, Cells]]
-    """By field of the event: the column and what it holds. Lists are one row an item."""
+    """Column and its cells by field of the event; a list has one row for each item."""
     about: str
     """A row in words."""
 
@@ -64,11 +64,12 @@ class TrafficKind(msgspec.Struct, frozen=True, eq=False):
     """What a kind of traffic is called, what starts it, and what ends it."""
 
     name: str
-    """Of one: ``flow``. The command's field that names it is called so, with underscores."""
+    """Name of one, such as ``flow``; the command's field that names it is called the same, with
+    underscores."""
     plural: str
     """What classes of links call all of the kind: ``flows``."""
     prefix: str
-    """Before the number of one that nobody has named: ``p`` gives ``p1``, ``p2`` …"""
+    """Start of the names that ccplay gives: ``p`` gives ``p1``, ``p2`` …"""
     start: type[Command]
     stop: type[Command]
     started: type[Event]
@@ -273,7 +274,7 @@ TRAFFIC: tuple[TrafficKind, ...] = (
 """Every kind of traffic, in the order of tables and results."""
 
 KINDS = {kind.name: kind for kind in TRAFFIC}
-"""By name."""
+"""Kinds of traffic by name."""
 
 _STARTS: dict[type, TrafficKind] = {kind.start: kind for kind in TRAFFIC}
 _STOPS: dict[type, TrafficKind] = {kind.stop: kind for kind in TRAFFIC}

@@ -21,7 +21,7 @@ from ccplay.model.quantities import (
 from ccplay.model.texts import NAME, choice
 
 KERNEL_PATH_MANAGERS = ("kernel-signal", "kernel-subflow")
-"""Those of the kernel itself: with endpoints at the receiver, or at the sender."""
+"""Path managers of the kernel itself, with endpoints at the receiver or at the sender."""
 
 PATH_MANAGERS = ("ndiffports", "fullmesh", *KERNEL_PATH_MANAGERS)
 """How an MPTCP connection gets its subflows; the first is the default."""
@@ -69,7 +69,8 @@ class StartFlow(Command, frozen=True):
     monitor: Annotated[bool, settings.MONITOR] = False
     via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
     bidir: Annotated[bool, settings.BIDIR] = False
-    """As iperf3's ``--bidir`` and iperf's ``-d``; the lab answers with two commands."""
+    """Whether data flow both ways, as with iperf3's ``--bidir`` and iperf's ``-d``; the lab answers
+    with two commands."""
     senders: Annotated[
         int,
         Field(
@@ -222,12 +223,13 @@ class StartUdp(Command, frozen=True):
             hint="payload: 16 to 65507 bytes",
         ),
     ] = 1024
-    """More than fits the links' MTU goes in fragments."""
+    """Bytes of payload of each packet; more than fits the links' MTU goes in fragments."""
     duration_s: Annotated[float | None, settings.DURATION] = None
     monitor: Annotated[bool, settings.MONITOR] = False
     via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
     bidir: Annotated[bool, settings.BIDIR] = False
-    """As iperf3's ``--bidir`` and iperf's ``-d``; the lab answers with two commands."""
+    """Whether data flow both ways, as with iperf3's ``--bidir`` and iperf's ``-d``; the lab answers
+    with two commands."""
 
 
 class StopUdp(Command, frozen=True):
@@ -278,7 +280,7 @@ class StartShortFlows(Command, frozen=True):
             hint="the same gives the same transfers",
         ),
     ] = 1
-    """Of the moments and sizes of transfers."""
+    """Seed of the moments and sizes of transfers."""
     duration_s: Annotated[
         float | None,
         replace(settings.DURATION, meaning="No transfer starts later than so long after the first"),

@@ -20,11 +20,13 @@ class FlowStarted(Event, frozen=True):
     port: int
     """The receiver's TCP port."""
     streams: Annotated[int, msgspec.Meta(ge=1, le=128)] = 1
-    """At most as many as iperf3 can have."""
+    """Number of parallel connections, at most as many as iperf3 can have."""
     ecn: bool = False
-    """Both ends have agreed on ECN: packets are marked rather than dropped where a queue can."""
+    """Whether both ends have agreed on ECN: a queue that can marks packets rather than drop
+    them."""
     mptcp: bool = False
-    """It is one MPTCP connection: ``flow`` samples as a whole, and its subflows by their names."""
+    """Whether it is one MPTCP connection: ``flow`` samples as a whole, and its subflows by their
+    names."""
 
 
 class SubflowStarted(Event, frozen=True):
@@ -60,7 +62,7 @@ class FlowEnded(Event, frozen=True):
     """Payload sent, what was sent again included; 0 in recordings made before it was told."""
     error: str | None = None
     monitored: Monitored | None = None
-    """None where nobody asked for it, or it is not to be had."""
+    """What monitors saw of its packets; None where it was not asked for or is not available."""
 
 
 class DownloadStarted(Event, frozen=True):
@@ -153,7 +155,7 @@ class UdpEnded(Event, frozen=True):
     """Packets sent after the newest that was received, where the lab ended before they arrived."""
     error: str | None = None
     monitored: Monitored | None = None
-    """As of a flow."""
+    """What monitors saw of its packets; None as for a flow."""
 
 
 class ShortFlowsStarted(Event, frozen=True):
@@ -180,10 +182,10 @@ class ShortFlowsProgress(Event, frozen=True):
     bytes: Annotated[list[Count], MANY]
     """Payload of each that finished since."""
     fct_us: Annotated[list[Duration], MANY]
-    """From its SYN until the receiver had read its last byte."""
+    """Microseconds from each transfer's SYN until the receiver had read its last byte."""
     path: Annotated[list[Count], MANY] = []
-    """Of each that finished since: which of the ``FlowPath`` events of these short flows it took,
-    counted from 0. Empty where there is one path."""
+    """Path of each transfer that finished since: the index of a ``FlowPath`` event of these short
+    flows. Empty where there is one path."""
 
 
 class ShortFlowsEnded(Event, frozen=True):

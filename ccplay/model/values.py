@@ -20,7 +20,7 @@ INFINITE_SSTHRESH = 0x7FFFFFFF
 """``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; it travels as None."""
 
 MOST_SEGMENTS = 1 << 24
-"""No path holds a greater cwnd or ssthresh: 1 Gbit/s holds so many for three minutes."""
+"""Greatest cwnd or ssthresh that a path can hold, in segments: three minutes of 1 Gbit/s."""
 
 
 class Qdisc(Value, frozen=True):
@@ -38,7 +38,7 @@ class TrafficClass(Value, frozen=True):
 
     name: Annotated[str, Field(NAME, "What it is called")]
     share: Annotated[float, Field(SHARE, "The part of the link's rate that it is sure of", 0.01, 1)]
-    """It borrows what the others leave."""
+    """Share of the link's rate that the class is sure of; it borrows what the others leave."""
     traffic: Annotated[list[str], MANY] = []
     """Names of traffic, or all of a kind: the plural of one of ``traffic.TRAFFIC``."""
     qdisc: Qdisc | None = None
@@ -71,7 +71,8 @@ class LinkSetting(Value, frozen=True):
     With offloads one packet of the queue is up to 45 of the wire. Disciplines mark besides.
     """
     down: Annotated[bool | None, settings.DOWN] = None
-    """Of both directions at once. Rate and queue are kept, what waits in the queue is lost."""
+    """Whether both directions are down. Rate and queue are kept, what waits in the queue is
+    lost."""
     distribution: Annotated[str | None, settings.DISTRIBUTION] = None
     gemodel: Annotated[Annotated[list[float], FEW] | None, settings.BURST_LOSS] = None
     reorder: Annotated[float | None, settings.REORDER] = None
@@ -115,7 +116,7 @@ class Monitored(Value, frozen=True):
     """How many: where some are still under way, until the newest that arrived."""
     received: Count
     received_bytes: Count
-    """Of payload."""
+    """Bytes of payload received."""
     delay_mean_us: Duration | None
     """One way, queues included, of those that arrived; None where none did."""
     delay_min_us: Duration | None

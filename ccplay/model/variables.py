@@ -60,7 +60,8 @@ class Variable(msgspec.Struct, frozen=True):
     unit: str = ""
     """``us``, ``bps``, ``segments``, ``packets``, ``bytes``, ``share`` or none."""
     subject: Subject | None = None
-    """None for one that is read off its name: whoever reports it has it."""
+    """Subject that has it; None for a variable that is read off its name, which any subject may
+    report."""
     algorithm: str = ""
     """First word of a name that algorithms or disciplines gave; empty for the others."""
     one: int | None = None
@@ -84,7 +85,7 @@ class Variable(msgspec.Struct, frozen=True):
     about: str = ""
     """Title of a figure's panel where ``title`` is too terse for one."""
     label: str = ""
-    """On a figure's axis where that is not ``words``."""
+    """Label of a figure's axis, where it is not ``words``."""
 
     @property
     def title(self) -> str:

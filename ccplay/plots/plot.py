@@ -62,11 +62,11 @@ class Setting(msgspec.Struct, frozen=True):
     ink: str
     """Name of its colour in themes."""
     word: str
-    """In a legend."""
+    """Word in a legend."""
     changes: Callable[[Scope], Changes]
     """Returns it in the unit of the plot's first variable."""
     short: str = ""
-    """Before its value in the screen's title; empty: it has none there."""
+    """Word before its value in the screen's title; empty if it is not in the title."""
     near: bool = False
     """Whether it is worth room only where what was measured comes near it."""
 
@@ -78,7 +78,7 @@ class Count(msgspec.Struct, frozen=True):
     ink: str
     """Name of its colour in themes, and of its sign."""
     short: str
-    """After its value in the screen's title."""
+    """Word after its value in the screen's title."""
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -94,13 +94,13 @@ class Plot(msgspec.Struct, frozen=True):
     """One quantity over time."""
 
     name: str
-    """By which it is chosen; names files too."""
+    """Name by which it is chosen, and that its files have."""
     title: str
     """A word or two: on the screen, and on a figure's axis."""
     help: str
     """One line: what it shows, and over which window where it is smoothed."""
     lines: tuple[Line, ...]
-    """From the bottom to the top, all in one unit. The last one's variable has the axis."""
+    """Lines from the bottom to the top, all in one unit. The last one's variable has the axis."""
     companions: tuple[Line, ...] = ()
     """What belongs to each line of a flow, and is drawn below it without room of its own."""
     settings: tuple[Setting, ...] = ()
@@ -119,7 +119,7 @@ class Plot(msgspec.Struct, frozen=True):
     about: str = ""
     """Title of a figure's panel; empty: ``title``. ``{interval}`` stands for that of ``bars``."""
     label: str = ""
-    """On a figure's axis, without the unit; empty: ``title``."""
+    """Label of a figure's axis, without the unit; empty means ``title``."""
     apart: Literal["", "flow", "queue"] = ""
     """Subjects of which a figure has a panel each, as far as there is room."""
     height_in: float = 1.0

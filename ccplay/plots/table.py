@@ -205,7 +205,7 @@ PLOTS: dict[str, Plot] = {
         ACKED,
     )
 }
-"""By their names. Those of variables that algorithms report come on top, see ``of_variable``."""
+"""Plots by name. Those of variables that algorithms report are made by ``of_variable``."""
 
 
 def reported(names: Collection[str] = ()) -> list[Plot]:

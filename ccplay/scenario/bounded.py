@@ -7,7 +7,7 @@ import tomllib
 from typing import Any
 
 LARGEST_FILE = 1_000_000
-"""In bytes."""
+"""Bytes of the largest file."""
 MOST_VALUES = 80_000
 """Keys and values of a file, or of one value on the command line."""
 MOST_PARTS = 8

@@ -22,7 +22,7 @@ AXIS_KEYS = ("path", "values", "names")
 LARGEST_WHOLE = 2**53
 MOST_AXES = 32
 MOST_PATHS = 1000
-"""Of an axis."""
+"""Most paths of an axis."""
 
 Parameter: TypeAlias = str | int | float | bool
 

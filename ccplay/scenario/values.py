@@ -52,12 +52,12 @@ class Case(msgspec.Struct, frozen=True):
     about: str
     build: Build
     timeline: tuple[Step, ...]
-    """In the order of the file; steps of one moment happen in that order."""
+    """Steps in the order of the file; those of one moment happen in that order."""
     duration_s: float
-    """Most seconds until the case ends,"""
+    """Most seconds until the case ends."""
     until: str = "duration"
-    """or earlier: ``all``: as soon as all steps are done and all limited traffic has ended;
-    ``first``: as soon as the first flow of a fixed size is done."""
+    """What ends the case: ``duration``; ``all``: as soon as all steps are done and all limited
+    traffic has ended; ``first``: as soon as the first flow of a fixed size is done."""
     parameters: Mapping[str, str | int | float | bool] = msgspec.field(default_factory=dict)
     """Point in the file's matrix: the values as in the file, by axis."""
     repeats: int = 1

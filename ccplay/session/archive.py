@@ -44,7 +44,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
     sessions: int = 20
     bytes: int = 500_000_000
-    """Of all sessions together."""
+    """Most bytes of all sessions together."""
     longest: int = 200_000_000
     """Bytes of one: an hour of eight flows takes a quarter of it."""
     spare: int = 200_000_000
@@ -141,7 +141,7 @@ class SessionRecorder:
         self._recorder: Recorder | None = None
         self._directory: Directory | None = None
         self.path: Path | None = None
-        """Where it is recorded; None before the first event."""
+        """Path of the recording; None before the first event."""
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
         """Take one event. Raises ``RecordingError`` once no more can be recorded, with why."""

@@ -45,7 +45,8 @@ class Outbox:
     def __init__(self) -> None:
         self._unanswered: deque[DueStep | None] = deque()
         self._together: dict[float, deque[DueStep]] = {}
-        """By moment what is to start together, which is answered when that has come."""
+        """Steps that start together at one moment, by that moment; they are answered when it has
+        come."""
 
     @property
     def unanswered(self) -> tuple[DueStep, ...]:

@@ -41,15 +41,15 @@ class Before(msgspec.Struct, frozen=True):
 
     network: Network
     links: Mapping[str, LinkSetting]
-    """By direction, where anything was set."""
+    """Settings by direction, where anything was set."""
     hosts: Mapping[str, str]
     """Default congestion control by host."""
     algorithms: Mapping[str, str]
     """Congestion control by name of a flow or download."""
     starts: Mapping[str, StartTraffic]
-    """By name of traffic the command that started it, its names filled in."""
+    """Command that started each traffic, its names filled in, by the traffic's name."""
     marks: Mapping[str, Entry]
-    """By name."""
+    """Marks by name."""
     paths: Mapping[str, list[str]] = msgspec.field(default_factory=dict)
     """Routers on the path of traffic by name where a command chose it; else none."""
 

@@ -17,7 +17,7 @@ from ccplay.session.due_steps import DueStep
 from ccplay.state.lab_state import LabState
 
 _MOST_EARLY = 1000
-"""More than so many are not prepared before the network is ready, but after it."""
+"""Most steps that are prepared before the network is ready; more are prepared after it."""
 
 _SOON_S = 1.0
 """What starts sooner after the network could not be prepared in time after it."""
@@ -40,7 +40,8 @@ class Script:
         self._waiting = list(timeline)
         self._began = False
         self._rtts_s: dict[float, float] = {}
-        """By moment the longest base RTT of what starts then; paths take long to find."""
+        """Longest base RTT in seconds of what starts at a moment, by that moment; paths take long
+        to find."""
         commands = [step.command for step in timeline]
         stopped = {kind.name_of(each) for each in commands if (kind := stopped_by(each))}
         self._ending = [

@@ -26,7 +26,7 @@ class Unsaved:
         self.lost = ""
         """Why it can't be saved; empty where it can."""
         self.path: Path | None = None
-        """Where it was saved."""
+        """Path of the saved recording."""
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
         """Take one event. Raises ``RecordingError`` once it is too long."""

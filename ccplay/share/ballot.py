@@ -19,7 +19,7 @@ _LONGEST_NAME = 100
 
 
 def answers(choice: object, choices: int, bounds: tuple[float, float]) -> TypeGuard[int | float]:
-    """Return whether this answers a question with so many choices, or for a number in bounds."""
+    """Return whether this answers a question with ``choices``, or for a number in ``bounds``."""
     if isinstance(choice, bool) or not isinstance(choice, int | float):
         return False
     if choices:
@@ -41,7 +41,7 @@ class Ballot:
     def ask(
         self, question: str, *, choices: int = 0, bounds: tuple[float, float] = (0.0, 0.0)
     ) -> None:
-        """Ask a question with so many choices, or for a number within ``bounds``.
+        """Ask a question with ``choices`` choices, or for a number within ``bounds``.
 
         The votes on an earlier question are gone; the same question again keeps its votes.
         Raises ``ValueError`` for a question that nobody could answer.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ccplay.stream.wire import UnknownEvent
 
 LOOPBACK = "127.0.0.1"
-"""Where browsers of this machine alone connect."""
+"""Address to which only browsers of this machine can connect."""
 
 _PLACE = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]{1,253}))?(?::([0-9]{1,5}))?")
 
@@ -65,7 +65,7 @@ class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line from the process."""
 
     link: str | None = None
-    """Where the page is."""
+    """URL of the page."""
     code: list[str] | None = None
     """The same as lines of a QR code, dark on light."""
     browsers: Count | None = None
@@ -89,7 +89,7 @@ class Browsers:
     def __init__(self, path: Path, place: str) -> None:
         """Start serving the session on the socket at ``path``; it does not wait."""
         self.link = ""
-        """Where the page is; empty until it is served."""
+        """URL of the page; empty until it is served."""
         self.code: list[str] = []
         """The link as lines of a QR code, dark on light."""
         self.count = 0

@@ -54,7 +54,7 @@ class Wants(IntEnum):
     """What a spectator asks for."""
 
     GREETING = 0
-    """Only the greeting, to list sessions."""
+    """The greeting alone, to list sessions."""
     WHOLE = 1
     """Everything from the beginning."""
     NOW = 2
@@ -188,7 +188,7 @@ class Votes(Frame, frozen=True, tag="votes"):
 
 
 class Packed(Frame, frozen=True, tag="packed"):
-    """Before so many bytes of compressed lines; see ``packing``."""
+    """Precedes a number of bytes of compressed lines; see ``packing``."""
 
     bytes: Count
     begins: bool = False
@@ -264,7 +264,7 @@ class Vote(NamedTuple):
     choice: float
     """The number of a choice, or a number."""
     seat: int = 0
-    """Which of a connection's browsers votes, from 1; 0 for the spectator itself."""
+    """Number of the connection's browser that votes, from 1; 0 for the spectator itself."""
 
 
 class Browsers(NamedTuple):

@@ -26,7 +26,7 @@ from ccplay.visible import printable
 _SUFFIX = ".share"
 
 _GROUPS = Path("/tmp")  # noqa: S108 - in it each user has a folder, whose owner is checked
-"""Where a group finds the folders of its members: runtime folders are closed to others."""
+"""Folder in which a group finds its members' folders: runtime folders are closed to others."""
 
 _OF_USER = re.compile(r"ccplay-([0-9]{1,10})")
 

@@ -53,7 +53,7 @@ class Sharing:
         self.name = listener.name
         """What spectators call the session."""
         self.path = listener.path
-        """Where its socket is."""
+        """Path of its socket."""
         self._feed, theirs = socketpair(AF_UNIX, SOCK_STREAM)
         try:
             self._feed.setsockopt(SOL_SOCKET, SO_SNDBUF, MOST_BEHIND)

@@ -17,9 +17,9 @@ class Measure(msgspec.Struct, frozen=True):
     """How values of a column are written."""
 
     write: Callable[[Any], str]
-    """With the unit, for a terminal."""
+    """Function that writes a value with the unit, for a terminal."""
     number: Callable[[Any], str]
-    """Without it, where the head of the column has the unit."""
+    """Function that writes a value without the unit, where the column's head has it."""
     unit: str = ""
     """What the head has then; empty where the number has its own."""
 
@@ -70,7 +70,8 @@ class Column(msgspec.Struct, frozen=True):
     short: str = ""
     """Its title in a terminal; empty: the same."""
     brief: tuple[int, ...] | None = None
-    """Which of the values a terminal has room for; None: all, empty: not even the column."""
+    """Indices of the values that a terminal has room for; None for all, empty for no column at
+    all."""
     none: str = UNKNOWN
     """What stands for a value that is not known."""
 
@@ -126,7 +127,7 @@ class Table(msgspec.Struct, frozen=True, eq=False):
     """A table of results; several kinds may have rows in one."""
 
     title: str
-    """Above it on a page."""
+    """Title above it on a page."""
     columns: tuple[Column, ...]
     rows: Callable[[Any], Sequence[object]] = _itself
     """The rows of a result: mostly the result itself, none where it has nothing to show."""

@@ -51,7 +51,7 @@ class Flow(msgspec.Struct):
     sent: int = 0
     """Payload sent by then in bytes, retransmissions included; at the end of all streams."""
     ecn: bool = False
-    """Both ends have agreed on ECN."""
+    """Whether both ends have agreed on ECN."""
     ended: float | None = None
     error: str | None = None
     bytes: int = 0
@@ -66,13 +66,13 @@ class Flow(msgspec.Struct):
     own: dict[str, Series] = msgspec.field(default_factory=dict)
     """Variables of its algorithms, by the names of ``Sweep.own``."""
     paths: list[FlowPath] = msgspec.field(default_factory=list)
-    """Which of several paths it took, oldest first; none if there was one path only."""
+    """Paths that it took of several, oldest first; none if there was one path only."""
     misbehaved: list[Misbehaved] = msgspec.field(default_factory=list)
     """Moments at which an algorithm began to misbehave, and stopped, oldest first."""
     mptcp: bool = False
     """Whether it is an MPTCP connection, with ``subflows``."""
     subflows: list[Flow] = msgspec.field(default_factory=list)
-    """Those that have opened, oldest first; they are in ``flows`` of the state too."""
+    """Subflows that have opened, oldest first; they are in ``flows`` of the state too."""
     ends: tuple[str, str] = ("", "")
     """IPv4 addresses of a subflow, the sender's first; empty for all others."""
 

@@ -42,7 +42,7 @@ class Misbehaviour(msgspec.Struct, frozen=True):
     """Seconds; null if it lasted until the flow ended."""
     cc: str
     wrong: str
-    """Such as ``keeps cwnd at 1``."""
+    """What is wrong, such as ``keeps cwnd at 1``."""
 
 
 class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     tx_bps: float | None = None
     """Payload sent, retransmissions included, in bits, over ``duration_s``."""
     ecn: bool = False
-    """Both ends agreed on ECN."""
+    """Whether both ends agreed on ECN."""
     cwnd_p50: float | None
     """Segments."""
     cwnd_p99: float | None
@@ -107,9 +107,10 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     routes: list[Route] = []
     """The paths that each stream took, if there were several to take."""
     mptcp: bool = False
-    """It was one MPTCP connection; its goodput is that of the connection, over all subflows."""
+    """Whether it was one MPTCP connection; its goodput is that of the connection, over all
+    subflows."""
     subflows: list[Subflow] = []
-    """Those that opened, in their order."""
+    """Subflows in the order in which they opened."""
     error: str | None
     """Why it died, if it was not stopped."""
 

@@ -35,12 +35,12 @@ class Intake(Generic[Owner]):
         self._names = names
         self._members: Sequence[object] = ()
         self.owners: list[Owner | None] = []
-        """To whom the samples of the newest sweep belong, in its order; None is unknown."""
+        """Owners of the samples of the newest sweep, in its order; None if unknown."""
         self._rows = Rows(0, 0, 0)
         self._turn = 0
         """The next of them that reads."""
         self._due = 0
-        """By how much turns are late, in parts of an owner."""
+        """Turns that are due, in parts of an owner."""
 
     def fits(self, tick: int, members: Sequence[object]) -> bool:
         """Whether a sweep of ``members`` at ``tick`` can be added; else begin anew."""

@@ -36,7 +36,7 @@ class Kept(msgspec.Struct, frozen=True, eq=False):
     tables: tuple[Table, ...]
     """What a terminal and a page show of its results."""
     metrics: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """In words those metrics of its result that mean something else than elsewhere."""
+    """Words for those metrics of its result that mean something else than elsewhere."""
 
 
 KEPT: Mapping[str, Kept] = {
@@ -48,7 +48,7 @@ KEPT: Mapping[str, Kept] = {
         short_flows.HANDLERS, short_flows.result, short_flows.TABLES, short_flows.METRICS
     ),
 }
-"""By name of the kind."""
+"""What the state keeps of each kind, by the kind's name."""
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +59,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """Point of the case in the file's matrix, by axis."""
     repeat: int = 1
     attempt: int = 1
-    """More than 1 if earlier attempts could not be trusted; see ``Result.discarded``."""
+    """Number of the attempt; more than 1 if earlier ones could not be trusted, see
+    ``Result.discarded``."""
     recording: str | None = None
     """Path of its recording, relative to the result's file."""
     machine: str | None = None

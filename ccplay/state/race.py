@@ -38,7 +38,8 @@ class Racing(Connections):
         self.sizes: dict[str, int] = {}
         """Bytes of each flow of a fixed size, in the order of their starts."""
         self.finish: Finish | None = None
-        """None until the first is done. Series hold floats of 24 bits: they are no source of it."""
+        """Finish of the first flow; None until then. Series hold floats of 24 bits: they are no
+        source of it."""
 
 
 def _applied(state: Racing, event: Applied) -> None:
@@ -145,4 +146,4 @@ def _payload(
 
 
 HANDLERS: Handlers = {Applied: _applied, Sweep: _sweep, Sweeps: _sweeps, FlowEnded: _flow_ended}
-"""To be called before those of samples and flows, so that the counts of before are known."""
+"""Handlers to call before those of samples and flows, so that the counts of before are known."""

@@ -19,13 +19,13 @@ class Route(msgspec.Struct, frozen=True):
     stream: str
     """The connection, or other traffic: ``1/2`` is stream 2 of flow 1."""
     nodes: list[str]
-    """From the sender to the receiver; empty where every path was down."""
+    """Nodes from the sender to the receiver; empty where every path was down."""
     pinned: bool = False
     """Whether a command chose it, not the hash."""
     back: list[str] = []
-    """From the receiver to the sender, by which ACKs return; empty where not known."""
+    """Nodes from the receiver to the sender, by which ACKs return; empty where not known."""
     transfers: int | None = None
-    """Of short flows: how many took it; null for other traffic."""
+    """Number of transfers of short flows that took it; null for other traffic."""
 
     @property
     def path(self) -> str:

@@ -28,8 +28,8 @@ _COUNTED = 128
 """Number of values, at least, that are counted where there are as many."""
 
 _PLACES = tuple((at + at * at * 0.754877666 % 1) / _SPREAD for at in range(_SPREAD))
-"""Where they lie, as shares of a stretch: one in each of its parts, at no step that would meet a
-sawtooth of some period always at one height."""
+"""Places of the values as shares of a stretch: one in each of its parts, at steps that do not meet
+a sawtooth of some period always at one height."""
 
 
 class Timeline:
@@ -239,7 +239,7 @@ class Series:
     def shares(self, start: int, end: int, numbers: int) -> tuple[float, ...] | None:
         """Return how large a share of ticks ``start`` to ``end`` (not included) has each number.
 
-        Numbers count from 0. Of 256 ticks or more every so many is counted. None without a value.
+        Numbers count from 0. Of 256 ticks or more only some are counted. None without a value.
         """
         every = self._values
         index = max(start - self._began, 0)
@@ -332,5 +332,5 @@ class Series:
 
 @lru_cache(maxsize=256)
 def _picked(ticks: int) -> Callable[[Sequence[float]], tuple[float, ...]]:
-    """Return what takes the values of which a median is taken out of so many."""
+    """Return a function that picks the values of ``ticks`` of which a median is taken."""
     return itemgetter(*(int(at * ticks) for at in _PLACES))

@@ -68,7 +68,7 @@ class ShortFlowsResult(msgspec.Struct, frozen=True, kw_only=True):
     large_fct_p95_ms: float | None
     large_fct_p99_ms: float | None
     duration_s: float | None = None
-    """From the start of the first until all had ended."""
+    """Seconds from the start of the first until all had ended."""
     goodput_bps: float | None = None
     """Payload of those that finished, in bits, over ``duration_s``."""
     small_goodput_bps: float | None = None
@@ -89,7 +89,7 @@ class SizeClass(msgspec.Struct, frozen=True):
 
     id: str
     sizes: str
-    """Which: ``below 100 kB``."""
+    """Sizes that it holds, such as ``below 100 kB``."""
     finished: str
     goodput_bps: float | None
     fct_mean_ms: float | None
@@ -168,7 +168,8 @@ class ShortFlows(msgspec.Struct):
     load_bps: int
     started: float
     moments: list[float] = msgspec.field(default_factory=list)
-    """When each report came; what had become of transfers by then is in the same place below."""
+    """Moments at which reports came; what had become of transfers by then is in the same place
+    below."""
     begun: list[int] = msgspec.field(default_factory=list)
     failed: list[int] = msgspec.field(default_factory=list)
     done: list[int] = msgspec.field(default_factory=list)

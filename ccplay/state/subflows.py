@@ -43,9 +43,9 @@ class Subflow(msgspec.Struct, frozen=True, kw_only=True):
     srtt_p50_ms: float | None
     min_rtt_ms: float | None
     nodes: list[str] = []
-    """Those of its newest path, where there are several; both hosts included."""
+    """Nodes of its newest path, both hosts included; empty where there is one path only."""
     ended: bool = False
-    """It was gone before the flow ended."""
+    """Whether it was gone before the flow ended."""
 
     @property
     def path(self) -> str:

@@ -120,4 +120,4 @@ class TrafficState(EventLog):
 
 
 Handlers: TypeAlias = dict[type, Callable[[Any, Any], None]]
-"""By type of event: what it does to the state."""
+"""Function by type of event that applies it to the state."""

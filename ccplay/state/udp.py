@@ -58,9 +58,9 @@ class Udp(msgspec.Struct):
     received_bytes: Series = msgspec.field(default_factory=lambda: Series(Timeline()))
     """Payload that has arrived so far."""
     paths: list[FlowPath] = msgspec.field(default_factory=list)
-    """Which of several paths it took, oldest first; none if there was one path only."""
+    """Paths that it took of several, oldest first; none if there was one path only."""
     stopped: float | None = None
-    """When it was told to end: the last of its packets may be under way."""
+    """Moment at which it was told to end: the last of its packets may be under way."""
     duration_s: float | None = None
     ended: float | None = None
     error: str | None = None

@@ -31,7 +31,7 @@ class Gate:
         self._release()
 
     async def pass_through(self, read: int, pipe: asyncio.ReadTransport) -> None:
-        """Wait until the pipe may be read on, after so many bytes; much never waits."""
+        """Wait until the pipe may be read on, after ``read`` bytes; much never waits."""
         if not self._waits or read > _MOST_WAITING:
             return
         loop = asyncio.get_running_loop()

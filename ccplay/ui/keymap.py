@@ -21,7 +21,7 @@ _NAMED = frozenset(each.value for each in Keys if re.fullmatch("[a-z][a-z0-9_]+"
 
 _SIGNS = {_character_to_key(each) for each in map(chr, range(33, 127))}
 _PUNCTUATION = {_character_to_key(each): each for each in "!#$%&'()*+-./:;<=>?@[]^_`{|}~"}
-"""By Textual's names, but for those that TOML or a list of keys would need to escape."""
+"""Textual's names of punctuation, without what TOML or a list of keys would need to escape."""
 
 
 class Keymap:
@@ -50,7 +50,7 @@ class Remapped(NamedTuple):
 
     keys: dict[str, str]
     mistakes: dict[str, str]
-    """By id."""
+    """What is wrong with the rest, by id of the action."""
 
 
 def remapped(wanted: Mapping[str, object]) -> Remapped:

@@ -23,7 +23,7 @@ class Group(msgspec.Struct, frozen=True):
 
     cc: str
     flows: tuple[Flow, ...]
-    """At least one; the first gives the group its colour and its glyph."""
+    """Flows of the group, at least one; the first gives the group its colour and its glyph."""
 
     @property
     def first(self) -> str:
@@ -115,7 +115,7 @@ def _drawn(view: View) -> list[Flow]:
 
 
 def crowded(view: View, flows: Iterable[Flow]) -> bool:
-    """Say whether these are so many that the selected one has to stand out.
+    """Return whether there are enough flows that the selected one has to stand out.
 
     Downloads that are over do not count: they are short.
     """

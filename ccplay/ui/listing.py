@@ -9,7 +9,7 @@ COLUMNS = ("", "flow", "cc", "cwnd", "rtt", "goodput", "retr", "path")
 """Columns to sort by; the first, without a name, is the order in which flows started."""
 
 _WORDS = ("", "flow", "cc", "path")
-"""Those of them that begin with their least value; numbers begin with their greatest."""
+"""Columns that are sorted from their least value on; numbers are from their greatest."""
 
 _LONGEST = 40
 """Characters of a filter at most."""

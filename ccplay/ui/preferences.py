@@ -22,7 +22,7 @@ from ccplay.ui.plots.table import DEFAULT as PLOTS_SHOWN
 from ccplay.ui.plots.table import PANES
 
 NONE = "none"
-"""As ``large``: all plots side by side."""
+"""Value of ``large`` for all plots side by side."""
 
 GlyphsName: TypeAlias = Literal["unicode", "ascii"]
 
@@ -38,7 +38,8 @@ class Preferences(msgspec.Struct, frozen=True):
     stroke: themes.StrokeName | None = None
     """How thick lines are; None is as the theme has it."""
     plots: tuple[str, ...] = ()
-    """From left to right; what has no room is not shown. Empty: as the screen's width suggests."""
+    """Plots from left to right; what has no room is not shown. Empty: as the screen's width
+    suggests."""
     large: str = NONE
     """The plot that has the whole band to itself, or ``NONE``."""
     keys: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -162,7 +163,8 @@ _SETTINGS: dict[str, Callable[[object, Collection[str]], object]] = {
     "plots": lambda value, _: _plots(value),
     "large": lambda value, _: _choice(value, (NONE, *PANES)),
 }
-"""By their names in the file: what reads a value, given the themes that there are."""
+"""Functions that read a setting, given the themes that there are, by the setting's name in the
+file."""
 
 
 def written(preferences: Preferences) -> str:

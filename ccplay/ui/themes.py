@@ -87,7 +87,7 @@ class Look(msgspec.Struct, frozen=True):
     flows: tuple[str, ...]
     """One for each flow, at least ``FLOWS``."""
     colours: Mapping[str, str]
-    """By the names in ``PLOT`` and ``OPTIONAL``."""
+    """Colours by the names in ``PLOT`` and ``OPTIONAL``."""
     ca_states: tuple[str, ...]
     """Open, Disorder, CWR, Recovery, Loss."""
     stroke: StrokeName = "normal"

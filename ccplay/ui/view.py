@@ -51,13 +51,13 @@ class View(msgspec.Struct):
     notice: str = ""
     """A notice about the current action; usually empty."""
     listing: Listing = msgspec.field(default_factory=Listing)
-    """Which flows are seen, and in which order."""
+    """Which flows are shown, and in which order."""
     stroke: StrokeName = "normal"
     """How thick the lines of plots are."""
     colourless: bool = False
     """Whether the terminal shows no colours."""
     keys: Keymap = keymap.DEFAULT
-    """Which keys do what."""
+    """Keys of each action."""
     audience: str = ""
     """How many watch, or how this screen watches; empty where the session is not shared."""
     watching: bool = False

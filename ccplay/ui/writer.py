@@ -35,7 +35,7 @@ class Writer:
         self._lost = lost
         self._waiting: deque[tuple[float, bytes]] = deque()
         self._oldest = 0.0
-        """When the oldest unwritten bytes were queued."""
+        """Moment at which the oldest unwritten bytes were queued."""
         self._unwritten = 0
         """Bytes that wait, including those the thread is writing."""
         self._missed = False

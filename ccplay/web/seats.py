@@ -25,13 +25,13 @@ class Seat(msgspec.Struct):
     """One browser's."""
 
     number: int
-    """From 1 on."""
+    """Number of the seat, from 1 on."""
     streams: int = 0
     """How often the browser receives the stream now."""
     left: float = VOTES_AT_ONCE
     """Votes that it may send at once."""
     at: float = 0.0
-    """When that was so, by a clock in seconds."""
+    """Moment of ``left``, in seconds of a clock."""
 
 
 class Seats:

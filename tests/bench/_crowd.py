@@ -23,7 +23,7 @@ from ccplay.share.packing import Unpacker
 from ccplay.stream import wire
 
 _LOOKED_AT = 10
-"""One spectator of so many is looked into: this process has only a core, or less."""
+"""Number of spectators for one that is looked into: this process has a core, or less."""
 
 _SETTLES_S = 8.0
 """Seconds in which all read the past, before anything is counted."""

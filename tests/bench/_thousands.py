@@ -37,7 +37,7 @@ delay = {{ path = "links.bottleneck.delay", values = ["1 ms", "5 ms", "10 ms", "
 
 
 def make(folder: Path, runs: int) -> Path:
-    """Write a run directory of so many runs; every recording is the same file on the disk."""
+    """Write a run directory of many runs; every recording is the same file on the disk."""
     rates = ", ".join(f'"{rate} Mbit/s"' for rate in range(1, CASES // 5 + 1))
     text = _TEXT.format(repeats=runs // CASES, rates=rates)
     scenario = parse(text, folder.parent / "thousands.toml")

@@ -77,7 +77,7 @@ async def run(console: Console) -> None:
 
 
 async def measure(race: Scenario, jobs: int) -> Round:
-    """Run a scenario, so many labs side by side."""
+    """Run a scenario, with a number of labs side by side."""
     argv = launch.lab_argv()
 
     def start(build: Build) -> Source:

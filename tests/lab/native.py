@@ -70,7 +70,7 @@ class Connection:
             self._field(name).value = value
 
     def round_trip(self, queue_us: int = 0, acked: int = 2, marked: float = 0.0) -> int:
-        """Have a window acknowledged, so many segments an ACK; return by how much cwnd grew.
+        """Have a window acknowledged by ACKs of several segments; return by how much cwnd grew.
 
         ``marked`` is the share of segments that have met congestion.
         """

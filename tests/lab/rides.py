@@ -67,7 +67,7 @@ class Path:
     limit: int = 50
     loss: float = 0.0
     mark: int | None = None
-    """From so many packets in the queue on they get CE; then both hosts agree on ECN."""
+    """Packets in the queue from which on they are marked CE; both hosts then agree on ECN."""
 
     @property
     def wires(self) -> float:

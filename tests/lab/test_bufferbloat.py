@@ -25,7 +25,7 @@ PAGE_BYTES = 177_669
 
 
 def wait_ms(packets: float) -> float:
-    """How long a full-sized packet waits behind so many others."""
+    """Milliseconds that a full-sized packet waits behind this number of others."""
     return packets * FRAME_BITS / RATE_BPS * 1000
 
 

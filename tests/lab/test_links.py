@@ -114,7 +114,7 @@ def namespaces_of(lab: RunningLab) -> dict[str, Namespace]:
 
 
 def arrive(poll: selectors.DefaultSelector, count: int) -> None:
-    """Take so many datagrams from every receiver."""
+    """Take a number of datagrams from every receiver."""
     left = count * len(poll.get_map())
     while left:
         ready = poll.select(20)

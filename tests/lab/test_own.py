@@ -276,7 +276,7 @@ async def test_cong_control_rules_cwnd_and_pacing_rate(tmp_path: Path) -> None:
 
 
 def errors(state: LabState, since: int) -> list[str]:
-    """Return what went wrong after so many entries of the log."""
+    """Return what went wrong after a number of entries of the log."""
     return [entry.text for entry in state.log[since:] if entry.kind == "error"]
 
 

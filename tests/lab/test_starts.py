@@ -41,7 +41,7 @@ LINEAR = Build(topology=Topology(kind="linear"))
 
 
 def flows(count: int) -> list[StartTraffic]:
-    """Return so many flows that end soon."""
+    """Return a number of flows that end soon."""
     return [StartFlow(flow=str(each), cc="reno", duration_s=0.5) for each in range(1, count + 1)]
 
 

@@ -50,7 +50,7 @@ DIALOGS = [
 
 
 def pfifo(limit: int) -> SetQdisc:
-    """A queue of so many packets at the bottleneck."""
+    """A queue at the bottleneck, of ``limit`` packets."""
     return SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": limit}))
 
 

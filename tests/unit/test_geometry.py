@@ -20,7 +20,7 @@ def drawn(network: Network, width: int, height: int) -> Geometry:
 
 
 def ring(count: int) -> Topology:
-    """Return so many routers in a ring, each with a host."""
+    """Return a number of routers in a ring, each with a host."""
     hosts, routers = ([f"{kind}{number + 1}" for number in range(count)] for kind in "hs")
     cables = [*zip(hosts, routers, strict=True), *zip(routers, (*routers[1:], "s1"), strict=True)]
     return Topology(kind="written", written=Written(hosts=hosts, routers=routers, cables=cables))

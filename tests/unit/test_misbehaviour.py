@@ -29,7 +29,7 @@ def samples(
 
 
 def told(watchdog: Watchdog, each: TcpSamples, *, seconds: float, start: float = 0.0) -> Told:
-    """Return when the watchdog said what, over so many seconds of the same samples."""
+    """Return when the watchdog said what, over some seconds of the same samples."""
     moments = [start + i / 50 for i in range(int(seconds * 50) + 1)]
     news = [news for t in moments for news in watchdog.look(t, each)]
     return [(each.t, each.wrong) for each in news if isinstance(each, Misbehaved)]

@@ -133,7 +133,7 @@ def test_bursts_have_the_share_and_the_length_of_gilbert_and_elliott(
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_jitter_has_its_distribution(name: str) -> None:
-    """Around 100 ms, so that no delay is cut at none; four deviations of a mean of so many."""
+    """Around 100 ms, so that no delay is cut at none; four deviations of the mean."""
     jitter = 0.02
     path = Impairment(delay_us=100_000, jitter_us=20_000, distribution=name)
     delays = [each.delay_s for each in fates(path)]

@@ -28,7 +28,7 @@ def result(name: str, **changes: float) -> CaseResult:
 
 
 def bench(jobs: int) -> LocalBench:
-    """Return a bench for so many runs, which are not made there."""
+    """Return a bench for a number of runs, which are not made there."""
 
     def no_lab(_: Build) -> Source:
         raise AssertionError("no lab is needed")

@@ -36,7 +36,7 @@ def race(
     starts: dict[str, float] | None = None,
     streams: int = 1,
 ) -> tuple[LabState, Checkpoint | None]:
-    """Play flows of so many bytes a second each, swept at 50 Hz; also return what a run finds."""
+    """Play flows by their bytes a second, swept at 50 Hz; also return what a run finds."""
     state, found = LabState(), None
     state.apply(Ready(t=0.5))
     starts = dict.fromkeys(rates, 1.0) | (starts or {})

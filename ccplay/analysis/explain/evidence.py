@@ -13,7 +13,7 @@ from ccplay.state.lab_state import Flow, LabState
 from ccplay.state.series import Series
 
 _CWR = 2
-"""From this congestion state on cwnd is being reduced; include/uapi/linux/tcp.h."""
+"""Number of the first congestion state in which cwnd is being reduced; include/uapi/linux/tcp.h."""
 
 _LOSS = 4
 

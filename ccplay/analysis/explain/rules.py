@@ -206,7 +206,7 @@ RULES: tuple[Callable[[Evidence], str], ...] = (
     held,
     gets,
 )
-"""In the order of their sentences."""
+"""Functions of which each returns one sentence or none, in the order of their sentences."""
 
 
 def _segments(count: float) -> str:

@@ -33,7 +33,7 @@ class Record(NamedTuple):
     """Since the epoch."""
     data: bytes
     length: int
-    """On the wire."""
+    """Bytes of the packet on the wire."""
 
 
 def section(application: str, system: str) -> bytes:

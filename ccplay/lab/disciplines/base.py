@@ -53,7 +53,7 @@ class Packet:
         self.ecn = ecn
         """``NOT_ECT``, ``ECT_1``, ``ECT_0`` or ``CE``."""
         self.number = number
-        """Of the packet, for whoever gave it."""
+        """Number of the packet, for the program that gave it."""
         self.source = source
         """Address of the sending host, 32 bits."""
         self.destination = destination

@@ -35,7 +35,7 @@ _SCALES = (
     (0.01, 8),
     (0.1, 2),
 )
-"""By how much a step is divided while the probability is smaller; section 4.2 and 5.6."""
+"""Divisors of a step by the probability below which they hold; section 4.2 and 5.6."""
 
 _HIGH_DELAY_S = 0.25
 """Seconds of delay above which the probability grows by 2 % more; ``pie_calculate_probability``."""

@@ -29,7 +29,7 @@ class SFQ(Discipline):
 
     def __init__(self, options: Options, seed: int = 0) -> None:
         self.slots: dict[int, Slot] = {}
-        """By hash, those with packets."""
+        """Slots that hold packets, by hash."""
         self.turns: deque[Slot] = deque()
         self.perturbation = seed
         super().__init__(options, seed)

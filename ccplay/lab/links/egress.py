@@ -48,11 +48,11 @@ class Egress:
         self.path = Impairment()
         self.rate = 0
         self.mtu: int | None = None
-        """None until one is set."""
+        """MTU in bytes; None until one is set."""
         self.mark = 0
         """Full packets in front of the link from which on it marks; 0: never."""
         self.marker: Marker | None = None
-        """None until a mark threshold is set."""
+        """What marks packets; None until a mark threshold is set."""
         self.classes: list[SharedQueue] = []
         """Classes of the link; if there are any, each has a queue and the link itself has none."""
         self.down: bool | None = None

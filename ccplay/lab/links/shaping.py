@@ -70,7 +70,8 @@ class Shaper:
         self._interfaces: dict[str, Egress] = {}
         self._running: dict[tuple[str, str], Packets] = {}
         self._before: dict[str, Carried] = {}
-        """By node what its interfaces had carried before anything was measured."""
+        """Packets and bytes that the interfaces of each node had carried before anything was
+        measured."""
         self._stack = ExitStack()
         self._offloads = False
 

@@ -14,7 +14,7 @@ from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.rtnl import RouteSocket
 
 Carried: TypeAlias = dict[str, tuple[int, int, int, int]]
-"""By interface the packets and bytes that it sent and received."""
+"""Packets and bytes that each interface sent and received."""
 
 _SIOCGIFFLAGS, _IFF_UP = 0x8913, 1
 

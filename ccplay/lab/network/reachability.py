@@ -20,7 +20,7 @@ from ccplay.lab.network.routing import Routing
 from ccplay.model.network import Network
 
 _PORT = 9
-"""Where hosts listen: the port of the discard protocol (RFC 863)."""
+"""Port on which hosts listen: that of the discard protocol (RFC 863)."""
 
 _PATIENCE_S = 2.0
 """How long it may take on a machine that is busy with something else."""

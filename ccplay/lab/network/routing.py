@@ -36,7 +36,7 @@ _OWN_TABLES = 1000
 """A link's own routing table has this number plus the index of its interface."""
 
 Routes: TypeAlias = dict[str | None, list[str]]
-"""By subnet, None for everything, the names of the links that lead there."""
+"""Names of the links that lead to each subnet; None stands for every destination."""
 
 
 class Routing:

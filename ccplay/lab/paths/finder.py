@@ -26,11 +26,13 @@ class _Followed(msgspec.Struct):
     """Addresses by connection where they are not the hosts' own."""
     pin: Pin | None = None
     known: dict[str, tuple[list[str], list[str], bool]] = msgspec.field(default_factory=dict)
-    """By connection its links there and back, and whether a command chose them: as reported."""
+    """Links there and back of each connection, and whether a command chose them, as last
+    reported."""
     begun: bool = False
     """Whether its start has been reported, and therefore its paths may be."""
     seen: list[tuple[list[str], bool]] = msgspec.field(default_factory=list)
-    """As ``known``, of single transfers: in the order of their first."""
+    """Links, and whether a command chose them, of the paths that single transfers took, oldest
+    first."""
 
     @property
     def pinned(self) -> bool:

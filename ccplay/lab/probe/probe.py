@@ -22,7 +22,8 @@ from ccplay.lab.queues.statistics import QdiscSocket
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 
 _LONGEST_REST_S = 0.002
-"""For a reading that was interrupted took longer than the next one will."""
+"""Most seconds for which a reading counts as just made: one that was interrupted took longer than
+the next one will."""
 
 
 class Counters(NamedTuple):
@@ -30,10 +31,10 @@ class Counters(NamedTuple):
 
     cc: str
     bytes_acked: int
-    """Of payload: tcp_info counts the SYN too."""
+    """Bytes of payload acknowledged; tcp_info counts the SYN too."""
     total_retrans: int
     bytes_sent: int = 0
-    """Of payload, what was sent again included."""
+    """Bytes of payload sent, retransmissions included."""
     ecn: bool = False
     """Agreed by both ends."""
     window: int = 0

@@ -40,7 +40,7 @@ _BUSY = 1 << 31
 _SENDER = struct.Struct("=II")
 
 _WORD = struct.Struct("Q")
-"""In native byte order and size, so that it is read and written atomically."""
+"""Word in native byte order and size, which is read and written atomically."""
 
 Sender: TypeAlias = tuple[int, int]
 """Key of a traced connection: inode of the network namespace, and port."""
@@ -51,7 +51,7 @@ class Record(NamedTuple):
 
     header: int
     ns: int
-    """Of CLOCK_MONOTONIC."""
+    """Nanoseconds of CLOCK_MONOTONIC."""
     cookie: int
     cwnd: int
     ssthresh: int

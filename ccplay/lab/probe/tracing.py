@@ -75,11 +75,11 @@ class _Trace(msgspec.Struct):
     flow: str
     senders: frozenset[Sender]
     connections: list[Connection] = msgspec.field(default_factory=list)
-    """Empty until the flow's connections are known."""
+    """Connections of the flow; empty until they are known."""
     counts: dict[str, SegmentCount] = msgspec.field(
         default_factory=lambda: defaultdict(SegmentCount)
     )
-    """By the connection's name."""
+    """Counted segments by the connection's name."""
     until: float = 0.0
     """Lab time at which it ends unless the flow is running."""
 

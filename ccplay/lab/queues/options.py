@@ -206,4 +206,4 @@ _WORDS: dict[str, dict[str, _Word]] = {
         "split_gso": _FLAG._replace(number=15),
     },
 }
-"""By kind and parameter, the attribute ``TCA_KIND_…``."""
+"""Attribute ``TCA_KIND_…`` by kind and parameter."""

@@ -42,8 +42,8 @@ _UNREPORTED = {
     "sfq": ("redflowlimit", "burst", "avpkt"),
     "dualpi2": ("max_rtt",),
 }
-"""By kind, the parameters that the kernel does not report, most of which go into tables and
-constants; adaptive RED changes its probability."""
+"""Parameters by kind that the kernel does not report; most of them go into tables and constants,
+and adaptive RED changes its probability."""
 
 _TICK_US = 10_000
 """Microseconds of the longest jiffy (CONFIG_HZ=100), to which some times are rounded."""
@@ -53,7 +53,7 @@ _ASKED_TWICE = ("hhf",)
 """Kinds whose creation ignores a parameter that a change takes: hhf's hh_limit in Linux 6.17."""
 
 _FIXED = {"fq_codel": "flows", "fq_pie": "flows"}
-"""By kind, the option that a request to change must not name (``fq_codel_change``)."""
+"""Option by kind that a request to change must not name (``fq_codel_change``)."""
 
 
 class RefusedError(CommandError):
@@ -241,7 +241,7 @@ def installation(
 _HEADER, _TC = struct.Struct("=IHHII"), struct.Struct("=4xiIII")
 """``struct nlmsghdr``; ``struct tcmsg``: index, handle, parent, info."""
 _MESSAGE = struct.Struct("=IH14xiIII")
-"""Both: length, type, index, handle, parent, info."""
+"""``struct nlmsghdr`` and ``struct tcmsg``: length, type, index, handle, parent, info."""
 _KIND, _OPTIONS = 1, 2
 """``TCA_KIND`` and ``TCA_OPTIONS``."""
 

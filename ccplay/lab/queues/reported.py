@@ -26,7 +26,7 @@ WORDS: Mapping[str, Mapping[str, int]] = {
     "dualpi2": {"dualpi2_classic_delay_us": 4, "dualpi2_l4s_delay_us": 8},
     "fq": {"fq_flows": 64, "fq_inactive_flows": 68, "fq_throttled_flows": 72},
 }
-"""By discipline the offsets of 32-bit words in ``tc_KIND_xstats``."""
+"""Offsets of 32-bit words in ``tc_KIND_xstats``, by discipline."""
 
 _PIE = struct.Struct("=Q8x4x4x4x4x4x")
 """``struct tc_pie_xstats`` since Linux 5.1, which begins with the probability."""

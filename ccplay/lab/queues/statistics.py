@@ -28,7 +28,7 @@ ROOT = 0xFFFFFFFF
 """Class of a queue that is the root itself."""
 
 _ATTRIBUTES = 16 + 20
-"""Where attributes begin: after ``nlmsghdr`` and ``tcmsg``."""
+"""Bytes before the attributes: ``nlmsghdr`` and ``tcmsg``."""
 
 _MESSAGE = struct.Struct("=IH14xiII")
 """Length, type; interface index, handle, parent of ``tcmsg``, which has 4 bytes in front."""

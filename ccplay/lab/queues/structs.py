@@ -90,7 +90,7 @@ STRUCTS: dict[str, tuple[Callable[[Options], bytes], Callable[[bytes], dict[str,
     "prio": (_prio, _prio_held),
     "sfq": (_sfq, _sfq_held),
 }
-"""By kind, what packs its options and what unpacks them: one struct."""
+"""Functions by kind that pack its options into one struct, and unpack them."""
 
 # --- kinds with a struct among their attributes ----------------------------------------------
 
@@ -172,4 +172,5 @@ NESTS: dict[
     str,
     tuple[Callable[[Options], dict[int, bytes]], Callable[[Attributes], dict[str, Option]]],
 ] = {"tbf": (_tbf, _tbf_held), "sfb": (_sfb, _sfb_held)}
-"""By kind, what packs its options and what unpacks them: attributes, one of them a struct."""
+"""Functions by kind that pack its options into attributes, one of them a struct, and unpack
+them."""

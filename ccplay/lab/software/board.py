@@ -23,7 +23,7 @@ MOST_STATISTICS = 24
 
 _COUNTS = 10
 _WORDS = 256
-"""Of a slot: version, counters, statistics, histogram of sojourn times."""
+"""Words of a slot: version, counters, statistics, histogram of sojourn times."""
 _STATISTICS_AT, _HISTOGRAM_AT = _COUNTS, _COUNTS + MOST_STATISTICS
 _TRIES = 100
 

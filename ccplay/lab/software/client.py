@@ -37,7 +37,7 @@ class Egress(NamedTuple):
     """The sending end of a link."""
 
     number: int
-    """Of the link, from 1."""
+    """Number of the link, from 1."""
     link: str
     namespace: Namespace
     interface: str
@@ -63,12 +63,12 @@ class Software:
         self._board = board or Board()
         self._links: dict[int, _Link] = {}
         self._dropped: dict[int, int] = {}
-        """By link what its queues dropped that have ended."""
+        """Packets that queues which have ended had dropped, by link."""
         self._histograms: dict[int, list[int]] = {}
-        """By link the sojourn times in queues that have ended; see ``histogram``."""
+        """Sojourn times in queues that have ended, by link; see ``histogram``."""
         self._spread = Sojourns()
         self._removing: dict[int, asyncio.Task[None]] = {}
-        """By link the removal of its rules."""
+        """Tasks that remove the rules of a link, by link."""
         self._changing = asyncio.Lock()
         self.changed: Callable[[str], object] = lambda _: None
         """Receives the name of a link whose discipline has failed, or works again."""

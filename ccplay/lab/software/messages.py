@@ -17,7 +17,7 @@ class Order(messages.Order, frozen=True, omit_defaults=True):
 
     kind: str = ""
     source: str = ""
-    """Of one of the user's own disciplines: the text of its file."""
+    """Text of the file, for one of the user's own disciplines."""
     options: dict[str, Option] = msgspec.field(default_factory=dict)
     version: int = 0
     """Number of the discipline that is opened or changed to; the lab counts them."""
@@ -33,7 +33,7 @@ class News(messages.News, frozen=True, omit_defaults=True):
     fault: str = ""
     """What failed in a discipline, with its line: a FIFO has taken its place."""
     version: int = 0
-    """Of the discipline that failed."""
+    """Version of the discipline that failed."""
     printed: str = ""
     """What a discipline of the user's own has printed: a line, or several."""
     statistics: list[str] = msgspec.field(default_factory=list)

@@ -20,7 +20,7 @@ from ccplay.lab.software.printed import Printed
 from ccplay.lab.software.serving import Served
 
 NAME = b"software queue"
-"""Of the process, as comm in proc(5) has it."""
+"""Name of the process, as comm in proc(5) has it."""
 
 _BOARD = 3
 """Descriptor of the board in a process that was started anew."""
@@ -41,7 +41,7 @@ class Runner(PacketLoop[Order]):
         self._printed = Printed()
         self._served: dict[int, Served] = {}
         self._versions: dict[int, int] = {}
-        """Of the disciplines, by queue."""
+        """Versions of the disciplines, by queue."""
         # What a discipline of the user's own prints must not stand between the news.
         sys.stdout, sys.stdin = self._printed, io.StringIO()
         self._published = 0.0

@@ -22,9 +22,9 @@ class Sojourns:
 
     def __init__(self) -> None:
         self._before: dict[int, Sequence[int]] = {}
-        """By number of a link what its histogram had."""
+        """Histogram that each link had before, by the link's number."""
         self._gained: dict[tuple[str, str], list[int]] = {}
-        """By link and discipline."""
+        """Histogram of what came since, by link and discipline."""
         self._recent: dict[str, Mapping[str, int]] = {}
 
     def count(self, number: int, link: str, kind: str, now: Sequence[int]) -> None:

@@ -81,7 +81,7 @@ class Flow:
         self._known: list[Counters] = []
         self._was_held = False
         self._opened: float | None = None
-        """When it sent its first data."""
+        """Moment at which it sent its first data."""
         self._told = False
         """Whether ``FlowStarted`` has been emitted."""
         self._settled = False

@@ -29,7 +29,7 @@ class Gate:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
         self.opened: float | None = None
-        """When it was opened; None while it is closed."""
+        """Moment at which it was opened; None while it is closed."""
         self._entries: list[Entry] = []
         self._open, self._change = asyncio.Event(), asyncio.Event()
 

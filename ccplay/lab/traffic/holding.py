@@ -56,7 +56,7 @@ class Hold(msgspec.Struct, frozen=True):
     passed: int = 0
     """How many of them it may make before."""
     octets: int | None = None
-    """Only calls for exactly so many bytes count; None: every call does."""
+    """Bytes of the calls that count; None if every call counts."""
 
 
 class Held:

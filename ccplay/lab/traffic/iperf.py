@@ -66,7 +66,7 @@ def client_argv(
     ``ports`` are the receiver's and the first that it sends from; ``cc`` is empty for the host's
     default. ``dscp`` is the code point of both ends' packets.
     """
-    # No -n: iperf3 ends once it has written so many bytes, and drops those not yet sent.
+    # No -n: iperf3 ends once it has written that many bytes, and drops those not yet sent.
     port, sport = map(str, ports)
     return [
         *("iperf3", "-c", address, "-p", port, "-t", "0", "-i", "0"),

@@ -23,7 +23,7 @@ _PROGRAM_NETFILTER, _ATTACH_NETFILTER = 32, 45
 """Of ``enum bpf_prog_type`` and ``enum bpf_attach_type``."""
 
 _LINK_CREATE = 28
-"""Of ``enum bpf_cmd``; libbpf has it for netfilter only since 1.3."""
+"""Command of ``enum bpf_cmd``; libbpf has it for netfilter only since 1.3."""
 
 _SYSCALLS = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
 """Number of bpf(2) by machine; libc has no function for it."""

@@ -8,7 +8,7 @@ SERVERS = range(5201, 10_000)
 """iperf3's own port and those after it: each flow has its own server."""
 
 SENDERS = range(10_000, 32_000)
-"""Below ``ip_local_port_range``, so no other socket uses one by chance."""
+"""Ports below ``ip_local_port_range``, so that no other socket uses one by chance."""
 
 
 WEB = range(80, 144)

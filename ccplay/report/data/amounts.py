@@ -22,7 +22,7 @@ class Unit(msgspec.Struct, frozen=True):
     scale: float
     """Size of the unit, in the unit of results."""
     name: str
-    """Empty for counts and ratios."""
+    """Name of the unit; empty for counts and ratios."""
     counts: bool = False
     """Whether values are whole, except means and medians."""
 

@@ -25,7 +25,7 @@ _FOLDS = 3.0
 """Ratios further from 1 than this are drawn on a scale of doublings."""
 _RATIO = "checkpoint.ratio"
 MOST_GROUPS = 6
-"""With more categories than this each has one bar in a panel."""
+"""Most categories that share a panel; with more, each has one bar in a panel of its own."""
 LEAST_POINTS = 3
 """Least number of values for a numeric axis; fewer are drawn as categories."""
 
@@ -60,7 +60,7 @@ class Chart(msgspec.Struct, frozen=True):
     """Names its files."""
     title: str
     label: str
-    """Of the value axis, without the unit."""
+    """Label of the value axis, without the unit."""
     unit: Unit
     counts: str
     axis: Axis

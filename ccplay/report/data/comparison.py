@@ -155,7 +155,7 @@ def _differ(metric: str, a: Statistic | None, b: Statistic | None) -> Difference
 
 
 _NAMED = 3
-"""So many metrics are named in a verdict."""
+"""Most metrics that a verdict names."""
 _DOUBLE = 99.5
 """Percent; from here on a factor is easier to read."""
 

@@ -19,7 +19,7 @@ class Finding(msgspec.Struct, frozen=True):
     case: CaseStatistics
     metric: str
     statistic: Statistic | None
-    """None where no run measured it."""
+    """Statistic of the metric; None where no run measured it."""
     published: list[float]
     """Published values of exactly this case."""
     notes: list[str]

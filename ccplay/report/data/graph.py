@@ -45,11 +45,11 @@ class Edge(msgspec.Struct, frozen=True):
     labels: tuple[str, ...]
     """One for both directions, or one each if they differ; none if the note states it."""
     queues: Mapping[str, str]
-    """By the sending node the discipline where waiting packets are observed."""
+    """Discipline by sending node, where waiting packets are observed."""
     busy: float | None = None
     """Mean share of its rate that the busier direction sent; None where it is not observed."""
     filled: Mapping[str, float] = msgspec.field(default_factory=dict)
-    """By the sending node the greatest length of its queue, as a share of the limit."""
+    """Greatest length of the queue as a share of its limit, by sending node."""
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class Graph(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
     """Settings of links without a label, a line each."""
     paths: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
-    """By flow the nodes that its packets crossed, at the end of the run."""
+    """Nodes that the packets of each flow crossed, at the end of the run."""
 
 
 def loads(state: LabState, start: float) -> dict[str, Load]:

@@ -10,7 +10,7 @@ from ccplay.report.data.material import Material, say
 from ccplay.state.lab_state import LabState
 
 POINTS = 300
-"""So many of a run are drawn."""
+"""Most points of a run that are drawn."""
 
 
 def growth(state: LabState) -> Curve | None:

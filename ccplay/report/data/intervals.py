@@ -15,7 +15,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.state.udp import Udp
 
 INTERVAL_S = 1.0
-"""That of reports, and of an export that asks for no other."""
+"""Seconds of an interval in reports, and in an export that asks for no other."""
 
 
 MOST_INTERVALS = 100_000
@@ -29,7 +29,7 @@ class Moved(msgspec.Struct, frozen=True):
     """``flow``, ``download`` or ``udp``."""
     name: str
     bytes: list[float]
-    """In each interval that it ran in: payload acknowledged, or of UDP payload that arrived."""
+    """Bytes in each interval that it ran in: payload acknowledged, or UDP payload that arrived."""
     first: int
     """Number of the first of these intervals, from 0."""
 

@@ -46,7 +46,7 @@ class Material(msgspec.Struct, frozen=True):
     abouts: Mapping[str, str]
     """``about`` of each case, by its name."""
     made_of: Mapping[str, Settings] = msgspec.field(default_factory=dict)
-    """By case the settings of its first run, for comparisons."""
+    """Settings of each case's first run, for comparisons."""
     _by_case: dict[str, list[Run]] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class Material(msgspec.Struct, frozen=True):
 
     @property
     def is_large(self) -> bool:
-        """Whether there are so many runs that only one of each case is drawn."""
+        """Whether there are too many runs to draw more than one of each case."""
         return len(self.runs) > MOST_DRAWN
 
     @property

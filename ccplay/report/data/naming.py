@@ -67,7 +67,7 @@ _OWN: dict[str, Mapping[str, str]] = {
     "interfaces": {each: f"packets {each}" for each in ("sent", "received", "lost")},
     **{kind.group: KEPT[kind.name].metrics for kind in TRAFFIC},
 }
-"""By group the metrics that mean something else there than elsewhere."""
+"""Words for metrics that mean something else in a group than elsewhere, by group."""
 
 
 class Words(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class Words(msgspec.Struct, frozen=True):
     kind: str
     """The same for metrics that belong into one chart: ``flows.goodput_bps``."""
     name: str
-    """Of the flow, ping, download or queue; empty for metrics of the whole run."""
+    """Name of the flow, ping, download or queue; empty for metrics of the whole run."""
 
     @property
     def text(self) -> str:

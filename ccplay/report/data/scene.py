@@ -25,7 +25,7 @@ class Finish(msgspec.Struct, frozen=True):
     """When the first flow of a fixed size was done, and what each flow had then."""
 
     t: float
-    """On the figures' axis."""
+    """Moment on the figures' axis."""
     bytes: Mapping[str, int]
     ratio: float | None
 
@@ -39,7 +39,7 @@ class Scene(msgspec.Struct, frozen=True):
     flows: list[list[Flow]]
     """Flows and downloads, each as its parallel streams."""
     queues: list[Queue]
-    """Those that something waited in; the bottleneck at least."""
+    """Queues that something waited in; the bottleneck at least."""
     marks: list[tuple[float, str]]
     """Commands and marks with their moments."""
     sizes: Mapping[str, int]

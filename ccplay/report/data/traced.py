@@ -19,9 +19,10 @@ Stretch: TypeAlias = tuple[float, float]
 """A time, from when to when."""
 
 _HOLD_S = 0.1
-"""Seconds without an ACK after which samples replace the trace: a timer may change cwnd too;"""
+"""Seconds without an ACK after which samples replace the trace: a timer may change cwnd too."""
 _HOLD_STATE_S = 1.0
-"""every change of the state is traced."""
+"""Seconds without an ACK after which samples replace the traced state, of which every change is
+traced."""
 _RTTS, _MOST_RTTS = 2, 10
 """Seconds shown before and after a reduction."""
 

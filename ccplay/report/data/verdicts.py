@@ -26,7 +26,7 @@ class Verdict(msgspec.Struct, frozen=True):
     """What was expected, as the file has it."""
     why: str
     cases: list[str]
-    """Those that were checked for it."""
+    """Names of the cases that it was checked for."""
     total: int
     """Runs."""
     failed: list[Failure]

@@ -33,9 +33,9 @@ from ccplay.report.figures.style import Ink, Inks
 
 _DECADE = 10
 _VALUE_IN = 0.3
-"""What is kept free behind the longest bar for its value,"""
+"""Inches kept free behind the longest bar for its value."""
 _OURS_IN = 0.22
-"""and of the estimate for our value if published ones precede it."""
+"""Inches kept free besides, for the estimate of our value where published ones precede it."""
 _ERROR: dict[str, Any] = {
     "elinewidth": 0.8,
     "capsize": 2.2,

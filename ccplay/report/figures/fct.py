@@ -21,7 +21,7 @@ _ROW_IN = 0.14
 _GAP_IN = 0.18
 _TITLE_IN = 0.18
 _LEAST_MS = 1e-3
-"""Nothing completes faster; a recording may have 0, which no axis of decades shows."""
+"""Least milliseconds on the axis; a recording may have 0, which no axis of decades shows."""
 
 
 def draw(

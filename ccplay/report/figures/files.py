@@ -19,7 +19,7 @@ class Saved(msgspec.Struct, frozen=True):
     """A figure that was written."""
 
     svg: str
-    """For a page that brings the font."""
+    """SVG for a page that brings the font."""
     files: list[str]
     """Their names."""
     width_in: float

@@ -14,7 +14,7 @@ from ccplay.report.figures import style
 _LEFT_IN = 0.58
 _LEADER_IN = 0.16
 _SAMPLE_IN = 0.3
-"""From a line's end to its label, and what the label shows of it."""
+"""Inches of a line's sample in its label; ``_LEADER_IN`` leads there from the line's end."""
 _HEIGHT_IN = 3.0
 _BOTTOM_IN = 0.40
 _TOP_IN = 0.1

@@ -31,15 +31,15 @@ class Job(msgspec.Struct, frozen=True):
 
     recording: Path
     folder: Path
-    """Where its files go."""
+    """Folder that its files go to."""
     slug: str
     """What their names begin with."""
     names: tuple[str, ...]
     """All flows and downloads of the report, so that each has its colour everywhere."""
     full: bool
-    """For the page."""
+    """Whether the page shows it."""
     every_file: bool
-    """In every format, and every panel as a file of its own too; else one SVG."""
+    """Whether to write every format, and each panel as a file of its own; else one SVG."""
     fonts: Path
     """What ``fonts.cut`` wrote."""
     checkpoint: Checkpoint | None
@@ -56,10 +56,10 @@ class Drawn(msgspec.Struct, frozen=True):
     files: list[str]
     distributions: dict[str, Distribution]
     growth: Curve | None
-    """Of its only flow; None if it had several."""
+    """Curve of its only flow; None if it had several."""
     events: list[Entry]
     start: float
-    """Where in the stream the figures' axis has its 0."""
+    """Moment of the stream at which the figures' axis has its 0."""
     hello: Hello | None
     intervals: list[Summary]
     """Bytes of each second, by traffic."""
@@ -68,7 +68,7 @@ class Drawn(msgspec.Struct, frozen=True):
     loads: dict[str, Load] = msgspec.field(default_factory=dict)
     """What each observed direction carried."""
     paths: dict[str, list[str]] = msgspec.field(default_factory=dict)
-    """By flow the nodes that its packets crossed."""
+    """Nodes that the packets of each flow crossed."""
 
 
 class Overview(msgspec.Struct, frozen=True):

@@ -257,7 +257,7 @@ _DRAWERS: Mapping[Subject | None, Drawer] = {
     "udp": _udp,
     None: _reporting,
 }
-"""By subject; None is whoever reports a variable of its own."""
+"""Drawers by subject; None stands for any subject that reports a variable of its own."""
 
 
 def has(scene: Scene, line: Line) -> bool:

@@ -18,7 +18,7 @@ class Panel(msgspec.Struct, frozen=True):
     name: str
     title: str
     label: str
-    """Of the value axis, with its unit."""
+    """Label of the value axis, with its unit."""
     height_in: float
     draw: Callable[[Axes], list[Artist]]
     """Draws, and returns what its legend has."""

@@ -60,7 +60,7 @@ _DRAWINGS: Mapping[tuple[Subject | None, str], Drawing] = {
     ("flow", "total"): rates.acked,
     ("udp", "area"): cross_traffic.draw,
 }
-"""By subject and style of a plot's last line; ``rate`` is a line of a derived variable."""
+"""Drawings by subject and style of a plot's last line; ``rate`` is a line of a derived variable."""
 
 
 def _panel(part: Part, name: str, title: str) -> Panel:

@@ -20,9 +20,9 @@ from ccplay.state.lab_state import Flow
 from ccplay.state.udp import Udp
 
 BINS = 200
-"""Most intervals of transfer and throughput across the figure,"""
+"""Most intervals of transfer and throughput across the figure."""
 FINE_BINS = 600
-"""and of the finer throughput."""
+"""Most intervals of the finer throughput across the figure."""
 _SHORT_S = 5.0
 """Shorter runs are cut into tenths of a second, not seconds."""
 _WIDTHS = (

@@ -60,7 +60,7 @@ CASES = (
 """P. Tol: Colour Schemes, 2021, "muted", its sand darker, for white, and four more: no case looks
 like a flow."""
 STATES = ("#ffffff", "#fff3b8", "#d3e4f5", "#f8cb98", "#dd8f8f")
-"""Behind Open, Disorder, CWR, Recovery, Loss; each is darker than the one before."""
+"""Colours behind Open, Disorder, CWR, Recovery and Loss, each darker than the one before."""
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.2)), (0, (3, 1, 1, 1)), (0, (1.2, 0.9)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")

@@ -15,20 +15,20 @@ _FONT = 12
 _LINE = 15
 _ROW = 52
 _GAP = 46
-"""Between the end of a label and a node."""
+"""Space between the end of a label and a node."""
 _LEAST = 150
-"""Between columns."""
+"""Least space between columns."""
 _ABOVE = 116
-"""Between rows of routers."""
+"""Space between rows of routers."""
 _MARGIN = 14
 _NODE = 28
 """How high a node is."""
 _BOX = (30, 14)
 """The sign of an observed queue."""
 _BEHIND = 42
-"""From the middle of a node to the sign of its queue,"""
+"""Distance from the middle of a node to the sign of its queue."""
 _FEW = 6
-"""where no more links than these meet."""
+"""Most links of a node whose sign stands at ``_BEHIND``; with more it stands further off."""
 _MOST_PATHS = 16
 _LIT = "#1f6fb8"
 """The path that is pointed at."""

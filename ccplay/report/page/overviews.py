@@ -15,7 +15,7 @@ from ccplay.report.figures.job import Drawn, Overview
 from ccplay.report.figures.style import Inks
 
 _MOST_LINES = 9
-"""With more cases than this their distributions are dealt to panels."""
+"""Most cases that share a panel; the distributions of more are dealt to several."""
 
 
 def overviews(material: Material, drawn: Sequence[Drawn], names: Sequence[str]) -> list[Overview]:

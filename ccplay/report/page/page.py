@@ -22,7 +22,7 @@ from ccplay.report.page import machine, run_tables, sections
 from ccplay.report.page.environment import environment, style_sheet
 
 _MANY = 9
-"""So many cases have an index."""
+"""Number of cases from which on they have an index."""
 _LONG = 20
 """Tables of more rows are folded."""
 _DRAWN = "congestion window, queue, round-trip time and goodput over time"

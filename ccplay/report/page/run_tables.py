@@ -24,7 +24,7 @@ class Grid(msgspec.Struct, frozen=True):
     heads: list[Head]
     rows: list[list[str]]
     left: list[bool]
-    """Which columns are words rather than numbers."""
+    """Whether each column has words rather than numbers."""
     left_out: int = 0
 
 

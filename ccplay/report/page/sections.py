@@ -107,7 +107,7 @@ class Expected(msgspec.Struct, frozen=True):
     """An expectation of the scenario, and its outcome."""
 
     cases: str
-    """Those that were checked for it; empty for all."""
+    """Names of the cases that it was checked for; empty for all."""
     words: str
     """What the metric is."""
     verdict: Verdict

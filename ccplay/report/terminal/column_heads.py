@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 GAP = 2
-"""Between two columns."""
+"""Cells between two columns."""
 _RULE = "─"
 
 

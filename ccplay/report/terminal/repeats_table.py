@@ -29,7 +29,7 @@ class _CaseRow(msgspec.Struct, frozen=True):
 
     case: CaseStatistics
     published: list[PublishedResult] | None = None
-    """None for measured values."""
+    """Published results; None for measured values."""
 
 
 def in_families(result: Result) -> list[CaseStatistics]:

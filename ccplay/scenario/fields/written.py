@@ -18,7 +18,7 @@ KEYS = ("hosts", "routers", "links", "observed", "name", "remarks")
 """Keys of a written topology."""
 
 _NO_ENDS = ("", "")
-"""In place of ends that could not be read."""
+"""Ends of a link whose ends could not be read."""
 
 
 def read_written(

@@ -18,10 +18,10 @@ FACTORS: dict[str, dict[str, float]] = {
     "kB": {"bytes": 1e-3, "": 1e-3},
     "MB": {"bytes": 1e-6, "": 1e-6},
 }
-"""By the unit of a measure, the factor from each unit that a metric may have."""
+"""Factor from each unit that a metric may have, by the unit of the measure."""
 
 _SUBJECTS = {"flows": "flow", "downloads": "flow", "queues": "queue", "pings": "ping"}
-"""By the key of a result, whose variables its members have."""
+"""Subject whose variables the members of a result's key have, by key."""
 
 GOODPUT = "goodput_bps"
 UTILISATION = "utilisation"

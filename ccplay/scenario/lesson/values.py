@@ -20,7 +20,7 @@ class Measure(msgspec.Struct, frozen=True):
     text: str
     """What it is, for people."""
     unit: str = ""
-    """In which it is shown and compared: ``ms``, ``Mbit/s``, ``%``."""
+    """Unit in which it is shown and compared: ``ms``, ``Mbit/s``, ``%``."""
     take: Take = ""
     """What is taken of a variable's samples; empty for a metric of the result."""
     from_s: float = 0.0
@@ -61,7 +61,7 @@ class Range(msgspec.Struct, frozen=True):
     measure: str
     low: float
     high: float
-    """Between these the answer may lie, in the measure's unit."""
+    """Greatest answer that is taken, in the measure's unit; ``low`` is the least."""
     tolerance: float = 0.25
     """Share of the measured value by which a typed number may differ."""
     plot: str = ""

@@ -37,7 +37,7 @@ class Actions(Screen[None]):
     variable: str | None = None
     """Variable that replaces RTT; None is RTT itself."""
     listing: Listing = Listing()
-    """Which flows are seen, and in which order."""
+    """Which flows are shown, and in which order."""
     shows_receiver: bool = False
     """Whether the receiver's table replaces the events."""
     sent: str = ""

@@ -31,7 +31,7 @@ class _Stretch(NamedTuple):
     start: int
     end: int
     sheet: Sheet | None
-    """None where the cells are of no sheet."""
+    """Sheet of the cells; None where they are of no sheet."""
 
 
 class CellsUpdate(CompositorUpdate):

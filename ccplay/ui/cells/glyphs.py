@@ -48,7 +48,7 @@ class Glyphs(msgspec.Struct, frozen=True):
     answer: str
     """A reply to a ping in an earlier run."""
     bars: tuple[str, ...]
-    """From the least to the full height of a cell."""
+    """Bars from the least to the full height of a cell."""
     ribbon: tuple[str, ...]
     """Open, Disorder, CWR, Recovery, Loss."""
     reduced: tuple[str, ...]

@@ -29,7 +29,7 @@ _NAME = 28
 """Cells for the name of a file."""
 
 _NEAR = 1 / 30
-"""Of the window: an action that is nearer to the cursor than this is what was meant."""
+"""Share of the window: an action nearer to the cursor than this is the one that is meant."""
 
 _LEAST_S = 1.0
 """A ghost of less than this shows nothing."""

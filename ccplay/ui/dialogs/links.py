@@ -24,12 +24,12 @@ from ccplay.ui.dialogs.fields import Field, LabelledRow, Steps
 _SETTINGS = {name: each for name, each in fields_of(SetLink).items() if each.label}
 
 NONE = "none"
-"""No delay, jitter, loss or marks,"""
+"""Word for no delay, jitter, loss or marks."""
 _NOTHING = (NONE, "no", "off", "never", "0")
-"""and what else says so."""
+"""Words that stand for ``NONE``."""
 
 _ETHERNET = 1500
-"""The MTU where nobody has said another."""
+"""MTU in bytes of a link for which none was set."""
 
 
 def link_choices(network: Network) -> list[tuple[str, str]]:

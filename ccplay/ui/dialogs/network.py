@@ -57,8 +57,8 @@ class NetworkDialog(Question[Scenario]):
     def controls(self) -> Iterable[Widget]:
         """Put the kind first, then its numbers and its tiers."""
         said = (
-            "A tier's links have a rate, a delay and a queue of so many packets. This lab ends; in "
-            "the new one a flow starts from each of the first hosts to its peer."
+            "The links of a tier have a rate, a delay and a queue limit in packets. This lab ends; "
+            "in the new one a flow starts from each of the first hosts to its peer."
         )
         return (
             LabelledRow("kind", self.kind),

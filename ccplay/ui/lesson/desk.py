@@ -13,7 +13,7 @@ from ccplay.session.session import Session
 from ccplay.share.frames import Board, Votes
 
 _ROUND = 64
-"""More than the pages of any lesson: page and round are combined into a question's number."""
+"""Factor that combines page and round into a question's number; no lesson has as many pages."""
 
 
 class Desk:

@@ -23,7 +23,7 @@ _LEAST_BAND = 3
 """Rows between two tiers: ports at both ends, and lines."""
 
 _BITS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-"""Of a braille cell, by column, from the top."""
+"""Bits of a braille cell, by column, from the top."""
 
 
 class Port(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class Strand(msgspec.Struct):
     """The line of a cable: which dots of which cells it has, by its weight."""
 
     links: tuple[str, ...]
-    """Both directions."""
+    """Links of both directions."""
     level: bool = False
     """Whether it joins neighbours of one row."""
     sparse: dict[Cell, int] = msgspec.field(default_factory=dict)
@@ -52,17 +52,17 @@ class Geometry(msgspec.Struct, frozen=True):
     """A drawing without its colours."""
 
     names: Mapping[str, tuple[int, int]]
-    """By node the column and row of its name's first letter."""
+    """Column and row of the first letter of each node's name."""
     ports: Sequence[Port]
     strands: Sequence[Strand]
     glyphs: Mapping[str, int]
-    """By host the row beyond its name."""
+    """Row beyond the name of each host."""
 
 
 def geometry(network: Network, width: int, height: int) -> Geometry | None:
-    """Return the drawing of a network in so many cells; None where it has no room.
+    """Return the drawing of a network in ``width`` by ``height`` cells; None if it does not fit.
 
-    Nor has one whose rows have links between nodes that are not neighbours.
+    A network with links between nodes of a row that are not neighbours has no drawing either.
     """
     if not {end for link in network.links for end in (link.src, link.dst)} <= {
         node.name for node in network.nodes

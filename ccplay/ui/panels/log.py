@@ -16,10 +16,10 @@ INKS = {
     "warning": "warn",
     "error": "bad",
 }
-"""By kind of line, the colour that its text has."""
+"""Colour of a line's text, by kind of line."""
 
 WORDS = {"error": "failed: ", "warning": "warning: "}
-"""By kind of line, what it begins with."""
+"""Words that a line begins with, by kind of line."""
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:

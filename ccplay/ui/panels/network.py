@@ -21,7 +21,7 @@ from ccplay.ui.panels.occupancy import gauge, occupancy
 from ccplay.ui.view import View
 
 _NARROW = 50
-"""Below this width hosts and arrows are drawn with fewer cells."""
+"""Cells of width below which hosts and arrows are drawn with fewer cells."""
 
 _LEAST_HEIGHT = 7
 """Rows of the panel if the terminal has room."""

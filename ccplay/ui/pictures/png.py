@@ -23,10 +23,10 @@ SCALE = 2
 """Pixels a unit: a cell is 20 by 40 pixels, sharp on a projector."""
 
 _FINE = 4
-"""Shapes are drawn so many times larger and then reduced, which makes their edges smooth."""
+"""Factor by which shapes are drawn larger before they are reduced, which smooths their edges."""
 
 _FOLDERS = ("truetype/dejavu", "dejavu", "dejavu-sans-mono-fonts", "TTF")
-"""Where Debian, Arch and Fedora keep DejaVu Sans Mono, below /usr/share/fonts."""
+"""Folders below /usr/share/fonts in which Debian, Arch and Fedora keep DejaVu Sans Mono."""
 
 _FILES = {
     (False, False): "DejaVuSansMono.ttf",
@@ -34,7 +34,7 @@ _FILES = {
     (False, True): "DejaVuSansMono-Oblique.ttf",
     (True, True): "DejaVuSansMono-BoldOblique.ttf",
 }
-"""By whether they are bold, and italic."""
+"""Files of the font, by whether they are bold and italic."""
 
 _NO_PILLOW = "a PNG needs Pillow: pip install 'ccplay[report]'; an SVG needs nothing"
 _NO_FONT = "a PNG needs the font {}: apt install fonts-dejavu-core, or pip install matplotlib"

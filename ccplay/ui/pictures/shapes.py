@@ -29,7 +29,7 @@ class Area(msgspec.Struct, frozen=True):
 
     corners: tuple[Point, ...]
     opacity: float = 1.0
-    """Above 0, at most 1."""
+    """Opacity above 0, at most 1."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ _DOT = 1.5
 
 _PLACES = tuple((x, y) for x, ys in ((2.5, (2.5, 7.5, 12.5)), (7.5, (2.5, 7.5, 12.5))) for y in ys)
 _DOTS = (*_PLACES, (2.5, 17.5), (7.5, 17.5))
-"""Where the dots are, in the order of the bits of a braille pattern's code point."""
+"""Places of the dots, in the order of the bits of a braille pattern's code point."""
 
 _MIDDLE = (WIDTH / 2, HEIGHT / 2)
 
@@ -67,7 +67,7 @@ _DASHES = {"┄┅": 3, "┈┉": 4, "╌╍": 2, "┆┇": -3, "┊┋": -4, "�
 """How many dashes a cell has, negative from top to bottom; of two the second is heavy."""
 
 _ROUND = {"╭": (1, 1), "╮": (-1, 1), "╰": (1, -1), "╯": (-1, -1)}
-"""To which side and which way a rounded corner leads: 1 is right, and down."""
+"""Directions that a rounded corner leads to: 1 is right, and down."""
 
 _QUADRANTS = {
     "▖": "c", "▗": "d", "▘": "a", "▙": "acd", "▚": "ad",

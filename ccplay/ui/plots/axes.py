@@ -30,7 +30,7 @@ def value_axis(
 
 
 def time_axis(picture: Picture, columns: int) -> list[Run]:
-    """Return the time axis below so many columns, with the unit of the values in its corner."""
+    """Return the time axis below ``columns`` columns, with the values' unit in its corner."""
     glyphs, inks = picture.glyphs, picture.inks
     ticks = time_ticks(picture.left, picture.width, columns // 9)
     unit = picture.unit if len(picture.unit) < GUTTER else ""

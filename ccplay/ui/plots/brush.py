@@ -13,7 +13,7 @@ _THICK = ("line", "area", "layer", "dots")
 """Styles whose lines a bold stroke makes thicker; the others stand back."""
 
 _BITS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
-"""Of a braille cell, by column, from the bottom up."""
+"""Bits of a braille cell, by column, from the bottom up."""
 
 
 class Brush:

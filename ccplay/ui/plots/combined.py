@@ -25,9 +25,9 @@ class ShiftedTrace(msgspec.Struct, frozen=True):
     shift: float
     """Seconds from its own moments to those of the plot."""
     first: float
-    """In its own time: what was before is not shown."""
+    """First moment that is shown, in its own time."""
     last: float
-    """In its own time: what came after is not shown."""
+    """Last moment that is shown, in its own time."""
     lasting: ClassVar[bool] = True
 
     @property
@@ -98,7 +98,8 @@ class StackedTrace(msgspec.Struct, frozen=True):
 
     own: Trace
     below: tuple[Trace, ...]
-    """From the bottom to the top; what has no value in a slice adds nothing there."""
+    """Traces below it, from the bottom to the top; one without a value in a slice adds nothing
+    there."""
     sums: Sums
     """Shared by the traces of a stack, so that each part is read once."""
     lasting: ClassVar[bool] = False

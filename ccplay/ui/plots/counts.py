@@ -15,7 +15,8 @@ class Bars:
     def __init__(self) -> None:
         self._grown: list[dict[int, float]] = []
         self.lines: list[int] = []
-        """Which of the picture's counters have a line, from the top: those that grew at all."""
+        """Numbers of the picture's counters that have a line, from the top: those that grew at
+        all."""
 
     def clear(self) -> None:
         """Discard all columns."""

@@ -27,7 +27,7 @@ class Column:
         self._inks = [""] * lines
         self._signs = [""] * lines
         self.lines: set[int] = set()
-        """Those with anything in them."""
+        """Numbers of the lines that have anything in them."""
 
     def has_room(self, line: int, pen: Pen, x: int) -> bool:
         """Say whether a dashed pen may draw there: on no glyph, over others in every other dash."""

@@ -13,10 +13,10 @@ from ccplay.ui.plots.traces import DotTrace, Pen, SeriesTrace, Trace
 from ccplay.ui.view import View
 
 _WIDE = 100
-"""From this width of the screen on there is room for whole names of files."""
+"""Cells of the screen's width from which on there is room for whole names of files."""
 
 _CROWD = 3
-"""With more flows of the ghost than this only that of the selected one is drawn."""
+"""Most flows of a ghost that are all drawn; of more only the selected one is."""
 
 
 def flow_ink(view: View, name: str) -> str:

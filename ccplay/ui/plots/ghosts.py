@@ -35,8 +35,8 @@ class Ghost(msgspec.Struct, frozen=True):
     last: float = math.inf
     """Its last moment that is shown."""
     waits_since: float | None = None
-    """If None, ``first`` is aligned with the moment at which the session's network was ready; else
-    with the session's first action after this moment, for which the ghost waits unseen."""
+    """Moment after which the session's next action aligns the ghost, which waits unseen until then;
+    if None, ``first`` is aligned with the moment at which the session's network was ready."""
     repeats: str = ""
     """Kind of that action, such as ``start-flow``; empty for any."""
 
@@ -87,8 +87,8 @@ class Choice(msgspec.Struct, frozen=True):
     moment: float | None = None
     """Or the session itself, from this moment on."""
     waits_since: float | None = None
-    """If given, the ghost begins with the session's next action after this moment; if None, a
-    recording is aligned so that both networks are ready at once."""
+    """Moment after which the session's next action begins the ghost; if None, a recording is
+    aligned so that both networks are ready at once."""
 
 
 class Ghosts:

@@ -29,11 +29,12 @@ class Addition(msgspec.Struct, frozen=True):
 
     traces: Callable[[View], Sequence[Trace]]
     values: Callable[[View, int], Sequence[Run]]
-    """For a title of so many cells; behind the value of the selected flow."""
+    """Function that returns the values for a title of a number of cells; they follow the value of
+    the selected flow."""
 
 
 ADDITIONS: Mapping[str, Addition] = {"cwnd": Addition(theory.traces, theory.values)}
-"""By the name of the plot."""
+"""Additions by the name of the plot."""
 
 
 class Pane(msgspec.Struct, frozen=True):

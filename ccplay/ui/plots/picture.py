@@ -22,7 +22,7 @@ class Inks(msgspec.Struct, frozen=True):
     cursor: str = ""
     ghost: str = ""
     ground: str = ""
-    """Behind everything: faint inks lie on the way to it."""
+    """Colour behind everything: faint inks lie on the way to it."""
 
 
 class Picture(msgspec.Struct, frozen=True):
@@ -33,9 +33,9 @@ class Picture(msgspec.Struct, frozen=True):
     width: float
     """Seconds from edge to edge."""
     until: float
-    """Nothing later than this is drawn."""
+    """Moment after which nothing is drawn."""
     traces: tuple[Trace, ...] = ()
-    """From the bottom to the top; those that lie under all others first."""
+    """Traces from the bottom to the top; those that lie under all others first."""
     counts: tuple[CountTrace, ...] = ()
     marks: tuple[float, ...] = ()
     """Moments at which a command took effect."""
@@ -51,14 +51,14 @@ class Picture(msgspec.Struct, frozen=True):
     least: float = 1.0
     """The value axis never ends below this."""
     unit: str = ""
-    """Of the value axis, in its corner where it fits."""
+    """Unit of the value axis, in its corner where it fits."""
     stroke: StrokeName = "normal"
     """How thick the lines are."""
     glyphs: Glyphs = UNICODE
     inks: Inks = msgspec.field(default_factory=Inks)
 
     def column(self, t: float, columns: int) -> int:
-        """Return in which of so many columns a moment lies; less than 0 or more where in none."""
+        """Return which of ``columns`` a moment lies in; outside them less than 0, or more."""
         return math.floor((t - self.left) / self.width * columns)
 
     def same_page(self, other: Picture | None) -> bool:

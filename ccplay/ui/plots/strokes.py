@@ -28,7 +28,7 @@ class Stroke(msgspec.Struct, frozen=True):
     lines: Sequence[Span | None]
     bands: Sequence[Span | None]
     levels: Sequence[float | None]
-    """Where its glyph stands."""
+    """Heights at which its glyph stands."""
     drawn_only: bool
     """Whether the axis has room for what is drawn, and not for every value."""
 
@@ -42,7 +42,7 @@ class Stroke(msgspec.Struct, frozen=True):
 
 
 def is_long(seconds: float) -> bool:
-    """Whether a column of so many seconds is drawn as its middle and how much counters grew.
+    """Whether a column of this many seconds shows its middle and how much counters grew.
 
     Braille or not: what changes with the zoom does not change with the characters.
     """
@@ -52,7 +52,7 @@ def is_long(seconds: float) -> bool:
 def read(picture: Picture, columns: int, across: int, first: int, last: int) -> list[Stroke]:
     """Return what the traces draw in the columns ``first`` to ``last`` (not included).
 
-    The picture has so many ``columns``, of ``across`` slices each.
+    The picture has ``columns`` columns, of ``across`` slices each.
     """
     slot, long = picture.width / columns / across, is_long(picture.width / columns)
     first, last = first * across, last * across

@@ -38,9 +38,9 @@ class Drawer(msgspec.Struct, frozen=True):
     """How the screen draws a variable of one kind of subject; factors lead to the axis' unit."""
 
     traces: Callable[[View, Line, float], list[Trace]]
-    """From the bottom to the top."""
+    """Function that returns the traces, from the bottom to the top."""
     values: Callable[[View, Variable, float], list[Run]]
-    """At the moment shown, the most wanted first."""
+    """Function that returns the values at the moment shown, the most wanted first."""
     ghosts: Callable[[View, Variable, float], list[ShiftedTrace]]
     """The same as ``traces`` of an earlier run."""
     ghost_values: Callable[[View, Variable, float], list[Run]]
@@ -224,4 +224,4 @@ DRAWERS: Mapping[Subject | None, Drawer] = {
     "udp": Drawer(_udp_traces, _udp_runs, lambda *_: [], lambda *_: []),
     None: Drawer(_reported_traces, _reported_runs, flow_lines.ghosts, flow_lines.ghost_values),
 }
-"""By subject; None is whoever reports a variable of its own."""
+"""Drawers by subject; None stands for any subject that reports a variable of its own."""

@@ -8,7 +8,7 @@ from ccplay.ui.plots.pane import Pane
 from ccplay.ui.view import View
 
 PANES: dict[str, Pane] = {name: Pane(plot) for name, plot in PLOTS.items() if plot.on_screen}
-"""By their names; values of algorithms and queues come on top, see ``own_values``."""
+"""Panes by name; ``own_values`` makes those for values of algorithms and queues."""
 
 DEFAULT = (CWND.name, QUEUE.name, RTT.name)
 """Shown where nobody has chosen any, from left to right."""

@@ -10,7 +10,7 @@ from ccplay.ui.plots.traces import Pen, SeriesTrace
 from ccplay.ui.view import View
 
 _WIDE = 36
-"""From this width of the plot on the values have room."""
+"""Cells of the plot's width from which on there is room for the values."""
 
 
 class Overlay:

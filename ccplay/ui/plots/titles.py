@@ -16,7 +16,7 @@ NARROW, WIDE = 30, 36
 """Cells of a title below which a plot shortens words, and from which on it writes them out."""
 
 _PER_ACK = " per ACK"
-"""After the unit where each ACK is drawn."""
+"""Words after the unit where each ACK is drawn."""
 
 _FULL = 60
 """Cells of a title from which on one in full leaves room for the unit and the values."""

@@ -52,7 +52,8 @@ class Pen(msgspec.Struct, frozen=True):
     """Drawn at the trace's head and now and then along it, so that colour is not the only cue."""
     kind: LineKind = "solid"
     lane: int = 0
-    """Which columns carry the glyph: traces in different lanes don't hide each other's."""
+    """Number of its lane, which decides the columns that carry its glyph: no trace hides
+    another's."""
     ascii: str = "*"
     """What it is drawn with where there are no braille dots."""
     under: bool = False
@@ -257,7 +258,7 @@ class StepTrace(msgspec.Struct, frozen=True):
     """A setting: it holds from each change to the next. None is no value."""
 
     changes: tuple[tuple[float, float | None], ...]
-    """When which value began, oldest first."""
+    """Moments and values from them on, oldest first."""
     pen: Pen
     weight: float = 1.0
     """Times its value the axis makes room for; 0 leaves the axis to the others."""

@@ -75,7 +75,7 @@ class PathManager:
         )
 
     def limit(self, subflows: int) -> None:
-        """Have the kernel's path manager open and accept so many subflows besides the first."""
+        """Have the kernel's path manager open and accept ``subflows`` besides the first."""
         number = struct.pack("=I", subflows)
         self._ask(_SET_LIMITS, _attribute(_RCV_ADD_ADDRS, number), _attribute(_SUBFLOWS, number))
 
@@ -92,7 +92,7 @@ class PathManager:
             return
 
     def accept(self, subflows: int) -> None:
-        """Let connections to this host have so many subflows besides the first, until ``close``.
+        """Let connections to this host have ``subflows`` besides the first, until ``close``.
 
         The path manager in the kernel accepts them up to its limit, the one in userspace while
         somebody receives its events, and each connection has the one that its host has as it opens.

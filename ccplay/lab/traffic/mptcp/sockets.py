@@ -24,7 +24,7 @@ _TOKEN_LOC, _ID_LOC = 2, 10
 
 _ESTABLISHED, _SYN_SENT, _CLOSE = 1, 2, 7
 _OPEN_STATES = 1 << _ESTABLISHED | 1 << 4 | 1 << 8 | 1 << 9 | 1 << 11
-"""As those that a sweep reads."""
+"""Bits of the states in which a connection is open, the same that a sweep reads."""
 
 _ATTRIBUTE = struct.Struct("=HH")
 _MESSAGE = struct.Struct("=IH10xBB2x2s2s4s12x4s")
@@ -39,9 +39,9 @@ class Subflow(NamedTuple):
 
     ends: Ends
     token: int
-    """That of its connection at this end."""
+    """Token of its connection at this end."""
     local_id: int
-    """Of the address that it uses at this end."""
+    """Identifier of the address that it uses at this end."""
     established: bool
     """Whether its handshake is complete."""
 

@@ -21,7 +21,7 @@ _MPTCP = 262
 
 _BLOCK = 1 << 17
 _SYSCTLS = Path("/proc/sys/net/mptcp")
-"""Those of the namespace that the process is in."""
+"""Folder of MPTCP's sysctls, which are those of the namespace that the process is in."""
 
 
 def _receive(port: int) -> None:
