@@ -86,7 +86,7 @@ class Way(NamedTuple):
 
     name: str
     lack: str
-    """Why it can't be taken here; empty: it can."""
+    """Reason for which it can't be taken here; empty if it can."""
     gives: str
 
 

@@ -110,7 +110,7 @@ class InterfaceResult(msgspec.Struct, frozen=True, kw_only=True):
     """Counters of an interface, from the beginning until all traffic had ended."""
 
     id: str
-    """Its name: ``r-eth1``."""
+    """Name of the interface, such as ``r-eth1``."""
     node: str
     link: str
     """The direction that packets leave on."""
@@ -202,7 +202,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """Machine of the lab, which may explain a difference between two results."""
 
     name: str = ""
-    """Its name, where several machines made the runs."""
+    """Name of the machine, where several machines made the runs."""
     kernel: str
     cpus: int
     python: str
@@ -251,9 +251,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     machine: Machine | None
     """Null if no lab started."""
     cases: list[CaseResult]
-    """One a run: with repeats, several have one name."""
+    """Results of the runs, one for each; with repeats, several have one name."""
     statistics: list[CaseStatistics] = []
-    """One a case."""
+    """Statistics over the runs, one for each case."""
     discarded: list[CaseResult] = []
     """Attempts that could not be trusted and were repeated."""
     machines: list[Machine] = []

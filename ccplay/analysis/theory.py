@@ -54,7 +54,7 @@ class Epoch(msgspec.Struct, frozen=True):
     """A stage of congestion avoidance, by what theory has to know of it."""
 
     tick: int
-    """Its first sweep."""
+    """Number of the first sweep of the epoch."""
     start: float
     cc: str
     """What the flow runs."""

@@ -46,7 +46,8 @@ class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
     """Share of all cores that the hypervisor took, mean."""
     steal_max: float | None
     delay_late_p50_us: float | None
-    """How late the delay line let packets go; null where netem does it."""
+    """Microseconds by which the delay line let packets go late, the median; null where netem does
+    it."""
     delay_late_p99_us: float | None
     """Microseconds by which packets left the delay line late: the p99 of the median second."""
     rate_accuracy: float | None = None
@@ -59,7 +60,7 @@ class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
     """Steps of the timeline that took effect more than ``MOST_LATE_S`` after their moment."""
     trustworthy: bool
     reasons: list[str]
-    """Why not."""
+    """Reasons for which it can't be trusted."""
 
 
 def judge(state: LabState) -> HealthResult:

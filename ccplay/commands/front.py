@@ -13,7 +13,7 @@ from collections.abc import Callable
 _PASSED_ON = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 _PR_SET_PDEATHSIG = 1
-"""prctl(2)."""
+"""Number of the option, see prctl(2)."""
 
 
 def behind_front(program: Callable[[], int]) -> int:

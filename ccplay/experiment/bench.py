@@ -34,7 +34,7 @@ class Bench(Protocol):
     """A place that makes runs, several at a time."""
 
     window: Window
-    """How many runs it makes in parallel."""
+    """Number of runs that it makes in parallel."""
 
     @property
     def name(self) -> str:

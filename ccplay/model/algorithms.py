@@ -10,7 +10,7 @@ class Algorithm(NamedTuple):
 
     summary: str
     source: str
-    """Its description: an RFC or a paper; the code is net/ipv4/tcp_NAME.c."""
+    """Description of the algorithm: an RFC or a paper; the code is net/ipv4/tcp_NAME.c."""
     config: str
     """The kernel's build option, without ``CONFIG_TCP_CONG_``; empty where always built in."""
 

@@ -136,7 +136,7 @@ class StartCapture(Command, frozen=True):
 
     link: Annotated[str, settings.LINK] = BOTTLENECK
     capture: Annotated[str | None, settings.CAPTURE] = None
-    """Its name; None takes the next free one: ``c1``, ``c2`` …"""
+    """Name of the capture; None takes the next free one: ``c1``, ``c2`` …"""
     snaplen: Annotated[
         int,
         Field(
@@ -184,7 +184,7 @@ class Mark(Command, frozen=True):
 
     text: Annotated[str, Field(LINE, "Text of a mark on the time axis")]
     at: Moment | None = None
-    """Its moment; None: the one at which it takes effect."""
+    """Moment of the mark; None is the moment at which the command takes effect."""
     name: Name | None = None
     """Name of the mark; None takes the next free one: ``m1``, ``m2`` …"""
 

@@ -31,7 +31,7 @@ class Discipline(msgspec.Struct, frozen=True):
 
     kind: str
     summary: str
-    """Its effect on packets, in one line."""
+    """Effect on packets, in one line."""
     parameters: tuple[Parameter, ...]
     software: bool = True
     """Whether ccplay has it in software, in ``lab/disciplines``."""

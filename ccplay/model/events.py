@@ -20,7 +20,7 @@ class Hello(Event, frozen=True):
     format: Count
     """Version of the stream's format; see ``wire.FORMAT``."""
     version: str
-    """ccplay's own version."""
+    """Version of ccplay."""
     wall_time: WallTime
     """Unix time at ``t`` = 0."""
     sample_hz: Annotated[float, msgspec.Meta(ge=1e-3, le=1e6)]
@@ -164,7 +164,7 @@ class CaptureEnded(Event, frozen=True):
     full: bool = False
     """The file has reached its bound."""
     error: str | None = None
-    """Why it ended, if neither by its bound nor by a command."""
+    """Reason for its end, if neither its bound nor a command ended it."""
 
 
 class TraceStarted(Event, frozen=True):

@@ -23,7 +23,7 @@ class Field(msgspec.Struct, frozen=True):
 
     quantity: Quantity
     meaning: str
-    """One line, for editors and dialogs."""
+    """Meaning in one line, for editors and dialogs."""
     low: float | None = None
     high: float | None = None
     """The bounds, inclusive; None if there is none."""

@@ -48,7 +48,8 @@ class Quantity(msgspec.Struct, frozen=True, eq=False):
     """A kind of value. What reads one raises ``ValueError`` that says what would fit."""
 
     name: str
-    """Its definition in the JSON Schema; empty: its shape stands wherever it is used."""
+    """Name of its definition in the JSON Schema; empty where its shape stands wherever it is
+    used."""
     what: str
     """A noun for messages: ``a rate such as "10 Mbit/s"``."""
     type: type

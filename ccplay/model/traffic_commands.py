@@ -24,7 +24,7 @@ KERNEL_PATH_MANAGERS = ("kernel-signal", "kernel-subflow")
 """Path managers of the kernel itself, with endpoints at the receiver or at the sender."""
 
 PATH_MANAGERS = ("ndiffports", "fullmesh", *KERNEL_PATH_MANAGERS)
-"""How an MPTCP connection gets its subflows; the first is the default."""
+"""Ways in which an MPTCP connection gets its subflows; the first is the default."""
 
 PING_PROTOCOLS = ("icmp", "udp")
 """What a ping is made of; the first is the default."""
@@ -37,7 +37,7 @@ class StartFlow(Command, frozen=True):
     """Start a long-lived iperf3 transfer from ``src`` to ``dst``."""
 
     flow: Annotated[str | None, settings.FLOW] = None
-    """Its name; None takes the next free number."""
+    """Name of the flow; None takes the next free number."""
     src: Annotated[str | None, settings.SRC] = None
     """The sending host; None takes the first sender."""
     dst: Annotated[str | None, settings.DST] = None
@@ -98,7 +98,8 @@ class StartFlow(Command, frozen=True):
         str | None,
         Field(NAME, "Which of Linux' MPTCP schedulers shares the data between subflows"),
     ] = None
-    """One of the sysctl ``net.mptcp.available_schedulers``; None is the host's default."""
+    """Scheduler, one of the sysctl ``net.mptcp.available_schedulers``; None is the host's
+    default."""
 
 
 def conflict(command: StartFlow) -> tuple[str, str]:
@@ -197,7 +198,7 @@ class StartUdp(Command, frozen=True):
     """Send UDP packets from ``src`` to ``dst`` at a constant rate: cross traffic."""
 
     udp: Annotated[str | None, _UDP] = None
-    """Its name; None takes the next free one: ``u1``, ``u2`` …"""
+    """Name of the UDP traffic; None takes the next free one: ``u1``, ``u2`` …"""
     src: Annotated[str | None, settings.SRC] = None
     dst: Annotated[str | None, settings.DST] = None
     rate_bps: Annotated[

@@ -150,7 +150,7 @@ class UdpEnded(Event, frozen=True):
     jitter_us: Duration | None
     """The receiver's, smoothed as in RFC 3550; None where it could not tell."""
     duration_s: float
-    """How long the sender sent."""
+    """Seconds for which the sender sent."""
     under_way: Count = 0
     """Packets sent after the newest that was received, where the lab ended before they arrived."""
     error: str | None = None
@@ -176,9 +176,9 @@ class ShortFlowsProgress(Event, frozen=True):
 
     short_flows: str
     started: Count
-    """How many have started by now, all together."""
+    """Number of transfers that have started by now."""
     failed: Count
-    """How many broke off by now, all together."""
+    """Number of transfers that have broken off by now."""
     bytes: Annotated[list[Count], MANY]
     """Payload of each that finished since."""
     fct_us: Annotated[list[Duration], MANY]

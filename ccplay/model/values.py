@@ -42,7 +42,7 @@ class TrafficClass(Value, frozen=True):
     traffic: Annotated[list[str], MANY] = []
     """Names of traffic, or all of a kind: the plural of one of ``traffic.TRAFFIC``."""
     qdisc: Qdisc | None = None
-    """Its queue; None takes the link's own."""
+    """Queue of the class; None takes the link's own."""
 
 
 class LinkSetting(Value, frozen=True):
@@ -96,9 +96,9 @@ class Feature(Value, frozen=True):
     name: str
     available: bool
     summary: str = ""
-    """One line of what it is."""
+    """Description in one line."""
     reason: str = ""
-    """Why it is missing."""
+    """Reason for which it is missing."""
     remedy: str = ""
     """What to do about it."""
     required: bool = False
@@ -113,12 +113,12 @@ class Monitored(Value, frozen=True):
     """
 
     sent: Count
-    """How many: where some are still under way, until the newest that arrived."""
+    """Number of packets sent; while some are under way, until the newest that arrived."""
     received: Count
     received_bytes: Count
     """Bytes of payload received."""
     delay_mean_us: Duration | None
-    """One way, queues included, of those that arrived; None where none did."""
+    """Mean one-way delay of the packets that arrived, queues included; None where none did."""
     delay_min_us: Duration | None
     delay_max_us: Duration | None
 
@@ -146,6 +146,6 @@ class Capabilities(Value, frozen=True):
     schedulers: Annotated[list[Feature], FEW] = []
     """What shares the data of an MPTCP connection between its subflows."""
     cpus: int = 0
-    """How many the lab may use; 0 where it did not say."""
+    """Number of CPUs that the lab may use; 0 where it did not report it."""
     python: str = ""
     """The version that the lab runs on."""

@@ -23,7 +23,7 @@ Subject: TypeAlias = Literal["flow", "queue", "ping", "udp", "short-flows", "dow
 """What has a variable: one connection, one queue, or one traffic of a ``TrafficKind``."""
 
 Combined: TypeAlias = Literal["sum", "mean", "greatest", ""]
-"""How the values of several subjects make one, such as those of a flow's parallel streams."""
+"""Way in which values of several subjects make one, such as those of a flow's parallel streams."""
 
 Cells: TypeAlias = Literal["text", "whole", "real", "flag"]
 """What a column of a table of samples holds."""
@@ -71,17 +71,18 @@ class Variable(msgspec.Struct, frozen=True):
     digits: int | None = None
     """Digits after the point in titles; None: one for small values with a scale, else none."""
     combined: Combined = ""
-    """How several subjects make one value; empty where only each by itself has a meaning."""
+    """Way in which several subjects make one value; empty where only each by itself has a
+    meaning."""
     kept: bool = False
     """Whether the state keeps it over time; the others are only exported."""
     named: str = ""
-    """Its column in exports where that is not the name with its unit."""
+    """Name of its column in exports, where that is not the name with its unit."""
     cells: Cells = "whole"
     """What its column holds."""
     rate: Rate | None = None
-    """How it is derived from a variable that is kept; None: it is sampled itself."""
+    """Way in which it is derived from a variable that is kept; None if it is sampled itself."""
     wire: str = ""
-    """Its name in the stream where ``one`` is part of that: ``htcp_beta_1000``."""
+    """Name in the stream, where ``one`` is part of that: ``htcp_beta_1000``."""
     about: str = ""
     """Title of a figure's panel where ``title`` is too terse for one."""
     label: str = ""

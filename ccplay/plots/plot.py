@@ -15,8 +15,9 @@ from ccplay.model.variables import Subject, Variable
 from ccplay.state.lab_state import LabState
 
 Style: TypeAlias = Literal["line", "area", "dots", "bars", "total"]
-"""How a line is drawn. ``area`` is filled down to 0, ``dots`` are single measurements; ``bars``
-are amounts in each interval and ``total`` is a counter's growth, where a room draws them so."""
+"""Style in which a line is drawn. ``area`` is filled down to 0, ``dots`` are single measurements;
+``bars`` are amounts in each interval and ``total`` is a counter's growth, where a room draws them
+so."""
 
 Changes: TypeAlias = tuple[tuple[float, float | None], ...]
 """A setting: when which value began, oldest first; None is no value."""
@@ -98,7 +99,7 @@ class Plot(msgspec.Struct, frozen=True):
     title: str
     """A word or two: on the screen, and on a figure's axis."""
     help: str
-    """One line: what it shows, and over which window where it is smoothed."""
+    """Explanation in one line: what it shows, and over which window where it is smoothed."""
     lines: tuple[Line, ...]
     """Lines from the bottom to the top, all in one unit. The last one's variable has the axis."""
     companions: tuple[Line, ...] = ()

@@ -49,7 +49,7 @@ _NAMED = (
     *(LINE, PROSE, NUMBER, FLAG, NAME, evidence.METRIC, ALGORITHM, RATE, LINK_RATE, TIME_US, SIZE),
     *(QUEUE_SIZE, SHARE, GEMODEL, FREQUENCY, WHOLE, COUNT, SWITCH),
 )
-"""One quantity for each definition in the schema."""
+"""Quantities with a definition in the schema, one for each."""
 
 
 def text() -> str:

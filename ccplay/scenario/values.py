@@ -38,9 +38,9 @@ class Published(msgspec.Struct, frozen=True):
 
     metric: str
     values: tuple[float, ...]
-    """One value or several."""
+    """Values of the metric, one or several."""
     note: str = ""
-    """Why ours may differ."""
+    """Reason for which ours may differ."""
 
 
 class Case(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ class DueStep(msgspec.Struct, frozen=True):
     """Lab time in seconds, as ``Event.t``."""
     command: AnyCommand
     place: str = ""
-    """Its place in the scenario file; empty if it is in none."""
+    """Place in the scenario file; empty if it is in none."""
     together: bool = False
     """Whether the lab prepares it, and starts it with all others of its moment."""
     overrides: bool = False

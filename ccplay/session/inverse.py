@@ -61,7 +61,7 @@ class Inverse(msgspec.Struct, frozen=True):
     text: str = ""
     """What they do, in a line: ``queue bottleneck back to pfifo 100 pkt``."""
     refusal: str = ""
-    """Why nothing takes it back; empty where ``commands`` do."""
+    """Reason for which nothing takes it back; empty where ``commands`` do."""
 
 
 def before(state: LabState, network: Network) -> Before:

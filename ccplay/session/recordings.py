@@ -24,7 +24,7 @@ _MOST = 50
 """Most recordings listed."""
 
 _FLOW_STARTED = b'{"event":"flow-started"'
-"""How its line begins."""
+"""Bytes that its line begins with."""
 
 _HEAD, _TAIL = 1 << 16, 1 << 18
 """Bytes read for a quick look."""
@@ -35,7 +35,7 @@ class Found(msgspec.Struct, frozen=True):
 
     path: Path
     name: str
-    """Its place below the folder that was searched."""
+    """Path below the folder that was searched."""
     size: int
     """Bytes."""
     began: datetime
@@ -44,9 +44,9 @@ class Found(msgspec.Struct, frozen=True):
     algorithms: tuple[str, ...] = ()
     """Congestion controls of the flows that started, at a glance of those early on."""
     flows: int = 0
-    """How many were started; 0 at a glance."""
+    """Number of flows that were started; 0 at a glance."""
     problem: str = ""
-    """Why it can't be read; empty if it can."""
+    """Reason for which it can't be read; empty if it can."""
 
 
 def find(folder: Path) -> list[Found]:

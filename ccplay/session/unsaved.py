@@ -24,7 +24,7 @@ class Unsaved:
         self._file = io.BytesIO()
         self._recorder = Recorder(Path("memory"), title, self._file)
         self.lost = ""
-        """Why it can't be saved; empty where it can."""
+        """Reason for which it can't be saved; empty where it can."""
         self.path: Path | None = None
         """Path of the saved recording."""
 

@@ -69,9 +69,9 @@ class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: list[str] | None = None
     """The same as lines of a QR code, dark on light."""
     browsers: Count | None = None
-    """How many browsers watch now."""
+    """Number of browsers that watch now."""
     failed: str | None = None
-    """Why there is no page."""
+    """Reason for which there is no page."""
 
 
 _encoder = msgspec.json.Encoder()
@@ -95,7 +95,7 @@ class Browsers:
         self.count = 0
         """Browsers that watch now."""
         self.failed = ""
-        """Why there is no page; empty unless it has failed."""
+        """Reason for which there is no page; empty unless it has failed."""
         self._heard = b""
         # -P keeps the current directory, which may hold a stranger's files, off the import path.
         self._process = subprocess.Popen(

@@ -23,7 +23,7 @@ LONGEST_POINT = 120
 """Characters of the words with which the presenter points."""
 
 PREFIX = b'{"share":"'
-"""How the line of a frame begins, and no line of an event."""
+"""Start of the line of a frame; no line of an event begins so."""
 
 _HELLO = struct.Struct("!7sBB7x")
 _MAGIC = b"ccplay\0"
@@ -172,7 +172,7 @@ class Board(Frame, frozen=True, tag="board"):
     measured: Annotated[tuple[tuple[_Text, _Word], ...], msgspec.Meta(max_length=12)] = ()
     """What was measured, each with its value in words."""
     problem: _Text = ""
-    """Why nothing decides."""
+    """Reason for which nothing decides."""
     usual: bool = True
     """Whether ``why`` explains what was measured."""
     why: _Lines = ()

@@ -19,7 +19,7 @@ _RAW = -zlib.MAX_WBITS
 """Neither header nor checksum: chunks are no files."""
 
 _PACKED = b'{"share":"packed"'
-"""How the line before a chunk begins."""
+"""Start of the line before a chunk."""
 
 
 class Packer:

@@ -68,7 +68,7 @@ class Column(msgspec.Struct, frozen=True):
     note: str = ""
     """What the unit is of, on a page: ``by the queue``."""
     short: str = ""
-    """Its title in a terminal; empty: the same."""
+    """Title in a terminal; empty for the same."""
     brief: tuple[int, ...] | None = None
     """Indices of the values that a terminal has room for; None for all, empty for no column at
     all."""

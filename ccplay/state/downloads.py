@@ -81,7 +81,7 @@ METRICS = {
     "rate_bps": "download rate",
     "seconds": "download time",
 }
-"""Its metrics in words."""
+"""Metrics of a download in words."""
 
 
 def result(state: Connections, download: Download) -> DownloadResult:

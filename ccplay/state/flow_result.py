@@ -94,8 +94,8 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     misbehaved: list[Misbehaviour] = []
     """Misbehaviour of its algorithms, in any of its parallel streams."""
     delay_mean_ms: float | None = None
-    """One way, from the sending host's IP to the receiving one's, over every packet that arrived;
-    null if the flow was not monitored, like the next fields."""
+    """Mean one-way delay from the sending host's IP to the receiving one's, over every packet that
+    arrived; null if the flow was not monitored, like the next fields."""
     delay_min_ms: float | None = None
     delay_max_ms: float | None = None
     rx_bps: float | None = None
@@ -112,7 +112,7 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     subflows: list[Subflow] = []
     """Subflows in the order in which they opened."""
     error: str | None
-    """Why it died, if it was not stopped."""
+    """Reason for which it died, if it was not stopped."""
 
     @property
     def algorithms(self) -> str:
@@ -162,7 +162,7 @@ METRICS = {
     "delay_min_ms": "least one-way delay",
     "delay_max_ms": "greatest one-way delay",
 }
-"""Its metrics in words."""
+"""Metrics of a flow in words."""
 
 
 def result(state: Sampled, flow: Flow) -> FlowResult:

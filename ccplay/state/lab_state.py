@@ -80,7 +80,7 @@ class LabState(Sampled):
         self.interfaces: InterfaceCounters | None = None
         """Counters of interfaces; None before the end."""
         self.sojourns = SojournCounts()
-        """How long packets waited in disciplines in software."""
+        """Sojourn times of packets in disciplines in software."""
         self.captures: dict[str, CaptureStarted] = {}
         """Captures that are running."""
         self.links: dict[str, list[LinkChanged]] = {}

@@ -88,7 +88,7 @@ METRICS = {
     "p95_ms": "95th percentile of RTT",
     "max_ms": "greatest RTT",
 }
-"""Its metrics in words."""
+"""Metrics of a ping in words."""
 
 
 def result(_: TrafficState, ping: Ping) -> PingResult:

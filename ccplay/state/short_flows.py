@@ -154,7 +154,7 @@ METRICS = {
     **{f"{name}_finished": f"transfers {text}" for name, text in SIZES_IN_WORDS.items()},
     **{f"{name}_goodput_bps": f"goodput {text}" for name, text in SIZES_IN_WORDS.items()},
 }
-"""Its metrics in words."""
+"""Metrics of short flows in words."""
 
 
 class ShortFlows(msgspec.Struct):
@@ -179,7 +179,7 @@ class ShortFlows(msgspec.Struct):
     paths: list[FlowPath] = msgspec.field(default_factory=list)
     """The paths that transfers took of several, in the order of their first."""
     taken: list[int] = msgspec.field(default_factory=list)
-    """How many finished transfers took each of ``paths``."""
+    """Number of finished transfers that took each of ``paths``."""
     ended: float | None = None
     error: str | None = None
 

@@ -147,7 +147,7 @@ class UdpResult(msgspec.Struct, frozen=True, kw_only=True):
     jitter_ms: float | None
     """The receiver's, smoothed as in RFC 3550, at the end."""
     delay_mean_ms: float | None = None
-    """One way, over every packet that arrived; null if it was not monitored, like the next
+    """Mean one-way delay of every packet that arrived; null if it was not monitored, like the next
     fields."""
     delay_min_ms: float | None = None
     delay_max_ms: float | None = None
@@ -195,7 +195,7 @@ METRICS = {
     "delay_min_ms": "least one-way delay",
     "delay_max_ms": "greatest one-way delay",
 }
-"""Its metrics in words."""
+"""Metrics of UDP traffic in words."""
 
 
 def result(_: TrafficState, udp: Udp) -> UdpResult:

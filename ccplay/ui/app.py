@@ -39,7 +39,7 @@ from ccplay.ui.terminal import Terminal
 from ccplay.ui.themes import Look, StrokeName, load_looks
 
 _ANOTHER = "the presenter starts another network; ccplay watch shows it"
-"""Why spectators see no more of a network that another one follows."""
+"""Reason for which spectators see no more of a network that another one follows."""
 
 _MOST_TYPED = 64
 """Keys that may be on their way from a screen to the bindings."""

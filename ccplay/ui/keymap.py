@@ -139,4 +139,4 @@ REMAPPABLE = _remappable([bindings.MAIN, bindings.APP])
 """What can have other keys, by its id."""
 
 DEFAULT = Keymap()
-"""ccplay's own keys."""
+"""Keys as ccplay has them."""

@@ -36,7 +36,7 @@ class Preferences(msgspec.Struct, frozen=True):
     theme: str = themes.DEFAULT
     glyphs: GlyphsName = "unicode"
     stroke: themes.StrokeName | None = None
-    """How thick lines are; None is as the theme has it."""
+    """Thickness of lines; None is as the theme has it."""
     plots: tuple[str, ...] = ()
     """Plots from left to right; what has no room is not shown. Empty: as the screen's width
     suggests."""

@@ -71,7 +71,7 @@ CA_STATES = 5
 """Open, Disorder, CWR, Recovery, Loss."""
 
 StrokeName: TypeAlias = Literal["normal", "bold"]
-"""How thick the lines of plots are."""
+"""Thickness of the lines of plots."""
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
@@ -82,10 +82,10 @@ class Look(msgspec.Struct, frozen=True):
     name: str
     title: str
     about: str
-    """Its purpose, in one line."""
+    """Purpose in one line."""
     textual_theme: Theme
     flows: tuple[str, ...]
-    """One for each flow, at least ``FLOWS``."""
+    """Colours of flows, one for each, at least ``FLOWS``."""
     colours: Mapping[str, str]
     """Colours by the names in ``PLOT`` and ``OPTIONAL``."""
     ca_states: tuple[str, ...]

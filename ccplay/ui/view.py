@@ -53,13 +53,14 @@ class View(msgspec.Struct):
     listing: Listing = msgspec.field(default_factory=Listing)
     """Which flows are shown, and in which order."""
     stroke: StrokeName = "normal"
-    """How thick the lines of plots are."""
+    """Thickness of the lines of plots."""
     colourless: bool = False
     """Whether the terminal shows no colours."""
     keys: Keymap = keymap.DEFAULT
     """Keys of each action."""
     audience: str = ""
-    """How many watch, or how this screen watches; empty where the session is not shared."""
+    """Number of those who watch, or how this screen watches; empty where the session is not
+    shared."""
     watching: bool = False
     """Whether this screen watches another one's session."""
     catching_up: bool = False

@@ -27,7 +27,7 @@ class Seat(msgspec.Struct):
     number: int
     """Number of the seat, from 1 on."""
     streams: int = 0
-    """How often the browser receives the stream now."""
+    """Number of times that the browser receives the stream now."""
     left: float = VOTES_AT_ONCE
     """Votes that it may send at once."""
     at: float = 0.0

@@ -42,7 +42,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
     ca_state: int = 0
     """The worst congestion state meanwhile."""
     steps: int = 1
-    """How many values ssthresh had meanwhile: one for each reduction."""
+    """Number of values that ssthresh had meanwhile: one for each reduction."""
     retransmitted: int = 0
     """Segments."""
     dropped: tuple[tuple[str, int], ...] = ()

@@ -31,7 +31,7 @@ class DualPI2(Discipline):
         self.classic = Fifo()
         self.l4s = Fifo()
         self.p = 0.0
-        """p', the base probability."""
+        """Base probability p' of RFC 9332."""
         self.delay_old = 0.0
         self.delays = [0.0, 0.0]
         """Sojourn time of the last classic and the last L4S packet that left, in seconds."""

@@ -23,12 +23,11 @@ _PORT = 9
 """Port on which hosts listen: that of the discard protocol (RFC 863)."""
 
 _PATIENCE_S = 2.0
-"""How long it may take on a machine that is busy with something else."""
+"""Seconds that it may take on a machine that is busy with something else."""
 
 _AGAIN_S = 0.02
-"""How long to wait before what has not arrived is sent again.
-
-The kernel discards packets for some milliseconds after both ends of a cable are up."""
+"""Seconds before what has not arrived is sent again. The kernel discards packets for some
+milliseconds after both ends of a cable are up."""
 
 _Pairs: TypeAlias = set[tuple[str, str]]
 

@@ -40,7 +40,7 @@ class Counters(NamedTuple):
     window: int = 0
     """Bytes that it may have outstanding now: of its cwnd, or what it has where that is more."""
     busy_s: float = 0.0
-    """How long data was outstanding, in whole ticks of the kernel."""
+    """Time for which data was outstanding, in whole ticks of the kernel."""
     least_rtt_s: float = 0.0
     """0 where none has been measured yet."""
 

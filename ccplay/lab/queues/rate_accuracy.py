@@ -10,7 +10,7 @@ from ccplay.model.samples import QdiscSamples
 
 _FRAME = 1514
 _FRAMES = 100
-"""One frame more or less is then 1 %."""
+"""Frames over which the rate is measured: one more or less is then 1 %."""
 
 _LEAST_S = 0.5
 """Seconds of an interval; a sweep reads a queue up to 2 ms after its own time, which is 0.4 %."""

@@ -54,7 +54,7 @@ class Hold(msgspec.Struct, frozen=True):
     call: str
     """The system call; it must be made seldom, for each time the lab is asked."""
     passed: int = 0
-    """How many of them it may make before."""
+    """Number of these calls that it may make before."""
     octets: int | None = None
     """Bytes of the calls that count; None if every call counts."""
 

@@ -16,7 +16,7 @@ BEFORE_DATA = Hold("read", passed=3, octets=1)
 data connections, prepare, send. When the client reads the fourth, all connections are open."""
 
 BEFORE_DATAGRAMS = Hold("read", passed=2, octets=1)
-"""One byte earlier: with the third begins the time by which iperf3 paces datagrams."""
+"""Hold one byte earlier: the client paces datagrams by the time since it has read the third."""
 
 COOKIE_OCTETS = 37
 """Bytes that each data connection carries before its data."""

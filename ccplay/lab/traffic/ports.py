@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 SERVERS = range(5201, 10_000)
-"""iperf3's own port and those after it: each flow has its own server."""
+"""Ports of servers, from iperf3's own: each flow has its own server."""
 
 SENDERS = range(10_000, 32_000)
 """Ports below ``ip_local_port_range``, so that no other socket uses one by chance."""

@@ -14,14 +14,14 @@ from ccplay.model.events import Applied, Failed
 from ccplay.model.traffic_commands import StartTraffic
 
 GRACE_S = 0.3
-"""How long after its moment traffic waits for what is not prepared yet: less than what makes a
-step late."""
+"""Seconds after its moment for which traffic waits for what is not prepared yet: less than what
+makes a step late."""
 
 LONGEST_S = 10.0
-"""How long a network waits for the traffic that is to start with it."""
+"""Most seconds for which a network waits for the traffic that is to start with it."""
 
 HANDSHAKES_S = 3.5
-"""How long of it for connections that open: a SYN that is lost twice takes 3 s."""
+"""Seconds of it for connections that open: a SYN that is lost twice takes 3 s."""
 
 
 class Together:

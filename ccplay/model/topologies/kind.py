@@ -47,7 +47,7 @@ class TopologyKind(msgspec.Struct, frozen=True):
 
     name: str
     summary: str
-    """One line, as a drawing in words: ``h1 - r - h2``."""
+    """Drawing in words, in one line: ``h1 - r - h2``."""
     parameters: tuple[Field, ...]
     generate: Callable[..., Network]
     """Takes the ``Topology``, then the values of ``parameters`` in their order."""

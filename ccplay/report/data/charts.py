@@ -34,7 +34,7 @@ class Estimate(msgspec.Struct, frozen=True):
     """One mean with everything drawn about it."""
 
     at: Parameter
-    """Its value on the chart's axis."""
+    """Value on the chart's axis."""
     statistic: Statistic
     singles: list[float]
     """Value of each run."""

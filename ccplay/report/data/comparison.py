@@ -22,7 +22,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """One metric of both, and how B differs from A."""
 
     metric: str = msgspec.field(name="figure")
-    """Its place in a run's result, such as ``flows.1.goodput_bps``."""
+    """Place in a run's result, such as ``flows.1.goodput_bps``."""
     a: Statistic | None
     """Null where A has no such metric; so is ``b``."""
     b: Statistic | None

@@ -32,7 +32,7 @@ class Distribution(msgspec.Struct, frozen=True):
     values: list[float]
     shares: list[float]
     count: int
-    """How many values were measured."""
+    """Number of values that were measured."""
 
     def quantile(self, share: float) -> float:
         """Return the value that ``share`` of all values do not exceed."""

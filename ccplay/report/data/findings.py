@@ -23,7 +23,7 @@ class Finding(msgspec.Struct, frozen=True):
     published: list[float]
     """Published values of exactly this case."""
     notes: list[str]
-    """Why ours may differ."""
+    """Reasons for which ours may differ."""
 
     @property
     def difference(self) -> float | None:

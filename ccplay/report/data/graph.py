@@ -43,7 +43,7 @@ class Edge(msgspec.Struct, frozen=True):
     a: str
     b: str
     labels: tuple[str, ...]
-    """One for both directions, or one each if they differ; none if the note states it."""
+    """Labels: one for both directions, or one each if they differ; none if the note states it."""
     queues: Mapping[str, str]
     """Discipline by sending node, where waiting packets are observed."""
     busy: float | None = None

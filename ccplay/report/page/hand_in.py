@@ -31,7 +31,7 @@ class _Figure(msgspec.Struct, frozen=True):
 
     svg: str = ""
     note: str = ""
-    """Why there is none."""
+    """Reason for which there is none."""
 
 
 def render(opened: Opened, course: Course, name: str, text: str) -> str:

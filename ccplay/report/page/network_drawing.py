@@ -22,7 +22,7 @@ _ABOVE = 116
 """Space between rows of routers."""
 _MARGIN = 14
 _NODE = 28
-"""How high a node is."""
+"""Height of a node."""
 _BOX = (30, 14)
 """The sign of an observed queue."""
 _BEHIND = 42

@@ -18,7 +18,7 @@ class Column(msgspec.Struct, frozen=True):
     """The columns below one head."""
 
     head: str
-    """Its words, a line each."""
+    """Words of its head, a line each."""
     cells: list[str]
     group: str = ""
     """What it shares with its neighbours: ``flows.1``."""

@@ -116,7 +116,7 @@ class Lesson(msgspec.Struct, frozen=True):
 
     pages: tuple[Page, ...]
     aim: str = ""
-    """One line: what one can explain afterwards."""
+    """Aim in one line: what one can explain afterwards."""
 
     @property
     def run_s(self) -> float:

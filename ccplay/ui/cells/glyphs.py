@@ -40,7 +40,7 @@ class Glyphs(msgspec.Struct, frozen=True):
     queue_steps: tuple[str, ...]
     """Cells of the queue bar, from empty to full."""
     flow_glyphs: tuple[str, ...]
-    """One for each flow, so that colour is not the only cue."""
+    """Glyphs, one for each flow, so that colour is not the only cue."""
     ghost_glyphs: tuple[str, ...]
     """Glyphs of flows in an earlier run, smaller."""
     ghost: str

@@ -16,7 +16,7 @@ from ccplay.ui.dialogs.fields import entries, typed
 from ccplay.ui.dialogs.menu import Item, Menu
 
 PROGRAMS = ("tcpdump", "dumpcap")
-"""One of them must be there."""
+"""Programs of which one must be installed."""
 
 
 class CaptureDialog(Dialog):

@@ -24,7 +24,7 @@ class Item(msgspec.Struct, frozen=True):
     label: str
     summary: str = ""
     missing: str = ""
-    """Why it can't be chosen and what to do about that; empty where it can."""
+    """Reason for which it can't be chosen, and the remedy; empty where it can."""
 
 
 _HEAD = 8

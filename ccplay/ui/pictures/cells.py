@@ -39,7 +39,7 @@ class Span(msgspec.Struct, frozen=True):
     x: int
     """The column of the first cell, from 0."""
     cells: tuple[str, ...]
-    """One text a cell; empty in the second cell of a character that takes two."""
+    """Texts of the cells; empty in the second cell of a character that takes two."""
     face: Face
 
 

@@ -64,7 +64,7 @@ _ARMS = {
 """The arms of lines from the middle: left, right, up, down; capitals are heavy."""
 
 _DASHES = {"┄┅": 3, "┈┉": 4, "╌╍": 2, "┆┇": -3, "┊┋": -4, "╎╏": -2}
-"""How many dashes a cell has, negative from top to bottom; of two the second is heavy."""
+"""Number of dashes in a cell, negative from top to bottom; of two the second is heavy."""
 
 _ROUND = {"╭": (1, 1), "╮": (-1, 1), "╰": (1, -1), "╯": (-1, -1)}
 """Directions that a rounded corner leads to: 1 is right, and down."""

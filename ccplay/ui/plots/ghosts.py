@@ -29,11 +29,11 @@ class Ghost(msgspec.Struct, frozen=True):
 
     state: LabState
     name: str
-    """Its name on the screen, usually the file's."""
+    """Name on the screen, usually the file's."""
     first: float
-    """Its first moment that is shown, which is aligned with the session."""
+    """First moment that is shown, which is aligned with the session."""
     last: float = math.inf
-    """Its last moment that is shown."""
+    """Last moment that is shown."""
     waits_since: float | None = None
     """Moment after which the session's next action aligns the ghost, which waits unseen until then;
     if None, ``first`` is aligned with the moment at which the session's network was ready."""

@@ -21,7 +21,8 @@ from ccplay.ui.view import View
 SHORT_UNITS = {"segments": "seg", "packets": "pkt"}
 
 _NEAR = {"packets": 100, "bytes": 150_000}
-"""How far above three times all that a queue ever held a limit is near, by the queue's unit."""
+"""Distance above three times all that a queue ever held within which a limit is near, by the
+queue's unit."""
 
 
 class Addition(msgspec.Struct, frozen=True):

@@ -53,7 +53,7 @@ class Picture(msgspec.Struct, frozen=True):
     unit: str = ""
     """Unit of the value axis, in its corner where it fits."""
     stroke: StrokeName = "normal"
-    """How thick the lines are."""
+    """Thickness of the lines."""
     glyphs: Glyphs = UNICODE
     inks: Inks = msgspec.field(default_factory=Inks)
 

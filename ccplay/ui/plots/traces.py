@@ -27,10 +27,10 @@ LONG_S = 0.25
 value: a sawtooth would be a solid block. There its median is drawn."""
 
 LineKind: TypeAlias = Literal["solid", "dashed", "dotted", "dash-dot"]
-"""How a flow's line is interrupted where colours can't tell flows apart."""
+"""Interruption of a flow's line, where colours can't tell flows apart."""
 
 LINE_KINDS: tuple[LineKind, ...] = get_args(LineKind)
-"""One a flow; they repeat after the last, with other marks."""
+"""Kinds of line, one for each flow; they repeat after the last, with other glyphs."""
 
 _HOLD = 3.5
 """Sampling intervals for which a value holds; after that there is a gap."""
