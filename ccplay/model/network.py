@@ -37,9 +37,9 @@ class Written(Value, frozen=True):
     observed: Annotated[list[str], FEW] = []
     """Directed links whose queue is observed; where it names none, every egress of a router."""
     name: str = ""
-    """What people call it; empty: described by its numbers of nodes."""
+    """Name on the screen; empty where numbers of nodes describe it."""
     remarks: Annotated[list[str], FEW] = []
-    """What of its source has no effect here, in lines that the lab reports as warnings."""
+    """Parts of its source without an effect here, in lines that the lab reports as warnings."""
 
 
 class Topology(Value, frozen=True):

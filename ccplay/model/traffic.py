@@ -79,7 +79,7 @@ class TrafficKind(msgspec.Struct, frozen=True, eq=False):
     always_ends: bool = False
     """Whether it ends by itself whatever ``start`` has."""
     limit_words: str = ""
-    """What to give one that never ends, in a scenario's words."""
+    """Settings that make it end, in a scenario's words."""
     connection: bool = False
     """Whether it is one set of TCP connections that are sampled, traced and switched."""
     many_paths: bool = False
@@ -90,7 +90,7 @@ class TrafficKind(msgspec.Struct, frozen=True, eq=False):
     """Events that come while it runs, at moments of their own between the sweeps."""
     exported: Samples | None = None
     label: str = ""
-    """What people call one; empty: its name."""
+    """Name of one on the screen; empty where it is ``name``."""
     about: str = ""
     """The same in a sentence: ``cross traffic``; empty: its label."""
     gist: Callable[[Any], str] = lambda _: ""

@@ -140,7 +140,7 @@ class Capabilities(Value, frozen=True):
     monitors: Annotated[list[Feature], FEW] = []
     """What follows packets from host to host."""
     tracepoints: Annotated[list[Feature], FEW] = []
-    """What tells of every acknowledgement of a flow."""
+    """Tracepoints that report every acknowledgement of a flow."""
     mptcp: Annotated[list[Feature], FEW] = []
     """What gives flows several paths; empty where the lab did not say."""
     schedulers: Annotated[list[Feature], FEW] = []

@@ -26,7 +26,7 @@ Combined: TypeAlias = Literal["sum", "mean", "greatest", ""]
 """Way in which values of several subjects make one, such as those of a flow's parallel streams."""
 
 Cells: TypeAlias = Literal["text", "whole", "real", "flag"]
-"""What a column of a table of samples holds."""
+"""Types of the cells of a column of samples."""
 
 _KERNELS = {"bbr_pacing_gain": 256, "bbr_cwnd_gain": 256, "dctcp_alpha": 1024}
 """Number that counts as 1 in fractions of the kernel's own, whose names don't have it."""

@@ -38,7 +38,7 @@ class Scope(msgspec.Struct, frozen=True):
     t: float = 0.0
     """The moment of a summary, in seconds since the start of the stream."""
     values: Sequence[float] = ()
-    """What the flows that run at ``t`` have of the plot's first variable, in its unit."""
+    """Values of the plot's first variable, in its unit, of the flows that run at ``t``."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -108,13 +108,13 @@ class Plot(msgspec.Struct, frozen=True):
     counts: tuple[Count, ...] = ()
     summaries: tuple[Summary, ...] = ()
     whole: Setting | None = None
-    """What a stack fills at most; the screen draws it where lines are stacked."""
+    """Most that a stack can fill; the screen draws it where lines are stacked."""
     in_bytes: Line | None = None
     """Drawn in place of the lines where the queue's limit counts bytes."""
     least: float = 1.0
     """The screen's value axis never ends below this."""
     missing: tuple[str, str] | None = None
-    """What there is none of where nothing is drawn, and the id of the key that starts one."""
+    """Name of what is missing where nothing is drawn, and the id of the key that starts one."""
     full: str = ""
     """Title on the screen where there is room for it, with abbreviations spelled out."""
     about: str = ""

@@ -20,7 +20,7 @@ _MOST_EARLY = 1000
 """Most steps that are prepared before the network is ready; more are prepared after it."""
 
 _SOON_S = 1.0
-"""What starts sooner after the network could not be prepared in time after it."""
+"""Seconds after the network is ready within which traffic starts too soon to be prepared then."""
 
 _LEAD_S, _LEAD_EACH_S, _LEAD_RTTS = 0.3, 0.03, 3
 """How long before its moment a lab prepares traffic, for each of one moment, and for connections to

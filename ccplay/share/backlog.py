@@ -45,7 +45,7 @@ class Chunk(msgspec.Struct):
 
     lines: bytes
     packed: bytes
-    """The same, compressed; empty where nobody was there to read it."""
+    """The same, compressed; empty where no spectator was there to read it."""
     begins: bool
     """Whether the packed lines can be read without those of the chunk before."""
     t: float

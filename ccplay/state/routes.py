@@ -96,4 +96,4 @@ ROUTES = Table(
     _routes,
     in_brief=False,
 )
-"""Whatever took them."""
+"""Table of the paths that traffic of any kind took."""

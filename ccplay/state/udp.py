@@ -50,7 +50,7 @@ class Udp(msgspec.Struct):
     """Packets of which nobody knows whether they would have arrived."""
     jitter_us: float | None = None
     monitored: Monitored | None = None
-    """What has become of its packets so far; None where nobody knows."""
+    """What has become of its packets so far; None where that is not known."""
     counts: deque[tuple[float, Monitored]] = msgspec.field(default_factory=deque)
     """The newest counts with their moments, as far back as variables reach."""
     seen: dict[str, Series] = msgspec.field(default_factory=dict)

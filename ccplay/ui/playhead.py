@@ -13,7 +13,7 @@ WIDTHS = (
 """Widths of the window in seconds; the smallest are for traces of every ACK."""
 
 WINDOW_S = 30.0
-"""Seconds that a window shows where nobody chose."""
+"""Seconds that a window shows by default."""
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Speeds of a replay, in recorded seconds a second."""

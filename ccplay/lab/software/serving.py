@@ -75,7 +75,7 @@ class Served:
         """Let packets wait until ``begin``."""
         self.queue = queue
         self.fault = ""
-        """What failed in the discipline since somebody emptied this."""
+        """What failed in the discipline since this was last emptied."""
         self.names: list[str] = []
         """Statistics that the discipline reports, in the order of the slot."""
         self._slot = slot

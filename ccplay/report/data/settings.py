@@ -21,7 +21,7 @@ Settings = Mapping[str, str]
 _NEAR_S = 0.1
 """Moments that differ by less are the same: a command takes as long as a program takes to start."""
 _END_S = 1.0
-"""What is stopped so shortly before the end was stopped because of it."""
+"""Seconds before the end within which traffic that is stopped was stopped by the end."""
 _FILLED_IN = ("src", "dst")
 """Defaults of the lab for keys missing in a scenario."""
 _SUBJECTS = (*(kind.name for kind in TRAFFIC), "capture", "host", "link")

@@ -16,7 +16,7 @@ _ID = re.compile(r' id="([\w.]+)"')
 _TAG = re.compile(r"<[^>]*>")
 _STYLE = re.compile(r' style="([^"]*)"')
 _IDLE = re.compile(r' transform="rotate\(-?0 [^"]*"|; stroke-dashoffset: 0(?=[;"])')
-"""What turns by nothing, or moves by nothing."""
+"""Attributes without an effect: a rotation by 0, an offset of 0."""
 _FAMILY = re.compile(r"font-family: ([^;\"]*)(?:; |(?=\"))")
 _ALIKE = re.compile(r'<use [^>]*?( style="[^"]*")/>(?:<use [^>]*?\1/>)+')
 _DIGITS = re.compile(r"(\d+\.\d\d)\d+")

@@ -24,10 +24,10 @@ _WIDE = 100
 """Width in cells from which on columns are separated by more than one cell."""
 
 _SHARES = ("loss", "utilisation")
-"""What is a share of 1 in a result, and is read as a percentage."""
+"""Metrics that are shares of 1 in a result and are read as percentages."""
 
 _CARRIED = re.compile(r"interfaces\..*\.(sent|received)(_bytes)?")
-"""What interfaces count of traffic; drops and losses are none of it."""
+"""Counters of an interface's traffic, without its drops and losses."""
 
 _HUGE = 1000
 """Percent; beyond it a factor is easier to read."""

@@ -31,7 +31,7 @@ FPS = 10
 """Frames a second, as on a terminal."""
 
 _NUDGE_S = 1e-9
-"""What floats lack when they add up: a clock must not show the second before."""
+"""Seconds that a sum of floats may lack: a clock must not show the second before."""
 
 
 class Setting(msgspec.Struct, frozen=True):

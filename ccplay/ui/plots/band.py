@@ -41,7 +41,7 @@ class Band(Horizontal):
         """
         super().__init__(id=id)
         self.picked = chosen
-        """The plots that a person has chosen; empty where nobody has."""
+        """The plots that were chosen; empty where none were."""
         self._began_unasked = not chosen
         self._large = large
         """The plot that has the band to itself; empty where they share it."""

@@ -11,7 +11,7 @@ PANES: dict[str, Pane] = {name: Pane(plot) for name, plot in PLOTS.items() if pl
 """Panes by name; ``own_values`` makes those for values of algorithms and queues."""
 
 DEFAULT = (CWND.name, QUEUE.name, RTT.name)
-"""Shown where nobody has chosen any, from left to right."""
+"""Plots that are shown unless others are chosen, from left to right."""
 
 WIDE_DEFAULT = (*DEFAULT, GOODPUT.name)
 """The same where there is room for it: who has most, and since when."""

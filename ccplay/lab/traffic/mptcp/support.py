@@ -19,7 +19,7 @@ _SUMMARY = "flows over several paths: one connection of several subflows (RFC 86
 _SCHEDULERS = {
     "default": "the subflow that is expected to deliver first",
 }
-"""What each of Linux' own does, in a line."""
+"""Effect of each of Linux' own schedulers, in a line."""
 
 
 def connections() -> Feature:
