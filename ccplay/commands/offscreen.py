@@ -115,9 +115,9 @@ def draw(arguments: argparse.Namespace, title: str) -> int:
 
 async def _draw(arguments: argparse.Namespace, title: str) -> int:
     from ccplay.ui.pictures.cast import write_cast
-    from ccplay.ui.pictures.offscreen import Setting, offscreen
+    from ccplay.ui.pictures.offscreen import PictureOptions, offscreen
 
-    setting = Setting(
+    setting = PictureOptions(
         size=arguments.size,
         look=arguments.theme,
         ascii=arguments.ascii,

@@ -17,7 +17,7 @@ from ccplay.stream import wire
 from ccplay.ui.cells.sheet import Sheet
 from ccplay.ui.pictures.cast import write_cast
 from ccplay.ui.pictures.cells import Frame, frame_of
-from ccplay.ui.pictures.offscreen import FPS, Setting, offscreen
+from ccplay.ui.pictures.offscreen import FPS, PictureOptions, offscreen
 from ccplay.ui.pictures.png import png
 from ccplay.ui.pictures.shapes import HEIGHT, WIDTH
 from tests.ui.synthetic import stream
@@ -88,7 +88,7 @@ async def test_a_picture_of_a_dialog_has_what_lies_under_it_faded() -> None:
 
 
 async def test_a_picture_is_what_the_terminal_shows_at_any_moment_and_in_any_order() -> None:
-    setting = Setting(size=(100, 30), look="light", window=10.0)
+    setting = PictureOptions(size=(100, 30), look="light", window=10.0)
     async with offscreen(RECORDING, "title", setting) as shown:
         pictures: dict[float, Frame] = {}
         for t in (29.0, 5.0, 33.0, 29.0, 5.0):
@@ -105,7 +105,7 @@ async def test_a_cast_shows_in_a_terminal_what_each_frame_is() -> None:
     """Each frame's bytes alone turn the frame before into it, colours included."""
     terminal = pyte.Screen(100, 30)
     feed = pyte.Stream(terminal).feed
-    async with offscreen(RECORDING, "title", Setting(size=(100, 30), speed=2.0)) as shown:
+    async with offscreen(RECORDING, "title", PictureOptions(size=(100, 30), speed=2.0)) as shown:
         await shown.show(22.0)
         picture = shown.frame
         moments: list[float] = []
@@ -124,7 +124,7 @@ async def test_a_cast_shows_in_a_terminal_what_each_frame_is() -> None:
 async def test_a_cast_is_a_header_and_events_as_asciinema_wants_them(tmp_path: Path) -> None:
     """See https://docs.asciinema.org/manual/asciicast/v2/."""
     path = tmp_path / "a.cast"
-    async with offscreen(RECORDING, "title", Setting(speed=4.0)) as shown:
+    async with offscreen(RECORDING, "title", PictureOptions(speed=4.0)) as shown:
         await write_cast(shown, path, 20.0, 24.0, 4.0)
         await shown.show(20.0)
         picture = shown.frame
@@ -251,7 +251,7 @@ def test_a_recording_or_a_ghost_that_ends_in_rubbish_is_no_picture(
 
 
 async def test_a_ghost_lies_under_a_picture() -> None:
-    without, ghost = Setting(), Setting(ghost=RECORDING)
+    without, ghost = PictureOptions(), PictureOptions(ghost=RECORDING)
     frames = []
     for setting in (without, ghost):
         async with offscreen(RECORDING, "title", setting) as shown:
@@ -265,7 +265,7 @@ async def test_a_picture_has_a_table_as_high_as_its_moment_needs(tmp_path: Path)
     path = tmp_path / "many.ccplay"
     with path.open("wb") as file:
         file.writelines(wire.encode(each) for each in stream(pairs=8, flows=8, seconds=25.0))
-    async with offscreen(path, "many", Setting()) as shown:
+    async with offscreen(path, "many", PictureOptions()) as shown:
         for t, lines in ((2.0, 2), (24.0, 9)):
             await shown.show(t)
             table = shown._app.main.query_one("#flows", Sheet)

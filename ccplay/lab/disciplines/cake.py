@@ -52,7 +52,7 @@ _LEAST_MEMORY = 4 << 20
 """Bytes of packets for which there is room at any rate; ``cake_reconfigure``."""
 
 
-class Flow(Turn):
+class FlowQueue(Turn):
     """The queue of one flow, or of a host where flows don't count."""
 
     __slots__ = ("control", "destination", "key", "source")
@@ -70,8 +70,8 @@ class Tin:
     def __init__(self, name: str, weight: float) -> None:
         self.name = name
         self.weight = weight
-        self.flows: dict[int, Flow] = {}
-        self.rounds: Rounds[Flow] = Rounds()
+        self.flows: dict[int, FlowQueue] = {}
+        self.rounds: Rounds[FlowQueue] = Rounds()
         self.sources: Counter[int] = Counter()
         """Flows with packets, by their source."""
         self.destinations: Counter[int] = Counter()
@@ -118,7 +118,7 @@ class CAKE(Discipline):
         key = self._key(packet)
         flow = tin.flows.get(key)
         if flow is None:
-            flow = tin.flows[key] = Flow(key, packet)
+            flow = tin.flows[key] = FlowQueue(key, packet)
             tin.sources[packet.source] += 1
             tin.destinations[packet.destination] += 1
         flow.queue.push(packet)
@@ -147,7 +147,7 @@ class CAKE(Discipline):
                 return packet.source << 32 | packet.destination
         return packet.flow
 
-    def _share(self, tin: Tin, flow: Flow) -> float:
+    def _share(self, tin: Tin, flow: FlowQueue) -> float:
         """Return the part of a quantum that a flow gets beside others of its hosts."""
         loads = [1]
         if self.flow_mode in ("dual-srchost", "triple-isolate"):
@@ -196,7 +196,7 @@ class CAKE(Discipline):
     def _from(self, tin: Tin, now: float) -> Packet | None:
         limits = self.target, self.interval, self.mtu_s
 
-        def pull(flow: Flow) -> Packet | None:
+        def pull(flow: FlowQueue) -> Packet | None:
             while (packet := flow.queue.pop()) is not None:
                 tin.backlog -= packet.length
                 decision = flow.control.decide(packet, now, limits, self)
@@ -210,7 +210,7 @@ class CAKE(Discipline):
             flow.control.emptied(now, self.interval, self.target)
             return None
 
-        def retire(flow: Flow) -> None:
+        def retire(flow: FlowQueue) -> None:
             del tin.flows[flow.key]
             for hosts, host in (
                 (tin.sources, flow.source),

@@ -17,7 +17,7 @@ from ccplay.lab.disciplines.rounds import Rounds, Turn
 _INITIAL_QUANTUM = 10 * MTU
 
 
-class Flow(Turn):
+class FlowQueue(Turn):
     """The queue of one flow."""
 
     __slots__ = ("flow",)
@@ -31,8 +31,8 @@ class FQ(Discipline):
     """A queue for each flow."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
-        self.flows: dict[int, Flow] = {}
-        self.rounds: Rounds[Flow] = Rounds()
+        self.flows: dict[int, FlowQueue] = {}
+        self.rounds: Rounds[FlowQueue] = Rounds()
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:
@@ -51,7 +51,7 @@ class FQ(Discipline):
             self.drop(packet, "flow_limit")
         else:
             if flow is None:
-                flow = self.flows[packet.flow] = Flow(packet.flow)
+                flow = self.flows[packet.flow] = FlowQueue(packet.flow)
             flow.queue.push(packet)
             self.rounds.begin(flow, _INITIAL_QUANTUM)
 

@@ -24,7 +24,7 @@ _DROP_BATCH = 64
 """Most packets that one packet too many removes; ``fq_codel_init``."""
 
 
-class Flow(Turn):
+class FlowQueue(Turn):
     """The queue of one flow, or of several with one hash, and the state of CoDel for it."""
 
     __slots__ = ("control",)
@@ -38,7 +38,7 @@ class FQCoDel(ControlledDelay):
     """A CoDel queue for each flow, those of new flows first."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
-        self.rounds = HashedRounds(Flow, seed)
+        self.rounds = HashedRounds(FlowQueue, seed)
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:

@@ -27,7 +27,7 @@ from ccplay.lab.traffic.moments import (
     reaching,
     shortest_busy_s,
 )
-from ccplay.lab.traffic.monitoring import Watched
+from ccplay.lab.traffic.monitoring import MonitoredStreams
 from ccplay.lab.traffic.ports import Ports
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
@@ -67,7 +67,7 @@ class Flow:
         self.name = command.flow
         self.src, self.dst = command.src, command.dst
         self.ended = asyncio.Event()
-        self.watched: Watched | None = None
+        self.watched: MonitoredStreams | None = None
         """Set before the start where the flow is monitored."""
         self._command = command
         self.port, self.sports = ports.server(), ports.senders(command.streams)

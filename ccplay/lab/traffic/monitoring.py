@@ -12,7 +12,7 @@ from ccplay.lab.traffic.monitor import SOURCE, Monitor, Stream
 from ccplay.model.values import Monitored
 
 
-class Watched:
+class MonitoredStreams:
     """The connections of one flow while they are monitored."""
 
     def __init__(self, monitor: Monitor, streams: Sequence[Stream]) -> None:
@@ -63,7 +63,7 @@ class Monitoring:
 
     async def watch(
         self, sender: Namespace, receiver: Namespace, streams: Sequence[Stream]
-    ) -> Watched | None:
+    ) -> MonitoredStreams | None:
         """Follow connections that are yet to open.
 
         Returns None if that is impossible: the flow then runs without.
@@ -80,7 +80,7 @@ class Monitoring:
             self._refusal = str(error)
             self._warn(f"one-way delays are not measured: {error}")
             return None
-        return Watched(self._monitor, streams)
+        return MonitoredStreams(self._monitor, streams)
 
     def close(self) -> None:
         """Take the monitor away."""

@@ -18,7 +18,7 @@ from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.bypass import Bypass
 from ccplay.lab.traffic.download import WebServer
 from ccplay.lab.traffic.monitor import Stream
-from ccplay.lab.traffic.monitoring import Monitoring, Watched
+from ccplay.lab.traffic.monitoring import MonitoredStreams, Monitoring
 from ccplay.lab.traffic.mptcp.path_manager import Ends
 from ccplay.lab.traffic.ports import Ports
 from ccplay.model.base import Event
@@ -143,7 +143,9 @@ class Site:
         if self.paths is not None:
             self.paths.connect(name, stream, sport, dport)
 
-    async def watched(self, src: str, dst: str, streams: Sequence[Stream]) -> Watched | None:
+    async def watched(
+        self, src: str, dst: str, streams: Sequence[Stream]
+    ) -> MonitoredStreams | None:
         """Follow packets before they are sent; None if that is impossible."""
         return await self._monitoring.watch(self.namespace(src), self.namespace(dst), streams)
 

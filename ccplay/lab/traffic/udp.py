@@ -12,7 +12,7 @@ from ccplay.lab.network.netns import Namespace
 from ccplay.lab.traffic.bypass import Bypass
 from ccplay.lab.traffic.gate import Entry, passed
 from ccplay.lab.traffic.iperf import BEFORE_DATAGRAMS, server_argv, stops_in_time
-from ccplay.lab.traffic.monitoring import Watched
+from ccplay.lab.traffic.monitoring import MonitoredStreams
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
 from ccplay.model.traffic_commands import StartUdp
@@ -117,7 +117,7 @@ class Udp:
         self.src, self.dst = command.src, command.dst
         self.port, self.sport = port, sport
         self.ended = asyncio.Event()
-        self.watched: Watched | None = None
+        self.watched: MonitoredStreams | None = None
         """Set before the start where it is monitored."""
         self._command = command
         self._emit, self._clock, self._bypass = emit, clock, bypass
@@ -259,7 +259,7 @@ class Udp:
             )
         )
 
-    async def _sample(self, watched: Watched) -> None:
+    async def _sample(self, watched: MonitoredStreams) -> None:
         """Report what the monitor measures, until cancelled."""
         while True:
             await asyncio.sleep(_SAMPLE_S)

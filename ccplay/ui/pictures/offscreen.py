@@ -34,7 +34,7 @@ _NUDGE_S = 1e-9
 """Seconds that a sum of floats may lack: a clock must not show the second before."""
 
 
-class Setting(msgspec.Struct, frozen=True):
+class PictureOptions(msgspec.Struct, frozen=True):
     """How the screen looks."""
 
     size: tuple[int, int] = (120, 40)
@@ -74,10 +74,10 @@ class _App(CcplayApp):
 class Offscreen:
     """A recording, read to its end, on a screen whose clock a program moves; see ``offscreen``."""
 
-    def __init__(self, app: _App, pilot: Pilot[int], setting: Setting) -> None:
+    def __init__(self, app: _App, pilot: Pilot[int], options: PictureOptions) -> None:
         self._app = app
         self._pilot = pilot
-        self._setting = setting
+        self._options = options
 
     @property
     def end(self) -> float:
@@ -110,8 +110,8 @@ class Offscreen:
     async def show(self, t: float) -> None:
         """Show the moment ``t``, as ``ccplay replay --at`` does first. Raises ``UsageError``."""
         self.check(t)
-        main, setting = self._app.main, self._setting
-        head = Playhead(recorded=True, t=t, width=setting.window, speed=setting.speed)
+        main, options = self._app.main, self._options
+        head = Playhead(recorded=True, t=t, width=options.window, speed=options.speed)
         head.scrub(0, t)
         head.running = True
         main.seek(head)
@@ -128,7 +128,7 @@ class Offscreen:
         self._app.written = ""
         self._app.screen.refresh()
         await self._settle()
-        main, begun, length = self._app.main, self._app.now, (end - start) / self._setting.speed
+        main, begun, length = self._app.main, self._app.now, (end - start) / self._options.speed
         # Rounded, so that no last frame comes of how floats add up.
         last = math.ceil(round(length * FPS, 6))
         for frame in range(last + 1):
@@ -166,7 +166,9 @@ def _is_unsettled(part: Widget) -> bool:
 
 
 @asynccontextmanager
-async def offscreen(recording: Path, title: str, setting: Setting) -> AsyncIterator[Offscreen]:
+async def offscreen(
+    recording: Path, title: str, options: PictureOptions
+) -> AsyncIterator[Offscreen]:
     """Read ``recording`` and show it where no terminal is needed.
 
     Raises ``RecordingError`` for a recording, or a ghost, that can't be read to its end, and
@@ -175,19 +177,19 @@ async def offscreen(recording: Path, title: str, setting: Setting) -> AsyncItera
     session = Session(ReplaySource(recording), title=title)
     app = _App(
         session,
-        look=setting.look,
-        ascii=setting.ascii,
-        speed=setting.speed,
-        window=setting.window,
-        ghost=setting.ghost,
+        look=options.look,
+        ascii=options.ascii,
+        speed=options.speed,
+        window=options.window,
+        ghost=options.ghost,
     )
     app.main.clock = lambda: app.now
-    async with app.run_test(size=setting.size) as pilot:
+    async with app.run_test(size=options.size) as pilot:
         app.main.playhead.running = False
         await app.workers.wait_for_complete()
         if session.failure is not None:
             raise session.failure
-        if setting.ghost is not None and app.main.ghosts.shown is None:
-            read_recording(setting.ghost)
-            raise RecordingError(f"{setting.ghost}: nothing in it can be drawn under {recording}")
-        yield Offscreen(app, pilot, setting)
+        if options.ghost is not None and app.main.ghosts.shown is None:
+            read_recording(options.ghost)
+            raise RecordingError(f"{options.ghost}: nothing in it can be drawn under {recording}")
+        yield Offscreen(app, pilot, options)
