@@ -1,4 +1,4 @@
-"""The Textual app: holds the session, the look and the glyphs, and runs the main screen."""
+"""The Textual app: it holds the session, the theme and the glyphs, and runs the main screen."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from ccplay.ui.terminal import Terminal
 from ccplay.ui.themes import Look, StrokeName, load_looks
 
 _ANOTHER = "the presenter starts another network; ccplay watch shows it"
-"""Reason for which spectators see no more of a network that another one follows."""
+"""Reason that spectators are given when the presenter leaves for another network."""
 
 _MOST_TYPED = 64
-"""Keys that may be on their way from a screen to the bindings."""
+"""Largest number of keys that may be on their way from a screen to the bindings."""
 
 _MOST_TOLD = 500
-"""Toasts whose text is kept."""
+"""Number of toasts whose text is kept."""
 
 
 class CcplayApp(App[int]):
@@ -78,11 +78,12 @@ class CcplayApp(App[int]):
     ) -> None:
         """Prepare to show ``session`` over the recording ``ghost``; ``look`` names a theme.
 
-        ``look`` and ``ascii`` win over ``preferences``; ``looks`` are the themes where they are
-        loaded already. ``unsaved`` is what leaving would lose, so that ctrl+q asks first.
-        ``audience`` is who may watch, or whom this screen watches.
-        ``lesson`` stands beside the network.
-        ``starts`` offers to leave for another network, which is then in ``wanted``.
+        ``look`` and ``ascii`` override ``preferences``; ``looks`` are the themes, if they are
+        already loaded. ``unsaved`` is what leaving would lose; ctrl+q asks about it first.
+        ``audience`` holds the spectators, or the presenter that this screen follows. ``lesson`` is
+        shown beside the network. With ``starts`` the user may leave for another network, which
+        ``wanted`` then holds.
+
         Raises ``UsageError``.
         """
         super().__init__(driver_class=Terminal)
@@ -90,7 +91,7 @@ class CcplayApp(App[int]):
         self._unsaved = unsaved
         self.starts = starts
         self.wanted: Scenario | None = None
-        """What to start once this session has ended."""
+        """Scenario to start once this session has ended."""
         mine = preferences or Preferences()
         self.glyphs: Glyphs = ASCII if ascii or mine.glyphs == "ascii" else UNICODE
         self.looks = dict(looks or load_looks())
@@ -119,7 +120,7 @@ class CcplayApp(App[int]):
             plots=Band(id="plots", chosen=mine.plots, large=mine.large.removeprefix(NONE)),
             audience=audience,
         )
-        """The screen under everything else."""
+        """The screen below all dialogs."""
         self.main.lesson = lesson
         self._began_with = self._choices()
         self._typed: deque[tuple[events.Key, Screen[Any]]] = deque(maxlen=_MOST_TYPED)
@@ -129,13 +130,13 @@ class CcplayApp(App[int]):
         return self.main
 
     async def on_event(self, event: events.Event) -> None:
-        """Note which screen a key goes to."""
+        """Record which screen receives a key."""
         if isinstance(event, events.Key) and not event.is_forwarded:
             self._typed.append((event, self.screen))
         await super().on_event(event)
 
     def on_key(self, event: events.Key) -> None:
-        """Give a key that was typed before a dialog had opened to the dialog."""
+        """Pass a key that was typed before a dialog opened on to that dialog."""
         went_to = next((screen for key, screen in self._typed if key is event), self.screen)
         if self.screen is not went_to:
             event.prevent_default()
@@ -150,7 +151,7 @@ class CcplayApp(App[int]):
         timeout: float | None = None,
         markup: bool = True,
     ) -> None:
-        """Raise a toast, and keep what it says: it may be gone before it is read."""
+        """Show a toast, and keep its text for those who missed it."""
         kind = {"information": "info"}.get(severity, severity)
         self.told.append(Entry(self.session.state.now, kind, message))
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
@@ -163,7 +164,7 @@ class CcplayApp(App[int]):
             self.push_screen(Palette())
 
     async def action_quit(self) -> None:
-        """Leave; where the session is recorded nowhere, ask first, unless that is asked already."""
+        """Quit; ask first if the session is not recorded, unless the question is already open."""
         if self._unsaved is None or self.session.state.ready_at is None:
             self.exit()
             return
@@ -181,13 +182,13 @@ class CcplayApp(App[int]):
             self.wanted = None
 
     def exit(self, *arguments: Any, **options: Any) -> None:
-        """Leave; spectators learn first that another network follows."""
+        """Quit, after informing spectators if another network follows."""
         if self.wanted is not None:
             self.main.audience.announce(_ANOTHER)
         super().exit(*arguments, **options)
 
     async def start(self, scenario: Scenario | None) -> None:
-        """Leave for another network, asked first as by ``quit``; None changes nothing."""
+        """Leave for another network, asking first as ``quit`` does; None changes nothing."""
         if scenario is not None:
             self.wanted = scenario
             await self.action_quit()
@@ -206,7 +207,7 @@ class CcplayApp(App[int]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Run what a key or an entry of the palette stands for."""
+        """Run the action of a key or of a palette entry."""
         self.main.note_action(action if isinstance(action, str) else action[1])
         return await super().run_action(action, default_namespace, namespaces)
 
@@ -215,7 +216,7 @@ class CcplayApp(App[int]):
         return self.main.audience.keeps_files or action not in WITH_FILES
 
     async def on_unmount(self) -> None:
-        """End the session in an orderly way."""
+        """Close the session and end sharing."""
         await self.session.close()
         self.main.audience.close()
 
@@ -227,19 +228,19 @@ class CcplayApp(App[int]):
 
     @property
     def stroke(self) -> StrokeName:
-        """How thick the lines of plots are: as a person chose, else as the theme has it.
+        """Thickness of the lines in plots: the user's choice, else the theme's.
 
-        Without colours they are bold, for thin lines hardly show how they are interrupted.
+        Without colours lines are bold, because the gaps in thin dashed lines are hard to see.
         """
         return self._stroke or ("bold" if self.no_color else self.look.stroke)
 
     def use_stroke(self, stroke: StrokeName) -> None:
-        """Switch to lines of another thickness."""
+        """Draw plots with lines of another thickness."""
         self._stroke = stroke
         self.main.redraw()
 
     def changed_choices(self) -> dict[str, object]:
-        """Return what a person chose to see since the start, by the names of preferences."""
+        """Return the display choices that the user has changed, by the names of preferences."""
         return {
             name: value
             for name, value in self._choices().items()
@@ -272,7 +273,7 @@ class CcplayApp(App[int]):
 
 
 def _collect_garbage_again() -> None:
-    """After the first paint, where the program was started without: what is there now stays."""
+    """Enable garbage collection after the first paint; existing objects are exempt from it."""
     if not gc.isenabled():
         gc.freeze()
         gc.enable()

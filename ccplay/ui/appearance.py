@@ -25,19 +25,19 @@ class Appearance(Protocol):
     keymap: Keymap
     """The keys in use."""
     no_color: bool
-    """Whether the person asked for no colours, see https://no-color.org."""
+    """Whether the user asked for no colours, see https://no-color.org."""
     told: Sequence[Entry]
-    """What toasts said, oldest first."""
+    """Texts of toasts, oldest first."""
 
     @property
     def stroke(self) -> StrokeName:
-        """How thick the lines of plots are."""
+        """Thickness of the lines in plots."""
 
     def use_look(self, name: str) -> None:
         """Switch to another theme."""
 
     def use_stroke(self, stroke: StrokeName) -> None:
-        """Switch to lines of another thickness."""
+        """Draw plots with lines of another thickness."""
 
     def use_glyphs(self, glyphs: Glyphs) -> None:
         """Switch to another set of characters."""

@@ -107,4 +107,4 @@ MAIN: list[BindingType] = [
 """Keys of the main screen."""
 
 COPY = Binding("ctrl+y", "copy", "Copy the tc line", priority=True)
-"""Key of what shows a command of tc(8)."""
+"""Key that copies a command of tc(8)."""

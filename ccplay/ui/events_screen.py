@@ -1,4 +1,4 @@
-"""The event log in full, with what toasts said."""
+"""The event log in full, with the texts of toasts."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ccplay.ui.themes import Look
 from ccplay.units import format_clock
 
 _LOOK_S = 0.25
-"""Seconds between looks for new lines."""
+"""Interval in seconds at which the screen checks for new lines."""
 
 
 class EventsScreen(Modal[None]):
-    """Every line whole, the newest last; escape or the key that opened it leaves."""
+    """The event log with uncut lines, newest last; escape or the key that opened it closes it."""
 
     DEFAULT_CSS = """
     EventsScreen {
@@ -50,7 +50,7 @@ class EventsScreen(Modal[None]):
     ]
 
     def __init__(self, entries: Callable[[], Sequence[Entry]], look: Look, glyphs: Glyphs) -> None:
-        """``entries`` returns the lines as of now, oldest first."""
+        """Show the lines that ``entries`` returns, oldest first."""
         super().__init__()
         self._entries = entries
         self._look = look
@@ -58,7 +58,7 @@ class EventsScreen(Modal[None]):
         self._shown: Sequence[Entry] = ()
 
     def compose(self) -> ComposeResult:
-        """Make the page."""
+        """Compose the page."""
         self.set_class(self._glyphs.name == "ascii", "ascii")
         page = VerticalScroll(Static(), id="lines")
         page.border_title = "Events and messages"
@@ -69,7 +69,7 @@ class EventsScreen(Modal[None]):
         yield page
 
     def on_mount(self) -> None:
-        """Show what there is, from its end, and go on looking."""
+        """Show the newest lines, and keep checking for more."""
         self._look_again()
         self.query_one("#lines").scroll_end(animate=False)
         self.set_interval(_LOOK_S, self._look_again)
@@ -79,7 +79,7 @@ class EventsScreen(Modal[None]):
         self.query_one("#lines").scroll_page_down(animate=False)
 
     def action_copy(self) -> None:
-        """Copy the commands of tc(8) that stand in the list, oldest first."""
+        """Copy all commands of tc(8) in the list, oldest first."""
         lines = [each.detail for each in self._entries() if each.detail]
         self.copy("\n".join(lines))
 

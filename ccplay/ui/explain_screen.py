@@ -17,7 +17,7 @@ from ccplay.ui.modal import Modal
 
 
 class ExplainScreen(Modal[None]):
-    """A box over the lower part of the screen; escape or the key that opened it leaves."""
+    """A box over the lower part of the screen; escape or the key that opened it closes it."""
 
     DEFAULT_CSS = """
     ExplainScreen {
@@ -40,14 +40,14 @@ class ExplainScreen(Modal[None]):
     ]
 
     def __init__(self, title: str, sentences: Sequence[str], glyphs: Glyphs) -> None:
-        """``sentences`` are shown below each other."""
+        """Show each of ``sentences`` on a line of its own."""
         super().__init__()
         self._heading = title
         self._sentences = sentences
         self._glyphs = glyphs
 
     def compose(self) -> ComposeResult:
-        """Make the box."""
+        """Compose the box."""
         self.set_class(self._glyphs.name == "ascii", "ascii")
         table = Table.grid(padding=(0, 1))
         table.add_column(no_wrap=True)

@@ -1,4 +1,4 @@
-"""Which keys do what: those of ``bindings``, and what a person has made of them."""
+"""The keys in force: those of ``bindings``, as changed by the user's preferences."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ _NAMED = frozenset(each.value for each in Keys if re.fullmatch("[a-z][a-z0-9_]+"
 
 _SIGNS = {_character_to_key(each) for each in map(chr, range(33, 127))}
 _PUNCTUATION = {_character_to_key(each): each for each in "!#$%&'()*+-./:;<=>?@[]^_`{|}~"}
-"""Textual's names of punctuation, without what TOML or a list of keys would need to escape."""
+"""Textual's names of punctuation that needs no escape in TOML or in a list of keys."""
 
 
 class Keymap:
     """The keys of the app and of its main screen."""
 
     def __init__(self, own: Mapping[str, str] | None = None) -> None:
-        """``own`` are keys by the id of what they do, several with commas between, as checked."""
+        """Take the user's checked ``own`` keys by action id, several separated by commas."""
         self.own: dict[str, str] = dict(own or {})
-        """What differs from ccplay's own keys."""
+        """Keys that differ from ccplay's defaults, by action id."""
         self._keys = {
             name: tuple(normalized(self.own.get(name, each.key)))
             for name, each in REMAPPABLE.items()
         }
 
     def keys(self, name: str) -> tuple[str, ...]:
-        """Return the keys of what has the id ``name``, as Textual names them."""
+        """Return the keys of the action with the id ``name``, as Textual names them."""
         return self._keys[name]
 
     def shown(self, name: str) -> str:
-        """Return the first key of what has this id, as a person reads it: ``f``, ``←``, ``^q``."""
+        """Return the first key of the action with this id as displayed: ``f``, ``←``, ``^q``."""
         return shown(self._keys[name][0])
 
 
 class Remapped(NamedTuple):
-    """What is left of a table of keys, and what is wrong with the rest."""
+    """The valid part of a table of keys, and the mistakes in the rest."""
 
     keys: dict[str, str]
     mistakes: dict[str, str]
-    """What is wrong with the rest, by id of the action."""
+    """Mistakes in the table of keys, by action id."""
 
 
 def remapped(wanted: Mapping[str, object]) -> Remapped:
-    """Check keys by the ids of what they do; an id or a key that can't be is left out."""
+    """Check keys by action id; omit unknown ids and impossible keys."""
     kept: dict[str, str] = {}
     mistakes: dict[str, str] = {}
     for name, value in wanted.items():
@@ -71,7 +71,7 @@ def remapped(wanted: Mapping[str, object]) -> Remapped:
 
 
 def _taken(keymap: Keymap) -> tuple[str, str] | None:
-    """Return an id whose own keys are also those of another, and what is wrong with that."""
+    """Return an id whose keys are also used by another id, and a message about the conflict."""
     for name in keymap.own:
         for key in keymap.keys(name):
             if key == App.COMMAND_PALETTE_BINDING:
@@ -84,19 +84,19 @@ def _taken(keymap: Keymap) -> tuple[str, str] | None:
 
 
 def _share(one: str, other: str, key: str) -> bool:
-    """Whether two ids have a key in common from the start: only one of them acts at a time."""
+    """Return whether two ids share a default key: only one of them is active at a time."""
     return all(key in normalized(REMAPPABLE[name].key) for name in (one, other))
 
 
 def normalized(keys: str) -> list[str]:
-    """Return keys with commas between as Textual names them; raise ``ValueError`` for others."""
+    """Return comma-separated keys under Textual's names; raise ``ValueError`` for unknown ones."""
     if keys.strip() == ",":
         return ["comma"]
     return [_key(each.strip()) for each in keys.split(",")]
 
 
 def shown(key: str) -> str:
-    """Return a key that Textual names so as a person reads it."""
+    """Return a key, given by Textual's name, as displayed to the user."""
     *modifiers, last = key.split("+")
     if "ctrl" in modifiers:
         modifiers.remove("ctrl")
@@ -105,7 +105,7 @@ def shown(key: str) -> str:
 
 
 def spelled(key: str) -> str:
-    """Return a key as a file of preferences has it: ``[`` for ``left_square_bracket``."""
+    """Return a key as written in a preferences file: ``[`` for ``left_square_bracket``."""
     *modifiers, last = key.split("+")
     return "+".join([*modifiers, _PUNCTUATION.get(last, last)])
 
@@ -136,7 +136,7 @@ def _remappable(tables: Iterable[Iterable[BindingType]]) -> dict[str, Binding]:
 
 
 REMAPPABLE = _remappable([bindings.MAIN, bindings.APP])
-"""What can have other keys, by its id."""
+"""Actions that can be given other keys, by id."""
 
 DEFAULT = Keymap()
-"""Keys as ccplay has them."""
+"""ccplay's own keymap."""

@@ -1,4 +1,4 @@
-"""The keys of a screen that people use, in groups."""
+"""The keys of a screen, grouped for display."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "time": ("freeze", "scrub", "leap", "start", "end", "zoom", "speed", "mark", "ghost"),
     "screen": (),
 }
-"""Words in the action of a binding that select its group; the last group takes the rest."""
+"""Words in a binding's action that assign it to a group; the last group takes the rest."""
 
 _OF_EVERY_APP = ("focus_next", "focus_previous", "copy_text", "help_quit")
-"""Actions that Textual binds itself and that are not shown."""
+"""Actions that Textual itself binds; they are not listed."""
 
 
 def group_of(action: str) -> str:
@@ -30,7 +30,7 @@ def group_of(action: str) -> str:
 
 
 def bindings_of(screen: Screen[Any]) -> list[ActiveBinding]:
-    """Return the key bindings of ``screen``, without those of every Textual app."""
+    """Return the key bindings of ``screen`` except those that Textual adds to every app."""
     return [
         each
         for each in screen.active_bindings.values()
@@ -41,5 +41,5 @@ def bindings_of(screen: Screen[Any]) -> list[ActiveBinding]:
 
 
 def wording(active: ActiveBinding) -> str:
-    """Return the effect of a key in the longest form that its binding has."""
+    """Return the longest description of a key's effect that its binding has."""
     return active.binding.tooltip or active.binding.description

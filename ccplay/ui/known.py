@@ -1,4 +1,4 @@
-"""What panels and plots derive from the state, kept while state and moment stay."""
+"""Values that panels and plots derive from the state, cached for one state and moment."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ T = TypeVar("T")
 
 
 class Known:
-    """Results by their keys, all of one state at one moment."""
+    """Cached results by key, all of one state at one moment."""
 
     def __init__(self) -> None:
         self._at: tuple[int, int, float] | None = None
         self._found: dict[Hashable, Any] = {}
 
     def once(self, state: LabState, t: float, key: Hashable, derive: Callable[[], T]) -> T:
-        """Return what ``derive`` does, called once while ``state`` and the moment ``t`` stay.
+        """Return the result of ``derive``, called once per state, moment ``t`` and ``key``.
 
-        Whatever else it depends on is in ``key``. Nobody may change what is returned.
+        ``key`` must contain everything else that the result depends on. Callers must not change the
+        result.
         """
         at = (id(state), state.version, t)
         if at != self._at:

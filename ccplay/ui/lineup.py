@@ -1,4 +1,4 @@
-"""The flows as a person wants them: those that the filter leaves, in order, and in groups."""
+"""The flows in the user's choice: filtered, sorted and grouped."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ccplay.state.lab_state import Flow, Traffic
 from ccplay.ui.view import View, goodput, goodputs, is_running
 
 _CROWD = 4
-"""Number of flows from which on the selected one stands out and the others are dimmed."""
+"""Number of flows from which on the selected one is highlighted and the others are dimmed."""
 
 MOST = 40
-"""Number of flows at most that plots draw; nobody tells more lines apart."""
+"""Largest number of flows that plots draw; more lines can't be told apart."""
 
 Key = Callable[[View, Flow], float | str | None]
 
@@ -37,7 +37,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def listed(view: View) -> list[Flow]:
-    """Return the flows of the table in its order: those that run, and those that ended just now."""
+    """Return the flows of the table in order: those that run, and those that have just ended."""
     listing = view.listing
     key = ("listed", listing.text, listing.column, listing.reverse)
     return view.known.once(view.state, view.t, key, lambda: _listed(view))
@@ -68,12 +68,12 @@ def _listed(view: View) -> list[Flow]:
 
 
 def others(view: View) -> list[Traffic]:
-    """Return what else the table lists below the flows."""
+    """Return the other traffic that the table lists below the flows."""
     return [each for each in view.others() if matches(view, each)]
 
 
 def matches(view: View, each: Traffic) -> bool:
-    """Say whether the filter leaves it: its name, algorithm or a host contains the text."""
+    """Return whether a flow passes the filter: its name, algorithm or a host contains the text."""
     if not (text := view.listing.text.casefold()):
         return True
     cc = view.state.cc_at(each, view.t) if isinstance(each, Flow) else each.kind
@@ -81,7 +81,7 @@ def matches(view: View, each: Traffic) -> bool:
 
 
 def in_window(view: View) -> list[Flow]:
-    """Return the flows that the window shows anything of and the filter leaves, as they started."""
+    """Return the filtered flows that the window shows, in the order of their starts."""
     left, until = view.playhead.left, view.playhead.until
     key = ("in window", left, until, view.listing.text)
     return view.known.once(view.state, view.t, key, lambda: _in_window(view, left, until))
@@ -97,7 +97,7 @@ def _in_window(view: View, left: float, until: float) -> list[Flow]:
 
 
 def drawn(view: View) -> list[Flow]:
-    """Return the flows that plots draw, the selected one last, on top."""
+    """Return the flows that plots draw, the selected one last, so that it is on top."""
     head, listing = view.playhead, view.listing
     key = ("drawn", head.left, head.until, listing.text, listing.alone, listing.grouped)
     return view.known.once(view.state, view.t, (*key, view.selected), lambda: _drawn(view))
@@ -115,18 +115,18 @@ def _drawn(view: View) -> list[Flow]:
 
 
 def crowded(view: View, flows: Iterable[Flow]) -> bool:
-    """Return whether there are enough flows that the selected one has to stand out.
+    """Return whether there are enough flows that the selected one must be highlighted.
 
-    Downloads that are over do not count: they are short.
+    Downloads that have ended do not count, because they are short.
     """
     return sum(each.kind == "flow" or is_running(each, view.t) for each in flows) >= _CROWD
 
 
 def groups(view: View, flows: Iterable[Flow]) -> list[Group]:
-    """Return flows by the algorithm that each has at the moment shown.
+    """Return flows grouped by their algorithm at the moment shown.
 
-    Groups are in the order of the flows, and flows within a group in that in which they started.
-    Subflows are left out: their flow has their sums.
+    Groups follow the order of the flows; flows within a group follow the order of their starts.
+    Subflows are left out, because their flow already contains their sums.
     """
     found: dict[str, list[Flow]] = {}
     for each in whole(flows):
@@ -145,7 +145,7 @@ def whole(flows: Iterable[Flow]) -> list[Flow]:
 def path(view: View, flow: Flow) -> str:
     """Return source, direction and destination as the network is drawn: ``s1 ← d1`` runs back.
 
-    Of a subflow it is what tells its path from those of the others: ``via spine2``.
+    For a subflow return what distinguishes its path from the other subflows': ``via spine2``.
     """
     if flow.kind == "subflow" and (own := _own_nodes(view, flow)):
         return f"via {', '.join(own)}"
@@ -156,7 +156,7 @@ def path(view: View, flow: Flow) -> str:
 
 
 def _own_nodes(view: View, flow: Flow) -> list[str]:
-    """Return the nodes of a subflow's path that not every other subflow's has too."""
+    """Return the nodes of a subflow's path that at least one other subflow avoids."""
     every = [set(each.via) for each in view.state.flows[flow.parent].subflows if each.via]
     common = set.intersection(*every) if len(every) > 1 else set()
     return [node for node in flow.via[1:-1] if node not in common]
@@ -171,4 +171,4 @@ _KEYS: Mapping[str, Key] = {
     "retr": lambda view, flow: flow.series["total_retrans"].at(view.tick),
     "path": path,
 }
-"""What the table is sorted by, by column."""
+"""Sort key of each column of the table."""

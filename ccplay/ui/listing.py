@@ -1,4 +1,4 @@
-"""How a person wants the flows: sorted, filtered, one alone, in groups, stacked."""
+"""How the user lists the flows: sorted, filtered, grouped, stacked, or one alone."""
 
 from __future__ import annotations
 
@@ -6,45 +6,45 @@ import msgspec
 from msgspec.structs import replace
 
 COLUMNS = ("", "flow", "cc", "cwnd", "rtt", "goodput", "retr", "path")
-"""Columns to sort by; the first, without a name, is the order in which flows started."""
+"""Columns to sort by; the first, which has no name, is the order of the flows' starts."""
 
 _WORDS = ("", "flow", "cc", "path")
-"""Columns that are sorted from their least value on; numbers are from their greatest."""
+"""Columns sorted in ascending order; columns of numbers are sorted in descending order."""
 
 _LONGEST = 40
-"""Characters of a filter at most."""
+"""Longest filter in characters."""
 
 
 class Listing(msgspec.Struct, frozen=True):
     """Which flows table and plots show, and in which order."""
 
     column: str = ""
-    """What the table is sorted by, one of ``COLUMNS``."""
+    """Column that the table is sorted by, one of ``COLUMNS``."""
     reverse: bool = False
-    """Whether its order is the other way round."""
+    """Whether the order of the table is reversed."""
     text: str = ""
-    """What the name, the algorithm or a host of a flow contains; empty: all are shown."""
+    """Text that the name, algorithm or a host of a listed flow contains; empty lists all flows."""
     typing: bool = False
-    """Whether keys are letters of the filter."""
+    """Whether typed keys extend the filter."""
     alone: bool = False
     """Whether plots draw the selected flow alone."""
     grouped: bool = False
-    """Whether flows of one algorithm are one line."""
+    """Whether all flows of an algorithm share one line."""
     stacked: bool = False
-    """Whether rates and queues are stacked where they add up."""
+    """Whether rates and queues are stacked if they add up."""
 
     @property
     def descending(self) -> bool:
-        """Whether the greatest value comes first."""
+        """Whether the greatest value is listed first."""
         return (self.column not in _WORDS) != self.reverse
 
     def next_column(self) -> Listing:
-        """Return the same sorted by the next column, in its own order."""
+        """Return this listing sorted by the next column, in that column's default order."""
         at = COLUMNS.index(self.column) + 1
         return replace(self, column=COLUMNS[at % len(COLUMNS)], reverse=False)
 
     def typed(self, key: str, character: str | None) -> Listing:
-        """Return the same after a key of the filter line."""
+        """Return this listing after a key typed into the filter."""
         if key == "escape":
             return replace(self, text="", typing=False)
         if key == "enter":

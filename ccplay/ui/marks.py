@@ -24,7 +24,7 @@ class MarkedScreen(Protocol):
 
     @property
     def app(self) -> App[Any]:
-        """The app, on which dialogs open."""
+        """The app that opens dialogs."""
 
     def ask(self, command: AnyCommand) -> None:
         """Send a command to the lab."""
@@ -34,7 +34,7 @@ class MarkedScreen(Protocol):
 
 
 class Marks:
-    """The marks of the session on a screen, by its keys and its palette."""
+    """The marks of the session as the screen's keys and palette change them."""
 
     def __init__(self, screen: MarkedScreen) -> None:
         self.carried: Entry | None = None
@@ -43,7 +43,7 @@ class Marks:
 
     @property
     def notice(self) -> str:
-        """Hint for the mark that is being moved; empty if none is."""
+        """Hint shown while a mark is being moved; otherwise empty."""
         if self.carried is None:
             return ""
         said = f"moving the mark of {format_clock(self.carried.t)}"
@@ -53,7 +53,7 @@ class Marks:
         return f"{said}: {self.carried.text}"
 
     def press(self, reach_s: float) -> None:
-        """Put down the moved mark, or ask about the mark within ``reach_s``, or for a new one."""
+        """Put down the mark being moved; else ask about one within ``reach_s``, or a new one."""
         from ccplay.ui.dialogs import MarkDialog  # noqa: PLC0415 - first paint shall not wait for it
 
         screen = self._screen
@@ -73,13 +73,13 @@ class Marks:
         self._screen.app.push_screen(ChangeMarkDialog(mark), self._asked)
 
     def carry(self, mark: Entry) -> None:
-        """Let a mark move with the cursor from its place."""
+        """Let a mark follow the cursor, starting at the mark's place."""
         self._screen.playhead.jump(mark.t, self._screen.session.state.now)
         self.carried = mark
         self._screen.redraw()
 
     def put_down(self) -> None:
-        """Put the moved mark at the cursor."""
+        """Put the mark being moved at the cursor."""
         if self.carried is not None:
             mark, self.carried = self.carried, None
             at = self._screen.playhead.t
@@ -87,7 +87,7 @@ class Marks:
             self._screen.redraw()
 
     def leave(self) -> None:
-        """Leave the moved mark at its old place."""
+        """Return the mark being moved to its old place."""
         self.carried = None
         self._screen.redraw()
 

@@ -1,4 +1,4 @@
-"""A modal screen that is left once, however fast the keys come."""
+"""A modal screen that is dismissed only once, however fast keys arrive."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from textual.screen import ModalScreen
 Answer = TypeVar("Answer")
 
 _LEAVING = ("dismiss", "leave")
-"""Actions that need no widgets."""
+"""Actions that work before the screen's widgets exist."""
 
 
 class Modal(ModalScreen[Answer]):
-    """A modal screen that ignores further dismissals, at which Textual would fail."""
+    """A modal screen that ignores a second dismissal, at which Textual would fail."""
 
     answered = False
-    """Whether it has been dismissed; keys pressed meanwhile may still arrive."""
+    """Whether the screen has been dismissed; keys may still arrive afterwards."""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Ignore keys once it is left; before its widgets exist, only leaving works."""
+        """Ignore all keys after the dismissal, and all but leaving before the widgets exist."""
         return not self.answered and (self.is_mounted or action in _LEAVING)
 
     def copy(self, text: str) -> None:
@@ -33,7 +33,7 @@ class Modal(ModalScreen[Answer]):
         self.app.notify("Copied the tc line." if lines == 1 else f"Copied {lines} tc lines.")
 
     def dismiss(self, result: Answer | None = None) -> AwaitComplete:
-        """Leave with ``result``, unless it was left already."""
+        """Dismiss the screen with ``result``, unless that has already been done."""
         if self.answered:
             return AwaitComplete()
         self.answered = True

@@ -33,7 +33,7 @@ class _Lab(Protocol):
 
     @property
     def state(self) -> LabState:
-        """The state of the lab."""
+        """State of the lab."""
 
     @property
     def live(self) -> bool:
@@ -45,25 +45,25 @@ class _Asking(Protocol):
 
     @property
     def session(self) -> _Lab:
-        """The lab that it shows."""
+        """Session on the screen."""
 
     @property
     def marks(self) -> _Marks:
-        """The marks that it shows."""
+        """Marks on the screen."""
 
     @property
     def plots(self) -> Band:
-        """The plots that it shows."""
+        """Plots on the screen."""
 
     @property
     def view(self) -> View:
-        """The view that they are drawn from."""
+        """View that the plots are drawn from."""
 
     def undo_offers(self) -> Iterable[_Offer]:
-        """Return what can be undone."""
+        """Return the palette entries for undo and redo."""
 
     def ghost_offers(self) -> Iterable[_Offer]:
-        """Return which sessions can be laid under this one."""
+        """Return the palette entries for ghosts."""
 
     def ask(self, command: AnyCommand) -> object:
         """Send a command to the lab."""
@@ -77,7 +77,7 @@ class _Marks(Protocol):
 
 
 class Palette(CommandPalette, Modal[None]):
-    """Textual's palette with only ccplay's entries, and without its emoji."""
+    """Textual's palette with ccplay's entries only, and without its emoji."""
 
     DEFAULT_CSS = """
     Palette SearchIcon { display: none; }
@@ -90,11 +90,11 @@ class Palette(CommandPalette, Modal[None]):
         self._parts: list[Widget] = []
 
     def on_mount(self) -> None:
-        """Record the widgets."""
+        """Keep references to the widgets."""
         self._parts = list(self.query("*"))
 
     def query_one(self, selector: Any, expect_type: Any = None) -> Any:
-        """Find a widget, also after it was removed.
+        """Find a widget, even after its removal.
 
         A closed palette loses its widgets while Textual's search, timers and watchers may still
         need them. Raises ``NoMatches``.
@@ -108,14 +108,14 @@ class Palette(CommandPalette, Modal[None]):
             raise
 
     def _select_or_command(self, event: Input.Submitted | Button.Pressed | None = None) -> None:
-        """Run the chosen line once, however often it was chosen before the palette is gone."""
+        """Run the chosen line once, even if it is chosen again before the palette closes."""
         if not self.answered:
             super()._select_or_command(event)
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
         """Wait until the list matches the whole text, so that enter never runs an outdated entry.
 
-        A second enter before the palette is gone runs nothing.
+        A second enter before the palette closes does nothing.
         """
         if self._selected_command is not None:
             event.prevent_default()
@@ -127,7 +127,7 @@ class Palette(CommandPalette, Modal[None]):
 
 
 class LabProvider(Provider):
-    """Feed the palette: keys of the screen, commands to the lab, themes."""
+    """Provides the entries of the palette: keys of the screen, commands to the lab, themes."""
 
     async def discover(self) -> Hits:
         """List the actions of keys, then commands for running flows, then themes."""

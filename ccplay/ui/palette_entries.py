@@ -1,4 +1,4 @@
-"""The palette's commands to the lab: entries ready to run, and queries that spell one out."""
+"""The palette's commands to the lab: entries ready to run, and queries that spell out a command."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def entries(state: LabState) -> list[Entry]:
 def typed(query: str, state: LabState) -> Entry | None:
     """Return the entry that a query spells out, such as ``queue pfifo 37`` or ``rate 7 Mbit/s``.
 
-    A number without a unit has the one of the entries: Mbit/s, ms or per cent.
+    Numbers without a unit are in Mbit/s, ms or per cent, as in the entries.
     """
     word, rest = words(query)
     if state.hello is None or word not in READERS or not rest:
@@ -189,7 +189,7 @@ def _read_queue(text: str) -> SetQdisc:
 
 
 _UNITS = {"rate": "Mbit/s", "delay": "ms", "jitter": "ms", "loss": "%"}
-"""Units of numbers without one, as in the entries."""
+"""Units of numbers typed without one, as in the entries."""
 
 READERS: dict[str, Callable[[str], AnyCommand]] = {
     "queue": _read_queue,
@@ -199,4 +199,4 @@ READERS: dict[str, Callable[[str], AnyCommand]] = {
     "loss": lambda text: SetLink(loss=parse_ratio(text)),
     "mark": lambda text: Mark(text=text),
 }
-"""The first words of queries, and how the rest is read."""
+"""First words of queries, and how to read the rest."""

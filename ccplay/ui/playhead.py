@@ -10,23 +10,23 @@ WIDTHS = (
     *(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0),
     *(600.0, 1200.0, 3600.0, 7200.0, 21600.0),
 )
-"""Widths of the window in seconds; the smallest are for traces of every ACK."""
+"""Widths of the window in seconds; the smallest suit traces of every ACK."""
 
 WINDOW_S = 30.0
 """Seconds that a window shows by default."""
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""Speeds of a replay, in recorded seconds a second."""
+"""Speeds of a replay: recorded seconds per second."""
 
 _QUARTERS = 4
 
 
 class Playhead(msgspec.Struct):
-    """The screen's moment in the session, and the window of the plots.
+    """The moment shown, and the time window of the plots.
 
-    There is one mechanism: running, it follows the session (live) or moves at ``speed`` (recorded);
+    While running, the playhead follows the session (live) or moves at ``speed`` (recorded);
     stopped, it stays where the keys put it. The window fills to the right and advances by a quarter
-    when it is full, because a sliding window repaints every cell at every step.
+    when it is full, because a sliding window would repaint every cell at every step.
     """
 
     recorded: bool = False
@@ -35,9 +35,9 @@ class Playhead(msgspec.Struct):
     width: float = WINDOW_S
     """Seconds that the window covers."""
     left: float = 0.0
-    """The moment at the window's left edge."""
+    """Moment at the window's left edge, in seconds since ``Hello``."""
     seen: float = 0.0
-    """The latest moment ever shown; later ones stay hidden until they are reached."""
+    """Latest moment shown so far, in seconds since ``Hello``; later moments stay hidden."""
     running: bool = True
     speed: float = 1.0
 
@@ -54,7 +54,7 @@ class Playhead(msgspec.Struct):
     def advance(self, now: float, elapsed: float, *, done: bool) -> None:
         """Advance by ``elapsed`` seconds of wall time; the session has reached ``now``.
 
-        With ``done`` nothing follows after ``now``, and it stops there.
+        If ``done``, the session ends at ``now``, and the playhead stops there.
         """
         if not self.running or (self.t > now and not done):
             return
@@ -63,7 +63,7 @@ class Playhead(msgspec.Struct):
             self.running = False
 
     def toggle(self, now: float) -> None:
-        """Stop, or run again: a live session jumps to its head, a recorded one continues."""
+        """Stop, or resume: a live session jumps to its newest moment, a recorded one continues."""
         self.running = not self.running
         if self.running:
             if self.recorded and self.t >= now:
@@ -81,7 +81,7 @@ class Playhead(msgspec.Struct):
         self._go(min(max(t, 0.0), now))
 
     def look_back(self, t: float, now: float) -> None:
-        """Stop at ``t``, or the nearest moment of the session, near the end of the window."""
+        """Stop at ``t``, or the nearest moment of the session, near the window's right edge."""
         self.jump(t, now)
         self.left = self._page(self.t)
 
@@ -118,6 +118,6 @@ class Playhead(msgspec.Struct):
             self.left = max(0.0, (math.floor(t / quarter) - 1) * quarter)
 
     def _page(self, t: float) -> float:
-        """Return the left edge that has ``t`` in the last quarter."""
+        """Return the left edge of the window that has ``t`` in its last quarter."""
         quarter = self.width / _QUARTERS
         return max(0, math.floor(t / quarter) - _QUARTERS + 1) * quarter

@@ -1,4 +1,4 @@
-"""What a person prefers to see: a TOML file in their configuration folder."""
+"""The user's preferences: a TOML file in their configuration folder."""
 
 from __future__ import annotations
 
@@ -22,39 +22,38 @@ from ccplay.ui.plots.table import DEFAULT as PLOTS_SHOWN
 from ccplay.ui.plots.table import PANES
 
 NONE = "none"
-"""Value of ``large`` for all plots side by side."""
+"""Value of ``large`` that shows all plots side by side."""
 
 GlyphsName: TypeAlias = Literal["unicode", "ascii"]
 
 _LARGEST = 1 << 16
-"""Bytes of a file of preferences that are read."""
+"""Size in bytes up to which a file of preferences is read."""
 
 
 class Preferences(msgspec.Struct, frozen=True):
-    """What is preferred; all that a file leaves out has its default."""
+    """The user's preferences; those that the file leaves out have their defaults."""
 
     theme: str = themes.DEFAULT
     glyphs: GlyphsName = "unicode"
     stroke: themes.StrokeName | None = None
-    """Thickness of lines; None is as the theme has it."""
+    """Thickness of lines; None leaves it to the theme."""
     plots: tuple[str, ...] = ()
-    """Plots from left to right; what has no room is not shown. Empty: as the screen's width
-    suggests."""
+    """Plots from left to right, as many as have room; empty lets the width decide."""
     large: str = NONE
-    """The plot that has the whole band to itself, or ``NONE``."""
+    """Name of the plot that fills the whole band, or ``NONE``."""
     keys: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Keys that differ from ccplay's own, by the id of what they do."""
+    """Keys that differ from ccplay's defaults, by action id."""
     mistakes: tuple[str, ...] = ()
-    """What is wrong with the file, a line each; the rest of it holds."""
+    """Mistakes in the file, one a line; the other settings apply."""
 
 
 def path() -> Path:
-    """Return the file of preferences, whether there is one or not."""
+    """Return the path of the preferences file, which may not exist."""
     return config_folder() / "config.toml"
 
 
 def load(looks: Collection[str]) -> Preferences:
-    """Read the user's preferences; ``looks`` are the themes that there are."""
+    """Read the user's preferences; ``looks`` are the available themes."""
     where = path()
     try:
         text = _text(where)
@@ -94,9 +93,9 @@ def parse(text: str, file: str, looks: Collection[str]) -> Preferences:
 
 
 def keep(changed: Mapping[str, object]) -> None:
-    """Write what a person chose into their file; the rest of it stays as it is, comments too.
+    """Write the user's choices into their preferences file; its other lines and comments stay.
 
-    Raises ``CcplayError`` where that can't be done.
+    Raises ``CcplayError`` if the file can't be written.
     """
     if not changed:
         return
@@ -163,12 +162,11 @@ _SETTINGS: dict[str, Callable[[object, Collection[str]], object]] = {
     "plots": lambda value, _: _plots(value),
     "large": lambda value, _: _choice(value, (NONE, *PANES)),
 }
-"""Functions that read a setting, given the themes that there are, by the setting's name in the
-file."""
+"""Functions that read a setting, given the available themes, by the setting's name in the file."""
 
 
 def written(preferences: Preferences) -> str:
-    """Return preferences as a file has them, with every key."""
+    """Return preferences as TOML, with every key."""
     keymap, plots = Keymap(preferences.keys), preferences.plots or PLOTS_SHOWN
     lines = [
         f"theme = {quote(preferences.theme)}",

@@ -54,28 +54,27 @@ from ccplay.ui.plots.theory import Overlay
 from ccplay.ui.view import View
 
 LEAST = (80, 24)
-"""Smallest terminal that all parts fit into."""
+"""Smallest terminal that has room for all parts, in columns and lines."""
 
 _WIDE = 112
-"""Cells of a screen from which on the table has units, and toasts stand over the ribbon alone."""
+"""Columns from which on the table has units, and toasts cover only the ribbon."""
 
 _TALL = 34
-"""Lines of a screen from which on a drawing of the network leaves room for table and events."""
+"""Lines from which on a drawing of the network leaves room for the table and the events."""
 
 _LOW = 20
-"""Lines of a screen below which plots come before ribbon and events."""
+"""Lines below which plots take precedence over ribbon and events."""
 
 _NUMBERS_HZ = 4.0
-"""Shortest time between changes of numbers, so that they can be read."""
+"""Highest rate at which numbers change on the screen, in Hz, so that they can be read."""
 
 _SLOW_S = 0.4
-"""Seconds on the clock that a dot of a plot stands for from which on plots change with the numbers:
-nobody sees it grow."""
+"""Seconds covered by one dot of a plot from which on plots change only with the numbers."""
 
 _SHEETS = ("header", "banner", "network", "flows", "map", "ribbon", "events", "footer", "too-small")
 
 _SPARE_LINES = 2
-"""Number of lines that the table may have too many: plots that change height are drawn anew."""
+"""Lines that the table may have in excess before the plots are resized and drawn again."""
 
 LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
@@ -90,7 +89,7 @@ class MainScreen(
     AudienceActions,
     Painter,
 ):
-    """Draws the session at the playhead; asks for commands and never assumes their success."""
+    """Draws the session at the playhead; sends commands and never assumes their success."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings.MAIN
 
@@ -115,7 +114,7 @@ class MainScreen(
         self.overlay = Overlay()
         self._first_ghost = Choice(ghost) if ghost else None
         self.clock: Callable[[], float] = time.monotonic
-        """What the playhead moves by, in seconds."""
+        """Clock that moves the playhead, in seconds."""
         recorded = session.recorded
         self.playhead = Playhead(recorded=recorded, t=start_at, width=window, speed=speed)
         self._fps = fps
@@ -134,7 +133,7 @@ class MainScreen(
         self.marks = Marks(self)
 
     def compose(self) -> ComposeResult:
-        """Make the parts."""
+        """Compose the parts of the screen."""
         yield self._sheets["header"]
         yield self._sheets["banner"]
         with self._bands["top"]:
@@ -149,7 +148,7 @@ class MainScreen(
         yield self._sheets["too-small"]
 
     def on_mount(self) -> None:
-        """Begin to draw; with their sizes set, Textual arranges the parts only once."""
+        """Start drawing; the sizes are set first, so that Textual arranges the parts only once."""
         self.lay_out(*self.app.size)
         self.playhead.scrub(0, self.playhead.t)
         self.playhead.running = True
@@ -187,7 +186,7 @@ class MainScreen(
         self._sheets["events"].styles.width = width - below
 
     def on_sheet_emptied(self) -> None:
-        """Redraw the parts whose sizes have changed: the first to ask has all of them filled."""
+        """Redraw all parts whose sizes have changed, at the first request."""
         if self.emptied:
             self.emptied = False
             self.redraw()
@@ -229,10 +228,7 @@ class MainScreen(
         self._tell()
 
     def _keep_up(self, *, tables: bool) -> None:
-        """Place the parts anew where what they show needs it.
-
-        A table that lost few lines keeps its rows; its lines are counted only with ``tables``.
-        """
+        """Place the parts again if needed; lines are counted only with ``tables``."""
         before = self._lines
         shown = (self.view.network, self.view.link, self.plots.shown)
         lines = flows.height(self.view) if tables else before
@@ -242,7 +238,7 @@ class MainScreen(
         self.lay_out(*self.size)
 
     def seek(self, playhead: Playhead) -> None:
-        """Draw what another playhead shows, as if nothing had been drawn before."""
+        """Draw the view of another playhead from scratch."""
         self.playhead, self.selected, self._lines = playhead, None, 0
         self._keep_up(tables=True)
         for sheet in self.query(Sheet):
@@ -250,18 +246,18 @@ class MainScreen(
         self.redraw()
 
     def _dot_s(self) -> float:
-        """Return the seconds on the clock that a dot of the plots stands for."""
+        """Return the seconds that one dot of the plots covers."""
         head = self.playhead
         passes = head.speed if head.recorded else 1.0
         return head.width / self.plots.columns / 2 / passes
 
     def _take_over(self, state: LabState) -> None:
-        """Draw from another state: the whole recording replaces the glimpse."""
+        """Draw from another state, when the whole recording replaces the glimpse of it."""
         self._state = self.ghosts.state = state
         self._ribbon = ribbon.Ribbon()
 
     def redraw(self) -> None:
-        """Draw at once, numbers too: a key was pressed."""
+        """Draw at once after a key, including the numbers."""
         if self.is_current and self.is_mounted:
             self._keep_up(tables=True)
             self._choose()
@@ -303,12 +299,12 @@ class MainScreen(
             sheet.show(rows(sheet.width, sheet.height))
 
     def _choose(self) -> bool:
-        """Keep the selection on a row of the table; return whether it moved."""
+        """Keep the selection within the table; return whether it moved."""
         before, self.selected = self.selected, selection.kept(self.view)
         return self.selected != before
 
     def _tell(self) -> None:
-        """Raise a toast for each new failure and each new file."""
+        """Show a toast for each new failure and each new file."""
         fresh = self.session.state.log[self._told :]
         self._told += len(fresh)
         if not self.session.recorded and not self.audience.watches:
@@ -321,7 +317,7 @@ class MainScreen(
     # --- keys -------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Omit keys without an effect."""
+        """Hide keys that have no effect now."""
         if self.listing.typing:
             # Any other key is a letter of the filter.
             return action == "select_flow"

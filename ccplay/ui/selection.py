@@ -10,9 +10,9 @@ from ccplay.ui.view import View
 
 
 def choices(view: View) -> dict[str, Traffic]:
-    """Return the rows of the table by name, from the top; the first of each name.
+    """Return the rows of the table by name, from the top; the first row of each name.
 
-    Of a group it is one flow: the selected one, or its first.
+    A group is represented by one flow: the selected one, or its first.
     """
     found: dict[str, Traffic] = {}
     flows = lineup.listed(view)
@@ -25,7 +25,7 @@ def choices(view: View) -> dict[str, Traffic]:
 
 
 def selection(view: View) -> Traffic | None:
-    """Return the selected row, None if there is none."""
+    """Return the selected row; None if nothing is selected."""
     return choices(view).get(view.selected or "")
 
 
@@ -40,7 +40,7 @@ def beside(view: View, steps: int) -> str | None:
 
 
 def kept(view: View) -> str | None:
-    """Return the selection while it is in the table, then the first flow."""
+    """Return the selection if it is still in the table, else the first flow."""
     shown = (*view.listed(), *view.others())
     if any(each.name == view.selected and lineup.matches(view, each) for each in shown):
         return view.selected
@@ -48,7 +48,7 @@ def kept(view: View) -> str | None:
 
 
 def stop(traffic: Traffic) -> StopTraffic:
-    """Return the command that stops it."""
+    """Return the command that stops the selected traffic."""
     # Each stream and subflow of a flow is in the table.
     name = traffic.parent if isinstance(traffic, Flow) else traffic.name
     kind = "flow" if traffic.kind == "subflow" else traffic.kind

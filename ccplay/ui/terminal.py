@@ -1,4 +1,4 @@
-"""The terminal under the screen: it may stall, close or be left, and the lab continues or ends."""
+"""The terminal of the screen, which may stall, close or go to the background."""
 
 from __future__ import annotations
 
@@ -27,20 +27,19 @@ _PATIENCE_S = 0.25
 """Seconds that a terminal may take to write waiting output before it counts as stalled."""
 
 _INPUT_S = 0.1
-"""Seconds between checks of the input thread whether to end, and whether a lone Escape was a
-key."""
+"""Interval in seconds at which the input thread checks for its end and for a lone Escape."""
 
 _FOREGROUND_S = 0.2
-"""Seconds between checks whether ``fg`` has followed ``bg``, which nothing reports."""
+"""Interval in seconds at which ``fg`` after ``bg`` is detected, which no signal reports."""
 
 _PARTING = "ccplay keeps running, with lab, timeline and recording; fg shows it again\r\n"
 
 _CANCEL = b"\x18"
-"""Ends an escape sequence that was cut short: CAN of ECMA-48."""
+"""Byte that ends a truncated escape sequence: CAN of ECMA-48."""
 
 
 class Terminal(LinuxDriver):
-    """Reads keys from stdin and draws on stdout; never blocks the event loop.
+    """Reads keys from stdin and draws on stdout without blocking the event loop.
 
     Textual's own driver blocks forever on a stalled terminal, and keeps reading from a closed one.
     """
@@ -63,14 +62,14 @@ class Terminal(LinuxDriver):
             lost=lambda: self._soon(self._hang_up),
         )
         self._aside = False
-        """Whether the shell has the terminal for now."""
+        """Whether the shell has the terminal at present."""
         for number in _ENDING:
             self._loop.add_signal_handler(number, self._leave, number)
         self._loop.add_signal_handler(signal.SIGTSTP, self._step_aside)
         self._loop.add_signal_handler(signal.SIGCONT, self._come_back)
 
     def takes_frame(self) -> bool:
-        """Whether to draw now. After False the whole screen is drawn once the terminal is ready."""
+        """Return whether to draw now; after False the whole screen is drawn later."""
         return not self._aside and self._writer.takes_frame()
 
     def write(self, data: str) -> None:
@@ -84,7 +83,7 @@ class Terminal(LinuxDriver):
             super().disable_input()
 
     def stop_application_mode(self) -> None:
-        """Restore the terminal, even if it is stalled now."""
+        """Restore the terminal's modes, even if it is stalled."""
         if self._aside:
             return
         if not self._writer.wait(_PATIENCE_S):
@@ -92,12 +91,12 @@ class Terminal(LinuxDriver):
         super().stop_application_mode()
 
     def close(self) -> None:
-        """Wait briefly until everything is written."""
+        """Wait briefly until all output is written."""
         self._writer.wait(_PATIENCE_S)
         super().close()
 
     def run_input_thread(self) -> None:
-        """Pass on keys until told to stop or the terminal is gone."""
+        """Pass on keys until asked to stop or the terminal is gone."""
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")("replace").decode
         while not self.exit_event.is_set():
@@ -117,7 +116,7 @@ class Terminal(LinuxDriver):
                 self.process_message(message)
 
     def _step_aside(self) -> None:
-        """Leave the terminal to the shell and continue in the background."""
+        """Return the terminal to the shell and continue in the background."""
         if self._aside:
             return
         if os.getpgrp() == os.getsid(0):
@@ -131,7 +130,7 @@ class Terminal(LinuxDriver):
         os.killpg(0, signal.SIGTSTP)
 
     def _come_back(self) -> None:
-        """Take the terminal back once it is ours: after ``bg`` that may be later, or never."""
+        """Take the terminal back once this process is in the foreground, if it ever is."""
         if not self._aside:
             return
         try:
@@ -147,7 +146,7 @@ class Terminal(LinuxDriver):
         self._app.refresh()
 
     def _make_room(self) -> None:
-        """Drop output that a stalled terminal has not read, so that it can be restored."""
+        """Discard output that a stalled terminal has not read, to restore its modes."""
         self._writer.discard()
         with contextlib.suppress(termios.error):
             termios.tcflush(self._drawn_on, termios.TCOFLUSH)
@@ -157,13 +156,13 @@ class Terminal(LinuxDriver):
         self._writer.put(_CANCEL)
 
     def _hang_up(self) -> None:
-        """End as after SIGHUP, which the kernel sends only to some programs on a terminal."""
+        """End as after SIGHUP, which the kernel sends to some programs of a terminal only."""
         self._leave(signal.SIGHUP)
 
     def _leave(self, number: int) -> None:
         self._app.exit(return_code=128 + number)
 
     def _soon(self, call: Callable[[], object]) -> None:
-        """Call a function of a thread in the event loop, unless the loop has ended."""
+        """Run a function in the event loop, called from a thread, unless the loop has ended."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, context=self._context)

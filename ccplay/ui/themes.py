@@ -1,4 +1,4 @@
-"""Themes: one TOML file each, those of ccplay and of the user."""
+"""Themes, each a TOML file, from ccplay and from the user."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SCREEN = (
     "warning",
     "error",
 )
-"""Colours of ``[screen]``: those of Textual's widgets."""
+"""Names of the colours in ``[screen]``, used by Textual's widgets."""
 
 PLOT = (
     "axis",
@@ -53,47 +53,47 @@ PLOT = (
     "warn",
     "bad",
 )
-"""Colours of ``[plot]``: what ccplay draws itself."""
+"""Names of the colours in ``[plot]``, used by what ccplay draws itself."""
 
 OPTIONAL = {"ghost": "muted"}
-"""Colours of ``[plot]`` that a theme may omit, and the ones that replace them.
+"""Colours of ``[plot]`` that a theme may omit, each with the colour that replaces it.
 
-The colours of an earlier run lie between those of the present one and ``ghost``.
+The colours of an earlier run are between those of the present one and ``ghost``.
 """
 
 _FADED = 0.6
 """Share of ``ghost`` in the colours of an earlier run."""
 
 FLOWS = 8
-"""Least number of colours for flows in a theme."""
+"""Smallest number of flow colours in a theme."""
 
 CA_STATES = 5
-"""Open, Disorder, CWR, Recovery, Loss."""
+"""Names of the congestion avoidance states: Open, Disorder, CWR, Recovery, Loss."""
 
 StrokeName: TypeAlias = Literal["normal", "bold"]
-"""Thickness of the lines of plots."""
+"""Thickness of the lines in plots."""
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 class Look(msgspec.Struct, frozen=True):
-    """A theme, ready to draw with. All colours are ``#rrggbb``."""
+    """A loaded theme. All colours are ``#rrggbb``."""
 
     name: str
     title: str
     about: str
-    """Purpose in one line."""
+    """Purpose of the theme in one line."""
     textual_theme: Theme
     flows: tuple[str, ...]
     """Colours of flows, one for each, at least ``FLOWS``."""
     colours: Mapping[str, str]
     """Colours by the names in ``PLOT`` and ``OPTIONAL``."""
     ca_states: tuple[str, ...]
-    """Open, Disorder, CWR, Recovery, Loss."""
+    """Colours of the congestion avoidance states Open, Disorder, CWR, Recovery and Loss."""
     stroke: StrokeName = "normal"
 
     def faded(self, colour: str) -> str:
-        """Return the colour of an earlier run in place of ``colour``."""
+        """Return the colour that replaces ``colour`` in an earlier run."""
         return mixed(colour, self.colours["ghost"], _FADED)
 
     def toned(self, colour: str, share: float) -> str:
@@ -106,7 +106,7 @@ def load_looks(
 ) -> dict[str, Look]:
     """Return the themes by name, the default first; the user's files override ccplay's.
 
-    A file that is no theme is reported to ``complain`` (standard error if None) and ignored.
+    An invalid file is reported to ``complain`` (standard error if None) and ignored.
     """
     complain = complain or (lambda message: print(message, file=sys.stderr))
     looks: dict[str, Look] = {}

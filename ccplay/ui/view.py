@@ -1,4 +1,4 @@
-"""The view that panels are drawn from: the session at the playhead's moment, look and choices."""
+"""The view that panels are drawn from: session, moment, theme and the user's choices."""
 
 from __future__ import annotations
 
@@ -39,44 +39,45 @@ class View(msgspec.Struct):
     selected: str | None = None
     """The flow that keys act on."""
     observed: int = 0
-    """Number of the observed queue that is shown, wrapping around."""
+    """Index of the observed queue that is shown; it wraps around."""
     variable: str | None = None
-    """Variable in the right-hand plot; None is RTT."""
+    """Variable in the right-hand plot; None stands for RTT."""
     ghost: Ghost | None = None
     """The ghost under the session."""
     reading: str = ""
     """The ghost being read, with its progress; empty if none is."""
     theory: Theory | None = None
-    """The theory over the selected flow's cwnd; None if it is off."""
+    """Theory drawn over the selected flow's cwnd; None if it is off."""
     notice: str = ""
-    """A notice about the current action; usually empty."""
+    """Notice about the current action; usually empty."""
     listing: Listing = msgspec.field(default_factory=Listing)
-    """Which flows are shown, and in which order."""
+    """Selection and order of the flows shown."""
     stroke: StrokeName = "normal"
-    """Thickness of the lines of plots."""
+    """Thickness of the lines in plots."""
     colourless: bool = False
     """Whether the terminal shows no colours."""
     keys: Keymap = keymap.DEFAULT
     """Keys of each action."""
     audience: str = ""
-    """Number of those who watch, or how this screen watches; empty where the session is not
-    shared."""
+    """Number of spectators, or whether this screen follows or roams; empty if the session is not
+    shared.
+    """
     watching: bool = False
-    """Whether this screen watches another one's session."""
+    """Whether this screen shows another screen's session."""
     catching_up: bool = False
-    """Whether the past of that session is still being read."""
+    """Whether the past of a watched session is still being read."""
     pointer: Pointer | None = None
-    """What the presenter points at."""
+    """Moment that the presenter points at."""
     region: tuple[str, float, float] | None = None
-    """The region of a plot that a lesson asks for: plot, lower and upper end on its axis."""
+    """Region of a plot that a lesson asks for: the plot, and both ends on its axis."""
     awaits: str = ""
-    """What starts traffic next, other than the keys that start it; usually empty."""
+    """Reason that traffic will start without a key; usually empty."""
     known: Known = msgspec.field(default_factory=Known)
-    """What was derived from the state at this moment; views may share it."""
+    """Values derived from the state at this moment; views may share them."""
 
     @property
     def state(self) -> LabState:
-        """The state of the whole session, including later moments than the one shown."""
+        """The state of the whole session, including moments later than the one shown."""
         return self.session.state
 
     @property
@@ -91,7 +92,7 @@ class View(msgspec.Struct):
 
     @property
     def network(self) -> Network | None:
-        """The network, None before it is known."""
+        """The network; None before it is known."""
         return self.state.hello.network if self.state.hello else None
 
     @property
@@ -105,13 +106,13 @@ class View(msgspec.Struct):
         return self.observed_in(self.network)
 
     def observed_in(self, network: Network | None) -> str | None:
-        """Return the link at the place of the shown one, in this network or another."""
+        """Return the observed link with the shown one's index, in this network or another."""
         links = network.observed if network else []
         return links[self.observed % len(links)] if links else None
 
     @property
     def ends(self) -> tuple[str, str]:
-        """Source and destination of the selected flow, or of the first one, or of the network.
+        """Source and destination of the selected flow, else of the first one, else of the network.
 
         Both are empty before the network is known.
         """
@@ -125,7 +126,7 @@ class View(msgspec.Struct):
 
     @property
     def queue(self) -> Queue | None:
-        """The queue that is shown, None before its first sample."""
+        """The queue that is shown; None before its first sample."""
         return self.state.queues.get(self.link or "")
 
     @property
@@ -135,7 +136,7 @@ class View(msgspec.Struct):
 
     @property
     def unread(self) -> bool:
-        """Whether a recording is still being read, before the moment shown."""
+        """Whether part of a recording before the moment shown is still being read."""
         session = self.session
         if self.catching_up and not session.done:
             return not session.recorded or self.t > session.state.now
@@ -143,7 +144,7 @@ class View(msgspec.Struct):
         return session.recorded and not session.done and not read
 
     def key(self, name: str) -> str:
-        """Return the key of what has the id ``name``, as a person reads it."""
+        """Return the key of the action with the id ``name``, as displayed."""
         return self.glyphs.translate(self.keys.shown(name))
 
     def ink(self, name: str) -> str:
@@ -151,7 +152,7 @@ class View(msgspec.Struct):
         return self.look.colours[name]
 
     def number(self, name: str) -> int:
-        """Return the number of a flow, from 0, which selects its colour and glyph."""
+        """Return the index of a flow, from 0, which selects its colour and glyph."""
         return self.state.places[name]
 
     def flow_ink(self, name: str) -> str:
@@ -163,7 +164,7 @@ class View(msgspec.Struct):
         return self.glyphs.flow_glyph(self.number(name))
 
     def flow_kind(self, name: str) -> LineKind:
-        """Return how a flow's line is interrupted: in no way where colours tell flows apart."""
+        """Return the dash pattern of a flow's line: solid if colours distinguish the flows."""
         if not self.colourless and self.glyphs.plot_cells == "braille":
             return "solid"
         return LINE_KINDS[self.number(name) % len(LINE_KINDS)]
@@ -174,7 +175,7 @@ class View(msgspec.Struct):
         return self.known.once(state, t, "running", lambda: _flows(state, t))
 
     def listed(self) -> list[Flow]:
-        """Return the flows that run, and those that have just ended."""
+        """Return the flows that run or have just ended."""
         state, t = self.state, self.t
         return self.known.once(state, t, "listed", lambda: _flows(state, t, LINGER_S))
 
@@ -183,7 +184,7 @@ class View(msgspec.Struct):
         return [each for each in self.state.of(Ping).values() if is_running(each, self.t, LINGER_S)]
 
     def others(self) -> list[Traffic]:
-        """Return the other rows below the flows, kind by kind, pings last."""
+        """Return the rows below the flows, kind by kind, pings last."""
         state, t = self.state, self.t
         return self.known.once(state, t, "others", lambda: _others(state, t))
 
@@ -199,11 +200,11 @@ class View(msgspec.Struct):
         return self.ghost.shift(self.state) if self.ghost else None
 
     def ghost_ink(self, name: str) -> str:
-        """Return a colour of the theme as the ghost has it."""
+        """Return a colour of the theme, faded for the ghost."""
         return self.look.faded(self.ink(name))
 
     def ghosts(self) -> list[tuple[Flow, int]]:
-        """Return the flows of the ghost that run at the moment shown, and its tick by then."""
+        """Return the ghost's flows that run at the moment shown, and the ghost's tick there."""
         ghost, shift = self.ghost, self.shift
         if ghost is None or shift is None or not ghost.first <= self.t - shift <= ghost.last:
             return []
@@ -222,7 +223,7 @@ def tracing_problem(state: LabState) -> str:
 
 
 def goodput(flow: Flow, tick: int) -> float | None:
-    """Return what the plot of goodput has at ``tick``, in bits per second."""
+    """Return the value of the goodput plot at ``tick``, in bits per second."""
     acked = flow.series["bytes_acked"]
     if not acked.first <= tick < acked.end:
         return None
@@ -230,7 +231,7 @@ def goodput(flow: Flow, tick: int) -> float | None:
 
 
 def goodputs(flows: Sequence[Flow], tick: int) -> list[float | None]:
-    """Return the same of many flows, whose series share their moments."""
+    """Return the values of the goodput plot for many flows, whose series share their moments."""
     series = [flow.series["bytes_acked"] for flow in flows]
     if not series:
         return []
@@ -253,5 +254,5 @@ def _others(state: LabState, t: float) -> list[Traffic]:
 
 
 def is_running(each: Traffic, t: float, linger_s: float = 0.0) -> bool:
-    """Whether it runs at ``t``, or has ended less than ``linger_s`` seconds before."""
+    """Return whether traffic runs at ``t``, or ended less than ``linger_s`` seconds before."""
     return each.started <= t and (each.ended is None or t < each.ended + linger_s)

@@ -1,4 +1,4 @@
-"""Writes to a terminal that may stall: never waits for it, and knows when it missed a frame."""
+"""Writes to a terminal that may stall, without waiting for it, and records missed frames."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Callable
 
 _LAG_S = 1.0
-"""Seconds that output may wait before frames are skipped; a slow line needs half of it for one."""
+"""Seconds that output may wait before frames are skipped; on a slow line one takes half of that."""
 
 _MOST = 1 << 20
-"""Bytes that may wait before even output other than frames is dropped."""
+"""Bytes that may wait before all further output is dropped, not only frames."""
 
 _CHUNK = 1 << 12
-"""Bytes written by a system call: a blocked one can't drop the rest."""
+"""Bytes written by one system call: what a blocked call has taken can't be discarded."""
 
 
 class Writer:
@@ -35,11 +35,11 @@ class Writer:
         self._lost = lost
         self._waiting: deque[tuple[float, bytes]] = deque()
         self._oldest = 0.0
-        """Moment at which the oldest unwritten bytes were queued."""
+        """Moment at which the oldest unwritten bytes were queued, in seconds."""
         self._unwritten = 0
-        """Bytes that wait, including those the thread is writing."""
+        """Number of bytes that wait, including those the thread is writing."""
         self._missed = False
-        """Whether a frame was skipped since everything was last written."""
+        """Whether a frame has been skipped since all output was last written."""
         self._gone = False
         self._discards = 0
         self._changed = threading.Condition()
@@ -56,19 +56,19 @@ class Writer:
                 self._changed.notify_all()
 
     def takes_frame(self) -> bool:
-        """Whether a frame may be queued now; after False ``caught_up`` requests a whole one."""
+        """Return whether a frame may be queued; after False ``caught_up`` requests one."""
         with self._changed:
             late = self._unwritten > 0 and time.monotonic() - self._oldest > _LAG_S
             self._missed = self._missed or late
             return not self._missed
 
     def wait(self, limit_s: float) -> bool:
-        """Wait until everything is written, up to the limit; return whether it is."""
+        """Wait until all output is written, within the limit; return whether it is."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._unwritten, limit_s)
 
     def discard(self) -> None:
-        """Drop all waiting bytes, except those in a system call."""
+        """Discard all waiting bytes except those in a system call."""
         with self._changed:
             self._discards += 1
             self._waiting.clear()
@@ -100,7 +100,7 @@ class Writer:
                 data = data[written:]
 
     def _write(self, data: bytes) -> int | None:
-        """Write some of ``data`` and return how much; None if the terminal is gone."""
+        """Write some of ``data`` and return the number of bytes; None if the terminal is gone."""
         try:
             return os.write(self._terminal, data)
         except BlockingIOError:

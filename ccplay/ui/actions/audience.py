@@ -26,21 +26,21 @@ class AudienceActions(LessonActions):
         return isinstance(self.audience, Presenting)
 
     def note_action(self, action: str) -> None:
-        """Let a spectator roam who has pressed a key that looks elsewhere."""
+        """Let a spectator roam after a key that changes the view."""
         name = action.partition("(")[0].rpartition(".")[2]
         votes = self.asked and name in ("enlarge", "select_flow")
         if isinstance(self.audience, Following) and name in ROAMING and not votes:
             self.audience.roam()
 
     def action_follow(self) -> None:
-        """See what the presenter sees again."""
+        """Follow the presenter again."""
         if isinstance(self.audience, Following):
             self.audience.follow()
             self.audience.tick(self, 0.0)
             self.redraw()
 
     def action_share(self) -> None:
-        """Let others watch this session, or no longer."""
+        """Share this session, or stop sharing it."""
         audience = self.audience
         if not isinstance(audience, Presenting):
             return
@@ -57,7 +57,7 @@ class AudienceActions(LessonActions):
         self.redraw()
 
     def say_shared(self) -> None:
-        """Say how others can watch, where the session is shared."""
+        """Show how others can watch, if the session is shared."""
         if self.audience.name:
             said = f"Others can watch: ccplay watch {self.audience.name}"
             self.app.notify(said, timeout=8, markup=False)
@@ -65,7 +65,7 @@ class AudienceActions(LessonActions):
             self._show_link(self.audience.browsers)
 
     def action_browsers(self) -> None:
-        """Let browsers watch too, and show the link for them."""
+        """Serve the session to browsers, and show the link for them."""
         audience = self.audience
         if not isinstance(audience, Presenting):
             return

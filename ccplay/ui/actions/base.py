@@ -1,4 +1,4 @@
-"""The common base of the main screen's groups of actions."""
+"""The base class of the main screen's groups of actions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ccplay.ui.view import View
 
 
 class Actions(Screen[None]):
-    """The session on the screen, and the user's choices of what to see."""
+    """The session on the screen, and the user's display choices."""
 
     session: Session
     playhead: Playhead
@@ -29,34 +29,34 @@ class Actions(Screen[None]):
     """The ghost under the session, or being read."""
     plots: Band
     overlay: Overlay
-    """The theory over the selected flow's cwnd."""
+    """Theory drawn over the selected flow's cwnd."""
     selected: str | None = None
     """The selection in the table that keys act on."""
     observed: int = 0
-    """Number of the observed queue that is shown, wrapping around."""
+    """Index of the observed queue that is shown; it wraps around."""
     variable: str | None = None
-    """Variable that replaces RTT; None is RTT itself."""
+    """Variable that replaces RTT; None stands for RTT itself."""
     listing: Listing = Listing()
-    """Which flows are shown, and in which order."""
+    """Selection and order of the flows shown."""
     shows_receiver: bool = False
     """Whether the receiver's table replaces the events."""
     sent: str = ""
-    """Notice of a command sent to the live lab while an earlier moment is shown."""
+    """Notice that a command was sent to the live lab while an earlier moment is shown."""
     audience: Audience
-    """Who watches this screen, or whom it watches."""
+    """Spectators of this screen, or the presenter that it follows."""
     lab_words: Sequence[str] = ()
-    """The command line's options about the lab, with which the same lab can be started again."""
+    """Options of the command line that start the same kind of lab again."""
     _known: Known
-    """What views derive from the state."""
+    """Values that views derive from the state."""
 
     @property
     def appearance(self) -> Appearance:
-        """The theme and the characters in use."""
+        """The theme and the glyphs in use."""
         return appearance(self.app)
 
     @property
     def view(self) -> View:
-        """The view that panels are drawn from now."""
+        """The view that panels are drawn from at present."""
         return View(
             self.session,
             self.playhead,
@@ -84,12 +84,12 @@ class Actions(Screen[None]):
 
     @property
     def predicted(self) -> tuple[str, float, float] | None:
-        """The region of a plot that a lesson asks for: plot, lower and upper end."""
+        """The region of a plot that a lesson asks for: the plot, and both ends on its axis."""
         return None
 
     @property
     def awaits(self) -> str:
-        """What starts traffic next, other than the keys that start it; empty if nothing does."""
+        """Reason that traffic will start without a key; empty if none will."""
         return ""
 
     def lay_out(self, width: int, height: int) -> None:
@@ -101,7 +101,7 @@ class Actions(Screen[None]):
         raise NotImplementedError
 
     def is_ready(self, *, ready: bool) -> bool:
-        """Return ``ready``; if it is false, notify that the network is not built yet."""
+        """Return ``ready``; if it is false, show that the network is not built yet."""
         if not ready:
             self.app.notify("The network is still being built.", severity="warning")
         return ready

@@ -1,4 +1,4 @@
-"""Keys that send commands to the lab, and those for marks."""
+"""Keys that send commands to the lab, and keys for marks."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class LabActions(Actions):
         self.redraw()
 
     def ask(self, command: AnyCommand) -> None:
-        """Send a command to the lab: a new mark at the moment shown, others for now.
+        """Send a command to the lab: a new mark at the moment shown, other commands for now.
 
-        If the moment shown is not now, report when it was sent.
+        If the screen shows an earlier moment, show when the command was sent.
         """
         head, self.sent = self.playhead, ""
         if not head.running and isinstance(command, Mark) and command.at is None:
@@ -64,11 +64,11 @@ class LabActions(Actions):
         self.marks.press(self.playhead.width * max(STEP, 1 / self.plots.columns))
 
     def action_put_mark(self) -> None:
-        """Put the moved mark at the cursor."""
+        """Put the mark being moved at the cursor."""
         self.marks.put_down()
 
     def action_leave_mark(self) -> None:
-        """Leave the moved mark at its old place."""
+        """Return the mark being moved to its old place."""
         self.marks.leave()
 
     def action_stop(self) -> None:
@@ -81,7 +81,7 @@ class LabActions(Actions):
             self.ask(selection.stop(chosen))
 
     def action_path(self) -> None:
-        """Have the selected traffic take the next of several paths."""
+        """Move the selected traffic to the next of its paths."""
         chosen, network = selection.selection(self.view), self.view.network
         if chosen is None or chosen.ended is not None or network is None:
             self.app.notify("No running traffic is selected.", severity="warning")
@@ -94,7 +94,7 @@ class LabActions(Actions):
         self.ask(SetPath(traffic=paths.name_of(chosen)))
 
     def action_capture(self) -> None:
-        """Ask which link to capture; if a capture is running, end it."""
+        """Ask which link to capture; if a capture runs, end it."""
         if running := list(self.session.state.captures):
             self.ask(StopCapture(capture=running[-1]))
         else:

@@ -19,36 +19,36 @@ if TYPE_CHECKING:
 
 _PAGES_RUN = "this page's run starts traffic"
 _BEFORE_RUN = ("asking", "reading", "clearing", "running")
-"""Phases of a page in which its traffic is still to come."""
+"""Phases of a page before its traffic starts."""
 
 
 class LessonActions(LookActions):
-    """The keys of a lesson; without one they do what they do elsewhere."""
+    """The keys of a lesson; without a lesson they keep their usual effects."""
 
     lesson: Lectern | None = None
     """The lesson that is open; None without one."""
     _panel: LessonPanel | None = None
     _page: tuple[int, str] = (0, "")
-    """Number of the page whose look was taken over, and the traffic that was selected for it."""
+    """Number of the page whose look has been applied, and the traffic selected for it."""
 
     @property
     def asked(self) -> Asks:
-        """What keys can answer now."""
+        """The question that keys can answer now."""
         return "" if self.lesson is None else asks(self.lesson)
 
     @property
     def predicted(self) -> tuple[str, float, float] | None:
-        """The region of a plot that is predicted: plot, lower and upper end."""
+        """The region of a plot being predicted: the plot, and both ends on its axis."""
         return None if self.lesson is None else region(self.lesson)
 
     @property
     def awaits(self) -> str:
-        """The run of the open page, until its result is revealed; else empty."""
+        """The run of the open page until its result is revealed; otherwise empty."""
         board = self.lesson.board if self.lesson is not None else None
         return _PAGES_RUN if board is not None and board.phase in _BEFORE_RUN else ""
 
     def beside_lesson(self, width: int, height: int) -> tuple[int, int]:
-        """Place the panel; return the cells and lines that are left for the rest."""
+        """Place the lesson's panel; return the columns and lines left for the rest."""
         return (width, height) if self._panel is None else self._panel.place(width, height)
 
     def offers_lesson(self, action: str) -> bool:
@@ -62,7 +62,7 @@ class LessonActions(LookActions):
     # --- each frame -------------------------------------------------------------------------
 
     def tick_lesson(self) -> None:
-        """Show what has changed of the lesson, here and on the screens of spectators."""
+        """Show changes of the lesson, here and on the screens of spectators."""
         if self.lesson is None and isinstance(self.audience, Following):
             self.lesson = Seat(self.audience.source)
         lesson = self.lesson
@@ -98,7 +98,7 @@ class LessonActions(LookActions):
         self.lay_out(*self.size)
 
     def _take_look(self, desk: Leading) -> None:
-        """Show what the page is about, once it opens, and its traffic, once that runs."""
+        """Show the plots of a page when it opens, and select its traffic once that runs."""
         look, number = desk.look, desk.at + 1
         network = self.view.network
         if self._page[0] != number and network is not None:
@@ -119,7 +119,7 @@ class LessonActions(LookActions):
     # --- keys -------------------------------------------------------------------------------
 
     def action_lesson_next(self) -> None:
-        """Answer what is being entered, or run, reveal, or open the next page."""
+        """Answer what has been entered; else run, reveal, or open the next page."""
         lesson, asked = self.lesson, self.asked
         if lesson is None or (board := lesson.board) is None:
             return
@@ -148,13 +148,13 @@ class LessonActions(LookActions):
         self._after_key()
 
     def action_lesson_back(self) -> None:
-        """Open the page before."""
+        """Open the previous page."""
         if self.lesson is not None and self.lesson.leading is not None:
             self.lesson.leading.back()
             self._after_key()
 
     def action_lesson_again(self) -> None:
-        """Take the page once more."""
+        """Repeat the page."""
         if self.lesson is not None and self.lesson.leading is not None:
             self.lesson.leading.again()
             self._after_key()
@@ -165,7 +165,7 @@ class LessonActions(LookActions):
             self._panel.scroll_by(pages)
 
     def action_enlarge(self, place: int) -> None:
-        """Choose the answer in this place, or begin a number; without a question enlarge a plot."""
+        """Choose the answer with this number, or begin a number; else enlarge a plot."""
         lesson = self.lesson
         board = lesson.board if lesson is not None else None
         if lesson is not None and board is not None and self.asked == "number":
@@ -178,14 +178,14 @@ class LessonActions(LookActions):
             self._after_key()
 
     def on_key(self, event: events.Key) -> None:
-        """Begin a number with a zero, the one digit that no plot has."""
+        """Begin a number with a zero, the only digit that selects no plot."""
         board = self.lesson.board if self.lesson is not None else None
         if event.character == "0" and board is not None and self.asked == "number":
             event.stop()
             self._ask_number(board, "0")
 
     def action_select_flow(self, steps: int) -> None:
-        """Move the region of a plot where one is asked for; else select in the table."""
+        """Move the predicted region if a page asks for one; else select in the table."""
         lesson = self.lesson
         board = lesson.board if lesson is not None else None
         if lesson is None or board is None or self.asked != "region":

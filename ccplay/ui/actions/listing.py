@@ -1,4 +1,4 @@
-"""Keys that choose which flows are seen, and in which order."""
+"""Keys that filter, sort, group and stack the flows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from textual import events
 from ccplay.ui.actions.base import Actions
 
 _SELECTING = ("up", "down", "tab", "shift+tab")
-"""Keys that select while a filter is typed."""
+"""Keys that move the selection while a filter is typed."""
 
 
 class ListingActions(Actions):
-    """The keys of one flow alone, groups, stacks, order and filter."""
+    """The keys that filter, sort, group and stack flows, or show one alone."""
 
     def action_alone(self) -> None:
         """Draw the selected flow alone, or all again."""
@@ -20,12 +20,12 @@ class ListingActions(Actions):
         self.redraw()
 
     def action_groups(self) -> None:
-        """Show a line for each algorithm, or for each flow again."""
+        """Group flows by algorithm, or list each flow again."""
         self.listing = replace(self.listing, grouped=not self.listing.grouped)
         self.redraw()
 
     def action_stack(self) -> None:
-        """Stack what adds up, rates and classes of a queue, or draw lines again."""
+        """Stack rates and classes of a queue, or draw separate lines again."""
         self.listing = replace(self.listing, stacked=not self.listing.stacked)
         if self.listing.stacked and not self.plots.adds_up(self.view):
             said = "Nothing on the screen adds up; choose the plot of goodput with ctrl+p."
@@ -38,12 +38,12 @@ class ListingActions(Actions):
         self.redraw()
 
     def action_reverse(self) -> None:
-        """Turn the order of the table round."""
+        """Reverse the order of the table."""
         self.listing = replace(self.listing, reverse=not self.listing.reverse)
         self.redraw()
 
     def action_filter(self) -> None:
-        """Open the filter line: keys are letters of it until enter or escape."""
+        """Open the filter: keys extend it until enter or escape."""
         self.listing = replace(self.listing, typing=True)
         self.redraw()
 
@@ -53,7 +53,7 @@ class ListingActions(Actions):
         self.redraw()
 
     def on_key(self, event: events.Key) -> None:
-        """Add a key to the filter while one is typed."""
+        """Add a typed key to the filter."""
         if self.listing.typing and event.key not in _SELECTING:
             event.stop()
             self.listing = self.listing.typed(event.key, event.character)

@@ -1,4 +1,4 @@
-"""Keys that choose what is shown of the session, and how."""
+"""Keys that choose the parts of the session shown, and their appearance."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ccplay.units import format_clock
 
 
 class LookActions(Actions):
-    """The keys of the selection, of what plots show, of ghosts and of the look."""
+    """The keys for selection, plots, ghosts and appearance."""
 
     shows_map: bool = False
     """Whether the network is drawn in place of the plots."""
 
     def action_select_flow(self, steps: int) -> None:
-        """Select the next in the table, or the one before."""
+        """Select the next row of the table, or the previous one."""
         self.selected = selection.beside(self.view, steps)
         self.redraw()
 
@@ -60,7 +60,7 @@ class LookActions(Actions):
         self.appearance.use_stroke("normal" if bold else "bold")
 
     def action_enlarge(self, place: int) -> None:
-        """Give the band of plots to the one in this place, or show all of them again."""
+        """Enlarge the plot in this position to the whole band, or show all plots again."""
         if self.shows_map:
             self.action_map()
             return
@@ -73,7 +73,7 @@ class LookActions(Actions):
         self.redraw()
 
     def show_map(self, *, shown: bool) -> None:
-        """Draw the network in place of the plots, or the plots."""
+        """Draw the network in place of the plots, or draw the plots."""
         if shown != self.shows_map:
             self.shows_map = shown
             self.set_class(shown, "-map")
@@ -92,7 +92,7 @@ class LookActions(Actions):
         self.redraw()
 
     def action_hold(self) -> None:
-        """Hold the value axes as they are, to compare; let them follow the values again."""
+        """Fix the value axes for comparison, or let them follow the values again."""
         self.plots.held = not self.plots.held
         self.redraw()
 
@@ -110,7 +110,7 @@ class LookActions(Actions):
         self.app.push_screen(GhostDialog(self.view), self.lay)
 
     def ghost_offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
-        """Yield what the palette offers: a text, its meaning, and what it runs."""
+        """Yield the palette's entries for ghosts: text, meaning, and function."""
         there = archive.earlier(self.session.archived) if self.audience.keeps_files else ()
         for name, path in there:
             about = f"{archive.label_of(path)}, {archive.started(path):%Y-%m-%d %H:%M}"
@@ -132,21 +132,21 @@ class LookActions(Actions):
         self.redraw()
 
     def action_events(self) -> None:
-        """Show the event log in full, with what toasts said."""
+        """Show the event log in full, with the texts of toasts."""
         from ccplay.ui.events_screen import EventsScreen  # noqa: PLC0415 - as above
 
         look, glyphs = self.appearance.look, self.appearance.glyphs
         self.app.push_screen(EventsScreen(self._all_lines, look, glyphs))
 
     def _all_lines(self) -> list[Entry]:
-        """Return the log up to the moment shown, and the toasts that are not from it."""
+        """Return the log up to the moment shown, and the toasts that it lacks."""
         log = self.view.entries(len(self.session.state.log))
         texts = {each.text for each in self.session.state.log}
         told = [each for each in self.appearance.told if each.text not in texts]
         return sorted([*log, *told], key=lambda each: each.t)
 
     def action_explain(self) -> None:
-        """Say what the selected flow is doing at the moment shown, and why."""
+        """Explain what the selected flow is doing at the moment shown, and why."""
         from ccplay.analysis.explain.rules import explain  # noqa: PLC0415 - first paint comes first
         from ccplay.ui.explain_screen import ExplainScreen  # noqa: PLC0415 - the same
 
@@ -161,7 +161,7 @@ class LookActions(Actions):
         self.app.push_screen(ExplainScreen(title, sentences, self.appearance.glyphs))
 
     def action_help(self) -> None:
-        """Show all keys and what the screen means."""
+        """Show all keys, and how to read the screen."""
         from ccplay.ui.help import HelpScreen  # noqa: PLC0415 - first paint shall not wait for it
 
         self.app.push_screen(HelpScreen())

@@ -1,4 +1,4 @@
-"""Paths that can be chosen for traffic, as keys and palette offer them."""
+"""Paths that the user can choose for traffic, for keys and palette."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from ccplay.state.lab_state import Flow, LabState, Traffic
 from ccplay.state.traffic import Routed
 
 _MOST_OFFERED = 16
-"""Paths of one flow in the palette."""
+"""Largest number of paths that the palette offers for one flow."""
 
 
 def name_of(traffic: Traffic) -> str:
-    """Return what commands call traffic: a stream of a flow by its flow."""
+    """Return the name of traffic in commands: that of the flow for one of its streams."""
     return traffic.parent if isinstance(traffic, Flow) else traffic.name
 
 
 def can_choose(traffic: Traffic, network: Network) -> bool:
-    """Whether there is more than one path for traffic, and a command can choose it."""
+    """Return whether traffic has several paths, and a command can choose one."""
     chosen = "via" in KINDS[traffic.kind].start.__struct_fields__
     return chosen and len(network.paths(traffic.src, traffic.dst)) > 1
 
 
 def offers(state: LabState, traffic: Traffic, network: Network) -> Iterator[tuple[str, SetPath]]:
-    """Yield other paths for running traffic: in words, and the command."""
+    """Yield the other paths of running traffic: a description, and the command."""
     if not can_choose(traffic, network):
         return
     subject = state.flows.get(traffic.name, traffic)

@@ -6,14 +6,14 @@ from ccplay.ui.actions.base import Actions
 
 STEP = 1 / 60
 _LEAP = 1 / 6
-"""Step of the scrubbing keys, as a share of the window."""
+"""Large step of the scrubbing keys, as a share of the window."""
 
 
 class PlaybackActions(Actions):
-    """The playhead's keys."""
+    """The keys of the playhead."""
 
     def action_freeze(self) -> None:
-        """Freeze the screen, or continue."""
+        """Freeze the screen, or resume."""
         self.playhead.toggle(self.session.state.now)
         self.redraw()
 
@@ -30,12 +30,12 @@ class PlaybackActions(Actions):
         self.redraw()
 
     def action_seek_start(self) -> None:
-        """Go to the start."""
+        """Go to the start of the session."""
         self.playhead.jump(0.0, self.session.state.now)
         self.redraw()
 
     def action_seek_end(self) -> None:
-        """Go to the end; a live session continues from there."""
+        """Go to the end of the session; a live one continues from there."""
         self.playhead.jump(self.session.state.now, self.session.state.now)
         self.playhead.running = not self.session.done
         self.redraw()

@@ -13,7 +13,7 @@ class SavingActions(Actions):
     """The keys that write files."""
 
     def action_picture(self) -> None:
-        """Save what is on the screen as an SVG and a PNG picture in the current folder."""
+        """Save the screen as an SVG and a PNG picture in the current folder."""
         from ccplay.ui.pictures.cells import Frame, frame_of  # noqa: PLC0415 - paint first
         from ccplay.ui.pictures.files import DRAWN, stem, write_new  # noqa: PLC0415 - the same
 
@@ -34,7 +34,7 @@ class SavingActions(Actions):
         self.run_worker(save(frame, name), group="pictures")
 
     def action_save_scenario(self) -> None:
-        """Ask for a file, and write the session into it as a scenario."""
+        """Ask for a file, and save the session into it as a scenario."""
         if not self.is_ready(ready=self.session.state.ready_at is not None):
             return
         from ccplay.ui.dialogs.saving import SaveDialog  # noqa: PLC0415 - first paint shall not wait for it

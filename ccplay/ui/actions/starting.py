@@ -19,14 +19,14 @@ class _Leaving(Protocol):
 
 
 class StartingActions(Actions):
-    """What starts another lab."""
+    """The key that starts another lab."""
 
     def can_start(self) -> bool:
         """Return whether this screen can start another lab: a replay has none."""
         return bool(getattr(self.app, "starts", False))
 
     def action_new_network(self) -> None:
-        """Ask for a network, then end this lab and start one of that network."""
+        """Ask for a network, then end this lab and start a lab with that network."""
         from ccplay.ui.dialogs.network import NetworkDialog  # noqa: PLC0415 - first paint shall not wait for it
 
         hello = self.session.state.hello

@@ -10,7 +10,7 @@ from ccplay.units import format_clock
 
 
 class UndoActions(Actions):
-    """The keys of undo."""
+    """The keys that undo and redo."""
 
     def action_undo(self) -> None:
         """Undo the user's last change."""
@@ -21,13 +21,13 @@ class UndoActions(Actions):
         self._report(self.session.redo)
 
     def undo_offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
-        """Yield what the palette offers: a text, its meaning, and what it runs."""
+        """Yield the palette's entries for undo: text, meaning, and function."""
         key = self.appearance.keymap.shown("undo")
         if self.session.undoable:
             yield f"undo: {self.session.undoable}", f"your last change ({key})", self.action_undo
 
     def _report(self, step: Callable[[], str]) -> None:
-        """Do a step, and report what it does or why it can't be done."""
+        """Undo or redo a change, and report its effect or why it is impossible."""
         at = format_clock(self.session.state.now)
         translate = self.appearance.glyphs.translate
         try:

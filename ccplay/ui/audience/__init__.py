@@ -1,4 +1,4 @@
-"""A session with an audience: the presenter's view goes out, and spectators follow it or roam.
+"""A session with an audience: the presenter's view is sent, and spectators follow it or roam.
 
-What is sent and how is in ``ccplay.share``.
+``ccplay.share`` defines what is sent, and how.
 """

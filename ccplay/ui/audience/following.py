@@ -1,4 +1,4 @@
-"""A spectator's part: the screen follows the presenter until a key is touched."""
+"""The spectator's side: the screen follows the presenter until the spectator presses a key."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ROAMING = frozenset(
         *("other_queue", "variable", "logarithm", "hold", "enlarge", "receiver", "map"),
     }
 )
-"""Actions of keys with which a spectator looks at something else than the presenter."""
+"""Actions with which a spectator looks at something else than the presenter."""
 
 WITH_FILES = frozenset({"picture", "save_scenario", "ghost", "suspend_process"})
 """Actions that a restricted spectator does not have."""
 
 
 class Watched(Protocol):
-    """The part of a ``WatchSource`` that is not about events."""
+    """The part of a ``WatchSource`` that does not concern events."""
 
     view: PresenterView | None
     board: Board | None
@@ -42,35 +42,35 @@ class Following:
         self.following = True
         """Whether the screen shows what the presenter sees."""
         self.keeps_files = not restricted
-        """Whether files may be read and written."""
+        """Whether this spectator may read and write files."""
         self._source = source
         self._taken: PresenterView | None = None
         self._plots: tuple[str, ...] = ()
 
     @property
     def source(self) -> Watched:
-        """What the presenter's session sends."""
+        """The source of the presenter's session."""
         return self._source
 
     @property
     def words(self) -> str:
-        """What the header says."""
+        """The header's note about the audience."""
         if self._source.view is None:
             return "watching"
         return "following" if self.following else "roaming"
 
     @property
     def pointer(self) -> Pointer | None:
-        """What the presenter points at."""
+        """The moment that the presenter points at."""
         return self._source.view.pointer if self._source.view else None
 
     @property
     def reading(self) -> bool:
-        """Whether the past is still being read."""
+        """Whether the past of the session is still being read."""
         return not self._source.present
 
     def roam(self) -> None:
-        """Stay where the spectator goes."""
+        """Stop following the presenter."""
         self.following = False
 
     def follow(self) -> None:
@@ -78,7 +78,7 @@ class Following:
         self.following, self._taken = True, None
 
     def tick(self, screen: Shown, now: float) -> None:  # noqa: ARG002 - as ``Presenting.tick``
-        """Take over what the presenter sees."""
+        """Apply the presenter's view."""
         view = self._source.view
         if not self.following or view is None:
             return
@@ -91,10 +91,10 @@ class Following:
             self._plots = screen.plots.picked
 
     def start(self) -> None:
-        """Spectators share nothing."""
+        """Do nothing: spectators share nothing."""
 
     def announce(self, reason: str) -> None:
-        """Spectators have nobody to tell."""
+        """Do nothing: spectators have no audience."""
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: a spectator holds no resource here."""

@@ -1,4 +1,4 @@
-"""What a screen needs of its audience, whichever side of it the screen is on."""
+"""The interface between a screen and its audience, the same for presenter and spectator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The presenter's part: the session is shared or not, spectators are counted, and pointed at."""
+"""The presenter's side: share the session, count spectators, and point at moments."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from ccplay.share.sharing import Sharing
 
 _SOON_S = 0.3
-"""Seconds by which a replay may be elsewhere than it would have run to."""
+"""Seconds by which a replay's moment may differ from the expected one without being a jump."""
 
 
 class Presenting:
-    """Shares a session of this screen, from the start or once it is asked for."""
+    """Shares the session of this screen, from the start or when asked."""
 
     watches = False
     following = False
@@ -37,36 +37,36 @@ class Presenting:
         group: str | None = None,
         recording: Path | None = None,
     ) -> None:
-        """Share with nobody yet; ``recording`` is what a replay shows, ``group`` who may watch."""
+        """Prepare to share; ``recording`` is what a replay shows, ``group`` may watch too."""
         self.pointer: Pointer | None = None
-        """What is pointed at."""
+        """Moment that the presenter points at."""
         self._session = session
         self._label = label
         self._group = group
         self._recording = recording
         self.browsers: Browsers | None = None
-        """What serves browsers; None while nothing does."""
+        """Process that serves browsers; None while there is none."""
         self._sharing: Sharing | None = None
         self._sent: PresenterView | None = None
         self._sent_at = 0.0
         self._board: Board | None = None
         self.shares = False
-        """Whether sharing was asked for, also of the network that follows this one."""
+        """Whether the user asked for sharing, which also holds for the next network."""
 
     @property
     def name(self) -> str:
-        """What spectators call the session; empty while it is not shared."""
+        """Name of the session for spectators; empty while it is not shared."""
         sharing = self._sharing
         return sharing.name if sharing and not sharing.closed else ""
 
     @property
     def words(self) -> str:
-        """What the header says about the audience."""
+        """The header's note about the audience."""
         watching = self._sharing.watching if self._sharing else 0
         return f"{watching} watching" if watching else ""
 
     def start(self) -> None:
-        """Share from now on, with everything before. Raises ``CcplayError``."""
+        """Share the session, including its past. Raises ``CcplayError``."""
         from ccplay.share.sharing import Sharing  # noqa: PLC0415 - most sessions are not shared
 
         session, recorded = self._session, self._recording is not None
@@ -91,24 +91,24 @@ class Presenting:
 
     @property
     def votes(self) -> Votes | None:
-        """The newest count of votes on the question of a lesson."""
+        """Latest count of votes on the question of a lesson."""
         return self._sharing.votes if self._sharing else None
 
     def write(self, board: Board) -> None:
-        """Show spectators the page of a lesson."""
+        """Send the page of a lesson to spectators."""
         if self._sharing is not None and board != self._board:
             self._board = board
             self._sharing.show(board)
 
     def stop(self) -> None:
-        """Share no longer, as was asked for."""
+        """Stop sharing on the user's request."""
         self.shares = False
         self.close()
 
     def open_to_browsers(self, place: str = "") -> Browsers:
-        """Let browsers watch too, at an address, by default on this machine alone.
+        """Serve browsers too, at an address, by default only on this machine.
 
-        Raises ``CcplayError`` where the session can't be shared.
+        Raises ``CcplayError`` if the session can't be shared.
         """
         from ccplay.share.browsers import Browsers  # noqa: PLC0415 - most sessions are not shared
 
@@ -123,12 +123,12 @@ class Presenting:
         return self.browsers
 
     def announce(self, reason: str) -> None:
-        """Let spectators know why sharing is about to end."""
+        """Inform spectators why sharing is about to end."""
         if self._sharing is not None:
             self._sharing.show(Over(reason=reason))
 
     def close(self) -> None:
-        """Share no longer."""
+        """Stop sharing."""
         sharing, self._sharing, self.pointer = self._sharing, None, None
         browsers, self.browsers = self.browsers, None
         if sharing is not None:
@@ -139,7 +139,7 @@ class Presenting:
             self._session.watched = False
 
     def tick(self, screen: Shown, now: float) -> None:
-        """Show spectators what has changed; ``now`` is a clock in seconds."""
+        """Send changes of the view to spectators; ``now`` is a clock in seconds."""
         if self._sharing is None:
             return
         self._sharing.listen()
@@ -160,5 +160,5 @@ class Presenting:
 
 
 def _still(view: PresenterView) -> PresenterView:
-    """Return what does not move by itself."""
+    """Return the view without the values that change as time passes."""
     return msgspec.structs.replace(view, t=0.0, left=0.0)

@@ -1,4 +1,4 @@
-"""What a screen shows, as spectators receive it, and how their screens take it over."""
+"""The presenter's view as sent to spectators, and how their screens apply it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Shown(Protocol):
 
 
 def captured(screen: Shown, pointer: Pointer | None) -> PresenterView:
-    """Return what the screen shows now."""
+    """Return the view that the screen shows now."""
     head, plots, listing = screen.playhead, screen.plots, screen.listing
     return PresenterView(
         t=head.t,
@@ -56,7 +56,7 @@ def captured(screen: Shown, pointer: Pointer | None) -> PresenterView:
 
 
 def take_over(screen: Shown, view: PresenterView) -> None:
-    """Show the same, as far as this screen can: it may be smaller, and have other plots."""
+    """Apply a view as far as this screen can: it may be smaller, or have other plots."""
     head, plots = screen.playhead, screen.plots
     head.width, head.speed = view.width, view.speed
     if view.running and not head.recorded:

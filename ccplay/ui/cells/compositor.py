@@ -1,7 +1,7 @@
-"""Changed cells of sheets go to the terminal by a way of their own, three times cheaper.
+"""Writes the changed cells of sheets to the terminal directly, at a third of Textual's cost.
 
-Textual's compositor renders all lines that changed of all widgets, whole, and cuts the changed
-cells out of them. A sheet knows its cells: where nothing lies over it they are written as they are.
+Textual's compositor renders every changed line of every widget, whole, and cuts the changed cells
+out of it. A sheet keeps its cells, which are written as they are wherever no widget covers them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ccplay.ui.cells.diff_writer import Pen
 from ccplay.ui.cells.sheet import Run, Sheet, Span
 
 Piece: TypeAlias = tuple[int, int, Sheet, Sequence[Run]]
-"""Line and column of the first of some cells on the screen, their sheet, and the cells."""
+"""Cells of a sheet on the screen: line and column of the first one, the sheet, and the cells."""
 
 
 class _Stretch(NamedTuple):
@@ -31,14 +31,14 @@ class _Stretch(NamedTuple):
     start: int
     end: int
     sheet: Sheet | None
-    """Sheet of the cells; None where they are of no sheet."""
+    """Sheet that the cells belong to; None for cells of other widgets."""
 
 
 class CellsUpdate(CompositorUpdate):
-    """Changed cells, by their place on the screen."""
+    """Changed cells with their places on the screen."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
-        """Hold ``pieces``, from the top to the bottom and from left to right."""
+        """Hold ``pieces``, from top to bottom and from left to right."""
         self._pieces = pieces
 
     def render_segments(self, console: Console) -> str:
@@ -58,12 +58,13 @@ class SheetCompositor(Compositor):
         super().__init__()
         self._owners: list[list[_Stretch]] = []
         self._owned: object = None
-        """The widgets and places that ``_owners`` was made of."""
+        """Widgets and regions that ``_owners`` was computed from."""
 
     def pieces(self, changed: Mapping[Sheet, Iterable[Span]]) -> list[Piece] | None:
-        """Return the changed cells that can be seen: nothing lies over them.
+        """Return the changed cells that are visible: no widget covers them.
 
-        None where a sheet appears otherwise than its cells are, or has no place of its size yet.
+        Return None if Textual does not draw a sheet's cells unchanged, or has not given it its size
+        yet.
         """
         visible = self.visible_widgets
         if self._owned is not visible:
@@ -89,7 +90,7 @@ class SheetCompositor(Compositor):
         return found
 
     def _find_owners(self) -> list[list[_Stretch]]:
-        """Return for each line of the screen whose its cells are, from left to right."""
+        """Return the stretches of each line of the screen, from left to right."""
         width, height = self.size
         lines: list[list[Sheet | None]] = [[None] * width for _ in range(height)]
         # They come from the top to the bottom, so that what lies above is written last.
@@ -102,7 +103,7 @@ class SheetCompositor(Compositor):
 
 
 def _joined(spans: Iterable[Span]) -> list[Span]:
-    """Return spans in order, those that touch as one."""
+    """Return spans in order, with adjacent ones joined."""
     found: list[Span] = []
     for y, start, end in sorted(spans):
         if found and found[-1][0] == y and start <= found[-1][2]:
@@ -122,7 +123,7 @@ def _stretches(line: Sequence[Sheet | None]) -> list[_Stretch]:
 
 
 def is_plain(sheet: Sheet) -> bool:
-    """Say whether a sheet appears as its cells are, with nothing that Textual does to them."""
+    """Return whether Textual draws a sheet's cells unchanged."""
     base = sheet.base
     colours = (base.color, base.bgcolor)
     return (
@@ -133,7 +134,7 @@ def is_plain(sheet: Sheet) -> bool:
 
 
 def _does_nothing(each: LineFilter) -> bool:
-    """Say whether a filter leaves colours alone that are given by red, green and blue."""
+    """Return whether a filter leaves colours given as red, green and blue unchanged."""
     return isinstance(each, ANSIToTruecolor)
 
 

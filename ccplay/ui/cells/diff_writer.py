@@ -1,8 +1,8 @@
-"""Writes to the terminal only changed cells, and each colour only when it changes.
+"""Writes only changed cells to the terminal, and a colour only when it changes.
 
-Textual 8 writes a partial update from the left edge of the widget, every run of one style with both
-of its colours and a reset. On a screen that is mostly plots this module writes a tenth of the
-bytes, which makes a demonstration over SSH usable.
+For a partial update Textual 8 writes from the left edge of the widget, and each run of one style
+with both of its colours and a reset. On a screen that is mostly plots this module writes a tenth of
+those bytes, which makes a demonstration over SSH usable.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ThriftyUpdate(CompositorUpdate):
 
 
 class Pen:
-    """Tracks the terminal's cursor and colours."""
+    """Collects output, and tracks the terminal's cursor and colours."""
 
     def __init__(self, system: ColorSystem) -> None:
         self._system = system
@@ -62,7 +62,7 @@ class Pen:
         self.colourless = False
 
     def move(self, x: int, y: int) -> None:
-        """Go to a place."""
+        """Move the cursor."""
         if self._at == (x, y):
             return
         if self._at is not None and self._at[1] == y and x > self._at[0]:
@@ -72,7 +72,7 @@ class Pen:
         self._at = (x, y)
 
     def write(self, strip: Strip) -> None:
-        """Write a strip, and end behind it."""
+        """Write a strip; the cursor ends behind it."""
         for text, style, control in strip:
             if control or not text:
                 continue
@@ -82,7 +82,7 @@ class Pen:
             self._at = (self._at[0] + strip.cell_length, self._at[1])
 
     def write_cells(self, cells: Sequence[Run], base: Style) -> None:
-        """Write cells whose inks lie on the style ``base``, and end behind them."""
+        """Write cells with inks over the style ``base``; the cursor ends behind them."""
         for text, ink in runs_of(cells):
             self._switch(_codes_of(ink, base, self._system))
             self._out.append(text)
@@ -104,7 +104,7 @@ class Pen:
             self._out.append(f"\x1b[{';'.join(changed)}m")
 
     def finish(self) -> str:
-        """Return all that is to be written."""
+        """Return the collected output."""
         if any(self._codes):
             self._out.append(_RESET)
         return "".join(self._out)
@@ -112,7 +112,7 @@ class Pen:
 
 @lru_cache(maxsize=1024)
 def _codes(style: Style, system: ColorSystem) -> tuple[str, str, str]:
-    """Return the SGR codes of a style's attributes, its colour and its background."""
+    """Return the SGR codes of a style: attributes, colour and background."""
     attributes = ";".join(code for name, code in _ATTRIBUTES if getattr(style, name))
     colour, background = style.color, style.bgcolor
     return (
@@ -126,5 +126,5 @@ def _codes(style: Style, system: ColorSystem) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=1024)
 def _codes_of(ink: str, base: Style, system: ColorSystem) -> tuple[str, str, str]:
-    """Return the same of an ink on a style."""
+    """Return the SGR codes of an ink drawn on a style."""
     return _codes(style_of(ink, base), system)

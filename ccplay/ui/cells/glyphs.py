@@ -30,60 +30,60 @@ class Glyphs(msgspec.Struct, frozen=True):
     bottleneck: str
     """The link under study."""
     dotted: str
-    """Horizontal, for ssthresh and limits."""
+    """Horizontal dotted line, for ssthresh and limits."""
     dashed_vertical: str
-    """Vertical, for marks through the plots."""
+    """Vertical dashed line, for marks through the plots."""
     cursor: str
-    """Vertical, for the cursor through the plots."""
+    """Vertical line, for the cursor through the plots."""
     arrow_right: str
     arrow_left: str
     queue_steps: tuple[str, ...]
     """Cells of the queue bar, from empty to full."""
     flow_glyphs: tuple[str, ...]
-    """Glyphs, one for each flow, so that colour is not the only cue."""
+    """Glyphs of flows, which tell them apart without colours."""
     ghost_glyphs: tuple[str, ...]
-    """Glyphs of flows in an earlier run, smaller."""
+    """Glyphs of flows in an earlier run, smaller than those of flows."""
     ghost: str
-    """Glyph of an earlier run without braille dots, and in the legend."""
+    """Glyph of an earlier run where braille dots are impossible, and in the legend."""
     answer: str
-    """A reply to a ping in an earlier run."""
+    """Glyph of a ping's reply in an earlier run."""
     bars: tuple[str, ...]
-    """Bars from the least to the full height of a cell."""
+    """Bars of growing height, up to that of a cell."""
     ribbon: tuple[str, ...]
-    """Open, Disorder, CWR, Recovery, Loss."""
+    """Glyphs of the states Open, Disorder, CWR, Recovery and Loss in the ribbon."""
     reduced: tuple[str, ...]
-    """CWR over four shares of a longer time."""
+    """Glyphs for time partly spent in CWR, for four shares of it."""
     timeout: str
-    """Loss within a longer time."""
+    """Glyph for time partly spent in Loss."""
     live: str
     frozen: str
     replay: str
     drop: str
     mark: str
     traced: str
-    """Sign after the glyph of a traced flow."""
+    """Glyph that follows that of a traced flow."""
     chosen: str
-    """Pointer at the selected line of a list."""
+    """Glyph at the selected line of a list."""
     available: str
     missing: str
     shade: str
-    """Fills a region that is marked."""
+    """Glyph that fills a marked region."""
     ellipsis: str
     separator: str
     plot_cells: Literal["braille", "ascii"]
     border: Literal["round", "ascii"]
-    """The border type of Textual's styles."""
+    """Border type, named as in Textual's styles."""
 
     def flow_glyph(self, number: int) -> str:
-        """Return the glyph of the ``number``-th flow, from 0; they repeat after the last."""
+        """Return the glyph of the flow with index ``number``, from 0; glyphs repeat."""
         return self.flow_glyphs[number % len(self.flow_glyphs)]
 
     def ghost_glyph(self, number: int) -> str:
-        """Return the glyph of the ``number``-th flow in an earlier run."""
+        """Return the glyph of a flow in an earlier run, by its index from 0; glyphs repeat."""
         return self.ghost_glyphs[number % len(self.ghost_glyphs)]
 
     def translate(self, text: str) -> str:
-        """Return ``text`` in characters that this set can show."""
+        """Return ``text`` with only characters that this set has."""
         return text if self.name == "unicode" else text.translate(_TO_ASCII)
 
 

@@ -1,4 +1,4 @@
-"""A screen that writes what changed without waiting for Textual's messages."""
+"""A screen that writes changed cells without waiting for Textual's messages."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ccplay.ui.cells.sheet import Sheet, Span, Surface
 
 
 class Painter(Surface):
-    """A screen of sheets that writes what changed as soon as it has filled them.
+    """A screen of sheets that writes changed cells as soon as the sheets are filled.
 
-    By Textual's messages each sheet would be written later, and at several times the cost.
+    Through Textual's messages each sheet would be written later, and at several times the cost.
     """
 
     def __init__(self) -> None:
@@ -24,11 +24,11 @@ class Painter(Surface):
         self._changed: dict[Sheet, list[Span]] = {}
 
     def changed(self, sheet: Sheet, spans: Iterable[Span]) -> None:
-        """Remember cells of a sheet that are to be written."""
+        """Record cells of a sheet that must be written."""
         self._changed.setdefault(sheet, []).extend(spans)
 
     def paint(self) -> None:
-        """Write what changed; where the layout did too, all is written anew in a moment."""
+        """Write the changed cells; if Textual has something to draw too, let it draw them."""
         changed, self._changed = self._changed, {}
         if not changed:
             return
@@ -51,7 +51,7 @@ class Painter(Surface):
             super()._compositor_refresh()
 
     def _textual_draws(self) -> bool:
-        """Say whether anything waits that Textual itself has to draw, or nothing may be drawn."""
+        """Return whether Textual has anything to draw itself, or drawing is not allowed now."""
         return bool(
             self._dirty_widgets
             or self._compositor._dirty_regions

@@ -1,4 +1,4 @@
-"""A widget of coloured cells that repaints only changed ones."""
+"""A widget of coloured cells that repaints only those that changed."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Span: TypeAlias = tuple[int, int, int]
 
 _BLANK: Run = (" ", "")
 _JOIN = 4
-"""Cells between changes that are written as one, because moving the cursor costs as much."""
+"""Unchanged cells between two changes that are written too: moving the cursor costs as much."""
 
 
 class Surface(Screen[None]):
     """A screen that writes the cells of its sheets itself."""
 
     emptied = True
-    """Whether a sheet is empty, as at the start and with a new size; who fills it resets this."""
+    """Whether a sheet is empty, at the start or after a new size; reset by whoever fills it."""
 
     def changed(self, sheet: Sheet, spans: Iterable[Span]) -> None:
-        """Remember cells of a sheet that are to be written."""
+        """Record cells of a sheet that must be written."""
         raise NotImplementedError
 
 
@@ -44,7 +44,7 @@ class Sheet(Widget):
     """Rows of coloured text; ``show`` costs nothing for unchanged cells."""
 
     class Emptied(Message):
-        """A sheet has a new size and is empty."""
+        """Posted when a sheet has a new size and is empty."""
 
     DEFAULT_CSS = "Sheet { height: 1; }"
 
@@ -67,13 +67,13 @@ class Sheet(Widget):
 
     @property
     def base(self) -> Style:
-        """The theme's colours, which all inks lie on."""
+        """The theme's colours, on which all inks are drawn."""
         if self._base is None:
             self._base = self.rich_style
         return self._base
 
     def cells(self, y: int, start: int, end: int) -> Sequence[Run]:
-        """Return some cells of a line, fewer where there are no more."""
+        """Return some cells of a line, fewer if the line ends before."""
         return self._cells[y][start:end] if y < len(self._cells) else ()
 
     def show(self, rows: Sequence[Row]) -> None:
@@ -82,7 +82,7 @@ class Sheet(Widget):
         self.repaint({y: changed for y, changed in lines.items() if changed})
 
     def show_row(self, y: int, row: Row) -> None:
-        """Put ``row`` into line ``y``, the rest of it blank."""
+        """Put ``row`` into line ``y`` and clear the rest of the line."""
         if changed := self._changes(y, row):
             self.repaint({y: changed})
 
@@ -113,7 +113,7 @@ class Sheet(Widget):
         return True
 
     def repaint(self, changed: Mapping[int, Sequence[int]]) -> None:
-        """Have cells written anew: of each line those in some columns, from left to right."""
+        """Write some columns of each given line again, from left to right."""
         spans: list[Span] = []
         for y, columns in changed.items():
             self._strips.pop(y, None)
@@ -128,7 +128,7 @@ class Sheet(Widget):
             self._write(spans)
 
     def rewrite(self) -> None:
-        """Have all cells written anew."""
+        """Write all cells again."""
         self._strips.clear()
         self._write([(y, 0, self.width) for y in range(self.height)])
 
@@ -142,14 +142,14 @@ class Sheet(Widget):
             self.refresh(*(Region(x, y, end - x, 1) for y, x, end in spans))
 
     def on_resize(self, event: events.Resize) -> None:
-        """Begin with blank cells."""
+        """Clear all cells."""
         self.blank(event.size.width, event.size.height)
         if isinstance(self.screen, Surface):
             self.screen.emptied = True
         self.post_message(self.Emptied())
 
     def blank(self, width: int, height: int) -> None:
-        """Forget all that was shown."""
+        """Discard everything shown."""
         # Textual works ``size`` out anew at every call.
         self.width, self.height = width, height
         self._rows = [() for _ in range(height)]
@@ -157,7 +157,7 @@ class Sheet(Widget):
         self.rewrite()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Return lines as Textual has them, for a screen that it draws."""
+        """Return lines as strips, for a screen that Textual draws."""
         if self._renders_anew:
             # What was written past Textual it does not know.
             self._renders_anew = False
@@ -165,7 +165,7 @@ class Sheet(Widget):
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """Return one line."""
+        """Return one line as a strip."""
         if y >= len(self._cells):
             return Strip.blank(self.size.width, self.base)
         if (strip := self._strips.get(y)) is None:
@@ -173,14 +173,14 @@ class Sheet(Widget):
         return strip
 
     def strip(self, cells: Sequence[Run]) -> Strip:
-        """Return cells as Textual has them."""
+        """Return some cells as a strip."""
         base = self.base
         segments = [Segment(text, style_of(ink, base)) for text, ink in runs_of(cells)]
         return Strip(segments, len(cells))
 
 
 def runs_of(cells: Iterable[Run]) -> Iterator[Run]:
-    """Yield cells as runs of one ink."""
+    """Yield cells as runs with one ink each."""
     text, ink = "", None
     for char, colour in cells:
         # A space looks alike in every ink that has no background.
@@ -194,12 +194,12 @@ def runs_of(cells: Iterable[Run]) -> Iterator[Run]:
 
 @lru_cache(maxsize=1024)
 def style_of(ink: str, base: Style) -> Style:
-    """Return the style of an ink on a widget's own style."""
+    """Return the style of an ink drawn on a widget's own style."""
     return base + Style.parse(ink) if ink else base
 
 
 def _narrow(row: Row) -> list[Run]:
-    """Replace characters that are not one cell wide: cells are counted, not measured."""
+    """Replace characters that are not one cell wide, because layout counts characters."""
     return [
         (char if cell_len(char) == 1 else "?", ink)
         for text, ink in row
@@ -209,24 +209,24 @@ def _narrow(row: Row) -> list[Run]:
 
 
 def fit(text: str, width: int, ellipsis: str = "…") -> str:
-    """Return ``text`` at exactly ``width`` cells."""
+    """Return ``text`` cut or padded to ``width`` cells."""
     if len(text) > width > 0:
         text = text[: width - 1] + ellipsis
     return set_cell_size(text, max(width, 0))
 
 
 def first_fitting(width: int, *texts: str) -> str:
-    """Return the first of ``texts`` that fits into ``width`` cells, the last if none does."""
+    """Return the first of ``texts`` that fits into ``width`` cells; the last if none does."""
     return next((each for each in texts if len(each) <= width), texts[-1])
 
 
 def length(row: Row) -> int:
-    """Return how many cells a row takes."""
+    """Return the number of cells in a row."""
     return sum(len(text) for text, _ in row)
 
 
 def whole_items(items: Iterable[str], between: str, width: int) -> str:
-    """Return the first of ``items``, as many as ``width`` cells can hold, none of them cut."""
+    """Return as many of ``items``, from the first, as fit into ``width`` cells uncut."""
     text = ""
     for item in items:
         longer = f"{text}{between}{item}" if text else item
@@ -237,9 +237,9 @@ def whole_items(items: Iterable[str], between: str, width: int) -> str:
 
 
 def spread(left: Row, right: Row, width: int, ellipsis: str = "…") -> list[Run]:
-    """Return ``left`` and ``right`` at the two ends of ``width`` cells.
+    """Return ``left`` and ``right`` aligned to the two ends of ``width`` cells.
 
-    ``right`` is kept whole; what is cut of ``left`` ends in an ellipsis.
+    ``right`` is kept whole; if ``left`` must be cut, it ends in an ellipsis.
     """
     room = width - length(right) - 1
     kept: list[Run] = []

@@ -62,16 +62,16 @@ class Question(Modal[Answer | None], Generic[Answer]):
 
     AUTO_FOCUS = ""
     START: ClassVar[str] = "Menu, Input, Steps"
-    """Selector; the first match has the focus when the dialog opens."""
+    """Selector of controls; the first match has the focus when the dialog opens."""
     HEADING: str
     VERB: str
-    """Effect of enter, in a word or two."""
+    """Effect of enter in a word or two."""
     HINT: ClassVar[str] = "tab next field"
     ESCAPE: ClassVar[str] = "leave"
-    """What escape does."""
+    """Effect of escape in a word or two."""
 
     def __init__(self) -> None:
-        """Ask in the characters of the screen."""
+        """Prepare the dialog; it uses the glyphs of the screen below."""
         super().__init__()
         self.glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
         self._complaint = Static(id="complaint", markup=False)
@@ -79,14 +79,14 @@ class Question(Modal[Answer | None], Generic[Answer]):
 
     @abstractmethod
     def controls(self) -> Iterable[Widget]:
-        """Return the content of the box, from the top."""
+        """Return the content of the box, from top to bottom."""
 
     @abstractmethod
     def command(self) -> Answer | None:
         """Return the answer. Raises ``ValueError`` if it is impossible."""
 
     def compose(self) -> ComposeResult:
-        """Put the controls into a box that says what enter and escape do."""
+        """Put the controls into a box that shows the effects of enter and escape."""
         glyphs = self.glyphs
         self.set_class(glyphs.name == "ascii", "ascii")
         # With its size it would be known too late: all parts would be styled twice.
@@ -99,14 +99,14 @@ class Question(Modal[Answer | None], Generic[Answer]):
         yield box
 
     def on_resize(self, event: Resize) -> None:
-        """Use the room where there is some."""
+        """Use more of the screen if there is room."""
         self._use_room(event.size)
 
     def _use_room(self, size: Size) -> None:
         self.set_class(size.width >= 110 and size.height >= 32, "roomy")
 
     def on_key(self, event: Key) -> None:
-        """Keep what is typed before anything has the focus: demonstrators type fast."""
+        """Keep keys typed before any control has the focus, since demonstrators type fast."""
         if self._early is not None:
             self._early.append(event)
             event.stop()
@@ -119,7 +119,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
         return super().check_action(action, parameters)
 
     def on_mount(self) -> None:
-        """Open once all that was typed until now is known."""
+        """Open the dialog once all keys typed so far have arrived."""
         self.call_later(self._open)
 
     def _open(self) -> None:
@@ -134,7 +134,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
             self.app.post_message(Key(key.key, key.character).set_sender(self.app))
 
     async def action_move(self, by: int) -> None:
-        """Give the focus to the next control or the one before."""
+        """Move the focus to the next control or the previous one."""
         await self.settle()
         if by > 0:
             self.focus_next()
@@ -142,27 +142,27 @@ class Question(Modal[Answer | None], Generic[Answer]):
             self.focus_previous()
 
     async def settle(self) -> None:
-        """Wait until the control with the focus has taken the keys typed so far."""
+        """Wait until the focused control has processed the keys typed so far."""
         while self.focused is not None and _has_messages(self.focused):  # noqa: ASYNC110 - no event
             await asyncio.sleep(0)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
-        """Make the label of what has the focus stand out."""
+        """Highlight the label of the focused control."""
         for label in self.query(Label):
             label.set_class(label.parent is event.widget.parent, "named")
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Take enter on a line for enter."""
+        """Accept the answer when enter is pressed on a line."""
         event.stop()
         self.action_do()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Take enter in a field for enter."""
+        """Accept the answer when enter is pressed in a field."""
         event.stop()
         self.action_do()
 
     def on_menu_chosen(self, event: Menu.Chosen) -> None:
-        """Show the whole text of a line that is too short."""
+        """Show the whole text of a highlighted line that is cut."""
         event.stop()
         self._complaint.display = False
         item = event.item
@@ -172,10 +172,10 @@ class Question(Modal[Answer | None], Generic[Answer]):
         self.chosen(event.menu)
 
     def chosen(self, menu: Menu) -> None:
-        """React to another line under the highlight."""
+        """React to a move of the highlight."""
 
     def action_do(self) -> None:
-        """Return the command, or show why it is impossible; typed text stays."""
+        """Return the command, or show why it is impossible and keep the typed text."""
         wrong = [each for each in self.query(Field) if _in_use(each) and not each.check()]
         if wrong:
             wrong[0].input.focus()
@@ -190,15 +190,15 @@ class Question(Modal[Answer | None], Generic[Answer]):
         self.dismiss(command)
 
     def action_leave(self) -> None:
-        """Cancel."""
+        """Cancel the dialog."""
         self.dismiss(None)
 
 
 class Dialog(Question[AnyCommand]):
-    """Ask for a command to the lab."""
+    """A dialog that asks for a command to the lab."""
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Ask with choices from ``state``; ``selected_flow`` is the one under the cursor."""
+        """Take the choices from ``state``; ``selected_flow`` is the selected one of the table."""
         if state.hello is None:
             raise ValueError("a dialog needs a lab that has sent Hello")
         super().__init__()
@@ -209,7 +209,7 @@ class Dialog(Question[AnyCommand]):
 
 
 def _has_messages(pump: MessagePump) -> bool:
-    """Whether there is something to process; Textual looks one message ahead of its queue."""
+    """Return whether a message waits; Textual itself has already taken one from the queue."""
     return bool(pump.message_queue_size) or pump._pending_message is not None
 
 
@@ -218,7 +218,7 @@ def _in_use(field: Widget) -> bool:
 
 
 def available(menu: Menu) -> str:
-    """Return the key under the highlight. Raises ``ValueError`` with the remedy if missing."""
+    """Return the highlighted key. Raises ``ValueError`` with the remedy if it is unavailable."""
     item = menu.item
     if item.missing:
         raise ValueError(f"{item.label}: {item.missing}")

@@ -16,14 +16,14 @@ from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.modal import Modal
 
 _LOOK_S = 0.2
-"""Seconds between looks at what the server for browsers reports."""
+"""Interval in seconds at which the reports of the server for browsers are checked."""
 
 _PAPER = Style(color="#000000", bgcolor="#ffffff")
-"""Dark on light in every theme: cameras want it so."""
+"""Style of the QR code: dark on light in every theme, as cameras need it."""
 
 
 class BrowserLink(Modal[None]):
-    """A box with the link; escape or the key that opened it leaves."""
+    """A box with the link; escape or the key that opened it closes it."""
 
     DEFAULT_CSS = """
     BrowserLink {
@@ -45,7 +45,7 @@ class BrowserLink(Modal[None]):
     ]
 
     def __init__(self, browsers: Browsers, glyphs: Glyphs) -> None:
-        """Show what ``browsers`` reports, as soon as it does."""
+        """Show the link that ``browsers`` reports, once it does."""
         super().__init__()
         self._browsers = browsers
         self._glyphs = glyphs
@@ -53,7 +53,7 @@ class BrowserLink(Modal[None]):
         self._text = Static(markup=False)
 
     def compose(self) -> ComposeResult:
-        """Make the box."""
+        """Compose the box."""
         self.set_class(self._glyphs.name == "ascii", "ascii")
         box = VerticalScroll(self._text, id="link")
         box.border_title = "Watch in a browser"
@@ -61,7 +61,7 @@ class BrowserLink(Modal[None]):
         yield box
 
     def on_mount(self) -> None:
-        """Look for news."""
+        """Start checking for reports."""
         self.set_interval(_LOOK_S, self._look)
         self._look()
 

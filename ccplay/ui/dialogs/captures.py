@@ -16,11 +16,11 @@ from ccplay.ui.dialogs.fields import entries, typed
 from ccplay.ui.dialogs.menu import Item, Menu
 
 PROGRAMS = ("tcpdump", "dumpcap")
-"""Programs of which one must be installed."""
+"""Programs that can capture packets; one of them must be installed."""
 
 
 class CaptureDialog(Dialog):
-    """Choose a link; its packets go to a file of a bounded size, where the lab runs."""
+    """Asks which link to capture into a file of limited size, on the lab's machine."""
 
     HEADING = "Capture packets"
     START = "Menu"
@@ -28,7 +28,7 @@ class CaptureDialog(Dialog):
     HINT = "k stops it  ·  tab size"
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the bottleneck first, or show what is missing for any capture."""
+        """Offer the bottleneck first, or show what any capture lacks here."""
         super().__init__(state, selected_flow)
         missing = lack(self.capabilities)
         choices = capture_choices(self.network)
@@ -37,7 +37,7 @@ class CaptureDialog(Dialog):
         self.entries = entries(StartCapture, self.glyphs)
 
     def controls(self) -> Iterable[Widget]:
-        """Return the list of links, and how much to keep."""
+        """Return the list of links, and how much of each packet to keep."""
         return (
             self.menu,
             Static(classes="detail", markup=False),
@@ -46,12 +46,12 @@ class CaptureDialog(Dialog):
         )
 
     def command(self) -> StartCapture:
-        """Return the capture."""
+        """Return the command that starts the capture."""
         return StartCapture(link=available(self.menu), **typed(self.entries))
 
 
 def capture_choices(network: Network) -> list[tuple[str, str]]:
-    """Return links by the names that commands take, and what is seen there."""
+    """Return the links by their names in commands, and the packets captured there."""
     choices = []
     if network.observed:
         first, *others = network.observed

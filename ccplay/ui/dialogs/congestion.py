@@ -17,7 +17,7 @@ from ccplay.ui.dialogs.menu import Menu, feature_items
 
 
 class CongestionDialog(Dialog):
-    """Choose an algorithm for a flow, while it runs, or for a host's new connections."""
+    """Asks for the algorithm of a running flow, or of a host's new connections."""
 
     HEADING = "Congestion control"
     START = "Menu"
@@ -30,7 +30,7 @@ class CongestionDialog(Dialog):
     ]
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the selected flow, or the first that runs, or the first host."""
+        """Offer the selected flow, else the first running one, else the first host."""
         super().__init__(state, selected_flow)
         flows = running_flows(state)
         names = self.network.hosts
@@ -42,7 +42,7 @@ class CongestionDialog(Dialog):
         self.menu = Menu(items, self.glyphs, current=self._now())
 
     def controls(self) -> Iterable[Widget]:
-        """Whose algorithm, then which; the focus starts in the list."""
+        """Return the choice of flow or host, then the algorithms, which have the focus."""
         return (
             LabelledRow("of", self.target),
             Static(classes="gap"),
@@ -51,7 +51,7 @@ class CongestionDialog(Dialog):
         )
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
-        """Show what the other one uses."""
+        """Show the algorithm of another flow or host."""
         event.stop()
         self.menu.tick(self._now())
 
@@ -60,7 +60,7 @@ class CongestionDialog(Dialog):
         self.target.action_step(by)
 
     def command(self) -> SetCongestionControl:
-        """Return the switch."""
+        """Return the command that switches the algorithm."""
         kind, _, name = self.target.value.partition(" ")
         cc = available(self.menu)
         if kind == "flow":

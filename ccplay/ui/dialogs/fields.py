@@ -1,4 +1,4 @@
-"""Rows of a dialog: a quantity to type, or a few values to step through."""
+"""Rows of a dialog: a field for a quantity, or a few values to step through."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Field(Vertical, Generic[T]):
-    """Something to type, checked at every key, with the reason under it when it does not fit."""
+    """A text field, checked at every key; the reason for invalid text is shown below it."""
 
     DEFAULT_CSS = """
     Field {
@@ -41,7 +41,7 @@ class Field(Vertical, Generic[T]):
     """
 
     class Edited(Message):
-        """The text of a field is another one."""
+        """Posted when the text of a field has changed."""
 
     def __init__(
         self,
@@ -53,9 +53,9 @@ class Field(Vertical, Generic[T]):
         meaning: str = "",
         optional: str = "",
     ) -> None:
-        """Ask for what ``read`` makes of the text; it raises ``ValueError`` with the reason.
+        """Accept text that ``read`` accepts; ``read`` raises ``ValueError`` with the reason.
 
-        ``optional`` is what an empty field means; where it is empty something must be typed.
+        ``optional`` describes an empty field; if it is empty itself, the field must not be.
         """
         super().__init__()
         self._label = label
@@ -74,7 +74,7 @@ class Field(Vertical, Generic[T]):
 
     @property
     def value(self) -> T | None:
-        """What was typed, None for nothing. Raises ``ValueError`` where it does not fit."""
+        """The value of the text; None if it is empty. Raises ``ValueError`` if it is invalid."""
         text = self.input.value.strip()
         if not text and self._optional:
             return None
@@ -98,12 +98,12 @@ class Field(Vertical, Generic[T]):
         return ""
 
     def fill(self, text: str) -> None:
-        """Show another text, as if it had stood there from the start, unless it was edited."""
+        """Show another initial text, unless the user has edited the field."""
         if not self.changed:
             self._initial = self.input.value = self.glyphs.translate(text)
 
     def compose(self) -> ComposeResult:
-        """Label, text and meaning in one line, the reason below."""
+        """Compose label, text and meaning in one line, with the reason below."""
         with Horizontal():
             yield Label(self._label)
             yield self.input
@@ -113,13 +113,13 @@ class Field(Vertical, Generic[T]):
         yield self._reason
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Check what was typed."""
+        """Check the changed text."""
         event.stop()
         self.check()
         self.post_message(self.Edited())
 
     def check(self) -> bool:
-        """Show the reason, or hide it; return whether all is well."""
+        """Show or hide the reason; return whether the text is valid."""
         reason = self.reason
         self._reason.update(self.glyphs.translate(f"{self.glyphs.missing} {reason}"))
         self.set_class(bool(reason), "wrong")
@@ -127,7 +127,7 @@ class Field(Vertical, Generic[T]):
 
 
 def entry(setting: Setting, glyphs: Glyphs, text: str | None = None) -> Field[Any]:
-    """Return what asks for a setting; it starts with ``text``, or else with the default."""
+    """Return the row for a setting; it starts with ``text``, else with the setting's default."""
     usual = "" if setting.default is None else setting.show(setting.default)
     return Field(
         setting.label or setting.name,
@@ -140,19 +140,19 @@ def entry(setting: Setting, glyphs: Glyphs, text: str | None = None) -> Field[An
 
 
 def entries(command: type[msgspec.Struct], glyphs: Glyphs) -> dict[str, Field[Any]]:
-    """Return by name what asks for each setting of a command that has a label."""
+    """Return a row by name for each setting of a command that has a label."""
     settings = fields_of(command)
     return {name: entry(each, glyphs) for name, each in settings.items() if each.label}
 
 
 def typed(fields: Mapping[str, Field[Any]]) -> dict[str, Any]:
-    """Return by name what was typed; what was left empty is left out. Raises ``ValueError``."""
+    """Return the typed values by name, without those left empty. Raises ``ValueError``."""
     values = {name: field.value for name, field in fields.items()}
     return {name: value for name, value in values.items() if value is not None}
 
 
 class Label(Static):
-    """What stands left of a control; bold while that has the focus."""
+    """Text to the left of a control; bold while the control has the focus."""
 
     DEFAULT_CSS = """
     Label { width: 14; height: 1; padding-right: 1; color: $text-muted; }
@@ -166,7 +166,7 @@ _STEPS = {"right": 1, "space": 1, "left": -1}
 
 
 class Steps(Widget, can_focus=True):
-    """A few values to step through with the arrow keys, one shown at a time."""
+    """A few values, one shown at a time, to step through with the arrow keys."""
 
     DEFAULT_CSS = """
     Steps { width: 1fr; height: 1; background: $surface; color: $foreground; }
@@ -176,7 +176,7 @@ class Steps(Widget, can_focus=True):
     index: reactive[int] = reactive(0)
 
     class Stepped(Message):
-        """Another value is shown."""
+        """Posted when another value is shown."""
 
         def __init__(self, steps: Steps) -> None:
             super().__init__()
@@ -185,7 +185,7 @@ class Steps(Widget, can_focus=True):
     def __init__(
         self, values: Sequence[tuple[str, str]], glyphs: Glyphs, *, current: str | None = None
     ) -> None:
-        """Step through ``values``, each a key and its text."""
+        """Step through ``values``: pairs of a key and the text shown."""
         super().__init__()
         self.values = list(values) or [("", "none")]
         self.glyphs = glyphs
@@ -195,7 +195,7 @@ class Steps(Widget, can_focus=True):
 
     @property
     def value(self) -> str:
-        """The key of the value that is shown."""
+        """Key of the value shown."""
         return self.values[self.index][0]
 
     @value.setter
@@ -205,13 +205,13 @@ class Steps(Widget, can_focus=True):
             self.index = keys.index(key)
 
     def action_step(self, by: int) -> None:
-        """Go to the next value, or the one before, round and round."""
+        """Step to the next value or the previous one, wrapping around."""
         self.index = (self.index + by) % len(self.values)
 
     def on_key(self, event: Key) -> None:
-        """Step with the arrows; go to the next value with a word or number that so begins.
+        """Step with the arrows; other keys step to the next value with a word that begins so.
 
-        Not by bindings: those act on what has the focus by then, which may have moved on.
+        Bindings would act on the control that has the focus by then, which may be another one.
         """
         if event.key in _STEPS:
             event.stop()
@@ -226,12 +226,12 @@ class Steps(Widget, can_focus=True):
                 return
 
     def watch_index(self) -> None:
-        """Tell the dialog."""
+        """Post that another value is shown."""
         if self.is_mounted:
             self.post_message(self.Stepped(self))
 
     def render(self) -> Content:
-        """Show the value between arrows, and which of how many it is."""
+        """Show the value between arrows, with its place among the others."""
         text = self.glyphs.translate(self.values[self.index][1])
         if len(self.values) == 1:
             return Content(f"  {text}")
@@ -242,12 +242,12 @@ class Steps(Widget, can_focus=True):
 
 
 def _initials(text: str) -> set[str]:
-    """Return what words and numbers of a text begin with: ``s`` and ``1`` of ``s12``."""
+    """Return the first characters of a text's words and numbers: ``s`` and ``1`` of ``s12``."""
     return {each[0].lower() for each in re.findall(r"[^\W\d]+|\d+", text)}
 
 
 class LabelledRow(Horizontal):
-    """A label and the control that it names."""
+    """A row with a label and its control."""
 
     DEFAULT_CSS = "LabelledRow { height: 1; }"
 

@@ -1,4 +1,4 @@
-"""The dialog for the choice of a ghost: an earlier run drawn under this one."""
+"""The dialog that chooses a ghost: an earlier run drawn under this one."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from ccplay.units import format_clock, format_size
 NONE, SESSION = "none", "session"
 
 _NAME = 28
-"""Cells for the name of a file."""
+"""Width of a file's name in columns."""
 
 _NEAR = 1 / 30
-"""Share of the window: an action nearer to the cursor than this is the one that is meant."""
+"""Share of the window within which an action counts as the one at the cursor."""
 
 _LEAST_S = 1.0
-"""A ghost of less than this shows nothing."""
+"""Shortest useful ghost in seconds."""
 
 
 class GhostDialog(Question[Choice]):
-    """Choose a recording, an earlier part of this session, or none."""
+    """Asks for a recording, an earlier part of this session, or none."""
 
     HEADING = "Ghost: an earlier run under this one"
     VERB = "draw it"
@@ -45,7 +45,7 @@ class GhostDialog(Question[Choice]):
     DEFAULT_CSS = "GhostDialog Menu { max-height: 12; }"
 
     def __init__(self, view: View, folder: Path | None = None) -> None:
-        """Offer what is in ``folder``, the current one where None."""
+        """Offer the recordings in ``folder``, the current one if None."""
         super().__init__()
         self._state = view.state
         self._live = view.session.live
@@ -75,7 +75,7 @@ class GhostDialog(Question[Choice]):
         self._row = LabelledRow("lined up", self.lined_up)
 
     def controls(self) -> Iterable[Widget]:
-        """Return the list, then what it has not."""
+        """Return the list, then a field for any other file."""
         return (
             self.menu,
             Static(classes="detail", markup=False),
@@ -84,18 +84,18 @@ class GhostDialog(Question[Choice]):
         )
 
     def chosen(self, menu: Menu) -> None:
-        """Ask how to line up only where that is a question."""
+        """Ask how to align the ghost only if there is a choice."""
         self._row.visible = bool(self.file.input.value) or menu.item.key not in (NONE, SESSION)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
-        """Ask for any file that is typed."""
+        """Choose the other file once its field has the focus."""
         super().on_descendant_focus(event)
         event.prevent_default()
         if self.focused is self.file.input:
             self._row.visible = True
 
     def command(self) -> Choice:
-        """Return the choice. Raises ``ValueError`` where it can't be made."""
+        """Return the choice. Raises ``ValueError`` if it is impossible."""
         path = self.file.value
         if path is None:
             key = available(self.menu)
@@ -117,13 +117,13 @@ class GhostDialog(Question[Choice]):
         return Item(item.key, item.label, item.summary, missing)
 
     def _waits_in_vain(self) -> bool:
-        """Whether in a session that is over there is nothing to lay it under."""
+        """Return whether a part of an ended session would have nothing to lie under."""
         ghost = of_session(self._state, self._moment, waits_since=self._moment)
         return ghost.shift(self._state) is None
 
 
 def _meant(view: View) -> tuple[float, str]:
-    """Return the moment that the cursor is at, or that of the action beside it, and which."""
+    """Return the cursor's moment, or that of an action near it, and a description."""
     near = view.playhead.width * _NEAR
     actions = []
     action = next_action(view.state, view.t - near)
@@ -146,7 +146,7 @@ def _item(found: Found) -> Item:
 
 
 def _session(name: str, path: Path) -> Item:
-    """Return the line of a session of the archive: its scenario stands for its file."""
+    """Return the list's line for a kept session: its scenario in place of a file name."""
     item = _item(glance(path, path.parent))
     label = archive.label_of(path)
     return replace(item, label=name, summary=f"{item.summary}  {label}" if item.summary else "")

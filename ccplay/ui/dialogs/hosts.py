@@ -1,4 +1,4 @@
-"""The running flows, and the host that sends the next one."""
+"""The names of running flows, and the default sender of the next one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ccplay.state.lab_state import LabState
 
 
 def running_flows(state: LabState) -> list[str]:
-    """Return the names of the running flows, each once."""
+    """Return the distinct names of the running flows."""
     running = (each.parent for each in state.flows.values() if each.running and each.kind == "flow")
     return list(dict.fromkeys(running))
 

@@ -1,4 +1,4 @@
-"""The dialog before an unrecorded session is left."""
+"""The dialog shown before an unrecorded session is left."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SAVE, _LEAVE, _STAY = "save", "leave", "stay"
 
 
 class LeaveDialog(Question[bool]):
-    """Ask whether to save the recording; answers True to leave, None to stay.
+    """Asks whether to save the recording; answers True to leave, None to stay.
 
-    A file that exists is replaced only when enter is pressed a second time.
+    An existing file is replaced only when enter is pressed a second time.
     """
 
     HEADING = "This session is not recorded"
@@ -32,7 +32,7 @@ class LeaveDialog(Question[bool]):
     ESCAPE = "stay"
 
     def __init__(self, unsaved: Unsaved) -> None:
-        """Offer to save what is in memory."""
+        """Offer to save the recording kept in memory."""
         super().__init__()
         self._unsaved = unsaved
         self._replaces: Path | None = None
@@ -47,11 +47,11 @@ class LeaveDialog(Question[bool]):
         self.file.add_class("wide")
 
     def controls(self) -> Iterable[Widget]:
-        """Put the choice first, then the file."""
+        """Return the choice, then the file."""
         return (self.menu, Static(classes="gap"), self.file)
 
     def command(self) -> bool | None:
-        """Save where that is chosen. Raises ``ValueError`` where it can't be done."""
+        """Save the recording if the user chose to. Raises ``ValueError`` if that fails."""
         key = available(self.menu)
         if key == _SAVE:
             self._save()

@@ -1,4 +1,4 @@
-"""Which links there are to choose from, and the dialog that changes one."""
+"""The links to choose from, and the dialog that changes one."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from ccplay.ui.dialogs.fields import Field, LabelledRow, Steps
 _SETTINGS = {name: each for name, each in fields_of(SetLink).items() if each.label}
 
 NONE = "none"
-"""Word for no delay, jitter, loss or marks."""
+"""Word for no delay, no jitter, no loss or no marks."""
 _NOTHING = (NONE, "no", "off", "never", "0")
-"""Words that stand for ``NONE``."""
+"""Words that the user may type for ``NONE``."""
 
 _ETHERNET = 1500
-"""MTU in bytes of a link for which none was set."""
+"""MTU of a link in bytes if none is set."""
 
 
 def link_choices(network: Network) -> list[tuple[str, str]]:
-    """Return names for commands and their texts: the bottleneck, whole links, directions."""
+    """Return links by their names in commands, with texts: bottleneck, cables, directions."""
     choices = [(BOTTLENECK, f"bottleneck ({_observed(network)})")] if network.observed else []
     choices += [
         (name, f"{name}, both directions") for name in network.link_names if name != BOTTLENECK
@@ -43,7 +43,7 @@ def link_choices(network: Network) -> list[tuple[str, str]]:
 
 
 def setting_now(state: LabState, network: Network, link: str) -> LinkSetting:
-    """Return what a link does now; where its directions differ, what the first one does."""
+    """Return a link's current settings; those of the first direction if the two differ."""
     return state.setting_now(network.resolve(link)[0].name)
 
 
@@ -55,7 +55,7 @@ def _observed(network: Network) -> str:
 
 
 def shortly(lines: list[str]) -> str:
-    """Return the first command that makes a change, and how many there are besides."""
+    """Return the first command of a change, and the number of the others."""
     if not lines:
         return ""
     others = f"  (and {len(lines) - 1} more)" if len(lines) > 1 else ""
@@ -63,7 +63,7 @@ def shortly(lines: list[str]) -> str:
 
 
 class LinkDialog(Dialog):
-    """Change what a link does, or take it down; only edited values are sent."""
+    """Asks for a link's settings, or takes it down; only edited settings are sent."""
 
     DEFAULT_CSS = """
     LinkDialog LabelledRow { height: auto; }
@@ -92,7 +92,7 @@ class LinkDialog(Dialog):
         self._fill()
 
     def controls(self) -> Iterable[Widget]:
-        """Which link, then what it does; last what can't be changed."""
+        """Return the choice of link, then its settings, last those that are unavailable."""
         controls: dict[str, Widget] = {**self.entries}
         if why := self._lack_of_marking():
             note = self.glyphs.translate(f"{self.glyphs.missing} {why}")
@@ -107,21 +107,21 @@ class LinkDialog(Dialog):
         )
 
     def on_field_edited(self, event: Field.Edited) -> None:
-        """Show the tc line of what is typed."""
+        """Show the tc command for the typed settings."""
         event.stop()
         self._line.update(shortly(self._lines()))
 
     def action_copy(self) -> None:
-        """Copy the commands of tc(8) that make this change."""
+        """Copy the commands of tc(8) for this change."""
         self.copy("\n".join(self._lines()))
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
-        """Show what the other link does."""
+        """Show the settings of another link."""
         event.stop()
         self._fill()
 
     def command(self) -> SetLink | None:
-        """Return the change, None where nothing was edited."""
+        """Return the change; None if nothing was edited."""
         edited = {name: each.value for name, each in self.entries.items() if each.changed}
         change = SetLink(link=self.link.value, **edited)
         return None if change == SetLink(link=self.link.value) else change
@@ -138,7 +138,7 @@ class LinkDialog(Dialog):
         self.mtu.update(f"{now.mtu or _ETHERNET} bytes, fixed when the network was built")
 
     def _lines(self) -> list[str]:
-        """Return the commands of tc(8) that make the change; empty where there are none."""
+        """Return the commands of tc(8) for the change; none if there are none."""
         try:
             change = self.command()
         except ValueError:
@@ -153,7 +153,7 @@ class LinkDialog(Dialog):
 
 
 def _or_none(setting: Setting) -> Callable[[str], Any]:
-    """Return how to read a setting, or that there shall be none; a rate is never none."""
+    """Return a reader that also accepts words for none, except for a rate."""
     if setting.quantity.unlimited or setting.quantity.type not in (int, float):
         return setting.parse
     return lambda text: 0 if text.lower() in _NOTHING else setting.parse(text)

@@ -1,4 +1,4 @@
-"""The dialogs that put a mark on the time axis, and that change, move or remove one."""
+"""The dialogs that set a mark on the time axis, and that change, move or remove one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _KEEP, _MOVE, _REMOVE = "keep", "move", "remove"
 
 
 class MarkDialog(Dialog):
-    """Ask for a line of text, which is drawn through all plots at one moment."""
+    """Asks for the text of a mark, which is drawn through all plots at one moment."""
 
     HEADING = "Mark this moment"
     VERB = "mark"
     HINT = ""
 
     def __init__(self, state: LabState, selected_flow: str | None, at: float | None = None) -> None:
-        """Ask for the text of a mark at the moment ``at``; None is now."""
+        """Ask for the text of a mark at the moment ``at``; None stands for now."""
         super().__init__(state, selected_flow)
         if at is not None:
             self.HEADING = f"Mark the moment shown, {format_clock(at)}"
@@ -35,22 +35,22 @@ class MarkDialog(Dialog):
         self.text.add_class("wide")
 
     def controls(self) -> Iterable[Widget]:
-        """One line."""
+        """Return the field for the text."""
         return (self.text,)
 
     def command(self) -> Mark | None:
-        """Return the mark, None for an empty one."""
+        """Return the mark; None if its text is empty."""
         return Mark(text=self.text.value, at=self._at) if self.text.value else None
 
 
 class ChangeMarkDialog(Question[AnyCommand | Entry]):
-    """Ask what shall become of a mark; it answers with the mark itself to have it moved."""
+    """Asks what to do with a mark; the answer is the mark itself if it should be moved."""
 
     START = "Menu"
     VERB = "apply"
 
     def __init__(self, mark: Entry) -> None:
-        """Offer to keep the mark, with another text perhaps."""
+        """Offer to keep the mark, perhaps with another text."""
         super().__init__()
         self.HEADING = f"Mark at {format_clock(mark.t)}"
         self._mark = mark
@@ -64,11 +64,11 @@ class ChangeMarkDialog(Question[AnyCommand | Entry]):
         self.text.add_class("wide")
 
     def controls(self) -> Iterable[Widget]:
-        """Put the choice first, then the text."""
+        """Return the choice, then the text."""
         return (self.menu, Static(classes="gap"), self.text)
 
     def command(self) -> AnyCommand | Entry | None:
-        """Return the change, or the mark that is to be moved; None where nothing changes."""
+        """Return the change, or the mark to move; None if nothing changes."""
         text = self.text.value or self._mark.text
         if self.menu.item.key == _REMOVE:
             return RemoveMark(name=self._mark.name)

@@ -1,4 +1,4 @@
-"""A list to choose one of, each with a line of explanation; numbers and letters jump."""
+"""A list of choices, each with a line of explanation; digits and letters jump to one."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ class Item(msgspec.Struct, frozen=True):
     """One line of a menu."""
 
     key: str
-    """What choosing it means; empty for the default."""
+    """Value of the choice; empty for the default."""
     label: str
     summary: str = ""
     missing: str = ""
-    """Reason for which it can't be chosen, and the remedy; empty where it can."""
+    """Reason why the item is unavailable, with the remedy; empty if it is available."""
 
 
 _HEAD = 8
-"""Cells of a line beside label and summary: pointer, number, sign and the gaps."""
+"""Columns of a line besides label and summary: pointer, number, sign and gaps."""
 
 
 def feature_items(features: Iterable[Feature], kernel: str = "") -> list[Item]:
-    """Make lines of what a machine has, and after those what it lacks with reason and remedy.
+    """Return lines for available features, then for missing ones with reason and remedy.
 
-    What the lab's ``kernel`` lacks has a guest as its remedy where a guest can have it.
+    The remedy is a guest if one has what the lab's ``kernel`` lacks.
     """
     items = []
     for each in sorted(features, key=lambda feature: not feature.available):
@@ -47,7 +47,7 @@ def feature_items(features: Iterable[Feature], kernel: str = "") -> list[Item]:
 
 
 class Menu(OptionList):
-    """Lines of which one is chosen. Those that are missing can be read, not chosen."""
+    """A list to choose one line of; unavailable lines can be read, but not chosen."""
 
     DEFAULT_CSS = """
     Menu {
@@ -59,7 +59,7 @@ class Menu(OptionList):
     """
 
     class Chosen(Message):
-        """The highlight is on another line."""
+        """Posted when the highlight has moved to another line."""
 
         def __init__(self, menu: Menu, item: Item) -> None:
             super().__init__()
@@ -74,9 +74,9 @@ class Menu(OptionList):
         current: str | None = None,
         pointed: str | None = None,
     ) -> None:
-        """Show ``items``: the one of key ``current`` is marked, that of ``pointed`` highlighted.
+        """Show ``items``: ``current`` is ticked, ``pointed`` is highlighted.
 
-        Where that is None, the current one.
+        If ``pointed`` is None, the current item is highlighted.
         """
         self.items = list(items)
         self.glyphs = glyphs
@@ -86,11 +86,11 @@ class Menu(OptionList):
 
     @property
     def item(self) -> Item:
-        """The line under the highlight."""
+        """The highlighted item."""
         return self.items[self._pointed if self.highlighted is None else self.highlighted]
 
     def is_cut(self, item: Item) -> bool:
-        """Whether the line is too narrow for all of the item's summary."""
+        """Whether the line is too narrow for the item's whole summary."""
         width = self.scrollable_content_region.width
         return 0 < width < _HEAD + self._label_width + len(item.summary)
 
@@ -99,22 +99,22 @@ class Menu(OptionList):
         return max(len(each.label) for each in self.items)
 
     def on_mount(self) -> None:
-        """Put the highlight on the current line."""
+        """Highlight the current item."""
         self.highlighted = self._pointed
 
     def set_items(self, items: Sequence[Item], current: str | None, pointed: str) -> None:
-        """Show other lines, with the tick at ``current`` and the highlight on ``pointed``."""
+        """Show other items: ``current`` is ticked, ``pointed`` is highlighted."""
         self.items, self.current = list(items), current
         self._pointed = self._row(pointed)
         self.set_options(Option(self._line(row)) for row in range(len(self.items)))
         self.highlighted = self._pointed
 
     def tick(self, key: str | None) -> None:
-        """Mark another line as the current one and move the highlight there."""
+        """Tick another item as the current one, and highlight it."""
         self.set_items(self.items, key, key or "")
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Move the pointer along with the highlight, for screens without colour."""
+        """Move the pointer, which shows the highlight without colours."""
         event.stop()
         before, self._pointed = self._pointed, event.option_index
         for row in {before, self._pointed}:
@@ -122,9 +122,9 @@ class Menu(OptionList):
         self.post_message(self.Chosen(self, self.item))
 
     def on_key(self, event: events.Key) -> None:
-        """Jump to the line of a digit, or the next of a letter, those that are missing last.
+        """Jump to the item of a digit, or the next one of a letter, unavailable ones last.
 
-        Up and down are handled here, too: a binding acts on what has the focus by then.
+        Up and down are handled here too: a binding would act on whatever has the focus by then.
         """
         if event.key in ("up", "down"):
             event.stop()

@@ -1,4 +1,4 @@
-"""What the flow dialog asks about several paths; where this kernel has no MPTCP, it says why."""
+"""The flow dialog's questions about MPTCP; if this kernel lacks it, they show why."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHOICES = (
 
 
 class MptcpRows(Vertical):
-    """Whether a flow uses MPTCP, with which subflows, and the scheduler where there are several."""
+    """Asks for MPTCP, the number of subflows, and the scheduler if there are several."""
 
     DEFAULT_CSS = """
     MptcpRows { height: auto; }
@@ -34,7 +34,7 @@ class MptcpRows(Vertical):
     """
 
     def __init__(self, capabilities: Capabilities, glyphs: Glyphs) -> None:
-        """Offer what the lab reported."""
+        """Offer the choices that the lab reported."""
         super().__init__()
         lack = _lack(capabilities)
         self._paths = Steps(_CHOICES, glyphs)
@@ -47,12 +47,12 @@ class MptcpRows(Vertical):
             self._rows.append(LabelledRow("scheduler", self._scheduler))
 
     def compose(self) -> ComposeResult:
-        """Return the rows."""
+        """Compose the rows."""
         yield from self._rows
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """Fields of ``StartFlow`` with what was chosen; none without MPTCP."""
+        """Chosen fields of ``StartFlow``; none without MPTCP."""
         if not self._paths.value:
             return {}
         manager, count = self._paths.value.split()

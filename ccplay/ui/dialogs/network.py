@@ -1,4 +1,4 @@
-"""The dialog that asks for another network, in place of the one that runs."""
+"""The dialog that asks for another network to replace the running one."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from ccplay.ui.dialogs.fields import Field, LabelledRow, Steps, entry
 
 _LINK = fields_of(LinkSetting)
 _USUAL = {BOTTLENECK: "10 Mbit/s, 10 ms, 100", "edge": "10 Mbit/s, 1 ms, 100"}
-"""Rate, delay and packets of the queue, by what the links are called; others as ``edge``."""
+"""Default rate, delay and queue limit in packets by tier; other tiers have those of ``edge``."""
 
 
 class NetworkDialog(Question[Scenario]):
-    """Ask for a topology, its numbers, and what the links of each tier do."""
+    """Asks for a topology, its parameters, and the links of each tier."""
 
     DEFAULT_CSS = """
     NetworkDialog LabelledRow, NetworkDialog .kind { height: auto; }
@@ -42,7 +42,7 @@ class NetworkDialog(Question[Scenario]):
     VERB = "start"
 
     def __init__(self, topology: Topology | None) -> None:
-        """Offer the topology that runs first, where it is one of numbers."""
+        """Offer the running topology first, if it has numeric parameters only."""
         super().__init__()
         self._kinds = {kind.name: kind for kind in generated()}
         current = topology.kind if topology is not None else None
@@ -55,7 +55,7 @@ class NetworkDialog(Question[Scenario]):
         self._show()
 
     def controls(self) -> Iterable[Widget]:
-        """Put the kind first, then its numbers and its tiers."""
+        """Return the kind, then its parameters and its tiers."""
         said = (
             "The links of a tier have a rate, a delay and a queue limit in packets. This lab ends; "
             "in the new one a flow starts from each of the first hosts to its peer."
@@ -68,7 +68,7 @@ class NetworkDialog(Question[Scenario]):
         )
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
-        """Show the fields of the other kind."""
+        """Show the fields of another kind."""
         event.stop()
         self._show()
 
@@ -78,7 +78,7 @@ class NetworkDialog(Question[Scenario]):
             form.display = name == self.kind.value
 
     def command(self) -> Scenario:
-        """Return the scenario that tries the network. Raises ``ValueError``."""
+        """Return the scenario with the chosen network. Raises ``ValueError``."""
         form = self._forms[self.kind.value]
         try:
             return trial(form.topology(), form.settings())
@@ -87,7 +87,7 @@ class NetworkDialog(Question[Scenario]):
 
 
 class _Form(Vertical):
-    """The numbers and tiers of one kind of topology."""
+    """The fields for the parameters and tiers of one topology."""
 
     def __init__(self, kind: TopologyKind, topology: Topology | None, glyphs: Glyphs) -> None:
         self._kind = kind
@@ -116,12 +116,12 @@ class _Form(Vertical):
         return toml({"kind": self._kind.name, **said})
 
     def settings(self) -> list[str]:
-        """Return the settings of links, as ``--set`` has them. Raises ``ValueError``."""
+        """Return the settings of links in the form of ``--set``. Raises ``ValueError``."""
         return [f"links.{name}={field.value}" for name, field in self.tiers.items()]
 
 
 def _read_link(text: str) -> str:
-    """Read rate, delay and packets, and return them in TOML. Raises ``ValueError``."""
+    """Read rate, delay and queue limit in packets; return them as TOML. Raises ``ValueError``."""
     parts = [each.strip() for each in text.split(",")]
     if len(parts) != 3:
         raise MisfitError("a rate, a delay and a number of packets, such as 10 Mbit/s, 5 ms, 50")

@@ -1,4 +1,4 @@
-"""What dialogs that start traffic ask alike: from where to where, and whether to monitor it."""
+"""Questions common to dialogs that start traffic: its source, its destination, and monitoring."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ccplay.ui.dialogs.fields import LabelledRow, Steps
 
 
 class PathDialog(Dialog):
-    """A dialog with a source and a destination; the latter follows the former."""
+    """A dialog with a source and a destination, which follows the source."""
 
     def __init__(self, state: LabState, selected_flow: str | None, source: str = "") -> None:
-        """Offer ``source``, or else the first sender."""
+        """Offer ``source``, else the first sender."""
         super().__init__(state, selected_flow)
         names = [(name, name) for name in self.network.hosts]
         self.source = Steps(names, self.glyphs, current=source)
@@ -30,17 +30,17 @@ class PathDialog(Dialog):
         self.source_changed()
 
     def source_changed(self) -> None:
-        """React to another source."""
+        """React to a change of the source."""
 
     def path(self) -> tuple[str, str]:
-        """Return source and destination. Raises ``ValueError`` where they are the same."""
+        """Return source and destination. Raises ``ValueError`` if they are equal."""
         if self.source.value == self.sink.value:
             raise ValueError(f"{self.source.value} can't send to itself: choose another host")
         return self.source.value, self.sink.value
 
 
 class MonitorRow(LabelledRow):
-    """Asks whether to follow each packet; where this kernel can't, it says why."""
+    """Asks whether to monitor every packet; if this kernel can't, it shows why."""
 
     DEFAULT_CSS = """
     MonitorRow { height: auto; }
@@ -48,7 +48,7 @@ class MonitorRow(LabelledRow):
     """
 
     def __init__(self, capabilities: Capabilities, glyphs: Glyphs, *, wanted: bool = False) -> None:
-        """``wanted`` says what is chosen at first, where it can be."""
+        """Choose monitoring at first if ``wanted`` and possible."""
         lack = _lack_of_monitoring(capabilities)
         values = [("", "no"), ("yes", "one-way delay of its packets")]
         self._steps = Steps(values, glyphs, current="" if lack or not wanted else "yes")
@@ -57,7 +57,7 @@ class MonitorRow(LabelledRow):
 
     @property
     def chosen(self) -> bool:
-        """Whether they shall be followed."""
+        """Whether every packet should be monitored."""
         return bool(self._steps.value)
 
 

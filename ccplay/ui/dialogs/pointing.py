@@ -13,7 +13,7 @@ from ccplay.units import format_clock
 
 
 class PointDialog(Question[Pointer]):
-    """Ask for a few words that appear on the screens of all spectators."""
+    """Asks for a few words to show on the screens of all spectators."""
 
     VERB = "point"
 
@@ -26,11 +26,11 @@ class PointDialog(Question[Pointer]):
         self.text.add_class("wide")
 
     def controls(self) -> Iterable[Widget]:
-        """One line."""
+        """Return the field for the words."""
         return (self.text,)
 
     def command(self) -> Pointer:
-        """Return what is pointed at, with or without words."""
+        """Return the pointer, with or without words."""
         return Pointer(t=self._t, text=self.text.value or "")
 
 

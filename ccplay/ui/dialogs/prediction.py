@@ -12,13 +12,13 @@ from ccplay.ui.dialogs.fields import Field
 
 
 class PredictionDialog(Question[float]):
-    """Ask for a number."""
+    """Asks for the number that a page of a lesson wants predicted."""
 
     VERB = "answer"
     HINT = ""
 
     def __init__(self, board: Board, begun: str = "") -> None:
-        """Ask what a page asks; ``begun`` is what was typed of the number before."""
+        """Ask a page's question; ``begun`` is the part of the number typed so far."""
         super().__init__()
         self.HEADING = board.heading
         self._low, self._high = board.low, board.high
@@ -44,9 +44,9 @@ class PredictionDialog(Question[float]):
         return value
 
     def controls(self) -> Iterable[Widget]:
-        """One line."""
+        """Return the field for the number."""
         return (self.number,)
 
     def command(self) -> float | None:
-        """Return the number; None where none was typed."""
+        """Return the number; None if none was typed."""
         return self.number.value

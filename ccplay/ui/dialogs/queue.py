@@ -25,7 +25,7 @@ from ccplay.ui.dialogs.menu import Item, Menu, feature_items
 
 
 class QueueDialog(Dialog):
-    """Choose a discipline, then its parameters; each kind keeps what was typed for it."""
+    """Asks for a discipline and its parameters; each kind keeps the text typed for it."""
 
     HEADING = "Queue"
     START = "Menu"
@@ -41,7 +41,7 @@ class QueueDialog(Dialog):
     BINDINGS: ClassVar[list[BindingType]] = [COPY]
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the bottleneck's queue as it is."""
+        """Offer the bottleneck's present queue."""
         super().__init__(state, selected_flow)
         self.link = Steps(link_choices(self.network), self.glyphs)
         items = self._items()
@@ -54,7 +54,7 @@ class QueueDialog(Dialog):
         self._mounting: AwaitMount | None = None
 
     def controls(self) -> Iterable[Widget]:
-        """Which link, which kind, and the parameters of the kind under the highlight."""
+        """Return the link, the kinds, and the parameters of the highlighted kind."""
         return (
             LabelledRow("link", self.link),
             self.menu,
@@ -64,11 +64,11 @@ class QueueDialog(Dialog):
         )
 
     def on_mount(self) -> None:
-        """Start with the form of the kind that stands."""
+        """Start with the parameters of the present kind."""
         self.chosen(self.menu)
 
     def chosen(self, menu: Menu) -> None:
-        """Show the parameters of this kind, and its tc line."""
+        """Show the parameters of the highlighted kind, and its tc command."""
         self._show_form(menu.item)
         self._show_line()
 
@@ -79,16 +79,16 @@ class QueueDialog(Dialog):
             form.display = kind == item.key
 
     def on_field_edited(self, event: Field.Edited) -> None:
-        """Show the tc line of what is typed."""
+        """Show the tc command for the typed parameters."""
         event.stop()
         self._show_line()
 
     def action_copy(self) -> None:
-        """Copy the commands of tc(8) that make this queue."""
+        """Copy the commands of tc(8) for this queue."""
         self.copy("\n".join(self._lines()))
 
     async def settle(self) -> None:
-        """Wait for a form that is only now being shown, too."""
+        """Wait for a form that is about to be shown, too."""
         await super().settle()
         self.chosen(self.menu)
         if self._mounting is not None:
@@ -96,7 +96,7 @@ class QueueDialog(Dialog):
             self._mounting = None
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
-        """Show what stands before the other link."""
+        """Show the queue of another link."""
         event.stop()
         if event.steps is self.link:
             now = self._now()
@@ -105,7 +105,7 @@ class QueueDialog(Dialog):
                 self._forms[kind].fill(self._start(kind, now))
 
     def command(self) -> SetQdisc:
-        """Return the replacement."""
+        """Return the command that replaces the queue."""
         kind = available(self.menu)
         self._show_form(self.menu.item)
         options = self._forms[kind].options()
@@ -116,7 +116,7 @@ class QueueDialog(Dialog):
         return form
 
     def _lines(self) -> list[str]:
-        """Return the commands of tc(8) that make this queue; empty where there are none."""
+        """Return the commands of tc(8) for this queue; none if there are none."""
         try:
             command = self.command()
         except ValueError:
@@ -128,11 +128,11 @@ class QueueDialog(Dialog):
         self._line.update(shortly(self._lines()) or none)
 
     def serves(self, kind: str) -> str:
-        """Return who serves a kind here: the kernel, or ccplay's own under the kernel's name."""
+        """Return the kind that serves here: the kernel's, or ccplay's own of the same name."""
         return serves(kind, self.capabilities.qdiscs)
 
     def _items(self) -> list[Item]:
-        """Return the lines; where a kind is ccplay's own anyway, its other name is left out."""
+        """Return the list's lines; a kind that is only ccplay's own is listed once."""
         summaries = {each.name: each.summary for each in self.capabilities.qdiscs}
         return [
             item
@@ -142,7 +142,7 @@ class QueueDialog(Dialog):
         ]
 
     def _key(self, now: Qdisc | None) -> str | None:
-        """Return the key of the line for a queue."""
+        """Return the key of a queue's line."""
         keys = [item.key for item in self._items()]
         return None if now is None else now.kind if now.kind in keys else _plain(now.kind)
 
@@ -160,12 +160,12 @@ class QueueDialog(Dialog):
 
 
 def _plain(kind: str) -> str:
-    """Return the name that a kind has in the kernel."""
+    """Return a kind's name in the kernel."""
     return kind.removesuffix(SUFFIX)
 
 
 class _Form(Vertical):
-    """The parameters of one kind."""
+    """The fields for the parameters of one kind."""
 
     def __init__(self, kind: str, values: dict[str, Option], dialog: QueueDialog) -> None:
         known = described(kind)
@@ -177,12 +177,12 @@ class _Form(Vertical):
         super().__init__(*self.fields.values())
 
     def fill(self, values: dict[str, Option]) -> None:
-        """Show other values where nothing was typed."""
+        """Show other values in the fields that the user has not edited."""
         for name, field in self.fields.items():
             field.fill(_text(self.parameters[name], values))
 
     def options(self) -> dict[str, Option]:
-        """Return what was typed; what was left empty is left to the kernel."""
+        """Return the typed values; empty fields are left to the kernel."""
         return typed(self.fields)
 
 

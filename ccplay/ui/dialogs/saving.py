@@ -22,9 +22,9 @@ SHOWN, ALL = "shown", "all"
 
 
 class SaveDialog(Question[Path]):
-    """Ask for a file name, write the scenario there and answer with its path.
+    """Asks for a file name, writes the scenario there and answers with its path.
 
-    A file that exists is replaced only when enter is pressed a second time.
+    An existing file is replaced only when enter is pressed a second time.
     """
 
     HEADING = "Save as scenario"
@@ -32,7 +32,7 @@ class SaveDialog(Question[Path]):
     VERB = "save"
 
     def __init__(self, state: LabState, playhead: Playhead, title: str) -> None:
-        """Offer all of a session, or the part up to where the playhead is."""
+        """Offer the whole session, or the part up to the playhead."""
         super().__init__()
         self.state = state
         # A recording's name without its ending is the title.
@@ -48,7 +48,7 @@ class SaveDialog(Question[Path]):
         self.name_of_file.add_class("wide")
 
     def controls(self) -> Iterable[Widget]:
-        """Return what to ask for: the file, then how much of the session."""
+        """Return the field for the file, then the choice of the part."""
         said = (
             "Traffic and changes become the steps of a timeline.\n"
             "ccplay run FILE repeats it, ccplay FILE shows it live."
@@ -61,7 +61,7 @@ class SaveDialog(Question[Path]):
         )
 
     def command(self) -> Path | None:
-        """Write the file and return its path. Raises ``ValueError`` where that can't be."""
+        """Write the file and return its path. Raises ``ValueError`` if that fails."""
         path = self.name_of_file.value
         if path is None:
             return None
@@ -80,7 +80,7 @@ class SaveDialog(Question[Path]):
 
 
 def proposal(suffix: str = ".toml") -> str:
-    """Return a name for a file that tells sessions apart: ``session-20261121-064512.toml``."""
+    """Return a distinct file name for a session: ``session-20261121-064512.toml``."""
     return f"session-{datetime.now().astimezone():%Y%m%d-%H%M%S}{suffix}"
 
 
@@ -89,7 +89,7 @@ def _at_the_end(state: LabState, playhead: Playhead) -> bool:
 
 
 def path_of(text: str, suffix: str = ".toml") -> Path:
-    """Read the name of a file; one without a suffix gets this. Raises ``ValueError``."""
+    """Read a file name, and add the suffix if it has none. Raises ``ValueError``."""
     try:
         path = Path(text).expanduser()
     except RuntimeError:

@@ -19,14 +19,14 @@ _SIZES = (
 
 
 class ShortFlowsDialog(PathDialog):
-    """Start TCP transfers at random moments, each over a connection of its own."""
+    """Asks for TCP transfers at random moments, each over a connection of its own."""
 
     HEADING = "Short flows"
     START = "Input"
     VERB = "start"
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the path that the first flow takes too, and the sender's own algorithm."""
+        """Offer the default path of flows, and the sender's default algorithm."""
         super().__init__(state, selected_flow)
         self.entries = entries(StartShortFlows, self.glyphs)
         self.sizes = Steps(_SIZES, self.glyphs)
@@ -36,7 +36,7 @@ class ShortFlowsDialog(PathDialog):
         self.cc = Steps(names, self.glyphs)
 
     def controls(self) -> Iterable[Widget]:
-        """Put the load first, with the focus, then what it consists of."""
+        """Return the load, which has the focus, then its parts."""
         load, size, *others = self.entries.values()
         return (
             *(load, size),
@@ -48,7 +48,7 @@ class ShortFlowsDialog(PathDialog):
         )
 
     def command(self) -> StartShortFlows:
-        """Return the short flows to start."""
+        """Return the command that starts the short flows."""
         source, sink = self.path()
         return StartShortFlows(
             **typed(self.entries),

@@ -24,7 +24,7 @@ _ECN = (
 
 
 class FlowDialog(PathDialog):
-    """Start a long-lived transfer."""
+    """Asks for a long-lived transfer."""
 
     HEADING = "Start a flow"
     VERB = "start"
@@ -41,7 +41,7 @@ class FlowDialog(PathDialog):
         self.monitor = MonitorRow(self.capabilities, self.glyphs)
 
     def controls(self) -> Iterable[Widget]:
-        """Algorithms first: that is what a demonstration changes."""
+        """Return the algorithms first, because demonstrations change them most."""
         return (
             self.menu,
             Static(classes="detail", markup=False),
@@ -56,11 +56,11 @@ class FlowDialog(PathDialog):
         )
 
     def source_changed(self) -> None:
-        """Name the default of the host that sends now."""
+        """Show the default algorithm of the new sender."""
         self.menu.set_items(self._items(), None, self.menu.item.key)
 
     def command(self) -> StartFlow:
-        """Return the flow to start."""
+        """Return the command that starts the flow."""
         source, sink = self.path()
         return StartFlow(
             **typed(self.entries),
@@ -83,13 +83,13 @@ class FlowDialog(PathDialog):
 
 
 class DownloadDialog(PathDialog):
-    """Fetch a file with wget from a web server inside the network."""
+    """Asks for a file to fetch by wget from a web server inside the network."""
 
     HEADING = "Download"
     VERB = "fetch"
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the first sender as the server: its data meet the queue under study."""
+        """Offer the first sender as the server: its data pass the observed queue."""
         super().__init__(state, selected_flow)
         self.entries = entries(StartDownload, self.glyphs)
         features, kernel = self.capabilities.congestion_controls, self.capabilities.kernel
@@ -98,7 +98,7 @@ class DownloadDialog(PathDialog):
         self.cc = Steps(names, self.glyphs)
 
     def controls(self) -> Iterable[Widget]:
-        """Put the size first, with the focus."""
+        """Return the size, which has the focus, then the hosts and the algorithm."""
         return (
             *self.entries.values(),
             LabelledRow("web server", self.source),
@@ -107,25 +107,25 @@ class DownloadDialog(PathDialog):
         )
 
     def command(self) -> StartDownload:
-        """Return the download to start."""
+        """Return the command that starts the download."""
         source, sink = self.path()
         cc = self.cc.value or None
         return StartDownload(**typed(self.entries), src=source, dst=sink, cc=cc)
 
 
 class PingDialog(PathDialog):
-    """Ping one host from another."""
+    """Asks for a ping from one host to another."""
 
     HEADING = "Ping"
     VERB = "ping"
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the path that the first flow takes too."""
+        """Offer the default path of flows."""
         super().__init__(state, selected_flow)
         self.entries = entries(StartPing, self.glyphs)
 
     def controls(self) -> Iterable[Widget]:
-        """Put the path first, then how often."""
+        """Return the path, then interval and count."""
         return (
             LabelledRow("from", self.source),
             LabelledRow("to", self.sink),
@@ -133,6 +133,6 @@ class PingDialog(PathDialog):
         )
 
     def command(self) -> StartPing:
-        """Return the ping to start."""
+        """Return the command that starts the ping."""
         source, sink = self.path()
         return StartPing(**typed(self.entries), src=source, dst=sink)

@@ -13,21 +13,21 @@ from ccplay.ui.dialogs.path import MonitorRow, PathDialog
 
 
 class UdpDialog(PathDialog):
-    """Send UDP at a rate that ignores congestion."""
+    """Asks for UDP at a rate that ignores congestion."""
 
     HEADING = "UDP cross traffic"
     START = "Input"
     VERB = "start"
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the path that the first flow takes too."""
+        """Offer the default path of flows."""
         super().__init__(state, selected_flow)
         self.entries = entries(StartUdp, self.glyphs)
         # Only monitoring shows its delay while it runs.
         self.monitor = MonitorRow(self.capabilities, self.glyphs, wanted=True)
 
     def controls(self) -> Iterable[Widget]:
-        """Put the rate first, with the focus: the defaults of the rest are usually right."""
+        """Return the rate, which has the focus, then the rest, whose defaults usually fit."""
         rate, packet, *others, both_ways = self.entries.values()
         return (
             *(rate, packet),
@@ -39,7 +39,7 @@ class UdpDialog(PathDialog):
         )
 
     def command(self) -> StartUdp:
-        """Return the cross traffic to start."""
+        """Return the command that starts the cross traffic."""
         source, sink = self.path()
         return StartUdp(
             **typed(self.entries),
