@@ -1,1 +1,1 @@
-"""What each plot over time shows, for screen and report alike; nothing here draws or prints."""
+"""Descriptions of all plots over time, for screen and report; nothing here draws or prints."""

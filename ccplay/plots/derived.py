@@ -1,4 +1,4 @@
-"""What plots derive from series: rates of counters, and numbers of all flows together."""
+"""Values that plots derive from series: rates of counters, and numbers of all flows together."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _BITS = 8
 
 
 def growth(series: Series, t: float, over_s: float, least_s: float = 0.0) -> float | None:
-    """Return how fast a counter grew over the ``over_s`` seconds before ``t``, per second.
+    """Return the growth of a counter per second over the ``over_s`` seconds before ``t``.
 
-    At its start it is the mean of what there is; None where that is less than ``least_s``.
+    Near its start, return the mean since then; None if that is less than ``least_s``.
     """
     return series.rates([(t - over_s, t)], least_s)[0]
 
 
 def _grown(series: Series, since: int, tick: int) -> float | None:
-    """Return the growth between two ticks, per second."""
+    """Return the growth per second between two ticks."""
     timeline = series.timeline
     first = max(series.first, timeline.first)
     since = max(since, first)
@@ -39,7 +39,7 @@ def per_second(variable: Variable) -> float:
 
 
 def value_at(series: Series, variable: Variable, t: float) -> float | None:
-    """Return a variable at ``t``, in its unit; None where it is not known."""
+    """Return a variable at ``t``, in its unit; None if it is unknown."""
     timeline = series.timeline
     tick = timeline.before_or_at(t)
     if variable.rate is None or tick < timeline.first:
@@ -50,7 +50,7 @@ def value_at(series: Series, variable: Variable, t: float) -> float | None:
 
 
 def values_at(series: Sequence[Series], variable: Variable, t: float) -> list[float | None]:
-    """Return the same for several series that share their moments."""
+    """Return a variable at ``t`` for several series that share their moments."""
     if not series:
         return []
     timeline = series[0].timeline
@@ -64,12 +64,12 @@ def values_at(series: Sequence[Series], variable: Variable, t: float) -> list[fl
 
 
 def jain(scope: Scope) -> float | None:
-    """Return Jain's index of what the flows have; None below two."""
+    """Return Jain's fairness index of the flows' values; None for fewer than two."""
     return fairness.jain(list(scope.values))
 
 
 def utilisation(scope: Scope, over_s: float = 1.0) -> float | None:
-    """Return the share of a link's rate that left its queue over the last second."""
+    """Return the share of a link's rate that left its queue in the last second."""
     queue, change = scope.state.queues.get(scope.link), scope.state.link_at(scope.link, scope.t)
     if queue is None or change is None or not change.setting.rate:
         return None

@@ -1,4 +1,4 @@
-"""A plot described once: the variables that it draws, what stands beside them, and its words.
+"""A plot described once: its variables, the settings shown beside them, and its texts.
 
 The screen makes cells of a description, a report makes a panel of a figure. Neither has a title,
 a unit, a factor or the name of a series of its own.
@@ -20,11 +20,11 @@ Style: TypeAlias = Literal["line", "area", "dots", "bars", "total"]
 so."""
 
 Changes: TypeAlias = tuple[tuple[float, float | None], ...]
-"""A setting: when which value began, oldest first; None is no value."""
+"""Changes of a setting: moments and the values from then on, oldest first; None is no value."""
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The part of a session that a setting or a summary is about."""
+    """The part of a session that a setting or a summary concerns."""
 
     state: LabState
     link: str = ""
@@ -32,62 +32,62 @@ class Scope(msgspec.Struct, frozen=True):
     ends: tuple[str, str] = ("", "")
     """Source and destination."""
     in_bytes: bool = False
-    """Whether the queue is drawn in bytes; else in packets."""
+    """Whether the queue is drawn in bytes rather than packets."""
     converts: bool = False
-    """Whether a limit that counts the other unit is converted by full frames; else it is none."""
+    """Whether a limit in the other unit is converted by full frames rather than left out."""
     t: float = 0.0
     """The moment of a summary, in seconds since the start of the stream."""
     values: Sequence[float] = ()
-    """Values of the plot's first variable, in its unit, of the flows that run at ``t``."""
+    """Values of the plot's first variable, in its unit, for the flows that run at ``t``."""
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A variable, drawn of every subject that has it."""
+    """A variable, drawn for every subject that has it."""
 
     variable: Variable
     style: Style = "line"
     ink: str = ""
-    """Name of its colour in themes; empty: each subject has its own."""
+    """Name of the line's colour in themes; empty if each subject has its own."""
     adds_up: bool = False
-    """Whether its subjects share a whole, so that the screen can stack them."""
+    """Whether the line's subjects share a whole, so that the screen can stack them."""
 
     @property
     def subject(self) -> Subject | None:
-        """What it is drawn of; None: of whoever reports it."""
+        """Kind of subject that the line is drawn for; None for any that reports the variable."""
         return self.variable.subject
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """A setting in force, drawn across from each change to the next beside what was measured."""
+    """A setting in force, drawn as a level line from each change to the next."""
 
     ink: str
-    """Name of its colour in themes."""
+    """Name of the line's colour in themes."""
     word: str
-    """Word in a legend."""
+    """Name of the setting in a legend."""
     changes: Callable[[Scope], Changes]
-    """Returns it in the unit of the plot's first variable."""
+    """Function that returns the changes, in the unit of the plot's first variable."""
     short: str = ""
-    """Word before its value in the screen's title; empty if it is not in the title."""
+    """Word before the value in the screen's title; empty if the title omits it."""
     near: bool = False
-    """Whether it is worth room only where what was measured comes near it."""
+    """Whether the axis has room for the setting only if measured values come near it."""
 
 
 class Count(msgspec.Struct, frozen=True):
-    """A counter whose growth is marked at the top."""
+    """A counter whose growth is shown at the top."""
 
     variable: Variable
     ink: str
-    """Name of its colour in themes, and of its sign."""
+    """Name in themes of the colour of the bars and of their sign."""
     short: str
-    """Word after its value in the screen's title."""
+    """Word after the value in the screen's title."""
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """One number of all subjects together, in the screen's title."""
+    """One number for all subjects together, in the screen's title."""
 
     word: str
     short: str
-    """The same where there is little room."""
+    """Text of the summary if there is little room."""
     value: Callable[[Scope], float | None]
 
 
@@ -95,53 +95,53 @@ class Plot(msgspec.Struct, frozen=True):
     """One quantity over time."""
 
     name: str
-    """Name by which it is chosen, and that its files have."""
+    """Name of the plot, by which it is chosen, and of its files."""
     title: str
-    """A word or two: on the screen, and on a figure's axis."""
+    """Title in a word or two, for the screen and a figure's axis."""
     help: str
-    """Explanation in one line: what it shows, and over which window where it is smoothed."""
+    """Explanation in one line: the quantity, and the window over which it is smoothed."""
     lines: tuple[Line, ...]
-    """Lines from the bottom to the top, all in one unit. The last one's variable has the axis."""
+    """Lines from bottom to top, all in one unit; the axis belongs to the last one's variable."""
     companions: tuple[Line, ...] = ()
-    """What belongs to each line of a flow, and is drawn below it without room of its own."""
+    """Lines that accompany those of a flow, drawn below them; the axis makes no room for them."""
     settings: tuple[Setting, ...] = ()
     counts: tuple[Count, ...] = ()
     summaries: tuple[Summary, ...] = ()
     whole: Setting | None = None
-    """Most that a stack can fill; the screen draws it where lines are stacked."""
+    """Setting that a stack can fill at most; the screen draws it with stacked lines."""
     in_bytes: Line | None = None
-    """Drawn in place of the lines where the queue's limit counts bytes."""
+    """Lines that replace the others if the queue's limit counts bytes."""
     least: float = 1.0
-    """The screen's value axis never ends below this."""
+    """Smallest value at which the screen's value axis may end."""
     missing: tuple[str, str] | None = None
-    """Name of what is missing where nothing is drawn, and the id of the key that starts one."""
+    """Name of what an empty plot lacks, and the id of the key that starts it."""
     full: str = ""
-    """Title on the screen where there is room for it, with abbreviations spelled out."""
+    """Title on the screen if there is room, with abbreviations spelled out."""
     about: str = ""
-    """Title of a figure's panel; empty: ``title``. ``{interval}`` stands for that of ``bars``."""
+    """Title of a figure's panel; empty means ``title``. ``{interval}`` is that of ``bars``."""
     label: str = ""
     """Label of a figure's axis, without the unit; empty means ``title``."""
     apart: Literal["", "flow", "queue"] = ""
-    """Subjects of which a figure has a panel each, as far as there is room."""
+    """Subjects that have a panel each in a figure, as far as there is room."""
     height_in: float = 1.0
-    """Height of its panel in a report's figure, in inches."""
+    """Height of the panel in a report's figure, in inches."""
     on_screen: bool = True
     """Whether the screen offers it."""
     reported: bool = False
-    """Whether reports draw it unasked."""
+    """Whether reports draw the plot by default."""
 
     @property
     def variable(self) -> Variable:
-        """The variable that the value axis belongs to."""
+        """The variable on the value axis."""
         return self.lines[-1].variable
 
     def drawn(self, *, in_bytes: bool = False) -> tuple[Line, ...]:
-        """Return its lines where the queue's limit counts packets, or bytes."""
+        """Return the lines for a queue whose limit counts packets, or bytes."""
         return (self.in_bytes,) if in_bytes and self.in_bytes else self.lines
 
 
 def of_variable(variable: Variable) -> Plot:
-    """Return the plot of a variable that algorithms or disciplines report of themselves."""
+    """Return the plot of an own value of algorithms or disciplines."""
     least = 0.1 if variable.one else {"us": 2.0, "segments": 8.0}.get(variable.unit, 1.0)
     return Plot(
         name=variable.series,

@@ -1,4 +1,4 @@
-"""Settings that plots draw beside what was measured: limits, thresholds, delays, rates."""
+"""Settings that plots draw beside measured values: limits, thresholds, delays, rates."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ccplay.state.udp import Udp
 
 _HEADER_BYTES = 14
 FRAME_BYTES = 1514
-"""Bytes of a full Ethernet frame, by which packets and bytes are converted."""
+"""Length of a full Ethernet frame in bytes, for converting between packets and bytes."""
 
 
 def qdiscs(state: LabState, link: str) -> list[tuple[float, LinkSetting, Qdisc | None]]:
-    """Return at each change of a link what it did, and the discipline of its queue.
+    """Return at each change of a link its setting, and the discipline of its queue.
 
     A class of a link is called ``LINK CLASS``.
     """
@@ -25,7 +25,7 @@ def qdiscs(state: LabState, link: str) -> list[tuple[float, LinkSetting, Qdisc |
 
 
 def counts_bytes(qdisc: Qdisc | None) -> bool:
-    """Whether the limit of a discipline counts bytes; else packets, or it has none."""
+    """Return whether the limit of a discipline counts bytes; else packets, or there is none."""
     return qdisc is not None and "limit" in qdisc.options and limit_unit(qdisc.kind) == "bytes"
 
 
@@ -36,7 +36,7 @@ def limits(scope: Scope) -> Changes:
 
 
 def thresholds(scope: Scope) -> Changes:
-    """Return at each change the backlog from which on a link marks, in bytes or in packets."""
+    """Return at each change the backlog at which a link starts to mark, in bytes or in packets."""
     return tuple(
         (t, setting.mark and setting.mark * (_frame(setting) if scope.in_bytes else 1.0))
         for t, setting, _ in qdiscs(scope.state, scope.link)
@@ -57,7 +57,7 @@ def base_rtts(scope: Scope) -> Changes:
 
 
 def sent_rates(scope: Scope) -> Changes:
-    """Return what all cross traffic together is set to send at each change, in bits per second."""
+    """Return at each change the rate set for all cross traffic together, in bits per second."""
     steps: list[tuple[float, int]] = []
     for udp in scope.state.of(Udp).values():
         ends = [each for each in (udp.stopped, udp.ended) if each is not None]
@@ -72,13 +72,13 @@ def sent_rates(scope: Scope) -> Changes:
 
 
 def _qdisc(setting: LinkSetting, name: str) -> Qdisc | None:
-    """Return the queue of a class, or of the link itself where no class is named."""
+    """Return the queue of a class, or of the link itself if no class is named."""
     own = next((each.qdisc for each in setting.classes or () if each.name == name), None)
     return own or setting.qdisc
 
 
 def _frame(setting: LinkSetting) -> int:
-    """Return the bytes of a link's full packet, its Ethernet header included."""
+    """Return the length of a link's full packet in bytes, including its Ethernet header."""
     return FRAME_BYTES if setting.mtu is None else setting.mtu + _HEADER_BYTES
 
 

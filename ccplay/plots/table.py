@@ -1,4 +1,4 @@
-"""The plots that there are, in the order of a report's figure."""
+"""All plots, in the order of a report's figure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ _SOJOURNS = {
     "queue_sojourn_p95_us": "p95",
     "queue_sojourn_p50_us": "median",
 }
-"""Variables of a queue in software, and what each is; titles begin with the last one's value."""
+"""Variables of a queue in software with their descriptions; titles begin with the last one's
+value.
+"""
 _NO_UDP = ("cross traffic", "udp")
 _NO_MONITOR = ("cross traffic that is monitored", "udp")
 
@@ -205,11 +207,11 @@ PLOTS: dict[str, Plot] = {
         ACKED,
     )
 }
-"""Plots by name. Those of variables that algorithms report are made by ``of_variable``."""
+"""Plots by name; ``of_variable`` makes those of own values."""
 
 
 def reported(names: Collection[str] = ()) -> list[Plot]:
-    """Return the plots that a report draws unasked, and those of these names.
+    """Return the plots that a report draws by default, and those with these names.
 
     Raises ``UsageError`` for a name that no plot has.
     """

@@ -1,4 +1,4 @@
-"""How busy a link is, and how full its queue, for drawings of networks."""
+"""The utilisation of links and the fill of queues, for drawings of networks."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from ccplay.plots.settings import counts_bytes
 from ccplay.state.lab_state import LabState
 
 IDLE, BUSY = 0.02, 0.8
-"""Shares of a link's rate: it is idle below the first, and busy from the second on."""
+"""Shares of a link's rate below which it is idle, and from which on it is busy."""
 
 BUILDING = 0.1
-"""Share of its limit from which on a queue builds."""
+"""Share of a queue's limit from which on the queue is building."""
 
 
 def utilisation(state: LabState, link: str, start: float, end: float) -> float | None:
-    """Return what left on a link between two moments as a share of its rate.
+    """Return the traffic that left on a link between two moments as a share of its rate.
 
-    None where it is not observed, or has no rate.
+    Return None if the link is not observed, or has no rate.
     """
     queue, setting = state.queues.get(link), state.link_at(link, end)
     rate = setting.setting.rate if setting is not None else None
@@ -34,9 +34,9 @@ def utilisation(state: LabState, link: str, start: float, end: float) -> float |
 
 
 def fill(state: LabState, link: str, start: int, end: int) -> float | None:
-    """Return the greatest length of a queue at ticks ``start`` to ``end`` (not included).
+    """Return the greatest length of a queue from tick ``start`` to ``end`` (not included).
 
-    It is a share of the queue's limit; None where either is not known.
+    It is a share of the queue's limit; None if either is unknown.
     """
     queue = state.queues.get(link)
     if queue is None or end <= start or start < 0:

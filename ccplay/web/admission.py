@@ -29,13 +29,13 @@ class Admission:
         self._names = {"localhost", place.address.lower(), socket.gethostname().lower()}
 
     def knows(self, token: str) -> bool:
-        """Return whether this is the token, compared in constant time."""
+        """Return whether this is the token; the comparison takes constant time."""
         return hmac.compare_digest(token.encode("utf-8", "replace"), self._token)
 
     def is_ours(self, host: str) -> bool:
         """Return whether a ``Host`` names this server; another name may be DNS rebinding.
 
-        Any IP address does; of names, the machine's own and ``localhost``.
+        Any IP address is accepted; of names only the machine's own and ``localhost``.
         """
         try:
             name = urlsplit(f"//{host}").hostname or ""
@@ -57,7 +57,7 @@ class Admission:
 
 
 def link_name(place: Place) -> str:
-    """Return the address for a link: if the server listens on all, one that others can reach."""
+    """Return the address for a link; if the server listens on all, one that others can reach."""
     if place.address not in _ANY:
         return f"[{place.address}]" if ":" in place.address else place.address
     family = socket.AF_INET6 if place.address == "::" else socket.AF_INET

@@ -1,4 +1,4 @@
-"""The votes of browsers: read, judged by the question that is open, and passed on to be counted."""
+"""The votes of browsers: read, checked against the open question, and passed on."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from ccplay.share.frames import Board
 from ccplay.web.seats import Seats
 
 LONGEST = 64
-"""Bytes of a vote's body."""
+"""Largest size of a vote's body in bytes."""
 
 
 class Watched(Protocol):
-    """The part of a ``WatchSource`` that is about votes."""
+    """The part of a ``WatchSource`` that concerns votes."""
 
     board: Board | None
 
     def vote_for(self, seat: int, question: int, choice: float) -> bool:
-        """Vote for one of the browsers."""
+        """Vote for one browser."""
 
 
 class Vote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a browser sends: all of it."""
+    """A vote exactly as a browser sends it."""
 
     question: Annotated[int, msgspec.Meta(ge=1, le=0xFFFF)]
     choice: float
-    """The number of a choice from 0, or a number."""
+    """Index of the chosen answer from 0, or the number entered."""
 
 
 _decoder = msgspec.json.Decoder(Vote)
 
 
 class Ballot:
-    """Takes the votes of browsers that receive the stream."""
+    """Receives the votes of browsers that receive the stream."""
 
     def __init__(self, source: Watched) -> None:
         self.seats = Seats()
         self._source = source
 
     def cast(self, name: str, body: bytes) -> HTTPStatus:
-        """Pass a browser's vote on; return how it went."""
+        """Pass a browser's vote on; return the outcome."""
         if (seat := self.seats.voting(name)) is None:
             return HTTPStatus.FORBIDDEN
         if not self.seats.takes(seat):

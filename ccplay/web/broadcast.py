@@ -6,14 +6,14 @@ import asyncio
 from collections import deque
 
 MOST_MESSAGES = 200
-"""Most messages kept: half a minute. A browser that falls further behind starts again."""
+"""Largest number of messages kept, for half a minute; a browser further behind starts again."""
 
 MOST_BYTES = 4 << 20
-"""Most bytes of messages kept."""
+"""Largest size in bytes of all messages kept."""
 
 
 class Broadcast:
-    """Messages to all browsers. Another browser costs only what is sent to it."""
+    """Messages to all browsers. Another browser costs only its own transmission."""
 
     def __init__(self) -> None:
         self.first = 0
@@ -52,7 +52,7 @@ class Broadcast:
         return b"".join(self._messages[at - self.first] for at in range(number, self.end))
 
     async def more(self, number: int) -> bool:
-        """Wait until there is a message of this number; return False if none will follow."""
+        """Wait for the message with this number; return False if none will follow."""
         while number >= self.end and not self.closed:
             await self._news.wait()
         return number < self.end

@@ -20,25 +20,25 @@ Facts: TypeAlias = dict[str, Any]
 """Facts for a page, by name."""
 
 MOST_LOGGED = 500
-"""Most lines of the event log that a page receives: the newest."""
+"""Number of lines of the event log that a page receives, the newest ones."""
 
 MOST_NODES = 300
-"""Most nodes of a network that is drawn."""
+"""Largest number of nodes in a network that is drawn."""
 
 _MOST_ENDS = 12
-"""Most pairs of hosts whose base RTT is drawn."""
+"""Largest number of host pairs whose base RTT is drawn."""
 
 _MOST_CHANGES = 500
-"""Most changes of a setting that a page receives: the newest."""
+"""Number of changes of a setting that a page receives, the newest ones."""
 
 
 def facts(state: LabState) -> Facts:
-    """Return everything that a page receives besides the values of lines."""
+    """Return everything that a page receives except the values of lines."""
     return {name: tell(state) for name, tell in _FACTS.items()}
 
 
 def described(line: Drawn) -> list[Any]:
-    """Return a line as a page receives it: plot, role, subject, value of 1, style, colour."""
+    """Return a line for a page: plot, role, subject, unit of its values, style, colour."""
     factor = line.variable.axis()[1]
     return [line.plot, line.role, line.subject, line.quantum * factor, line.style, line.ink]
 
@@ -80,7 +80,7 @@ def _axis(line: Line) -> Facts:
 
 
 def _writing(line: Line) -> Facts:
-    """Return how values on the axis are formatted: as ``Variable.write`` does."""
+    """Return the format of values on the axis, the same as in ``Variable.write``."""
     variable = line.variable
     fraction = 2 if variable.one is not None else variable.digits
     scaled = bool(variable.scale) or variable.unit in ("us", "bps", "share")
@@ -88,7 +88,7 @@ def _writing(line: Line) -> Facts:
 
 
 def _settings_of(state: LabState) -> list[list[Any]]:
-    """Return plot, subject, colour, word and changes of each setting that plots draw."""
+    """Return plot, subject, colour, name and changes of each setting that plots draw."""
     found: list[list[Any]] = []
     network = state.hello.network if state.hello else None
     links = network.observed[:MOST_QUEUES] if network else []
@@ -181,7 +181,7 @@ def _network(state: LabState) -> Facts:
 
 
 def _links(state: LabState) -> dict[str, list[list[Any]]]:
-    """Return each observed link's settings: start, words, rate, limit, whether in bytes."""
+    """Return each observed link's settings: start, text, rate, limit, whether in bytes."""
     network = state.hello.network if state.hello else None
     found: dict[str, list[list[Any]]] = {}
     for link in network.observed[:MOST_QUEUES] if network else []:
@@ -206,7 +206,7 @@ def _limit(value: object) -> float | None:
 
 
 def _counts(state: LabState) -> list[int]:
-    """Return the number of flows, and of those with lines."""
+    """Return the number of flows, and the number of those with lines."""
     return [len(state.flows), len(flows_with_lines(state))]
 
 

@@ -20,16 +20,16 @@ STEPS_MS = (50, 100, 200, 500, 1000)
 """Milliseconds between moments of the grid; the shortest that ``VALUES_S`` allows is used."""
 
 VALUES_S = 2400
-"""Most values per second of all lines together; some 6 kB/s for each browser."""
+"""Largest number of values per second of all lines together; some 6 kB/s for each browser."""
 
 _FACTS_S = 0.25
-"""Seconds between checks for changed facts."""
+"""Interval in seconds at which facts are checked for changes."""
 
 _APART_S = 0.05
-"""Least seconds between checks where something has happened that is shown at once."""
+"""Shortest time in seconds between checks after an event that is shown at once."""
 
 _MOST_BEHIND = 40
-"""Most moments in a frame; older ones are sent in windows of the past."""
+"""Largest number of moments in a frame; older ones are sent in windows of the past."""
 
 
 def message(kind: str, content: Any) -> bytes:
@@ -38,10 +38,10 @@ def message(kind: str, content: Any) -> bytes:
 
 
 class Feed:
-    """Makes messages from a session. A page needs the opening and all messages after it."""
+    """Makes messages from a session. A page needs the opening and all later messages."""
 
     def __init__(self, session: Session, *, recorded: bool, votes: bool = False) -> None:
-        """``votes``: whether those who watch can vote in a lesson."""
+        """Make messages; ``votes`` is whether spectators can vote in a lesson."""
         self._session = session
         self._votes = votes
         self._recorded = recorded
@@ -54,7 +54,7 @@ class Feed:
         self._logged: dict[int, list[Any]] = {}
         self._looked = -math.inf
         self._shown: tuple[Board | None, int] = (None, 0)
-        """The page of a lesson and the number of events when it was last looked."""
+        """The page of a lesson and the number of events at the last check."""
         self._view: PresenterView | None = None
 
     @property
@@ -80,7 +80,7 @@ class Feed:
         )
 
     def messages(self, now: float, view: PresenterView | None, board: Board | None = None) -> bytes:
-        """Return what is new; ``now`` is a clock in seconds, ``board`` a lesson's page."""
+        """Return new messages; ``now`` is a clock in seconds, ``board`` a lesson's page."""
         found = b""
         if view is not None and view is not self._view:
             self._view = view

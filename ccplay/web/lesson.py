@@ -1,4 +1,4 @@
-"""The page of a lesson that the presenter shows, as a browser has it."""
+"""The page of a lesson that the presenter shows, in the form that a browser receives."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ccplay.share.frames import Board
 from ccplay.web import prose
 
 _STEPS = 25
-"""Steps of a slider from the least answer to the greatest."""
+"""Number of steps of a slider from the lowest answer to the highest."""
 
 
 def lesson(board: Board | None, *, votes: bool) -> dict[str, Any] | None:
-    """Return a page in words and data; None without one. ``votes``: whether browsers can vote."""
+    """Return a page as text and data; None without one. ``votes``: whether browsers can vote."""
     if board is None or not board.page:
         return None
     return {
@@ -53,7 +53,7 @@ def _question(board: Board, *, votes: bool) -> dict[str, Any]:
 
 
 def _bins(board: Board) -> list[str]:
-    """Return what each count of votes for a number is of."""
+    """Return the range of answers that each count of votes for a number covers, as text."""
     if board.choices or not board.counts:
         return []
     width = (board.high - board.low) / len(board.counts)
@@ -62,7 +62,7 @@ def _bins(board: Board) -> list[str]:
 
 
 def _verdict(board: Board) -> list[str]:
-    """Return what is revealed besides which answer is right; nothing before."""
+    """Return the explanation and the measurements once they are revealed; before that nothing."""
     if board.phase != "revealed":
         return []
     if board.right is None:

@@ -18,17 +18,18 @@ from ccplay.state.series import Series
 from ccplay.state.udp import Udp
 
 Role: TypeAlias = Literal["line", "bytes", "companion", "count", "summary", "table"]
-"""Role of a line in its plot; ``bytes`` replaces ``line`` if a queue's limit is in bytes, ``table``
-is in no plot."""
+"""Role of a line in its plot; ``bytes`` replaces ``line`` if a queue's limit is in bytes; ``table``
+means that no plot has it.
+"""
 
 MOST_FLOWS = 40
-"""Most flows that have lines; a page shows how many there are."""
+"""Largest number of flows with lines; a page shows the number of all flows."""
 
 MOST_QUEUES = 40
-"""Most queues that have lines."""
+"""Largest number of queues with lines."""
 
 MOST_LINES = 600
-"""Most lines of a session."""
+"""Largest number of lines in a session."""
 
 _UDP_S = 1.4
 """Seconds for which a sample of cross traffic is drawn, unless another follows."""
@@ -64,19 +65,19 @@ class Drawn(msgspec.Struct, frozen=True):
 
     @property
     def quantum(self) -> float:
-        """Value that is sent as 1."""
+        """Value that the number 1 stands for."""
         return quantum(self.variable)
 
 
 def quantum(variable: Variable) -> float:
-    """Return the value of a variable that is sent as 1."""
+    """Return the value that the number 1 stands for in lines of a variable."""
     if variable.one is not None:
         return variable.one / 1000
     return _QUANTA.get(variable.unit, 1.0)
 
 
 def plots(state: LabState) -> dict[str, Plot]:
-    """Return the plots that this session has by name, those of reported variables last."""
+    """Return the plots of this session by name, those of own values last."""
     found = {plot.name: plot for plot in PLOTS.values() if plot.on_screen}
     own = [name for flow in flows_with_lines(state) for name in flow.own]
     own += [name for queue in _queues(state) for name in queue.own]
@@ -176,14 +177,14 @@ _SUBJECTS: dict[str | None, Callable[[LabState, Variable], _Found]] = {
     "udp": _of_udp,
     None: _reported,
 }
-"""The subjects that have a variable, by its kind of subject, each with its series."""
+"""Subjects that have a variable with their series, by the variable's kind of subject."""
 
 _COUNTER = Variable("total_retrans", "retransmitted", "segments", "flow")
-"""Retransmissions in the table."""
+"""Counter of retransmissions in the table."""
 
 
 def value(state: LabState, line: Drawn, t: float, step: float) -> int | None:
-    """Return the value of a line at ``t``, ``step`` seconds after the last one; None without."""
+    """Return the value of a line at ``t``, ``step`` seconds after the last one; None if unknown."""
     if line.series is None:
         return _whole(line, _summary(state, line, t))
     timeline = line.series.timeline
@@ -205,9 +206,9 @@ def value(state: LabState, line: Drawn, t: float, step: float) -> int | None:
 def columns(
     state: LabState, line: Drawn, start: float, step: float, count: int
 ) -> tuple[list[int | None], list[int | None]]:
-    """Return the least and the greatest value in each of ``count`` columns of ``step`` seconds.
+    """Return the lowest and the highest value in each of ``count`` columns of ``step`` seconds.
 
-    They are the same list if each column has only one value.
+    Both are one list if each column has only one value.
     """
     series = line.series
     if series is None:
@@ -244,7 +245,7 @@ def _whole(line: Drawn, value: float | None) -> int | None:
 
 
 def _lasts(line: Drawn, step: float) -> float:
-    """Return the seconds for which a sample of a timeline of its own is drawn."""
+    """Return the seconds for which a sample is drawn that is not taken in each sweep."""
     return step if line.style == "dots" else _UDP_S
 
 

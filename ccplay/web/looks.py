@@ -11,7 +11,7 @@ from ccplay.assets import assets
 
 @cache
 def looks() -> dict[str, dict[str, Any]]:
-    """Return title, whether dark, and colours of each theme by name."""
+    """Return each theme by name: its title, whether it is dark, and its colours."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(assets("themes").glob("*.toml")):
         theme = tomllib.loads(path.read_text(encoding="utf-8"))

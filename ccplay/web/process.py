@@ -1,6 +1,6 @@
 """The process that serves browsers for a presenter: ``SOCKET ADDRESS:PORT``.
 
-It writes lines of JSON: once the link, then the number of browsers, or the reason of a failure.
+It writes lines of JSON: the link once, then the number of browsers, or the reason for a failure.
 """
 
 from __future__ import annotations

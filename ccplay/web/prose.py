@@ -10,10 +10,10 @@ from markdown_it.token import Token
 ELEMENTS = frozenset(
     {"p", "ul", "ol", "li", "strong", "em", "code", "pre", "blockquote", "h3", "hr", "br"}
 )
-"""All that a lesson can become. Of links and pictures, which are not among them, text is left."""
+"""Elements that a lesson may contain; of others, such as links and pictures, the text is kept."""
 
 DEEPEST = 20
-"""Elements within each other; of deeper ones text is left."""
+"""Largest depth of nested elements; of deeper ones the text is kept."""
 
 _NAMES = {
     "paragraph": "p",
@@ -32,7 +32,7 @@ _parser = MarkdownIt("commonmark", {"html": False})
 
 
 def blocks(lines: Sequence[str]) -> list[object]:
-    """Return what these lines of Markdown are: texts, and lists of a name and what is in it."""
+    """Return lines of Markdown as texts, and as lists of an element's name and its content."""
     # The elements that are open, outermost first. One that is left out stands for its parent.
     found: list[list[object]] = [[]]
     for token in _tokens(_parser.parse("\n".join(lines))):
@@ -57,13 +57,13 @@ def blocks(lines: Sequence[str]) -> list[object]:
 
 
 def _tokens(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Yield the tokens of blocks, and in their places those of the lines within."""
+    """Yield the tokens of blocks, with those of their inline text in place."""
     for token in tokens:
         yield from (token.children or ()) if token.type == "inline" else (token,)
 
 
 def _add(element: list[object], text: str) -> None:
-    """Add a text to what is in an element, whose first item is its name."""
+    """Append a text to the content of an element, whose first item is its name."""
     if len(element) > 1 and isinstance(element[-1], str):
         element[-1] += text
     elif text:

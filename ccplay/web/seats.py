@@ -1,4 +1,4 @@
-"""Seats: which browsers may vote, each for itself, and how often."""
+"""Seats: the browsers that may vote, and how often."""
 
 from __future__ import annotations
 
@@ -12,33 +12,34 @@ import msgspec
 from ccplay.share.frames import MOST_SEATS
 
 _NAME = re.compile(r"[0-9a-f]{32}")
-"""A random word of 128 bits, which a page chooses and no other page can know."""
+"""Pattern of a random word of 128 bits, which a page chooses and no other page can know."""
 
 VOTES_AT_ONCE = 10
-"""Votes that a browser may send at once."""
+"""Number of votes that a browser may send at once."""
 
 VOTES_S = 1.0
-"""Votes a second that it may send for long."""
+"""Number of votes per second that a browser may send on average."""
 
 
 class Seat(msgspec.Struct):
-    """One browser's."""
+    """The seat of one browser."""
 
     number: int
-    """Number of the seat, from 1 on."""
+    """Number of the seat, from 1."""
     streams: int = 0
-    """Number of times that the browser receives the stream now."""
+    """Number of streams that the browser receives at present."""
     left: float = VOTES_AT_ONCE
-    """Votes that it may send at once."""
+    """Number of votes that the browser may send at once."""
     at: float = 0.0
-    """Moment of ``left``, in seconds of a clock."""
+    """Moment for which ``left`` was computed, in seconds of a clock."""
 
 
 class Seats:
-    """Gives a seat to each browser that receives the stream; only there votes are taken.
+    """Assigns a seat to each browser that receives the stream; only these may vote.
 
-    A browser keeps its seat while there are others. When none is left, the one that went longest
-    ago loses it, and its vote is the next one's: so there are never more votes than seats.
+    A browser keeps its seat while others are free. If none is free, the browser that left longest
+    ago loses its seat, and the new one's vote replaces its vote: so there are never more votes than
+    seats.
     """
 
     def __init__(self, most: int = MOST_SEATS, clock: Callable[[], float] = time.monotonic) -> None:
@@ -47,7 +48,7 @@ class Seats:
         self._seats: OrderedDict[str, Seat] = OrderedDict()
 
     def enter(self, name: str) -> Seat | None:
-        """Seat a browser that begins to receive the stream; None where it can't vote."""
+        """Assign a seat to a browser that starts receiving the stream; None if it can't vote."""
         if not _NAME.fullmatch(name):
             return None
         seat = self._seats.get(name) or self._new(name)
@@ -56,17 +57,17 @@ class Seats:
         return seat
 
     def leave(self, name: str) -> None:
-        """Note that a browser that has entered receives the stream no more."""
+        """Record that a browser has stopped receiving the stream."""
         self._seats[name].streams -= 1
         self._seats.move_to_end(name)
 
     def voting(self, name: str) -> Seat | None:
-        """Return the seat of a browser that is there; None without one."""
+        """Return the seat of a browser that receives the stream; None if it has none."""
         seat = self._seats.get(name)
         return seat if seat is not None and seat.streams else None
 
     def takes(self, seat: Seat) -> bool:
-        """Return whether a browser may vote now, and count that it does."""
+        """Return whether a browser may vote now, and count the vote."""
         now = self._clock()
         seat.left = min(seat.left + (now - seat.at) * VOTES_S, VOTES_AT_ONCE)
         seat.at = now

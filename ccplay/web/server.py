@@ -1,6 +1,6 @@
 """The HTTP server: a page, its files, the stream of messages, and windows of the past.
 
-A browser can ask for less or more, and vote in a lesson: that is all it can do.
+All that a browser can do is to ask for more or less of the past, and vote in a lesson.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ PAGE = Path(__file__).parent / "page"
 """The files of the page: HTML, a style sheet and ES modules, served as they are."""
 
 MOST_BROWSERS = 500
-"""Most browsers at a time."""
+"""Largest number of browsers at a time."""
 
 _SENT_S = 30.0
-"""Seconds for a browser to receive what was sent; then its connection is closed."""
+"""Seconds that a browser may take to receive a message before its connection is closed."""
 
 _QUIET_S = 10.0
-"""Seconds without a message until a comment is sent, to detect browsers that are gone."""
+"""Seconds without a message before a comment is sent, which detects browsers that are gone."""
 
 _BUFFER = 1 << 16
-"""Most bytes that this process buffers for a browser."""
+"""Largest number of bytes that this process buffers for a browser."""
 
 _BODY_S = 5.0
-"""Seconds in which the few bytes of a vote have to come."""
+"""Seconds within which the few bytes of a vote must arrive."""
 
 _TYPES = {
     ".html": "text/html",
@@ -75,9 +75,9 @@ class Pages:
         windows: Windows,
         ballot: Ballot | None = None,
     ) -> None:
-        """``ballot`` takes votes; without one nobody can vote."""
+        """Serve the session; ``ballot`` receives votes, and without it nobody can vote."""
         self.browsers = 0
-        """Browsers that receive the stream now."""
+        """Number of browsers that receive the stream at present."""
         self._admission = admission
         self._feed = feed
         self._broadcast = broadcast
@@ -99,7 +99,7 @@ class Pages:
 
     @web.middleware
     async def _admit(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Refuse requests without the token, all in the same way."""
+        """Refuse all requests without the token in the same way."""
         refusal = self._refusal(request)
         if refusal is not None:
             return refusal

@@ -28,16 +28,16 @@ from ccplay.web.feed import Feed, message
 from ccplay.web.windows import Windows
 
 _GATHER_S = 0.01
-"""Seconds in which events are collected before browsers receive them."""
+"""Seconds for which events are collected before browsers receive them."""
 
 _LOOK_S = 0.1
-"""Seconds without an event after which the presenter's view is checked."""
+"""Seconds without an event before the presenter's view is checked."""
 
 _LAST_S = 1.5
-"""Seconds for browsers to receive the last messages."""
+"""Seconds that browsers have to receive the last messages."""
 
 _FILES = 4096
-"""Most descriptors of this process: two for a browser that shows the past."""
+"""Largest number of descriptors of this process: two for a browser that shows the past."""
 
 _WAITING = 512
 """Backlog of listen(2): a whole class may open the page at once."""
@@ -47,7 +47,7 @@ MISSING = (
     "browsers need aiohttp and segno, which are not installed: pip install 'ccplay[web]', "
     "or make play in a checkout"
 )
-"""Message if the server library is missing."""
+"""Message shown if the server library is missing."""
 
 
 def require() -> None:
@@ -69,14 +69,14 @@ class Served(msgspec.Struct, frozen=True):
 
 
 class _Watched:
-    """The session as this process watches it; it is also a sink that notices events."""
+    """The session as this process watches it; also a sink that wakes the process at events."""
 
     def __init__(self, path: Path) -> None:
         """Join the session on the socket at ``path``. Raises ``CcplayError``."""
         connection, greeting = places.join(path, Wants.BROWSERS)
         self.source = WatchSource(connection, greeting)
         self.votes = greeting.seats > 0
-        """Whether the server takes votes of browsers, and their number, from this process."""
+        """Whether the server accepts votes of browsers, and their number, from this process."""
         self._reported = 0
         self.recorded = greeting.recorded
         self.session = Session(
@@ -85,20 +85,20 @@ class _Watched:
         self._event = asyncio.Event()
 
     def put(self, _: AnyEvent | UnknownEvent) -> None:
-        """Note an event."""
+        """Record that there was an event."""
         self._event.set()
 
     def close(self) -> None:
-        """Note the end."""
+        """Record that the session has ended."""
         self._event.set()
 
     def report(self, browsers: int) -> None:
-        """Let the server know how many browsers there are, where that has changed."""
+        """Send the number of browsers to the server if it has changed."""
         if self.votes and browsers != self._reported and self.source.report(browsers):
             self._reported = browsers
 
     async def woken(self) -> bool:
-        """Wait for an event, at most a moment; return whether there was one."""
+        """Wait briefly for an event; return whether there was one."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOOK_S):
                 await self._event.wait()
@@ -179,7 +179,7 @@ async def _tell(
 
 
 async def _listen(site: type, runner: object, place: Place) -> int:
-    """Listen, and return the port. Raises ``CcplayError`` if that is not possible."""
+    """Listen, and return the port. Raises ``CcplayError`` if that is impossible."""
     try:
         listening = site(runner, place.address, place.port, backlog=_WAITING)
         await listening.start()

@@ -1,4 +1,4 @@
-"""The past for pages: each line in columns over a window of time, computed once for all."""
+"""The past for pages: values of each line in columns of a time window, computed once for all."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from ccplay.web.feed import Feed, deltas
 from ccplay.web.lines import columns
 
 COLUMNS = 500
-"""Most columns of a window."""
+"""Largest number of columns in a window."""
 
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
-"""Lengths of a column in seconds."""
+"""Possible lengths of a column in seconds."""
 
 _KEPT = 40
-"""Most windows kept."""
+"""Largest number of windows kept."""
 
 _TURN = 8
-"""Lines computed between two pauses, in which live messages are sent."""
+"""Number of lines computed between two pauses, in which live messages are sent."""
 
 MOST_WAITING = 100
-"""Most requests that wait at a time."""
+"""Largest number of requests that wait at a time."""
 
 
 class TooBusyError(Exception):
-    """Too many requests for windows wait."""
+    """Raised if too many requests for windows wait."""
 
 
 class Windows:

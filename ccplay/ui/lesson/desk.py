@@ -1,4 +1,4 @@
-"""The side of the person who leads a lesson: pages, answers, and what is revealed."""
+"""The side of whoever leads a lesson: pages, answers, and reveals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ccplay.session.session import Session
 from ccplay.share.frames import Board, Votes
 
 _ROUND = 64
-"""Factor that combines page and round into a question's number; no lesson has as many pages."""
+"""Factor that combines page and round into a question's number; larger than any lesson's pages."""
 
 
 class Desk:
@@ -22,12 +22,12 @@ class Desk:
     leads = True
 
     def __init__(self, course: Course, session: Session, keep: Callable[[], None]) -> None:
-        """``keep`` saves the progress of the lesson."""
+        """Open the lesson; ``keep`` saves its progress."""
         self.course = course
         self.title = ""
         self.draft = 0.0
         self.votes: Votes | None = None
-        """The newest votes of spectators."""
+        """Latest votes of spectators."""
         self._session = session
         self._keep = keep
         self._rounds = [0] * len(course.turns)
@@ -35,7 +35,7 @@ class Desk:
 
     @property
     def leading(self) -> Desk:
-        """What keys can do here."""
+        """Actions of the keys that lead the lesson."""
         return self
 
     @property
@@ -45,7 +45,7 @@ class Desk:
 
     @property
     def question(self) -> int:
-        """Number of the open question, which votes carry."""
+        """Number of the open question, contained in each vote."""
         return self._rounds[self.course.at] * _ROUND + self.course.at + 1
 
     @property
@@ -61,7 +61,7 @@ class Desk:
 
     @property
     def voters(self) -> int:
-        """Number of votes on it."""
+        """Number of votes on this page's question."""
         votes = self.votes
         return votes.voters if votes is not None and votes.question == self.question else 0
 
@@ -72,18 +72,18 @@ class Desk:
 
     @property
     def revealed_until(self) -> float | None:
-        """The end of the run whose result is revealed, in seconds of the stream; else None."""
+        """The end of the revealed run, in seconds of the stream; None before the reveal."""
         turn = self.course.turn
         return turn.span.ended if turn.span is not None and turn.verdict is not None else None
 
     def named(self, name: str) -> str:
-        """Return the lab's name of traffic of the page."""
+        """Return the lab's name for traffic of the page."""
         span = self.course.turn.span
         return span.names.get(name, name) if span is not None else name
 
     @property
     def board(self) -> Board:
-        """The page that is open."""
+        """The open page."""
         course = self.course
         page, turn = course.page, course.turn
         board = Board(

@@ -1,4 +1,4 @@
-"""What the screen needs of a lesson, and the side of spectators, who vote."""
+"""The interface between the screen and a lesson, and the side of spectators, who vote."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Asks: TypeAlias = Literal["", "choices", "number", "region"]
 """Kind of answer that can be given now; empty for none."""
 
 _STEPS = 25
-"""Number of key presses that move a region from the least value to the greatest."""
+"""Number of key presses that move a region from the lowest value to the highest."""
 
 
 class Leading(Protocol):
-    """Actions of the person who leads a lesson; a part of ``Desk``."""
+    """Actions of whoever leads a lesson; a part of ``Desk``."""
 
     votes: Votes | None
 
@@ -29,10 +29,10 @@ class Leading(Protocol):
 
     @property
     def revealed_until(self) -> float | None:
-        """The end of the run whose result is revealed, in seconds of the stream; else None."""
+        """The end of the revealed run, in seconds of the stream; None before the reveal."""
 
     def named(self, name: str) -> str:
-        """Return the lab's name of traffic of the page."""
+        """Return the lab's name for traffic of the page."""
 
     def advance(self) -> None:
         """Run, reveal, or open the next page."""
@@ -45,22 +45,22 @@ class Leading(Protocol):
 
 
 class Lectern(Protocol):
-    """What the screen needs of a lesson."""
+    """The interface between the screen and a lesson."""
 
     draft: float
-    """Lower end of the region that is being moved."""
+    """Lower end of the region being moved."""
 
     @property
     def board(self) -> Board | None:
-        """The open page; None without one."""
+        """The open page; None if there is none."""
 
     @property
     def answer(self) -> float | None:
-        """The answer given on this page; None without one."""
+        """The answer given on this page; None if there is none."""
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Votes that may be shown now, for each answer."""
+        """Number of votes for each answer that may be shown now."""
 
     @property
     def voters(self) -> int:
@@ -68,17 +68,17 @@ class Lectern(Protocol):
 
     @property
     def leads(self) -> bool:
-        """Whether keys turn pages here."""
+        """Whether keys turn pages on this screen."""
 
     @property
     def leading(self) -> Leading | None:
-        """Actions of the keys; None if they turn no pages."""
+        """Actions of the keys that turn pages; None on a spectator's screen."""
 
     def give(self, value: float) -> bool:
         """Set the answer; return whether it counts."""
 
     def correct(self, board: Board) -> bool | None:
-        """Return whether the answer is right; None if that is not known."""
+        """Return whether the answer is right; None if that is unknown."""
 
 
 def asks(lectern: Lectern) -> Asks:
@@ -94,12 +94,12 @@ def asks(lectern: Lectern) -> Asks:
 
 
 def step(board: Board) -> float:
-    """Return how far a key press moves the region, in units of the axis."""
+    """Return the distance that one key press moves the region, in units of the axis."""
     return (board.high - board.low) / _STEPS
 
 
 def region(lectern: Lectern) -> tuple[str, float, float] | None:
-    """Return plot, lower and upper end of the region to draw; None without one."""
+    """Return the region to draw: its plot, and both ends on the axis; None if there is none."""
     board = lectern.board
     if board is None or not board.plot:
         return None
@@ -117,7 +117,7 @@ class Watched(Protocol):
 
 
 class Seat:
-    """A spectator's side of a lesson: watches and votes."""
+    """A spectator's side of a lesson, which watches and votes."""
 
     leads = False
     leading = None
@@ -130,7 +130,7 @@ class Seat:
 
     @property
     def board(self) -> Board | None:
-        """The page that the presenter has open."""
+        """The page that the presenter has opened."""
         board = self._source.board
         if board is not None and board.question != self._drafted:
             self._drafted = board.question
@@ -145,17 +145,17 @@ class Seat:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The votes of all, once the answer is revealed."""
+        """Number of votes for each answer, once the answer is revealed."""
         board = self._source.board
         return () if board is None else board.counts
 
     @property
     def voters(self) -> int:
-        """Sum of the votes."""
+        """Total number of votes."""
         return sum(self.counts)
 
     def give(self, value: float) -> bool:
-        """Vote; a later vote replaces an earlier one. Return whether it counts."""
+        """Vote, replacing an earlier vote; return whether it counts."""
         board = self._source.board
         if board is None or not board.open:
             return False
@@ -164,7 +164,7 @@ class Seat:
         return True
 
     def correct(self, board: Board) -> bool | None:
-        """Return whether the vote is right; None for a number: its tolerance is not known here."""
+        """Return whether the vote is right; None for a number, whose tolerance is unknown here."""
         answer = self.answer
         if board.right is None or answer is None:
             return None

@@ -1,4 +1,4 @@
-"""The panel of a lesson: at the side of a wide screen, below on a narrow one."""
+"""The panel of a lesson: at the side of a wide screen, at the bottom of a narrow one."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from textual.widgets import Markdown, Static
 from ccplay.ui.lesson.words import Line, Written
 
 _WIDE = 116
-"""Least width of a screen, in cells, with the panel at its side."""
+"""Smallest width of a screen in columns that has the panel at its side."""
 
 _BESIDE = 80
-"""Least width of the rest of the screen, in cells."""
+"""Smallest width in columns of the rest of the screen."""
 
 _LEAST, _MOST = 40, 64
-"""Least and greatest width of the panel at the side, in cells."""
+"""Smallest and largest width in columns of the panel at the side."""
 
 _BELOW = 10
-"""Least height of the panel below, in lines."""
+"""Smallest height in lines of the panel at the bottom."""
 
 
 class LessonPanel(Vertical):
-    """A page: its text, its question, and what the keys do."""
+    """A page: its text, its question, and the keys."""
 
     DEFAULT_CSS: ClassVar[str] = """
     LessonPanel {
@@ -68,13 +68,13 @@ class LessonPanel(Vertical):
         self._answer = VerticalScroll(self._question, id="lesson-answer", can_focus=False)
 
     def compose(self) -> ComposeResult:
-        """Make the parts."""
+        """Compose the parts."""
         yield self._head
         yield Container(self._reading, self._answer, id="lesson-body")
         yield self._foot
 
     def place(self, width: int, height: int) -> tuple[int, int]:
-        """Set size and place for a screen; return width and height left for the rest, in cells."""
+        """Set the panel's size and place; return the columns and lines left for the rest."""
         beside = width >= _WIDE
         self.set_class(not beside, "-below")
         if beside:
@@ -88,7 +88,7 @@ class LessonPanel(Vertical):
         return width, height - mine
 
     def write(self, written: Written) -> None:
-        """Show a page; only what changed is drawn."""
+        """Show a page; only changes are drawn."""
         before, self._written = self._written, written
         if before is None or written.head != before.head:
             self._head.update(Text(written.head))
@@ -105,7 +105,7 @@ class LessonPanel(Vertical):
             self._foot.update(Text(foot))
 
     def _footer(self, written: Written) -> str:
-        """Return the keys, with the one that scrolls while lines are out of sight below."""
+        """Return the keys, including the one that scrolls while lines are hidden below."""
         parts = (self._reading, self._answer)
         if not any(part.scroll_y < part.max_scroll_y for part in parts):
             return written.foot
@@ -122,7 +122,7 @@ class LessonPanel(Vertical):
         self._reading.scroll_home(animate=False)
 
     def scroll_by(self, pages: int) -> None:
-        """Scroll the text; at its end, the question."""
+        """Scroll the text, and after its end the question."""
         part = self._reading
         there = part.scroll_y >= part.max_scroll_y if pages > 0 else part.scroll_y <= 0
         if there and self._answer.max_scroll_y:
@@ -136,7 +136,7 @@ class LessonPanel(Vertical):
 
 
 def _table(lines: tuple[Line, ...]) -> RenderableType:
-    """Return lines below each other, with hanging indents."""
+    """Return lines with hanging indents, one below the other."""
     rows: list[RenderableType] = []
     for line in lines:
         style = "bold" if line.bold else ""

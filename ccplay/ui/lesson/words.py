@@ -13,29 +13,29 @@ from ccplay.ui.keymap import Keymap
 from ccplay.ui.lesson.lectern import Asks, Lectern, asks
 
 _BAR = 16
-"""Length of the longest bar, in cells."""
+"""Length of the longest bar in columns."""
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line of the question; a long one is wrapped with a hanging indent."""
+    """A line of the question; if it is too long, it is wrapped with a hanging indent."""
 
     text: str
     bold: bool = False
     sign: str = ""
-    """Text in front of it."""
+    """Text in front of the line."""
 
 
 class Written(msgspec.Struct, frozen=True):
-    """Texts of the panel."""
+    """The texts of the panel."""
 
     head: str
     reading: str
-    """What to read, in Markdown."""
+    """Text of the page in Markdown."""
     question: tuple[Line, ...]
     foot: str
-    """Keys, separated by two spaces; where room is short the last ones are left out."""
+    """Keys, separated by two spaces; the last ones are left out if room is short."""
     more: str
-    """The key that scrolls, shown while lines are out of sight."""
+    """Key that scrolls, shown while lines are hidden."""
 
 
 def written(lectern: Lectern, board: Board, now: float, glyphs: Glyphs, keys: Keymap) -> Written:

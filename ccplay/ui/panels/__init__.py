@@ -1,1 +1,1 @@
-"""The panels beside the plots: each a function from the view to rows of coloured text."""
+"""The panels around the plots: each is a function from the view to rows of coloured text."""

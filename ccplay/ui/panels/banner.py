@@ -1,4 +1,4 @@
-"""Lines shown only when needed: a caption, building, died, ended."""
+"""Lines shown only when needed: a caption, or that the lab is being built, died or ended."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ccplay.ui.view import View
 from ccplay.units import format_clock
 
 _READ_S, _READ_CHARACTER_S = 6.0, 0.06
-"""Seconds that a caption is shown at least, and for each of its characters."""
+"""Shortest time in seconds that a caption is shown, and the time added for each character."""
 
 _MOST_LINES = 4
 
 _ROOMY = 36
-"""Lines of a terminal from which on a caption has a blank line above and below."""
+"""Lines of a terminal from which on a caption has blank lines above and below."""
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
@@ -42,9 +42,9 @@ def rows(view: View, width: int, height: int) -> list[Row]:
 
 
 def captioned(view: View) -> Entry | None:
-    """Return the mark whose text is shown as a caption; None where none is due.
+    """Return the mark whose text is the current caption; None if there is none.
 
-    In a recording that runs it is as long to be read as live, at any speed.
+    In a running recording a caption stays as long as live, at any speed.
     """
     head = view.playhead
     speed = head.speed if head.recorded and head.running else 1.0
@@ -57,7 +57,7 @@ def captioned(view: View) -> Entry | None:
 
 
 def _lines(view: View, text: str, width: int, ink: str, *, centred: bool = False) -> list[Row]:
-    """Return a text over as many lines as it takes; what is too long by far ends in an ellipsis."""
+    """Return a text as wrapped lines; a text that is far too long ends in an ellipsis."""
     text = view.glyphs.translate(" ".join(text.split()))
     lines = wrap(text, max(width - 2, 1))
     if len(lines) > _MOST_LINES:
@@ -67,7 +67,7 @@ def _lines(view: View, text: str, width: int, ink: str, *, centred: bool = False
 
 
 def _left(view: View) -> str:
-    """Say what can still be done."""
+    """Return the line that names what the user can still do."""
     key = view.key
     scroll = f"{key('back')}{key('forward')}"
     if view.watching:

@@ -9,17 +9,17 @@ import msgspec
 from ccplay.ui.cells.sheet import fit
 
 GLYPHS = 3
-"""Cells before the name: pointer, glyph, and the sign of a warning or a trace."""
+"""Columns before the name: pointer, glyph, and the sign of a warning or a trace."""
 
 WRONG = "!"
-"""Sign after the glyph of a flow with a misbehaving algorithm."""
+"""Sign after the glyph of a flow whose algorithm misbehaves."""
 
 _WIDE = 56
-"""Width from which units are spelled out."""
+"""Width of the table from which on units are spelled out."""
 
 
 class Columns(msgspec.Struct, frozen=True):
-    """The widths of all columns, blanks between them included."""
+    """The widths of all columns, including the blanks between them."""
 
     width: int
     """Width of the whole table."""
@@ -29,11 +29,11 @@ class Columns(msgspec.Struct, frozen=True):
     rtt: int
     rate: int
     retr: int
-    """0 if names of algorithms need its room."""
+    """Width of the retransmits; 0 if names of algorithms need it."""
     path: int = 0
-    """0 where there is no room for source and destination."""
+    """Width of source and destination; 0 if there is no room."""
     tight: bool = False
-    """Whether names also need the room of blanks and units: RTTs are then plain milliseconds."""
+    """Whether names also need the room of blanks and units; RTTs are then plain milliseconds."""
 
     @property
     def wide(self) -> bool:
@@ -41,7 +41,7 @@ class Columns(msgspec.Struct, frozen=True):
         return self.width >= _WIDE
 
     def named(self, name: str, ellipsis: str) -> str:
-        """Return the column of a name, which ends with a blank."""
+        """Return the column of a name, followed by a blank."""
         return f"{fit(name, self.name - 1, ellipsis)} "
 
     @property
@@ -51,7 +51,7 @@ class Columns(msgspec.Struct, frozen=True):
 
     @property
     def rest(self) -> int:
-        """Cells from there to the end."""
+        """Cells from the second column to the end."""
         return self.width - self.indent
 
     def numbers(self, cwnd: str, rtt: str, rate: str, retr: str) -> str:
@@ -65,7 +65,7 @@ def columns(
 ) -> Columns:
     """Return columns with whole names of traffic and algorithms, if possible.
 
-    Paths have one only where all of them are whole beside everything else.
+    There is a column of paths only if all of them fit uncut beside everything else.
     """
     wide = width >= _WIDE
     cwnd, rtt, rate, retr = (6, 8, 13, 6) if wide else (5, 6, 6, 5)
@@ -91,10 +91,9 @@ def columns(
 
 
 def with_sign(head: str, word: str, sign: str) -> tuple[str, str, str]:
-    """Return a head of the table as what precedes a word, the word after a sign, and what follows.
+    """Split a head of the table at a word: the part before it, the signed word, and the rest.
 
-    The sign takes the blank before the word and touches no other one. Nothing is marked where the
-    head lacks the word.
+    The sign replaces the blank before the word. If the head lacks the word, nothing is marked.
     """
     at = head.find(word) if word else -1
     if at < 1:

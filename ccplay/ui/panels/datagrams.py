@@ -1,4 +1,4 @@
-"""A row of the table for traffic that is no single connection, in its own words."""
+"""Rows of the table for traffic that is not a single connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ccplay.ui.view import View
 
 
 def row(view: View, each: Traffic, cells: Columns) -> list[Run]:
-    """Return the row of one of them."""
+    """Return the row of such traffic."""
     glyphs = view.glyphs
     chosen = selection(view) is each
     over = each.ended is not None and each.ended <= view.t

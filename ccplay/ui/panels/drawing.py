@@ -20,19 +20,19 @@ from ccplay.ui.panels.geometry import Cell, Geometry, Strand, geometry
 from ccplay.ui.view import View
 
 _SPAN_S = 1.0
-"""Seconds over which a link's utilisation is the mean."""
+"""Seconds over which the utilisation of a link is averaged."""
 
 _LEVEL = {"sparse": "dotted", "thin": "horizontal", "thick": "bottleneck"}
 
 
 class Drawing:
-    """The drawing of the session's network, as large as its sheet."""
+    """The drawing of the session's network at the size of its sheet."""
 
     def __init__(self) -> None:
         self._made: tuple[Network, int, int, Geometry | None] | None = None
 
     def rows(self, view: View, width: int, height: int) -> list[Row]:
-        """Return the drawing, or the table of queues where the network can't be drawn well."""
+        """Return the drawing, or the table of queues if the network can't be drawn well."""
         network = view.network
         if network is None or not network.senders:
             return []
@@ -44,7 +44,7 @@ class Drawing:
         return [queues.title(view, width), *cells.rows(), _legend(view, width)]
 
     def _geometry(self, network: Network, width: int, height: int) -> Geometry | None:
-        """Return where everything is; made once for each network and size."""
+        """Return the places of everything, computed once for each network and size."""
         made = self._made
         if made is None or made[0] is not network or made[1:3] != (width, height):
             made = self._made = (network, width, height, geometry(network, width, height))
@@ -77,7 +77,7 @@ class _Cells:
         self._bits: dict[Cell, int] = {}
 
     def rows(self) -> list[Row]:
-        """Return the rows."""
+        """Return the rows of cells."""
         lit = [each for each in self._made.strands if self._path.intersection(each.links)]
         rest = [each for each in self._made.strands if not self._path.intersection(each.links)]
         for strand in [*sorted(rest, key=self._load), *lit]:

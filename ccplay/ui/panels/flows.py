@@ -19,11 +19,11 @@ from ccplay.ui.view import View, goodput
 from ccplay.units import format_rate, format_size
 
 Line = Callable[[], list[Run]]
-"""Makes a line of the table: only those in sight are made."""
+"""Function that makes a line of the table; only visible lines are made."""
 
 _HINT = "{} starts a flow, {} a download, {} a ping, {} UDP"
 _SHORT_HINT = "{} flow, {} download, {} ping, {} UDP"
-"""Hints at keys while there is no traffic."""
+"""Keys suggested while there is no traffic."""
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
@@ -52,9 +52,9 @@ def rows(view: View, width: int, height: int) -> list[Row]:
 
 
 def height(view: View) -> int:
-    """Return the rows that show all there is, without what a single flow reports of itself.
+    """Return the number of rows of the whole table, without the own values of single flows.
 
-    A filter changes it by its own line only: plots keep their height while one is typed.
+    The filter changes this only by its own line, so that plots keep their height while it is typed.
     """
     flows = view.listed()
     if view.listing.grouped:
@@ -66,9 +66,9 @@ def height(view: View) -> int:
 
 
 def in_sight(count: int, room: int, chosen: int) -> tuple[int, int]:
-    """Return the first and the end of the lines that ``room`` rows show, the chosen one of them.
+    """Return the first and the end of the lines that ``room`` rows show, with the chosen one.
 
-    Where not all have room, a row is left to say how many are hidden.
+    If not all lines fit, one row is left for the number of hidden ones.
     """
     if count <= room:
         return 0, count
@@ -79,13 +79,13 @@ def in_sight(count: int, room: int, chosen: int) -> tuple[int, int]:
 
 
 def _hidden(view: View, above: int, below: int) -> str:
-    """Return how many lines are hidden, and where."""
+    """Return the number of hidden lines, and where they are."""
     found = [f"{above} more ↑" if above else "", f"{below} more ↓" if below else ""]
     return view.glyphs.translate("  ".join(filter(None, found)))
 
 
 def _filter(view: View, width: int) -> list[Row]:
-    """Return the filter line while one is typed or in force."""
+    """Return the filter line while a filter is typed or active."""
     listing = view.listing
     if not listing.typing and not listing.text:
         return []
@@ -100,7 +100,7 @@ def _filter(view: View, width: int) -> list[Row]:
 
 
 def _listed(view: View, cells: Columns, room: int) -> tuple[list[Line], int]:
-    """Return a line for each flow and what else there is; the last of the selected one's."""
+    """Return a line for each flow and all other traffic, and the selected one's last index."""
     table: list[tuple[str, Line]] = [
         (flow.name, partial(_flow, view, flow, cells)) for flow in lineup.listed(view)
     ]
@@ -122,7 +122,7 @@ def _listed(view: View, cells: Columns, room: int) -> tuple[list[Line], int]:
 
 
 def _grouped(view: View, cells: Columns) -> tuple[list[Line], int]:
-    """Return the lines of each group and what else there is; the last of the selected one's."""
+    """Return the lines of groups and other traffic, and the selected one's last index."""
     lines: list[Line] = []
     last = 0
     for group in lineup.groups(view, lineup.listed(view)):
@@ -194,7 +194,7 @@ def _flow(view: View, flow: Flow, cells: Columns) -> list[Run]:
 
 
 def _account(flow: Flow, width: int) -> str:
-    """Return how a flow ended, and its monitored delay if there is room."""
+    """Return how a flow ended, with its monitored delay if there is room."""
     if flow.error:
         return flow.error
     sent, late = format_size(flow.bytes), one_way(flow.monitored)
@@ -207,7 +207,7 @@ def _traced(view: View, flow: Flow) -> str:
 
 
 def _wrong(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:
-    """Return a line with the misbehaviour of the flow's algorithm, or none."""
+    """Return a line about the misbehaviour of the flow's algorithm, or none."""
     if not (wrong := flow.wrong_at(view.t)):
         return []
     said = fit(f"{WRONG} {wrong}", cells.rest, view.glyphs.ellipsis)
@@ -230,7 +230,7 @@ def _own(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:
 
 
 def _ghost(view: View, flow: Flow, tick: int, cells: Columns) -> list[Run]:
-    """Return the row of an earlier run at this moment, shown below the present one."""
+    """Return the row of an earlier run at this moment, shown below that of the present run."""
     ellipsis = view.glyphs.ellipsis
     ink = ghost_plots.flow_ink(view, flow.name)
     name = ghost_plots.flow_cc(view, flow) or flow.kind
@@ -250,7 +250,7 @@ def _values(flow: Flow, tick: int, cells: Columns) -> str:
 
 
 def _numbers(view: View, cells: Columns, *values: float | None) -> str:
-    """Return cwnd, RTT, rate and retransmits of several flows together."""
+    """Return the combined cwnd, RTT, rate and retransmits of several flows."""
     return view.glyphs.translate(_written(cells, *values))
 
 
@@ -290,7 +290,7 @@ def _download(view: View, flow: Flow, width: int, ink: str) -> list[Run]:
 
 
 def _whole(value: float | None, width: int) -> str:
-    """Write a count; a long one is abbreviated."""
+    """Return a count as text, abbreviated if it is long."""
     if value is None:
         return "–"
     return number if len(number := f"{value:.0f}") <= width else short(value)

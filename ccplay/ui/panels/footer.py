@@ -1,4 +1,4 @@
-"""The last line: as many keys as fit, the most needed first."""
+"""The last line: as many keys as fit, the most useful first."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LIVE = (
     ("filter", "filter"),
     ("explain", "explain"),
 )
-"""The ids of keys of a live session, and a word for each."""
+"""Key ids of a live session, each with a word."""
 
 PAST = (
     ("freeze", "pause"),
@@ -52,7 +52,7 @@ PAST = (
     ("filter", "filter"),
     ("explain", "explain"),
 )
-"""The same of a recording."""
+"""Key ids of a recording, each with a word."""
 
 WATCHED = (
     ("follow", "follow"),
@@ -71,17 +71,19 @@ WATCHED = (
     ("filter", "filter"),
     ("quit", "quit"),
 )
-"""The same of another one's session."""
+"""Key ids of a watched session, each with a word."""
 
 _NARROW = 100
-"""Width below which keys of a live session are closer, so that all keys for traffic fit."""
+"""Width in columns below which the keys of a live session are closer together, so that all keys
+for traffic fit.
+"""
 
 _SHORT = {"congestion": "cc"}
-"""Short names there, as at the head of the table."""
+"""Shorter names of keys for a narrow screen, as in the head of the table."""
 
 
 def rows(view: View, width: int) -> list[Row]:
-    """Return the footer; the key for help is always in it."""
+    """Return the footer, which always contains the key for help."""
     close = view.session.live and width < _NARROW
     last = _item(view, "help", "help", close=close)
     row: list[Run] = []

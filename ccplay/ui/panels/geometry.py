@@ -1,7 +1,7 @@
-"""Where a drawing of a network has what: names of nodes, ends of links, dots of lines.
+"""The layout of a drawn network: names of nodes, ends of links, dots of lines.
 
-Tiers are rows, hosts the lowest, and those of a ring's upper half the highest. A node sends on its
-links at ports: those that lead down stand below its name, those that lead up above it. Lines join
+Tiers are rows, with hosts in the lowest; a ring's upper half is in the highest. A node sends on its
+links at ports: those of links down are below its name, those of links up above it. Lines join
 ports.
 """
 
@@ -17,46 +17,46 @@ from ccplay.model.layout import layout
 from ccplay.model.network import Network
 
 Cell: TypeAlias = tuple[int, int]
-"""Column and row."""
+"""Column and row of a cell."""
 
 _LEAST_BAND = 3
-"""Rows between two tiers: ports at both ends, and lines."""
+"""Smallest number of rows between two tiers: ports at both ends, and lines."""
 
 _BITS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-"""Bits of a braille cell, by column, from the top."""
+"""Bits of a braille cell by column, each from top to bottom."""
 
 
 class Port(msgspec.Struct, frozen=True):
-    """Where a node sends on a link."""
+    """Place at which a node sends on a link."""
 
     link: str
     x: int
     y: int
     wide: bool
-    """Whether the next cell is free, too."""
+    """Whether the next cell is free too."""
 
 
 class Strand(msgspec.Struct):
-    """The line of a cable: which dots of which cells it has, by its weight."""
+    """The line of a cable: the dots of its cells, by the line's weight."""
 
     links: tuple[str, ...]
-    """Links of both directions."""
+    """Links in both directions."""
     level: bool = False
-    """Whether it joins neighbours of one row."""
+    """Whether the line joins neighbours in one row."""
     sparse: dict[Cell, int] = msgspec.field(default_factory=dict)
     thin: dict[Cell, int] = msgspec.field(default_factory=dict)
     thick: dict[Cell, int] = msgspec.field(default_factory=dict)
 
 
 class Geometry(msgspec.Struct, frozen=True):
-    """A drawing without its colours."""
+    """A drawing without colours."""
 
     names: Mapping[str, tuple[int, int]]
     """Column and row of the first letter of each node's name."""
     ports: Sequence[Port]
     strands: Sequence[Strand]
     glyphs: Mapping[str, int]
-    """Row beyond the name of each host."""
+    """Row beyond each host's name, for the glyphs of its flows."""
 
 
 def geometry(network: Network, width: int, height: int) -> Geometry | None:
@@ -99,7 +99,7 @@ def _bands(
     centres: Mapping[str, float],
     spare: int,
 ) -> list[int]:
-    """Divide rows among the gaps between tiers: more where lines lead far to the side."""
+    """Divide the rows among the gaps between tiers: more for lines that reach far to the side."""
     # Hosts have no ports of their own: a band beside them needs a row less.
     hosts = set(network.hosts)
     high = [
@@ -118,7 +118,7 @@ def _bands(
 
 
 class _Drawing:
-    """Ports and lines of placed nodes."""
+    """The ports and lines of placed nodes."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class _Drawing:
         self.strands: list[Strand] = []
 
     def draw(self) -> bool:
-        """Place every port, and draw every line; return whether all have room."""
+        """Place every port and draw every line; return whether all of them fit."""
         at: dict[tuple[str, str], Cell] = {}
         for node in self._names:
             for down in (True, False):
@@ -174,7 +174,7 @@ class _Drawing:
         return True
 
     def _slant(self, a: str, b: str, at: Mapping[tuple[str, str], Cell]) -> bool:
-        """Draw the line between two tiers."""
+        """Draw a line between two tiers."""
         if abs(self._tier[a] - self._tier[b]) != 1:
             return False
         high, low = sorted((a, b), key=lambda name: self._tier[name])
@@ -198,7 +198,7 @@ class _Drawing:
         return True
 
     def _level(self, a: str, b: str) -> bool:
-        """Draw the line between neighbours of a row, with a port at both ends."""
+        """Draw a line between neighbours in a row, with a port at both ends."""
         left, right = sorted((a, b), key=lambda name: self._place[name])
         if self._place[right] != self._place[left] + 1:
             return False

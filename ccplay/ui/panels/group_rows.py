@@ -1,4 +1,4 @@
-"""The rows of a group of flows in the table: their sums, their means, and the selected one."""
+"""The rows of a group of flows in the table: sums, means, and the selected flow."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ccplay.ui.panels.columns import WRONG, Columns
 from ccplay.ui.view import View, goodput
 
 Numbers = Callable[[float | None, float | None, float | None, float | None], str]
-"""Writes cwnd, RTT, rate and retransmits into their columns."""
+"""Function that writes cwnd, RTT, rate and retransmits into their columns."""
 
 
 def rows(view: View, group: Group, cells: Columns, numbers: Numbers) -> list[list[Run]]:
-    """Return a row of sums, and one of means where the group has several flows.
+    """Return a row of sums, and one of means if the group has several flows.
 
-    RTTs have no sum. Below the selected group stands the flow that keys act on.
+    RTTs have no sum. Below the selected group is the flow that keys act on.
     """
     tick = view.tick
     cwnd = _known(flow.series["cwnd"].at(tick) for flow in group.flows)

@@ -11,7 +11,7 @@ from ccplay.ui.view import View
 from ccplay.units import format_clock, format_rate, format_time_us
 
 _LATE_US = 2_000
-"""Microseconds; a delay line later than this at p99 affects an RTT of tens of milliseconds."""
+"""Lateness of the delay line at p99, in µs, above which RTTs of tens of ms are distorted."""
 
 _STEAL = 0.05
 
@@ -40,7 +40,7 @@ def _setup(view: View, width: int) -> str:
 
 
 def describe_setting(change: LinkChanged) -> list[str]:
-    """Return rate, delay and queue of a link in short words."""
+    """Return rate, delay and queue of a link as a short text."""
     setting = change.setting
     words = []
     if setting.rate:
@@ -97,7 +97,7 @@ def _health(view: View) -> list[Run]:
 
 
 def trouble(health: Health) -> list[str]:
-    """Return in words why this second's values can't be trusted."""
+    """Return the reason why this second's measurements can't be trusted."""
     words = []
     if health.missed:
         words.append(f"{health.missed} of {health.ticks + health.missed} sweeps missed")

@@ -16,14 +16,14 @@ INKS = {
     "warning": "warn",
     "error": "bad",
 }
-"""Colour of a line's text, by kind of line."""
+"""Colour of a line's text by the kind of line."""
 
 WORDS = {"error": "failed: ", "warning": "warning: "}
-"""Words that a line begins with, by kind of line."""
+"""First words of a line by the kind of line."""
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
-    """Return the title and the last lines up to the moment shown."""
+    """Return the title, then the last lines up to the moment shown."""
     title: list[Run] = [("events", f"bold {view.ink('text')}")]
     entries = view.entries(height - 1)
     return [title, *(_line(view, each, width) for each in entries)]

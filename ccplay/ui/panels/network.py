@@ -21,14 +21,14 @@ from ccplay.ui.panels.occupancy import gauge, occupancy
 from ccplay.ui.view import View
 
 _NARROW = 50
-"""Cells of width below which hosts and arrows are drawn with fewer cells."""
+"""Width in columns below which hosts and arrows are drawn smaller."""
 
 _LEAST_HEIGHT = 7
 """Rows of the panel if the terminal has room."""
 
 
 def _host_width(width: int) -> int:
-    """Return the cells for a host's name and the glyphs of its flows."""
+    """Return the columns for a host's name and the glyphs of its flows."""
     return 9 if width >= _NARROW else 7
 
 
@@ -62,7 +62,7 @@ def rows(view: View, width: int, height: int) -> list[Row]:
 
 
 def height(view: View) -> int:
-    """Return the rows that show every host: one for each on the fuller side, and two of words."""
+    """Return the number of rows that shows every host of the fuller side, and two lines of text."""
     network = view.network
     if network is None or view.link is None or not network.senders:
         return _LEAST_HEIGHT
@@ -83,7 +83,7 @@ def _side(
 ) -> list[list[Run]]:
     """Return the hosts of one side with the tree that joins them to the link's end.
 
-    Where this end is the only host, its flows alone.
+    If this end is the only host, return only its flows.
     """
     lines, width = size
     blank: list[Run] = [(" " * (width + 3), "")]
@@ -171,14 +171,14 @@ def _by_host(view: View) -> dict[str, list[Flow]]:
 
 
 def _around(network: Network, link: Link) -> tuple[str, str, bool]:
-    """Return a link's ends, the nearer to the first sender first, and whether it leads back."""
+    """Return a link's ends, the one nearer to the first sender first, and whether it leads back."""
     first = network.senders[0]
     back = network.hops(first, link.src) > network.hops(first, link.dst)
     return (link.dst, link.src, back) if back else (link.src, link.dst, back)
 
 
 def _middle(view: View, ends: tuple[str, str], width: int, *, back: bool) -> list[list[Run]]:
-    """Return the ends of the shown link with the queue between them, and below its setting."""
+    """Return the ends of the shown link with the queue between them, and its setting below."""
     near, far = ends
     glyphs = view.glyphs
     wire = glyphs.bottleneck * 2 if width >= 30 else ""

@@ -1,4 +1,4 @@
-"""How full a queue is: in words, and as a bar."""
+"""The occupancy of a queue as text and as a bar."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ccplay.ui.view import View
 
 
 def occupancy(view: View, link: str) -> tuple[str, float]:
-    """Return the length of a link's queue in words, and as a share of its limit."""
+    """Return the length of a link's queue as text, and as a share of its limit."""
     queue, tick = view.state.queues.get(link), view.tick
     setting = view.state.link_at(link, view.t)
     if queue is None:
@@ -26,7 +26,7 @@ def occupancy(view: View, link: str) -> tuple[str, float]:
 
 
 def gauge(view: View, share: float, width: int) -> list[Run]:
-    """Return a bar of ``width`` cells between two ends, as full as ``share`` of 1."""
+    """Return a bar of ``width`` cells between two ends, filled by ``share``, which is at most 1."""
     steps = view.glyphs.queue_steps
     eighths = round(min(max(share, 0.0), 1.0) * width * (len(steps) - 1))
     full, part = divmod(eighths, len(steps) - 1)

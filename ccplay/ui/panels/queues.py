@@ -1,4 +1,4 @@
-"""Queues of a network that is too large to be drawn: a bar each, the fullest first.
+"""The queues of a network that is too large to draw: a bar each, the fullest first.
 
 ::
 
@@ -21,14 +21,14 @@ from ccplay.ui.panels.occupancy import gauge, occupancy
 from ccplay.ui.view import View
 
 _COUNT = 11
-"""Cells of a queue's length in words: ``1000/1000 pkt`` may lose its unit."""
+"""Columns of a queue's length as text: ``1000/1000 pkt`` may lose its unit."""
 
 _GLYPHS = 8
-"""Cells of the glyphs of flows that cross a link."""
+"""Columns for the glyphs of flows that cross a link."""
 
 
 def stands_for(network: Network) -> bool:
-    """Return whether the table stands in place of a drawing: links form tiers, or paths fork."""
+    """Return whether the table replaces a drawing: links form tiers, or paths fork."""
     return bool(network.groups) or not chained(network)
 
 
@@ -53,12 +53,12 @@ def rows(view: View, network: Network, width: int, height: int) -> list[Row]:
 
 
 def shown_flow(view: View) -> Flow | None:
-    """Return the flow whose path is shown: the selected one, or the first that runs."""
+    """Return the flow whose path is shown: the selected one, else the first that runs."""
     return view.state.flows.get(view.selected or "") or next(iter(view.running()), None)
 
 
 def title(view: View, width: int) -> Row:
-    """Return the path of the selected traffic, or of the first flow, as far as it is known."""
+    """Return the known path of the selected traffic, else of the first flow."""
     other = view.state.traffic.get(view.selected or "")
     if isinstance(other, Routed) and not isinstance(other, Flow) and other.paths:
         path = _path_at(other, view.t)
@@ -73,7 +73,7 @@ def title(view: View, width: int) -> Row:
 
 
 def _words(view: View, glyph: str, ink: str, path: FlowPath, width: int) -> Row:
-    """Return a path in words, after the glyph of its traffic; a pinned path is marked as such."""
+    """Return a path as text after the glyph of its traffic; a pinned path is marked."""
     arrow = view.glyphs.translate(" → ")
     text = arrow.join(nodes_of(path)) or "no path: down"
     if path.pinned:
@@ -110,7 +110,7 @@ def _row(
 
 
 def links_of(view: View, network: Network, flow: Flow) -> list[str]:
-    """Return the links that a flow crosses at the moment shown; of MPTCP, its subflows do."""
+    """Return the links that a flow, or any of its subflows, crosses at the moment shown."""
     if flow.mptcp:
         return []
     path = _path_at(flow, view.t)

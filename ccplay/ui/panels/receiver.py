@@ -1,4 +1,4 @@
-"""The receiver's table: bytes of every flow at each second, the newest row last."""
+"""The receiver's table: bytes of every flow in each second, the newest row last."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from ccplay.ui.cells.sheet import Row, Run, fit
 from ccplay.ui.view import View
 
 _CLOCK = 8
-"""Cells of the first column."""
+"""Width of the first column in cells."""
 
 _LEAST, _MOST = 5, 26
-"""Least and most cells of a flow's column: a narrower one is unreadable, a wider one pulls rows
-apart."""
+"""Smallest readable width of a flow's column in cells, and the largest that keeps rows together."""
 
 _RATES = ((23, 12), (18, 6), (0, 0))
-"""Cells for the rate by width of the column: with its unit, without, or none."""
+"""Cells for the rate by the column's width: with its unit, without, or none."""
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
-    """Return the head and the last seconds up to the moment shown, with the checkpoint."""
+    """Return the head and the last seconds up to the moment shown, with the race's checkpoint."""
     table = Receiver(view.state, view.t)
     if not table.flows:
         head: list[Run] = [("receiver", f"bold {view.ink('text')}")]
@@ -80,7 +79,7 @@ def _finish(
 
 
 def _in_words(finish: Checkpoint, width: int) -> str:
-    """Return the checkpoint, with the bytes if there is room."""
+    """Return the checkpoint as text, with the bytes if there is room."""
     said = f" flow {finish.first} done"
     if finish.ratio is None:
         return said
@@ -94,7 +93,7 @@ def _rate_cells(column: int) -> int:
 
 
 def _amount(amount: int | None, cell: int) -> str:
-    """Write a number of bytes as exactly as fits, with a gap before it."""
+    """Return a number of bytes as exactly as it fits, after a gap."""
     if amount is None:
         return "-".rjust(cell)
     power = 3 if amount >= 999_500_000 else 2 if amount >= 999_500 else 1
@@ -105,5 +104,5 @@ def _amount(amount: int | None, cell: int) -> str:
 
 
 def _three(value: float) -> str:
-    """Write exactly three digits, so that a column of numbers does not flicker."""
+    """Return exactly three digits, so that a column of numbers does not flicker."""
     return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"

@@ -1,8 +1,8 @@
 """The ribbon: each flow's congestion state over time, aligned under the cwnd plot.
 
-A short column shows the worst state within it. In a long one nearly every flow has lost something,
-and so has one of a group: there the height is the share of time out of Open, the colour the state
-that most of it was.
+A short column shows the worst state within it. In a long column nearly every flow has lost a
+segment, and so has at least one flow of a group; there the height is the share of time outside
+Open, and the colour is the most frequent of the other states.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from ccplay.ui.plots.strokes import is_long
 from ccplay.ui.view import View
 
 _HOLD = 3.5
-"""Sampling intervals that a sample stands for, as in the plots."""
+"""Number of sampling intervals for which a sample holds, as in the plots."""
 
 _CWR, _LOSS = 2, 4
-"""Numbers of two states."""
+"""Values of the states CWR and Loss."""
 
 _TIMES = ("share of time in  ", "time in  ")
-"""What bars of long columns show, before the names of the states."""
+"""Legend of long columns, before the names of the states."""
 
 _SHORT = ("opn", "dis", "CWR", "rec", "loss")
 _HEADS = ("congestion state  ", "state  ")
 
 
 def title(view: View, width: int, *, long: bool = False) -> list[Run]:
-    """Return the legend, of columns that are ``long`` or not."""
+    """Return the legend of short columns, or of ``long`` ones."""
     if long:
         return _long_title(view, width)
     words = CA_STATES if width >= _needed(CA_STATES) else _SHORT
@@ -67,7 +67,7 @@ def _long_title(view: View, width: int) -> list[Run]:
 
 
 def _needed(words: Sequence[str]) -> int:
-    """Return how many cells the names of states take, each after its sign."""
+    """Return the cells for the names of the states, each after its sign."""
     return sum(len(word) + 2 for word in words) - 1
 
 
@@ -78,10 +78,10 @@ class Ribbon:
         self._page: tuple[float, float, int, bool] | None = None
         self._until = 0.0
         self._known: dict[tuple[str, ...], list[Run]] = {}
-        """The cells of a row, by the names of its flows."""
+        """Cells of a row by the names of its flows."""
 
     def rows(self, view: View, width: int, height: int) -> list[Row]:
-        """Return the legend and a row for each flow: its state in each column."""
+        """Return the legend and, for each flow, a row with its state in each column."""
         head = view.playhead
         columns = max(width - GUTTER - 1, 1)
         page = (head.left, head.width, columns, view.listing.grouped)
@@ -114,7 +114,7 @@ class Ribbon:
 
 
 class _Listed(msgspec.Struct, frozen=True):
-    """What has a row: a flow, or the flows of one algorithm."""
+    """The subject of a row: a flow, or the flows of one algorithm."""
 
     word: str
     flows: tuple[Flow, ...]
@@ -123,7 +123,7 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 def _listed(view: View) -> Iterator[_Listed]:
-    """Yield the flows in the window that the filter leaves, or their groups."""
+    """Yield the filtered flows in the window, or their groups."""
     flows, places, selected = lineup.in_window(view), view.state.places, view.selected
     if not view.listing.grouped:
         for each in flows:
@@ -138,7 +138,7 @@ def _worst(view: View, state: int | None) -> Run:
 
 
 def _shares(view: View, every: Sequence[Series], start: int, end: int) -> Run:
-    """Return the cell of a long column, by the mean shares of time in each state."""
+    """Return the cell of a long column for the mean shares of time in each state."""
     inks, glyphs = view.look.ca_states, view.glyphs
     # The worst state is exact, however rare it is.
     found = [spans for series in every if (spans := series.extremes(start, end)) is not None]
@@ -199,7 +199,7 @@ def _before(series: Series, tick: int, edge: float, interval: float) -> tuple[fl
 
 
 def _traced(trace: Trace, edges: Sequence[float], worst: list[int | None]) -> list[int | None]:
-    """Return the traced states at the moments of their changes, if traced."""
+    """Return the traced states with the moments of their changes, if the flow was traced."""
     series = trace.ca_state
     ticks = [series.timeline.at_or_after(edge) for edge in edges]
     states = list(worst)

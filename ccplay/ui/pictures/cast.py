@@ -1,4 +1,4 @@
-"""A replay as a file of asciinema's, to be played in a terminal or on a web page.
+"""A replay as an asciinema file, for a terminal or a web page.
 
 https://docs.asciinema.org/manual/asciicast/v2/
 """
@@ -14,14 +14,14 @@ from ccplay.files import writing
 from ccplay.ui.pictures.offscreen import Offscreen
 
 _BEGIN = "\x1b[?25l\x1b[2J"
-"""Hide the cursor and clear the screen, as a terminal is prepared."""
+"""Codes that prepare a terminal: hide the cursor and clear the screen."""
 
 
 async def write_cast(shown: Offscreen, path: Path, start: float, end: float, speed: float) -> None:
-    """Write what a terminal receives from ``start`` to ``end``, ``speed`` seconds a second.
+    """Write the terminal output from ``start`` to ``end`` at ``speed`` recorded seconds per second.
 
-    Raises ``UsageError`` for moments that are not in the recording, and where ``path`` exists or
-    can't be written.
+    Raises ``UsageError`` for moments outside the recording, and if ``path`` exists or can't be
+    written.
     """
     shown.check(start)
     shown.check(end)

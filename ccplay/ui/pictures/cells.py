@@ -1,4 +1,4 @@
-"""What is on the screen now, as rows of characters, each run of them in one face."""
+"""The screen as rows of characters, grouped into runs of one face."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _DIMMED = 0.5
 
 
 class Face(msgspec.Struct, frozen=True):
-    """How characters look. Colours are ``#rrggbb``."""
+    """Appearance of characters. Colours are ``#rrggbb``."""
 
     ink: str
     paper: str
-    """The background."""
+    """Colour of the background."""
     bold: bool = False
     italic: bool = False
     underline: bool = False
@@ -34,12 +34,12 @@ class Face(msgspec.Struct, frozen=True):
 
 
 class Span(msgspec.Struct, frozen=True):
-    """Characters of one face, side by side in one row."""
+    """Adjacent characters of one face in one row."""
 
     x: int
-    """The column of the first cell, from 0."""
+    """Column of the first cell, from 0."""
     cells: tuple[str, ...]
-    """Texts of the cells; empty in the second cell of a character that takes two."""
+    """Texts of the cells; empty for the second cell of a wide character."""
     face: Face
 
 
@@ -47,22 +47,22 @@ class Frame(msgspec.Struct, frozen=True):
     """The whole screen at one moment."""
 
     width: int
-    """Columns."""
+    """Number of columns."""
     height: int
-    """Rows."""
+    """Number of rows."""
     paper: str
-    """The theme's background, ``#rrggbb``."""
+    """Background of the theme, ``#rrggbb``."""
     rows: tuple[tuple[Span, ...], ...]
-    """Spans from left to right; together they cover every row."""
+    """Spans of each row from left to right, which cover it completely."""
 
     @property
     def lines(self) -> list[str]:
-        """The characters alone, a text a row."""
+        """The characters without colours, one text per row."""
         return ["".join(cell for span in row for cell in span.cells) for row in self.rows]
 
 
 def frame_of(app: App[Any]) -> Frame:
-    """Return what ``app`` shows, dialogs and notifications too."""
+    """Return the screen of ``app``, including dialogs and notifications."""
     # Dialogs let what lies under them shine through: the compositor finds it by this.
     token = visible_screen_stack.set(app._background_screens)
     try:
@@ -77,7 +77,7 @@ def frame_of(app: App[Any]) -> Frame:
 
 
 def _spans(strip: Strip, width: int, base: Face) -> Iterator[Span]:
-    """Yield the spans of one row, cut or filled to ``width`` cells."""
+    """Yield the spans of one row, cut or padded to ``width`` cells."""
     cells = [
         (cell, face)
         for text, style, control in strip.adjust_cell_length(width)

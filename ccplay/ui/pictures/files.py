@@ -1,4 +1,4 @@
-"""Picture files: what they are called, and how they are written."""
+"""The names of picture files, and how they are written."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ DRAWN: Mapping[str, Callable[[Frame], str | bytes]] = {
     ".svg": lambda frame: svg(frame, _TITLE),
     ".png": png,
 }
-"""What draws a file with this ending; what raises ``UsageError`` stands last."""
+"""Function that draws a file by its ending; one that may raise ``UsageError`` is last."""
 
 
 def stem(t: float) -> str:
-    """Return the name of a picture of the moment ``t``, in seconds, without its ending."""
+    """Return the file name, without its ending, of a picture at the moment ``t`` in seconds."""
     return f"ccplay-{moment(t)}"
 
 
 def moment(t: float) -> str:
-    """Return the moment ``t``, in seconds, as names of pictures have it: ``01m30.0s``."""
+    """Return the moment ``t`` in seconds as it appears in names of pictures: ``01m30.0s``."""
     tenths = round(t * 10)
     return f"{tenths // 600:02d}m{tenths % 600 / 10:04.1f}s"
 
 
 def write_new(frame: Frame, stem: str, suffix: str, folder: Path) -> Path:
-    """Draw ``frame`` into a new file, numbered where its name is taken; return its path.
+    """Draw ``frame`` into a new file, with a number if the name is taken; return its path.
 
-    Raises ``OSError``, and ``UsageError`` where nothing here can draw that kind of file.
+    Raises ``OSError``, and ``UsageError`` if this machine can't draw that kind of file.
     """
     return writing.write_numbered(folder, stem, suffix, DRAWN[suffix](frame))

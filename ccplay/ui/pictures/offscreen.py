@@ -1,4 +1,4 @@
-"""The screen of a recording without a terminal, at moments that a program chooses."""
+"""The screen of a recording without a terminal, at moments chosen by a program."""
 
 from __future__ import annotations
 
@@ -28,39 +28,39 @@ from ccplay.ui.playhead import WINDOW_S, Playhead
 from ccplay.units import format_clock
 
 FPS = 10
-"""Frames a second, as on a terminal."""
+"""Frames per second, as on a terminal."""
 
 _NUDGE_S = 1e-9
-"""Seconds that a sum of floats may lack: a clock must not show the second before."""
+"""Seconds added against rounding of floats, so that a clock does not show the second before."""
 
 
 class PictureOptions(msgspec.Struct, frozen=True):
-    """How the screen looks."""
+    """The appearance of the screen in pictures."""
 
     size: tuple[int, int] = (120, 40)
     """Columns and rows."""
     look: str | None = None
-    """The name of a theme, None for the default."""
+    """Name of a theme; None for the default."""
     ascii: bool = False
     """Whether to draw with plain ASCII only."""
     window: float = WINDOW_S
-    """Seconds that the plots show."""
+    """Width of the plots' window in seconds."""
     speed: float = 1.0
-    """Recorded seconds a second."""
+    """Recorded seconds per second."""
     ghost: Path | None = None
-    """A recording to draw under the plots."""
+    """Recording to draw under the plots."""
 
 
 class _App(CcplayApp):
-    """Keeps what a terminal would receive."""
+    """An app that keeps its output for the terminal."""
 
     # Textual looks for the file beside the module of the class.
     CSS_PATH = str(Path(__file__).parent.parent / CcplayApp.CSS_PATH)
 
     written = ""
-    """What was written since this was last emptied."""
+    """Output since this list was last emptied."""
     now = 0.0
-    """Seconds, by which the playhead moves."""
+    """Clock of the playhead in seconds."""
 
     _terminal = Console(file=io.StringIO(), color_system="truecolor", force_terminal=True)
 
@@ -72,7 +72,7 @@ class _App(CcplayApp):
 
 
 class Offscreen:
-    """A recording, read to its end, on a screen whose clock a program moves; see ``offscreen``."""
+    """A recording, read completely, on a screen whose clock a program sets; see ``offscreen``."""
 
     def __init__(self, app: _App, pilot: Pilot[int], options: PictureOptions) -> None:
         self._app = app
@@ -81,12 +81,12 @@ class Offscreen:
 
     @property
     def end(self) -> float:
-        """The last moment of the recording, in seconds."""
+        """Last moment of the recording in seconds."""
         return self._app.session.state.now
 
     @property
     def title(self) -> str:
-        """What the session is called."""
+        """Title of the session."""
         return self._app.session.title
 
     @property
@@ -98,17 +98,17 @@ class Offscreen:
 
     @property
     def frame(self) -> Frame:
-        """What is shown now."""
+        """The present content of the screen."""
         return frame_of(self._app)
 
     def check(self, t: float) -> None:
-        """Raise ``UsageError`` where the recording ends before ``t``."""
+        """Raise ``UsageError`` if the recording ends before ``t``."""
         if t > self.end:
             ends = f"the recording ends at {format_clock(self.end)} ({self.end:.1f} s)"
             raise UsageError(f"nothing is recorded at {t:g} s: {ends}; name an earlier moment")
 
     async def show(self, t: float) -> None:
-        """Show the moment ``t``, as ``ccplay replay --at`` does first. Raises ``UsageError``."""
+        """Show the moment ``t``, as ``ccplay replay --at`` does. Raises ``UsageError``."""
         self.check(t)
         main, options = self._app.main, self._options
         head = Playhead(recorded=True, t=t, width=options.window, speed=options.speed)
@@ -118,9 +118,9 @@ class Offscreen:
         await self._settle()
 
     async def play(self, start: float, end: float) -> AsyncIterator[tuple[float, str]]:
-        """Play from ``start`` to ``end``; yield what a terminal receives, and when.
+        """Play from ``start`` to ``end``; yield the terminal output with its moments.
 
-        The first is a whole screen, at 0 seconds; frames in which nothing changes are left out.
+        The first output is a whole screen, at 0 seconds; frames without changes are left out.
         Raises ``UsageError`` as ``show`` does.
         """
         self.check(end)
@@ -145,7 +145,7 @@ class Offscreen:
                 yield t, written
 
     async def _settle(self) -> None:
-        """Wait until all that was drawn has reached the screen."""
+        """Wait until everything drawn has reached the screen."""
         screen = self._app.screen
         while True:
             await self._pilot.pause(0)
@@ -158,7 +158,7 @@ class Offscreen:
 
 
 def _is_unsettled(part: Widget) -> bool:
-    """Whether a part waits for its place, which a caption may change, or to be drawn."""
+    """Return whether a part still waits for its place, which captions change, or for drawing."""
     if part._layout_required or part._repaint_required:
         return True
     # One that is hidden keeps the size that it had.
@@ -169,9 +169,9 @@ def _is_unsettled(part: Widget) -> bool:
 async def offscreen(
     recording: Path, title: str, options: PictureOptions
 ) -> AsyncIterator[Offscreen]:
-    """Read ``recording`` and show it where no terminal is needed.
+    """Read ``recording`` and show it without a terminal.
 
-    Raises ``RecordingError`` for a recording, or a ghost, that can't be read to its end, and
+    Raises ``RecordingError`` if the recording or the ghost can't be read to its end, and
     ``UsageError`` for an unknown theme.
     """
     session = Session(ReplaySource(recording), title=title)

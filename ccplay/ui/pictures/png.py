@@ -1,4 +1,4 @@
-"""A frame as PNG, drawn by Pillow, which is imported here alone and only when it is used."""
+"""A frame as PNG, drawn by Pillow, which only this module imports, when it is used."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
 
 SCALE = 2
-"""Pixels a unit: a cell is 20 by 40 pixels, sharp on a projector."""
+"""Pixels per unit: a cell is 20 by 40 pixels, sharp on a projector."""
 
 _FINE = 4
-"""Factor by which shapes are drawn larger before they are reduced, which smooths their edges."""
+"""Factor by which shapes are drawn too large and then reduced, which smooths their edges."""
 
 _FOLDERS = ("truetype/dejavu", "dejavu", "dejavu-sans-mono-fonts", "TTF")
 """Folders below /usr/share/fonts in which Debian, Arch and Fedora keep DejaVu Sans Mono."""
@@ -41,9 +41,9 @@ _NO_FONT = "a PNG needs the font {}: apt install fonts-dejavu-core, or pip insta
 
 
 def png(frame: Frame) -> bytes:
-    """Return ``frame`` as a PNG file, ``SCALE`` pixels a unit of its cells.
+    """Return ``frame`` as a PNG file with ``SCALE`` pixels per unit of its cells.
 
-    Raises ``UsageError`` where Pillow or a font is missing, with the remedy.
+    Raises ``UsageError`` with the remedy if Pillow or a font is missing.
     """
     try:
         from PIL import Image, ImageDraw  # noqa: PLC0415 - only a PNG needs it
@@ -72,14 +72,14 @@ def png(frame: Frame) -> bytes:
 
 
 class _Glyphs:
-    """Draws each character once."""
+    """Draws each character once and keeps it."""
 
     def __init__(self) -> None:
         self._fonts: dict[tuple[bool, bool], FreeTypeFont] = {}
         self._masks: dict[tuple[str, bool, bool], Image] = {}
 
     def mask(self, char: str, face: Face) -> Image:
-        """Return where the ink of a character is in its cell."""
+        """Return the mask of a character's ink within its cell."""
         key = (char, face.bold, face.italic)
         if key not in self._masks:
             shapes = shapes_of(char)
@@ -140,7 +140,7 @@ def _font(traits: tuple[bool, bool]) -> FreeTypeFont:
 
 
 def _font_folders() -> list[Path]:
-    """Return where the font may be: matplotlib brings it, so nothing of matplotlib is run."""
+    """Return the folders that may hold the font: matplotlib's too, without importing it."""
     found = find_spec("matplotlib")
     brought = Path(found.origin).parent if found and found.origin else None
     inside = [brought / "mpl-data" / "fonts" / "ttf"] if brought else []

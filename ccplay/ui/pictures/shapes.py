@@ -1,4 +1,4 @@
-"""Braille dots, blocks, box lines and glyphs as shapes: fonts lack them, or leave gaps between.
+"""Braille dots, blocks, box lines and glyphs as shapes: fonts lack them, or leave gaps.
 
 A cell is ``WIDTH`` by ``HEIGHT`` units, with 0, 0 at its top left.
 """
@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 WIDTH, HEIGHT = 10.0, 20.0
-"""Units of one cell."""
+"""Width and height of a cell in units."""
 
 Point: TypeAlias = tuple[float, float]
 
@@ -29,11 +29,11 @@ class Area(msgspec.Struct, frozen=True):
 
     corners: tuple[Point, ...]
     opacity: float = 1.0
-    """Opacity above 0, at most 1."""
+    """Opacity, above 0 and at most 1."""
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line through points, drawn with square ends that stay within them."""
+    """A line through points, with square ends that do not extend beyond them."""
 
     points: tuple[Point, ...]
     width: float
@@ -42,15 +42,15 @@ class Line(msgspec.Struct, frozen=True):
 Shape: TypeAlias = Dot | Area | Line
 
 _LIGHT, _HEAVY = 1.5, 3.0
-"""Widths of lines."""
+"""Widths of light and heavy lines in units."""
 
 _BRAILLE = 0x2800
 _DOT = 1.5
-"""Radius of a braille dot; dots are 5 units apart, across cells too."""
+"""Radius of a braille dot in units; dots are 5 units apart, also between cells."""
 
 _PLACES = tuple((x, y) for x, ys in ((2.5, (2.5, 7.5, 12.5)), (7.5, (2.5, 7.5, 12.5))) for y in ys)
 _DOTS = (*_PLACES, (2.5, 17.5), (7.5, 17.5))
-"""Places of the dots, in the order of the bits of a braille pattern's code point."""
+"""Places of the dots in units, in the order of the bits of a braille pattern's code point."""
 
 _MIDDLE = (WIDTH / 2, HEIGHT / 2)
 
@@ -61,47 +61,47 @@ _ARMS = {
     "├┤┬┴┼": "udr udl lrd lru lrud",
     "┣┫┳┻╋": "UDR UDL LRD LRU LRUD",
 }
-"""The arms of lines from the middle: left, right, up, down; capitals are heavy."""
+"""Arms of box lines from the middle of the cell: left, right, up, down; capitals are heavy."""
 
 _DASHES = {"┄┅": 3, "┈┉": 4, "╌╍": 2, "┆┇": -3, "┊┋": -4, "╎╏": -2}
-"""Number of dashes in a cell, negative from top to bottom; of two the second is heavy."""
+"""Number of dashes in a cell, negative if vertical; the second of each pair is heavy."""
 
 _ROUND = {"╭": (1, 1), "╮": (-1, 1), "╰": (1, -1), "╯": (-1, -1)}
-"""Directions that a rounded corner leads to: 1 is right, and down."""
+"""Directions of a rounded corner's arms: 1 is right, or down."""
 
 _QUADRANTS = {
     "▖": "c", "▗": "d", "▘": "a", "▙": "acd", "▚": "ad",
     "▛": "abc", "▜": "abd", "▝": "b", "▞": "bc", "▟": "bcd",
 }  # fmt: skip
-"""Quarters: a and b above, c and d below."""
+"""Quarters of a cell in a block element: a and b are above, c and d below."""
 
 _ROUNDS = {"●": 3.9, "•": 2.3, "·": 1.0}
-"""Radii of discs."""
+"""Radii of discs in units."""
 
 _RINGS = {"○": 3.5, "◦": 1.9}
 
 _SQUARES = {"■": 3.6, "▪": 2.0, "□": 3.3, "▫": 1.8}
-"""Half sides."""
+"""Half sides of squares in units."""
 
 _DIAMONDS = {"◆": (4.6, 4.6), "◇": (4.2, 4.2), "⋄": (2.6, 2.6), "◊": (2.6, 4.2)}
-"""Half widths and heights."""
+"""Half widths and heights of diamonds in units."""
 
 _TRIANGLES = {
     "▲": (4.4, "u"), "△": (4.1, "u"), "▴": (2.6, "u"), "▵": (2.5, "u"),
     "▼": (4.4, "d"), "▽": (4.1, "d"), "▾": (2.6, "d"),
     "▶": (4.4, "r"), "▸": (2.6, "r"), "◀": (4.4, "l"), "◂": (2.6, "l"),
 }  # fmt: skip
-"""Half sizes, and where they point: up, down, left, right."""
+"""Half sizes of triangles in units, and their directions: up, down, left, right."""
 
 _STARS = {"★": 4.9, "☆": 4.5, "⋆": 3.0}
-"""Outer radii."""
+"""Outer radii of stars in units."""
 
 _HOLLOW = frozenset("□▫◇◊△▵▽☆")
 
 
 @lru_cache(maxsize=1024)
 def shapes_of(char: str) -> tuple[Shape, ...]:
-    """Return the shapes of one character; none where a font shall draw it."""
+    """Return the shapes of a character; none if a font draws it."""
     code = ord(char) if len(char) == 1 else 0
     if _BRAILLE <= code < _BRAILLE + 0x100:
         bits = code - _BRAILLE
@@ -110,7 +110,7 @@ def shapes_of(char: str) -> tuple[Shape, ...]:
 
 
 def is_drawn(char: str) -> bool:
-    """Whether a character is drawn by shapes, be it none as in an empty braille pattern."""
+    """Return whether a character is drawn by shapes, even by none, as an empty braille pattern."""
     return bool(shapes_of(char)) or char == chr(_BRAILLE)
 
 
@@ -140,7 +140,7 @@ def _blocks() -> dict[str, tuple[Shape, ...]]:
 
 
 def _lines() -> dict[str, tuple[Shape, ...]]:
-    """Return the box drawing characters that are lines of one width."""
+    """Return the box drawing characters with lines of one width."""
     x, y = _MIDDLE
     ends = {"l": (0.0, y), "r": (WIDTH, y), "u": (x, 0.0), "d": (x, HEIGHT)}
     found: dict[str, tuple[Shape, ...]] = {}
@@ -172,7 +172,7 @@ def _lines() -> dict[str, tuple[Shape, ...]]:
 
 
 def _arms(ends: list[Point], width: float) -> tuple[Shape, ...]:
-    """Join two arms into one line, so that nothing lacks at the corner; add the others."""
+    """Join two arms into one line, so that their corner has no gap; add the other arms."""
     x, y = _MIDDLE
     if len(ends) == 1:
         return (Line((ends[0], _MIDDLE), width),)
@@ -191,7 +191,7 @@ def _dashes(count: int, width: float) -> list[Line]:
 
 
 def _glyphs() -> dict[str, tuple[Shape, ...]]:
-    """Return the glyphs of flows and the signs beside them."""
+    """Return the glyphs of flows and the signs shown beside them."""
     x, y = _MIDDLE
     outlines: dict[str, list[Point]] = {}
     for char, half in _SQUARES.items():

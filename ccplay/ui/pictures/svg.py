@@ -1,4 +1,4 @@
-"""A frame as SVG: text as text, everything else as paths, so that it looks alike everywhere."""
+"""A frame as SVG: text as text, everything else as paths, so that it looks the same everywhere."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ccplay.ui.pictures.shapes import HEIGHT, WIDTH, Area, Dot, Line, Shape, is_
 from ccplay.visible import printable
 
 FONT_SIZE = WIDTH / 0.602
-"""Units, at which the characters of DejaVu Sans Mono are as wide as a cell."""
+"""Font size in units at which characters of DejaVu Sans Mono are as wide as a cell."""
 
 BASELINE = 15.2
-"""Units below the top of a cell."""
+"""Distance of the baseline from the top of a cell in units."""
 
 _HEAD = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:g} {1:g}" '
@@ -26,7 +26,7 @@ _FAMILIES = "'DejaVu Sans Mono',Menlo,Consolas,'Liberation Mono',monospace"
 
 
 def svg(frame: Frame, title: str) -> str:
-    """Return ``frame`` as an SVG document called ``title``."""
+    """Return ``frame`` as an SVG document titled ``title``."""
     width, height = frame.width * WIDTH, frame.height * HEIGHT
     spans = [(y, span) for y, row in enumerate(frame.rows) for span in row]
     return "\n".join(
@@ -45,7 +45,7 @@ def svg(frame: Frame, title: str) -> str:
 
 
 def _papers(spans: Iterable[tuple[int, Span]], paper: str) -> Iterator[str]:
-    """Yield the backgrounds that are not the screen's."""
+    """Yield the backgrounds that differ from the screen's."""
     paths: defaultdict[str, list[str]] = defaultdict(list)
     for y, span in spans:
         if span.face.paper != paper:
@@ -57,7 +57,7 @@ def _papers(spans: Iterable[tuple[int, Span]], paper: str) -> Iterator[str]:
 
 
 def _paths(spans: Iterable[tuple[int, Span]]) -> Iterator[str]:
-    """Yield one path for all shapes of a kind and a colour."""
+    """Yield one path for all shapes of one kind and colour."""
     paths: defaultdict[str, list[str]] = defaultdict(list)
     for y, span in spans:
         for x, char in enumerate(span.cells, span.x):
@@ -94,7 +94,7 @@ def _through(points: Iterable[tuple[float, float]], x: float, y: float) -> str:
 
 
 def _texts(spans: Iterable[tuple[int, Span]]) -> Iterator[str]:
-    """Yield what a font draws, each text stretched to the cells that it takes."""
+    """Yield the texts that a font draws, each stretched to the width of its cells."""
     for y, span in spans:
         for x, text, cells in _words(span):
             place = f'x="{x * WIDTH:g}" y="{y * HEIGHT + BASELINE:g}"'
@@ -103,7 +103,7 @@ def _texts(spans: Iterable[tuple[int, Span]]) -> Iterator[str]:
 
 
 def _words(span: Span) -> Iterator[tuple[int, str, int]]:
-    """Yield column, text and cells of each part of a span without shapes in it."""
+    """Yield column, text and cells of each part of a span that has no shapes."""
     x, lined = span.x, span.face.underline or span.face.strike
     for drawn, group in groupby(span.cells, key=is_drawn):
         cells = list(group)

@@ -1,1 +1,1 @@
-"""The plots over time: what each shows, its axes and titles."""
+"""The plots over time: their traces, axes and titles."""

@@ -1,4 +1,4 @@
-"""Builds, a little each frame, what long windows of the shown plots read."""
+"""Prepares, a little in each frame, the data that long windows of the shown plots need."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ccplay.ui.plots.values import series_of
 from ccplay.ui.view import View
 
 _MOST = 8192
-"""Values of a series that are read in a frame: a millisecond."""
+"""Largest number of values read from a series in one frame, which takes a millisecond."""
 
 
 def build(view: View, panes: Sequence[Pane]) -> bool:
-    """Build a part of what long windows read of one series; False where nothing is left to do.
+    """Prepare a part of one series for long windows; return False if nothing is left to do.
 
-    A plot is then drawn at once when a key widens the window, or groups flows.
+    A plot is then drawn at once when a key widens the window or groups flows.
     """
     return any(series.build(_MOST) for series in _series(view, panes))
 

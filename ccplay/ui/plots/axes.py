@@ -10,13 +10,13 @@ from ccplay.ui.plots.scale import Scale, short, time_ticks
 from ccplay.ui.plots.scale import moment as clock
 
 GUTTER = 5
-"""Cells left of the plot's area: labels of four and the axis."""
+"""Columns to the left of the plot's area: labels of four characters, and the axis."""
 
 
 def value_axis(
     picture: Picture, scale: Scale, line_of: Callable[[float], int], lines: int
 ) -> list[list[Run]]:
-    """Return the value axis, from the top; ``line_of`` finds the line of a value."""
+    """Return the value axis from top to bottom; ``line_of`` finds the line of a value."""
     glyphs, inks = picture.glyphs, picture.inks
     labels = {line_of(value): short(value) for value in scale.ticks()}
     ticked = {*labels, *map(line_of, scale.minor_ticks())}
@@ -30,7 +30,7 @@ def value_axis(
 
 
 def time_axis(picture: Picture, columns: int) -> list[Run]:
-    """Return the time axis below ``columns`` columns, with the values' unit in its corner."""
+    """Return the time axis below ``columns`` columns, with the unit of the values in its corner."""
     glyphs, inks = picture.glyphs, picture.inks
     ticks = time_ticks(picture.left, picture.width, columns // 9)
     unit = picture.unit if len(picture.unit) < GUTTER else ""

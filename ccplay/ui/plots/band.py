@@ -1,4 +1,4 @@
-"""The row of plots on the screen: the chosen ones, as many as the terminal has room for."""
+"""The row of chosen plots on the screen, as many as the terminal has room for."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ class Band(Horizontal):
         chosen: tuple[str, ...] = (),
         large: str = "",
     ) -> None:
-        """``chosen`` names plots from left to right, ``large`` the one that is shown alone.
+        """Show the plots ``chosen``, from left to right, or the plot ``large`` alone.
 
-        Where none is chosen, it depends on the width of the screen.
+        If none is chosen, the plots depend on the width of the screen.
         """
         super().__init__(id=id)
         self.picked = chosen
-        """The plots that were chosen; empty where none were."""
+        """Names of the chosen plots; empty if none were chosen."""
         self._began_unasked = not chosen
         self._large = large
-        """The plot that has the band to itself; empty where they share it."""
+        """Name of the plot that fills the whole band; empty if several share it."""
         self.logarithmic = False
-        """Whether equal heights of the value axes are equal ratios."""
+        """Whether the value axes are logarithmic."""
         self.held = False
-        """Whether the value axes stay as they are."""
+        """Whether the value axes are fixed."""
         self._room = len(DEFAULT)
         self._screen_width = 0
         # A removed plot is only hidden, so that it can return quickly.
@@ -57,33 +57,33 @@ class Band(Horizontal):
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """Names from left to right; plots without room at the right are not shown."""
+        """Names of the plots from left to right; those without room at the right are not shown."""
         return self.picked or unasked(self._screen_width)
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The names of the plots that have room, or of the one that has the band to itself."""
+        """Names of the plots that have room, or of the one that fills the whole band."""
         return (self._large,) if self._large else self.chosen[: self._room]
 
     @property
     def columns(self) -> int:
-        """Cells of the time axis of the first plot."""
+        """Width of the first plot's time axis in columns."""
         return self._canvases[self.shown[0]].columns
 
     @property
     def first_width(self) -> int:
-        """Cells of the first plot of several; 0 where one has the band to itself."""
+        """Width of the first of several plots in columns; 0 if one plot fills the band."""
         count = len(self.shown)
         return self._screen_width // count if count > 1 else 0
 
     def compose(self) -> ComposeResult:
-        """Make the canvases; those without a place have no size before they get one."""
+        """Compose the canvases; one without a place has no size yet."""
         for name, canvas in self._canvases.items():
             canvas.display = name in self.shown
             yield canvas
 
     def lay_out(self, width: int) -> None:
-        """Divide a screen of ``width`` cells evenly."""
+        """Divide a screen of ``width`` columns evenly."""
         self._screen_width, self._room = width, room(width)
         shown = self.shown
         each = width // len(shown)
@@ -93,29 +93,29 @@ class Band(Horizontal):
             canvas.styles.width = width - each * (len(shown) - 1) if last else each
 
     def has(self, place: int) -> bool:
-        """Whether there is room for a plot in this place, counted from 0."""
+        """Return whether there is room for a plot at this index."""
         return place < min(len(self.chosen), self._room)
 
     def enlarge(self, place: int) -> None:
-        """Give the whole band to the plot in this place; where it has that, share it again."""
+        """Let the plot at this index fill the band; if it does already, show all plots again."""
         name = self.chosen[place]
         self._large = "" if name == self._large else name
         self.lay_out(self._screen_width)
 
     @property
     def large(self) -> str:
-        """The plot that has the band to itself; empty where they share it."""
+        """Name of the plot that fills the whole band; empty if several share it."""
         return self._large
 
     def toggle(self, name: str) -> None:
-        """Show a plot, replacing the last if there is no room, or hide it."""
+        """Show a plot, replacing the last one if there is no room, or hide it."""
         names = toggled(self.chosen, name, self._room)
         if self._began_unasked and names == unasked(self._screen_width):
             names = ()
         self.choose(names)
 
     def choose(self, names: tuple[str, ...], large: str = "") -> None:
-        """Show these plots from left to right, or ``large`` alone; none: by the screen's width."""
+        """Show these plots from left to right, or ``large`` alone; else the width decides."""
         if (names, large) == (self.picked, self._large):
             return
         self.picked, self._large = names, large
@@ -131,12 +131,12 @@ class Band(Horizontal):
         self.lay_out(self._screen_width)
 
     def draw(self, view: View) -> None:
-        """Draw what changed."""
+        """Draw changes."""
         for name in self.shown:
             self._canvas(name).draw(plot_at(view, name).picture(view))
 
     def build(self, view: View) -> None:
-        """Prepare longer windows for a millisecond, where anything is left to prepare."""
+        """Prepare longer windows for a millisecond, if anything is left to prepare."""
         ahead.build(view, [plot_at(view, name) for name in self.shown])
 
     def _canvas(self, name: str) -> Canvas:
@@ -153,7 +153,7 @@ class Band(Horizontal):
             canvas.title([*left, (words, f"bold {view.ink('text')}")], right)
 
     def adds_up(self, view: View) -> bool:
-        """Say whether a plot that is shown can be stacked."""
+        """Return whether any shown plot can be stacked."""
         panes = [plot_at(view, name) for name in self.shown]
         return any(adds_up(view, line) for pane in panes for line in pane.lines(view))
 

@@ -1,4 +1,4 @@
-"""Draws what traces cover into the cells of a column: as braille dots, or a sign a cell."""
+"""Draws traces into the cells of a column, as braille dots or as one character per cell."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ccplay.ui.plots.scale import Scale
 from ccplay.ui.plots.traces import LineKind, Pen, Span
 
 _THICK = ("line", "area", "layer", "dots")
-"""Styles whose lines a bold stroke makes thicker; the others stand back."""
+"""Styles of lines that are thicker with a bold stroke; other styles stay in the background."""
 
 _BITS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
-"""Bits of a braille cell, by column, from the bottom up."""
+"""Bits of a braille cell by column, each from bottom to top."""
 
 
 class Brush:
-    """Draws on an area of ``lines`` cells, of which the lowest ``high`` are the value axis."""
+    """Draws on an area of ``lines`` lines; the lowest ``high`` belong to the value axis."""
 
     def __init__(self, glyphs: Glyphs, scale: Scale, lines: int, high: int) -> None:
         self._scale = scale
@@ -28,22 +28,22 @@ class Brush:
 
     @staticmethod
     def dots_of(glyphs: Glyphs) -> tuple[int, int]:
-        """Return how many dots a cell has across and up."""
+        """Return the number of dots across and up in a cell."""
         return (2, 4) if glyphs.plot_cells == "braille" else (1, 1)
 
     def line_of(self, value: float) -> int:
-        """Return the line of the area, from the top, in which a value lies."""
+        """Return the line of the area, from the top, that contains a value."""
         return self._lines - 1 - self._dot(value) // self._up
 
     def _dot(self, value: float) -> int:
-        """Return how many dots above the bottom a value lies."""
+        """Return the number of dots between the bottom and a value."""
         scale = self._scale
         if scale.logarithmic or not 0.0 < value < scale.top:
             return int(scale.height(value) * (self._dots - 1) + 0.5)
         return int(value / scale.top * (self._dots - 1) + 0.5)
 
     def shade(self, ink: str, band: Sequence[Span | None], x: int, column: Column) -> None:
-        """Draw a band: every fourth dot from the least to the greatest value."""
+        """Draw a band: every fourth dot between the lowest and the highest value."""
         across = self._across
         for dx, span in enumerate(band):
             if span is None or span[0] > self._scale.top:
@@ -67,7 +67,7 @@ class Brush:
         column: Column,
         band: Sequence[Span | None],
     ) -> None:
-        """Draw a line, and the ground below it or below its band where the pen fills that."""
+        """Draw a line, and fill the area below it, or below its band, if the pen does."""
         across, up, lines = self._across, self._up, self._lines
         for dx, span in enumerate(pair):
             if span is None or span[0] > self._scale.top or pen.style == "signs":
@@ -105,10 +105,10 @@ class Brush:
 
 
 def of_kind(kind: LineKind, dots: Sequence[int], at: int, finely: int) -> Sequence[int]:
-    """Return those of a column's dots that a line of this kind has; ``at`` is the column's place.
+    """Return those of a column's dots that belong to a line of this kind, at column ``at``.
 
-    ``finely`` is how many dots a cell has. A steep piece is interrupted on its way up, any other
-    on its way to the right.
+    ``finely`` is the number of dots in a cell. A steep piece is dashed vertically, any other piece
+    horizontally.
     """
     if kind == "solid":
         return dots
@@ -123,11 +123,11 @@ _KINDS: dict[LineKind, tuple[int, Collection[int]]] = {
     "dotted": (4, range(2)),
     "dash-dot": (12, (*range(6), 8, 9)),
 }
-"""Dots after which a line repeats itself, and which of them are drawn."""
+"""Length in dots of each dash pattern, and the dots of it that are drawn."""
 
 _COARSE_KINDS: dict[LineKind, tuple[int, Collection[int]]] = {
     "dashed": (4, range(2)),
     "dotted": (2, (0,)),
     "dash-dot": (5, (0, 1, 3)),
 }
-"""The same where a cell is one dot."""
+"""Length in cells of each dash pattern without braille dots, and the cells that are drawn."""

@@ -31,28 +31,28 @@ from ccplay.ui.plots.traces import Pen
 from ccplay.ui.themes import mixed
 
 _LANES = 12
-"""Columns between two glyphs of a trace."""
+"""Distance in columns between two glyphs of a trace."""
 
 _SHORT = 8
-"""Factor by which marks of an earlier run are shorter."""
+"""Factor by which the marks of an earlier run are shorter."""
 
 _STEADY_S = 10.0
-"""Seconds before the newest moment whose values the axis has room for, however short the window."""
+"""Shortest time in seconds before the newest moment whose values always fit on the axis."""
 
 _FAINT = 0.55
-"""Share of the way to the background at which the inks of bands lie."""
+"""Share of the background in the inks of bands."""
 
 _DIM = 0.4
-"""The same of traces that stand back: a reader must still know whose they are."""
+"""Share of the background in the inks of background traces, which must remain recognizable."""
 
 
 class _Inked(NamedTuple):
-    """A stroke with the inks that it is drawn in."""
+    """A stroke with its inks."""
 
     stroke: Stroke
     pen: Pen
     shade: str
-    """Ink of its band."""
+    """Ink of the stroke's band."""
 
     @classmethod
     def of(cls, stroke: Stroke, ground: str) -> _Inked:
@@ -63,7 +63,7 @@ class _Inked(NamedTuple):
 
 
 class Canvas(Sheet):
-    """The widget that one of the plots is drawn on."""
+    """The widget that draws one plot."""
 
     DEFAULT_CSS = "Canvas { height: 1fr; }"
 
@@ -74,7 +74,7 @@ class Canvas(Sheet):
         self._ticks: frozenset[int] = frozenset()
         self._marked: set[int] = set()
         self._marks_of: object = None
-        """What ``_marked`` was found from."""
+        """Picture for which ``_marked`` was computed."""
         self._bars = Bars()
         self._brush = Brush(UNICODE, self.scale, 1, 1)
         self._long = False
@@ -82,23 +82,23 @@ class Canvas(Sheet):
 
     @property
     def columns(self) -> int:
-        """How many cells wide the area is."""
+        """Width of the area in cells."""
         return max(self.width - GUTTER - 1, 1)
 
     @property
     def lines(self) -> int:
-        """How many cells high the area is: all but the title and the time axis."""
+        """Height of the area in cells, without the title and the time axis."""
         return max(self.height - 2, 1)
 
     def blank(self, width: int, height: int) -> None:
-        """Discard everything drawn; a value axis that is held stays."""
+        """Discard everything drawn, except a fixed value axis."""
         super().blank(width, height)
         self.picture = None
         self._bars.clear()
         self.scale.forget()
 
     def set_axis(self, *, logarithmic: bool, held: bool) -> None:
-        """Choose a logarithmic value axis, and whether it stays as it is."""
+        """Set whether the value axis is logarithmic, and whether it is fixed."""
         self.scale.held = held
         if logarithmic != self.scale.logarithmic:
             self.scale.logarithmic = logarithmic
@@ -107,7 +107,7 @@ class Canvas(Sheet):
 
     @property
     def axis_words(self) -> str:
-        """What the title adds about the value axis: `` log =100``."""
+        """Note of the title about the value axis: `` log =100``."""
         scale = self.scale
         held = f" ={short(scale.top)}" if scale.held and scale.top else ""
         return " log" * scale.logarithmic + held
@@ -149,7 +149,7 @@ class Canvas(Sheet):
         self._draw_bars(picture)
 
     def _outgrows(self, picture: Picture, drawn: Sequence[Stroke], start: float) -> bool:
-        """Whether what was drawn since ``start`` needs more room than the axis has."""
+        """Return whether values drawn since ``start`` exceed the axis."""
         return not self.scale.held and _peak(picture, drawn, start) > self.scale.top
 
     def _fit(self, picture: Picture, drawn: Sequence[Stroke]) -> None:
@@ -164,7 +164,7 @@ class Canvas(Sheet):
 
     @property
     def _high(self) -> int:
-        """How many lines of the area values have: all but those of bars."""
+        """Number of lines for values: all lines of the area except those of bars."""
         return max(self.lines - len(self._bars.lines), 1)
 
     def _read(self, picture: Picture, columns: Sequence[int]) -> list[Stroke]:
@@ -200,7 +200,7 @@ class Canvas(Sheet):
         self.rewrite()
 
     def _line_of(self, value: float) -> int:
-        """Return the line of the area, from the top, in which a value lies."""
+        """Return the line of the area, from the top, that contains a value."""
         return self._brush.line_of(value)
 
     # --- the area ---------------------------------------------------------------------------
@@ -223,7 +223,7 @@ class Canvas(Sheet):
         self.repaint(changed)
 
     def _draw_bars(self, picture: Picture) -> None:
-        """Draw what counters grew by, and at the axis how much the greatest bar stands for."""
+        """Draw the growth of counters, and at the axis the value of the largest bar."""
         cursor = None if picture.cursor is None else self._column(picture.cursor)
         changed: dict[int, list[int]] = {}
         for line in range(len(self._bars.lines)):
@@ -240,7 +240,7 @@ class Canvas(Sheet):
     def _cells_of(self, picture: Picture, x: int, at: int, drawn: Sequence[_Inked]) -> list[Run]:
         """Return the cells of one column: dots in the colour of the uppermost trace.
 
-        ``at`` is the first of its slices among those that are drawn.
+        ``at`` is the index of the column's first slice among those drawn.
         """
         over = Column(self.lines, bold=picture.stroke == "bold")
         under, behind = Column(self.lines), Column(self.lines)
@@ -300,7 +300,7 @@ class Canvas(Sheet):
         return cells
 
     def _empty(self, picture: Picture, x: int, cursor: int | None) -> Run | None:
-        """Return the cell of a line that goes through a whole column; None without any."""
+        """Return the cell of a line through a whole column; None if there is none."""
         if x == cursor:
             return picture.glyphs.cursor, picture.inks.cursor
         if picture.pointer is not None and x == self._column(picture.pointer):
@@ -322,7 +322,7 @@ class Canvas(Sheet):
 
 
 def _peak(picture: Picture, drawn: Sequence[Stroke], start: float) -> float:
-    """Return the greatest value that the axis must have room for, from ``start`` on."""
+    """Return the highest value since ``start`` that must fit on the axis."""
     right = picture.left + picture.width
     return max(
         (each.peak(start, right if each.trace.lasting else picture.until) for each in drawn),
@@ -331,5 +331,5 @@ def _peak(picture: Picture, drawn: Sequence[Stroke], start: float) -> float:
 
 
 def _faint(ink: str, ground: str, share: float = _FAINT) -> str:
-    """Return an ink that stands back; where there are no colours, the ink itself."""
+    """Return a faint version of an ink; without colours, the ink itself."""
     return mixed(ink, ground, share) if ink and ground else ink

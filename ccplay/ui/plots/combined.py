@@ -1,4 +1,4 @@
-"""Traces made of others: moved in time, of a group of flows, one upon the other."""
+"""Traces derived from others: shifted in time, of a group of flows, or stacked."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from msgspec.structs import replace
 from ccplay.ui.plots.traces import Pen, Span, Trace
 
 _PEAK_SLICES = 60
-"""Number of slices in which the greatest sum of a window is looked for."""
+"""Number of slices examined for the highest sum in a window."""
 
 
 class ShiftedTrace(msgspec.Struct, frozen=True):
     """A trace of another session, shifted in time to lie under this one.
 
-    It is known up to the right edge already.
+    All its values up to the right edge are already known.
     """
 
     trace: Trace
     shift: float
-    """Seconds from its own moments to those of the plot."""
+    """Seconds to add to the trace's own moments to obtain those of the plot."""
     first: float
-    """First moment that is shown, in its own time."""
+    """First moment shown, in the trace's own time."""
     last: float
-    """Last moment that is shown, in its own time."""
+    """Last moment shown, in the trace's own time."""
     lasting: ClassVar[bool] = True
 
     @property
     def pen(self) -> Pen:
-        """How it is drawn."""
+        """Pen that draws the trace."""
         return self.trace.pen
 
     @property
     def scaled(self) -> bool:
-        """Whether the axis makes room for it."""
+        """Whether the axis must have room for the trace."""
         return self.trace.scaled
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
-        """Return what the values cover between each two neighbours of ``edges``."""
+        """Return the span of the values in each slice between two neighbouring ``edges``."""
         own = [edge - self.shift for edge in edges]
         return [
             span if end > self.first and start < self.last else None
@@ -49,7 +49,7 @@ class ShiftedTrace(msgspec.Struct, frozen=True):
         ]
 
     def middles(self, edges: Sequence[float], *, long: bool) -> list[float | None] | None:
-        """Return the value that stands for each slice where slices are long."""
+        """Return the representative value of each slice, for long slices."""
         own = [edge - self.shift for edge in edges]
         found = self.trace.middles(own, long=long)
         if found is None:
@@ -60,13 +60,13 @@ class ShiftedTrace(msgspec.Struct, frozen=True):
         ]
 
     def peak(self, start: float, end: float) -> float:
-        """Return the greatest value from ``start`` to ``end``."""
+        """Return the highest value from ``start`` to ``end``."""
         first, last = max(start - self.shift, self.first), min(end - self.shift, self.last)
         return self.trace.peak(first, last) if first < last else 0.0
 
 
 class GroupTrace(msgspec.Struct, frozen=True):
-    """Several traces as one: the mean as a line, over a band from the least to the greatest."""
+    """Several traces as one: the line of their mean over a band from lowest to highest."""
 
     parts: tuple[Trace, ...]
     pen: Pen
@@ -74,7 +74,7 @@ class GroupTrace(msgspec.Struct, frozen=True):
     scaled: ClassVar[bool] = True
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
-        """Return the least and the greatest value of any part in each slice."""
+        """Return the lowest and the highest value of any part in each slice."""
         columns = zip(*(each.spans(edges) for each in self.parts), strict=True)
         known = ([span for span in column if span] for column in columns)
         return [
@@ -83,35 +83,34 @@ class GroupTrace(msgspec.Struct, frozen=True):
         ]
 
     def middles(self, edges: Sequence[float], *, long: bool) -> list[float | None]:
-        """Return the mean of the parts in each slice, of those that have a value there."""
+        """Return the mean in each slice of those parts that have a value there."""
         columns = zip(*(levels(each, edges, long=long) for each in self.parts), strict=True)
         known = ([value for value in column if value is not None] for column in columns)
         return [sum(values) / len(values) if values else None for values in known]
 
     def peak(self, start: float, end: float) -> float:
-        """Return the greatest value of any part."""
+        """Return the highest value of any part."""
         return max((each.peak(start, end) for each in self.parts), default=0.0)
 
 
 class StackedTrace(msgspec.Struct, frozen=True):
-    """A trace that adds to those below it: it covers what it adds, from their sum upwards."""
+    """A layer of a stack: it covers its own value, above the sum of the layers below."""
 
     own: Trace
     below: tuple[Trace, ...]
-    """Traces below it, from the bottom to the top; one without a value in a slice adds nothing
-    there."""
+    """Layers below this one, from bottom to top; one without a value in a slice counts as zero."""
     sums: Sums
-    """Shared by the traces of a stack, so that each part is read once."""
+    """Sums shared by the layers of a stack, so that each is read once."""
     lasting: ClassVar[bool] = False
     scaled: ClassVar[bool] = True
 
     @property
     def pen(self) -> Pen:
-        """How it is drawn: a layer, whatever its own pen's style."""
+        """Pen that draws a layer, whatever the style of the trace's own pen."""
         return replace(self.own.pen, style="layer")
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
-        """Return the sum below and the sum with its own value in each slice."""
+        """Return the sum below, and that sum with the trace's own value, in each slice."""
         parts = [self.sums.levels(each, edges) for each in self.below]
         bases = [sum(filter(None, column)) for column in zip(*parts, strict=True)]
         own = self.sums.levels(self.own, edges)
@@ -121,11 +120,11 @@ class StackedTrace(msgspec.Struct, frozen=True):
         ]
 
     def middles(self, edges: Sequence[float], *, long: bool) -> None:
-        """Return None: the whole span is the layer."""
+        """Return None, because a layer has no line within it."""
         del edges, long
 
     def peak(self, start: float, end: float) -> float:
-        """Return the greatest sum from ``start`` to ``end``, of the middles of slices."""
+        """Return the highest sum from ``start`` to ``end``, at the middles of slices."""
         step = (end - start) / _PEAK_SLICES
         if step <= 0:
             return 0.0
@@ -134,20 +133,20 @@ class StackedTrace(msgspec.Struct, frozen=True):
 
 
 class Sums:
-    """What the parts of a stack are worth in the slices that were asked for last."""
+    """Cached values of a stack's layers in the slices requested last."""
 
     def __init__(self) -> None:
         self._edges: list[float] = []
         self._levels: dict[int, list[float | None]] = {}
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other is one, too: what it holds follows from the parts."""
+        """Return whether the other is a cache too: its content follows from the layers."""
         return isinstance(other, Sums)
 
     __hash__ = None  # type: ignore[assignment]
 
     def levels(self, trace: Trace, edges: Sequence[float]) -> list[float | None]:
-        """Return one value a slice of ``trace``, which belongs to the stack."""
+        """Return one value per slice of ``trace``, which belongs to the stack."""
         if edges != self._edges:
             self._edges = list(edges)
             self._levels.clear()
@@ -157,13 +156,13 @@ class Sums:
 
 
 def stacked(parts: Sequence[Trace]) -> list[StackedTrace]:
-    """Return ``parts`` one upon the other, from the bottom to the top."""
+    """Return ``parts`` as a stack, from bottom to top."""
     sums = Sums()
     return [StackedTrace(each, tuple(parts[:at]), sums) for at, each in enumerate(parts)]
 
 
 def levels(trace: Trace, edges: Sequence[float], *, long: bool) -> list[float | None]:
-    """Return one value a slice: its middle, or half way between its least and its greatest."""
+    """Return one value per slice: its middle, or else the mean of its lowest and highest value."""
     found = trace.middles(edges, long=long)
     if found is not None:
         return found

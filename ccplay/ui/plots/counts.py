@@ -1,4 +1,4 @@
-"""How much counters grew in each column, as bars in lines of their own above the plot's values."""
+"""The growth of counters in each column, as bars on lines above the plot's values."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from ccplay.ui.plots.picture import Picture
 
 
 class Bars:
-    """Caches complete columns: live bars cost one column a frame."""
+    """Caches complete columns, so that live bars cost one column per frame."""
 
     def __init__(self) -> None:
         self._grown: list[dict[int, float]] = []
         self.lines: list[int] = []
-        """Numbers of the picture's counters that have a line, from the top: those that grew at
-        all."""
+        """Indices of the picture's counters that have a line, from the top: those that grew."""
 
     def clear(self) -> None:
         """Discard all columns."""
@@ -24,7 +23,7 @@ class Bars:
         self.lines.clear()
 
     def count(self, picture: Picture, columns: Sequence[int], slot: float) -> bool:
-        """Count in ``columns`` of ``slot`` seconds; return whether another counter has a line."""
+        """Count the growth in ``columns`` of ``slot`` seconds; return whether a line was added."""
         before = len(self.lines)
         while len(self._grown) < len(picture.counts):
             self._grown.append({})
@@ -37,17 +36,17 @@ class Bars:
         return len(self.lines) != before
 
     def greatest(self, line: int) -> float:
-        """Return the greatest growth within a column, of the counter in a line."""
+        """Return the largest growth within a column of the counter on a line."""
         return max(self._grown[self.lines[line]].values())
 
     def label(self, picture: Picture, line: int, width: int) -> Run:
-        """Return the greatest growth, which a full bar stands for, with the counter's sign."""
+        """Return the growth that a full bar stands for, with the counter's sign."""
         pen = picture.counts[self.lines[line]].pen
         # Without its sign it would look like a value of the axis below.
         return f"{pen.glyph}{_brief(self.greatest(line))}".rjust(width), pen.ink
 
     def cell(self, picture: Picture, line: int, x: int) -> Run | None:
-        """Return the bar of a column; None where the counter did not grow."""
+        """Return the bar of a column; None if the counter did not grow."""
         at = self.lines[line]
         if not (grown := self._grown[at].get(x)):
             return None
@@ -57,7 +56,7 @@ class Bars:
 
 
 def _brief(count: float) -> str:
-    """Write a count in at most three characters: ``87``, ``4k``, ``.3M``."""
+    """Return a count in at most three characters: ``87``, ``4k``, ``.3M``."""
     if count < 1e3:
         return f"{count:.0f}"
     if count < 99.5e3:

@@ -1,4 +1,4 @@
-"""One column of a plot's cells, as the dots of traces fall into it."""
+"""One column of a plot's cells, into which traces draw their dots."""
 
 from __future__ import annotations
 
@@ -8,35 +8,37 @@ from ccplay.ui.plots.traces import Pen
 _BRAILLE = 0x2800
 
 _QUARTERS = " ▘▝▀▖▌▞▛▗▚▐▜▄▙▟█"
-"""A cell by its filled quarters: upper left 1, upper right 2, lower left 4, lower right 8."""
+"""Characters of cells by their filled quarters: upper left 1, upper right 2, lower left 4, lower
+right 8.
+"""
 
 _PAIRS = (0x03, 0x18, 0x44, 0xA0)
-"""The two braille dots in each quarter, in the same order."""
+"""Bits of the two braille dots in each quarter, in the order of the bits of ``_QUARTERS``."""
 
 
 class Column:
-    """The cells of one column as traces draw into them, from the top."""
+    """The cells of one column from the top, as traces draw into them."""
 
     __slots__ = ("_bits", "_bold", "_inks", "_signs", "_thick", "lines")
 
     def __init__(self, lines: int, *, bold: bool = False) -> None:
-        """``bold`` draws thick dots as solid quarters of a cell."""
+        """Begin an empty column; if ``bold``, thick dots fill quarters of cells."""
         self._bold = bold
         self._bits = [0] * lines
         self._thick = [0] * lines
         self._inks = [""] * lines
         self._signs = [""] * lines
         self.lines: set[int] = set()
-        """Numbers of the lines that have anything in them."""
+        """Indices of the lines that are not empty."""
 
     def has_room(self, line: int, pen: Pen, x: int) -> bool:
-        """Say whether a dashed pen may draw there: on no glyph, over others in every other dash."""
+        """Return whether a dashed pen may draw here; over others it draws every other dash."""
         if line not in self.lines or self._inks[line] == pen.ink:
             return True
         return not self._signs[line] and (x - pen.lane) % 4 == 0
 
     def dot(self, line: int, bit: int, ink: str, *, thick: bool = False) -> None:
-        """Add a dot to a braille cell; the last one that is seen gives it its colour."""
+        """Add a dot to a braille cell, which takes the colour of the last visible dot."""
         self._bits[line] |= bit
         if thick:
             self._thick[line] |= bit
@@ -55,7 +57,7 @@ class Column:
         self.lines.add(line)
 
     def cover(self, cells: list[Run]) -> None:
-        """Draw over ``cells``."""
+        """Draw over all ``cells``."""
         for line in self.lines:
             cells[line] = (self._signs[line] or self._dots(line), self._inks[line])
 

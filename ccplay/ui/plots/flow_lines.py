@@ -1,4 +1,4 @@
-"""The traces of flows, one by one, stacked or in groups, and their values in titles."""
+"""The traces of flows, singly, stacked or in groups, and their values in titles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ccplay.ui.view import View, is_running
 
 
 def flow_pen(view: View, name: str, *, dim: bool = False) -> Pen:
-    """Return how a flow is drawn, fainter where it stands back."""
+    """Return the pen of a flow, a fainter one for flows in the background."""
     return Pen(
         view.flow_ink(name),
         glyph=view.flow_glyph(name),
@@ -39,7 +39,7 @@ def flow_pen(view: View, name: str, *, dim: bool = False) -> Pen:
 def flow_trace(
     view: View, flow: Flow, variable: Variable, pen: Pen, factor: float, *, scaled: bool = True
 ) -> Trace | None:
-    """Return a variable of a flow, exact where the flow is traced; None without any."""
+    """Return the trace of a flow's variable, ACK by ACK if traced; None if it has no values."""
     series = series_of(flow, variable)
     if series is None:
         return None
@@ -53,7 +53,7 @@ def flow_trace(
 
 
 def traces(view: View, line: Line, factor: float) -> list[Trace]:
-    """Return what is drawn of flows: a line each, a stack of all, or the mean of each group."""
+    """Return the traces of flows: a line each, a stack of all, or the mean of each group."""
     flows = lineup.drawn(view)
     stacks = view.listing.stacked and line.adds_up
     if view.listing.grouped:
@@ -74,9 +74,9 @@ def traces(view: View, line: Line, factor: float) -> list[Trace]:
 def _group_traces(
     view: View, groups: Sequence[lineup.Group], line: Line, factor: float, *, stacks: bool
 ) -> list[Trace]:
-    """Return the mean of each group over a band, or all flows as a stack in its groups' colours.
+    """Return each group's mean over a band, or a stack of all flows in the groups' colours.
 
-    On top is the group of the selected flow; a stack has it on the axis.
+    The group of the selected flow is on top; in a stack it is at the axis.
     """
     found: list[Trace] = []
     layers: list[Trace] = []
@@ -91,7 +91,7 @@ def _group_traces(
 
 
 def values_of(view: View, flows: Iterable[Flow], variable: Variable) -> list[tuple[Flow, float]]:
-    """Return the value, in its unit, of each flow that runs and has one."""
+    """Return the value of each running flow that has one, in the variable's unit."""
     found = [(flow, series_of(flow, variable)) for flow in flows if is_running(flow, view.t)]
     known = [(flow, series) for flow, series in found if series is not None]
     values = values_at([series for _, series in known], variable, view.t)
@@ -100,7 +100,7 @@ def values_of(view: View, flows: Iterable[Flow], variable: Variable) -> list[tup
 
 
 def runs(view: View, variable: Variable, factor: float) -> list[Run]:
-    """Return the values of flows that are drawn; of many, the greatest after the selected one."""
+    """Return the values of the drawn flows: the selected one, then by size if there are many."""
     drawn = lineup.drawn(view)[::-1]
     known = {flow.name: value for flow, value in values_of(view, drawn, variable)}
     flows = [each for each in drawn if each.name in known]
@@ -130,7 +130,7 @@ def _group_runs(
     variable: Variable,
     factor: float,
 ) -> list[Run]:
-    """Return each group's mean; sums stand in the table."""
+    """Return each group's mean; the table has the sums."""
     runs: list[Run] = []
     for group in sorted(groups, key=lambda group: group.chosen(view) != view.selected):
         value = sum(known[flow.name] for flow in group.flows) / len(group.flows) * factor
@@ -141,7 +141,7 @@ def _group_runs(
 
 
 def ghosts(view: View, variable: Variable, factor: float) -> list[ShiftedTrace]:
-    """Return the lines of an earlier run's flows."""
+    """Return the traces of an earlier run's flows."""
 
     def trace(flow: Flow, pen: Pen, interval: float) -> Trace | None:
         if (series := series_of(flow, variable)) is None:

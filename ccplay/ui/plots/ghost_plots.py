@@ -13,32 +13,32 @@ from ccplay.ui.plots.traces import DotTrace, Pen, SeriesTrace, Trace
 from ccplay.ui.view import View
 
 _WIDE = 100
-"""Cells of the screen's width from which on there is room for whole names of files."""
+"""Columns of the screen from which on there is room for whole file names."""
 
 _CROWD = 3
-"""Most flows of a ghost that are all drawn; of more only the selected one is."""
+"""Largest number of a ghost's flows that are all drawn; of more only the selected one is."""
 
 
 def flow_ink(view: View, name: str) -> str:
-    """Return the colour of a flow of the ghost."""
+    """Return the colour of a ghost's flow."""
     flows = view.look.flows
     return view.look.faded(flows[flow_number(view, name) % len(flows)])
 
 
 def flow_glyph(view: View, name: str) -> str:
-    """Return the glyph of a flow of the ghost."""
+    """Return the glyph of a ghost's flow."""
     return view.glyphs.ghost_glyph(flow_number(view, name))
 
 
 def flow_number(view: View, name: str) -> int:
-    """Return the number of a flow of the ghost: that of its namesake, or its own."""
+    """Return the index of a ghost's flow: that of the session's namesake, or its own."""
     if name in view.state.flows or view.ghost is None:
         return view.number(name)
     return view.ghost.state.places[name]
 
 
 def flow_cc(view: View, flow: Flow) -> str:
-    """Return the congestion control of a flow of the ghost at the moment shown."""
+    """Return the congestion control of a ghost's flow at the moment shown."""
     ghost, shift = view.ghost, view.shift
     return ghost.state.cc_at(flow, view.t - shift) if ghost and shift is not None else ""
 
@@ -46,7 +46,7 @@ def flow_cc(view: View, flow: Flow) -> str:
 def flow_traces(
     view: View, trace: Callable[[Flow, Pen, float], Trace | None]
 ) -> list[ShiftedTrace]:
-    """Return what ``trace`` makes of the ghost's flows, their pens and the seconds of a sweep."""
+    """Return the traces that ``trace`` makes of the ghost's flows."""
     ghost, shift = view.ghost, view.shift
     if ghost is None or shift is None:
         return []
@@ -82,7 +82,7 @@ def variables(view: View) -> dict[str, list[Series]]:
 
 
 def marks(view: View) -> tuple[float, ...]:
-    """Return when something took effect in the ghost, by the session's clock."""
+    """Return the moments of the ghost's commands, shifted to the session's time."""
     ghost, shift = view.ghost, view.shift
     if ghost is None or shift is None:
         return ()
@@ -94,7 +94,7 @@ def marks(view: View) -> tuple[float, ...]:
 
 
 def pings(view: View, factor: float) -> list[ShiftedTrace]:
-    """Return the answers to the ghost's pings, times a factor."""
+    """Return the trace of replies to the ghost's pings, times a factor."""
     ghost, shift = view.ghost, view.shift
     if ghost is None or shift is None:
         return []
@@ -106,7 +106,7 @@ def pings(view: View, factor: float) -> list[ShiftedTrace]:
 
 
 def queue(view: View, field: str, factor: float) -> list[ShiftedTrace]:
-    """Return one of ``QUEUE_SERIES`` of the ghost's queue, times a factor."""
+    """Return one of ``QUEUE_SERIES`` of the ghost's queue as a trace, times a factor."""
     ghost, shift = view.ghost, view.shift
     if ghost is None or shift is None or (found := _queue(view, ghost)) is None:
         return []
@@ -118,7 +118,7 @@ def queue(view: View, field: str, factor: float) -> list[ShiftedTrace]:
 def values(
     view: View, value: Callable[[Flow, float], float | None], write: Callable[[float], str]
 ) -> list[Run]:
-    """Return what ``value`` makes of each of the ghost's flows at its moment, as written."""
+    """Return the formatted ``value`` of each of the ghost's flows at its moment."""
     runs, t = [], view.t - (view.shift or 0.0)
     for flow, _ in sorted(view.ghosts(), key=lambda pair: pair[0].name != view.selected):
         if (number := value(flow, t)) is not None:
@@ -128,7 +128,7 @@ def values(
 
 
 def queue_value(view: View, field: str) -> float | None:
-    """Return one of ``QUEUE_SERIES`` of the ghost's queue at the moment shown."""
+    """Return one of ``QUEUE_SERIES`` of the ghost's queue at the moment shown, as a number."""
     ghost, shift = view.ghost, view.shift
     if ghost is None or shift is None or (found := _queue(view, ghost)) is None:
         return None
@@ -139,7 +139,7 @@ def queue_value(view: View, field: str) -> float | None:
 
 
 def legend(view: View, width: int) -> list[Run]:
-    """Return the name of the ghost; empty without one."""
+    """Return the name of the ghost; empty if there is none."""
     sample = view.glyphs.ghost * 3
     if view.reading:
         return [(f"  {sample} reading {view.reading}", view.ink("muted"))]
@@ -171,7 +171,7 @@ def _flows(view: View, ghost: Ghost, shift: float) -> list[Flow]:
 
 
 def _queue(view: View, ghost: Ghost) -> Queue | None:
-    """Return the ghost's queue of the same name, or else of the same direction."""
+    """Return the ghost's queue of the same name, else of the same direction."""
     if view.link in ghost.state.queues:
         return ghost.state.queues[view.link]
     hello = ghost.state.hello

@@ -21,27 +21,28 @@ from ccplay.units import format_clock
 _FLOW = "start-flow"
 _REMARKS = (Mark, ChangeMark, RemoveMark)
 _SAME_S = 1e-6
-"""Moments that are nearer to each other than this are one: the wire has microseconds."""
+"""Seconds within which two moments count as equal, because the wire has microseconds."""
 
 
 class Ghost(msgspec.Struct, frozen=True):
-    """A ghost, and its place on the session's time axis."""
+    """A ghost and its alignment with the session's time axis."""
 
     state: LabState
     name: str
-    """Name on the screen, usually the file's."""
+    """Displayed name, usually that of the file."""
     first: float
-    """First moment that is shown, which is aligned with the session."""
+    """First moment of the ghost that is shown."""
     last: float = math.inf
-    """Last moment that is shown."""
+    """Last moment of the ghost that is shown."""
     waits_since: float | None = None
-    """Moment after which the session's next action aligns the ghost, which waits unseen until then;
-    if None, ``first`` is aligned with the moment at which the session's network was ready."""
+    """Moment after which the session's next action aligns the ghost, which is hidden until then;
+    if None, ``first`` is aligned with the moment at which the session's network was ready.
+    """
     repeats: str = ""
-    """Kind of that action, such as ``start-flow``; empty for any."""
+    """Kind of the action that aligns the ghost, such as ``start-flow``; empty for any."""
 
     def shift(self, state: LabState) -> float | None:
-        """Return the seconds by which it is shifted on a session; None while it waits."""
+        """Return the seconds that align the ghost with a session; None while it waits."""
         if self.waits_since is None:
             return None if state.ready_at is None else state.ready_at - self.first
         action = next_action(state, self.waits_since, self.repeats)
@@ -49,14 +50,14 @@ class Ghost(msgspec.Struct, frozen=True):
 
 
 def of_run(state: LabState, name: str) -> Ghost:
-    """Return a whole run as a ghost: both networks are ready at the same moment."""
+    """Return a whole run as a ghost, aligned at the moments when the networks were ready."""
     return Ghost(state, name, first=state.ready_at or 0.0)
 
 
 def of_session(state: LabState, first: float, *, waits_since: float) -> Ghost:
-    """Return a session's past from ``first`` until now as its own ghost.
+    """Return a session's past since ``first`` as its own ghost.
 
-    If there was an action at ``first``, the ghost waits for the next action of its kind.
+    If there was an action at ``first``, the ghost waits for the next action of that kind.
     """
     action = next_action(state, first - 2 * _SAME_S)
     repeats = kind_of(action) if action is not None and action.t - first < _SAME_S else ""
@@ -65,7 +66,7 @@ def of_session(state: LabState, first: float, *, waits_since: float) -> Ghost:
 
 
 def next_action(state: LabState, t: float, kind: str = "") -> Applied | None:
-    """Return the first action after ``t``, of any kind or of one; marks are not actions."""
+    """Return the first action after ``t``, of a given kind if any; marks are not actions."""
     done = state.applied
     for at in range(bisect_right(done, t + _SAME_S, key=lambda each: each.t), len(done)):
         found = kind_of(done[at])
@@ -75,20 +76,21 @@ def next_action(state: LabState, t: float, kind: str = "") -> Applied | None:
 
 
 def kind_of(action: Applied) -> str:
-    """Return the kind of an action as in scenarios: ``start-flow``."""
+    """Return the kind of an action as written in scenarios: ``start-flow``."""
     return str(action.command.__struct_config__.tag)
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The choice of a ghost; ``Choice()`` is none."""
+    """The choice of a ghost; ``Choice()`` stands for none."""
 
     path: Path | None = None
-    """A recording."""
+    """Path of a recording."""
     moment: float | None = None
-    """Or the session itself, from this moment on."""
+    """Moment of the session itself from which on it is the ghost."""
     waits_since: float | None = None
-    """Moment after which the session's next action begins the ghost; if None, a recording is
-    aligned so that both networks are ready at once."""
+    """Moment after which the session's next action aligns the ghost; if None, a recording is
+    aligned at the moments when the networks were ready.
+    """
 
 
 class Ghosts:
@@ -97,12 +99,12 @@ class Ghosts:
     def __init__(self, state: LabState) -> None:
         self.shown: Ghost | None = None
         self.state = state
-        """What is known of the session."""
+        """State of the ghost, as far as it has been read."""
         self._reading: _Reading | None = None
 
     @property
     def reading(self) -> str:
-        """The ghost being read, and its progress; empty if none is."""
+        """Name and progress of the ghost being read; empty if none is."""
         return str(self._reading or "")
 
     async def choose(self, choice: Choice) -> None:
@@ -135,17 +137,17 @@ class Ghosts:
 
 
 class _Reading:
-    """A recording while a thread reads it."""
+    """A recording that a thread is reading."""
 
     def __init__(self, path: Path) -> None:
         self.state = LabState()
         self.wanted = True
-        """Set to False to end the reading."""
+        """Whether to continue reading."""
         self._path = path
         self._seconds: float | None = None
 
     def read(self) -> None:
-        """Read it. Raises ``RecordingError``."""
+        """Read the recording. Raises ``RecordingError``."""
         self._seconds = glance(self._path, self._path.parent).seconds
         for event in recorded_events(self._path):
             self.state.apply(event)
@@ -153,6 +155,6 @@ class _Reading:
                 return
 
     def __str__(self) -> str:
-        """Return what is being read, and its progress."""
+        """Return the recording's name and the progress."""
         name = wire.printable(self._path.name)
         return f"{name} {self.state.now / self._seconds:.0%}" if self._seconds else name

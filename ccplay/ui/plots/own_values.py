@@ -1,4 +1,4 @@
-"""The plots of values that algorithms and disciplines report of themselves; one replaces RTT."""
+"""The plots of own values of algorithms and disciplines; one of them replaces RTT."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ BPF = ".bpf"
 
 
 def pane(view: View, name: str) -> Pane:
-    """Return the plot of a variable, of all flows and queues of the shown link that have it."""
+    """Return the plot of a variable for all flows and queues of the shown link that have it."""
     known = [series.extremes(series.first, series.end) for series in _tellers(view, name)]
     peak = max((found[1] for found in known if found), default=0.0)
     return Pane(of_variable(variable(name)), peak)
 
 
 def shown(view: View) -> str | None:
-    """Return the variable that was chosen; None, which is RTT, where the window has none of it."""
+    """Return the chosen variable; None, which stands for RTT, if the window has no value of it."""
     return view.variable if view.variable and _tellers(view, view.variable) else None
 
 
 def choices(view: View) -> list[str | None]:
-    """Return the choices: RTT, then the variables that algorithms and disciplines report.
+    """Return the choices: RTT, then the own values of algorithms and disciplines.
 
-    The selected flow's come first, then the shown queue's, then what only the ghost has.
+    Those of the selected flow are first, then those of the shown queue, last those of the ghost
+    only.
     """
     flow = view.state.flows.get(view.selected or "")
     told = [name for name in flow.own if _tells(view, flow, name)] if flow else []
@@ -43,7 +44,7 @@ def choices(view: View) -> list[str | None]:
 
 
 def silence(view: View) -> str:
-    """Return why there is nothing to choose, and what to do."""
+    """Return why there is no choice, and the remedy."""
     flow = view.state.flows.get(view.selected or "")
     if flow is None:
         return "no flow is selected"
@@ -56,7 +57,7 @@ def silence(view: View) -> str:
 
 
 def _tellers(view: View, name: str) -> list[Series]:
-    """Return the variable's series that have a value in the window, ghosts' last."""
+    """Return the variable's series with a value in the window, the ghost's last."""
     flows = [flow.own[name] for flow in view.state.flows.values() if _tells(view, flow, name)]
     queues = [queue.own[name] for queue in link_queues(view) if name in queue.own]
     shown = [each for each in queues if _in_window(view, each)]
@@ -69,7 +70,7 @@ def _tells(view: View, flow: Flow, name: str) -> bool:
 
 
 def _in_window(view: View, series: Series) -> bool:
-    """Whether the window has any value of a series."""
+    """Return whether the window contains a value of a series."""
     timeline = series.timeline
     start, end = (timeline.at_or_after(t) for t in (view.playhead.left, view.playhead.until))
     return series.extremes(start, end) is not None

@@ -1,4 +1,4 @@
-"""A plot as a place of the screen shows it: its description as traces, and its title line."""
+"""A plot on the screen: the traces and the title line of its description."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ queue's unit."""
 
 
 class Addition(msgspec.Struct, frozen=True):
-    """What the screen alone draws over a plot."""
+    """What only the screen draws in a plot."""
 
     traces: Callable[[View], Sequence[Trace]]
     values: Callable[[View, int], Sequence[Run]]
-    """Function that returns the values for a title of a number of cells; they follow the value of
-    the selected flow."""
+    """Function that returns the values for a title of the given width; they follow the selected
+    flow's value.
+    """
 
 
 ADDITIONS: Mapping[str, Addition] = {"cwnd": Addition(theory.traces, theory.values)}
-"""Additions by the name of the plot."""
+"""Additions by the name of their plot."""
 
 
 class Pane(msgspec.Struct, frozen=True):
@@ -43,25 +44,25 @@ class Pane(msgspec.Struct, frozen=True):
 
     plot: Plot
     peak: float = math.inf
-    """The greatest value of its variable, from which the unit of its axis follows."""
+    """Highest value of the variable so far, which determines the unit of the axis."""
 
     @property
     def name(self) -> str:
-        """By which it is chosen."""
+        """Name by which the plot is chosen."""
         return self.plot.name
 
     @property
     def title(self) -> str:
-        """What its title line begins with."""
+        """First words of the title line."""
         return self.plot.title
 
     @property
     def help(self) -> str:
-        """One line: what it shows."""
+        """Explanation of the plot in one line."""
         return self.plot.help
 
     def picture(self, view: View) -> Picture:
-        """Return what it shows over the playhead's window."""
+        """Return the plot's picture over the playhead's window."""
         head = view.playhead
         traces = (*self.ghosts(view), *self.traces(view))
         left, until = head.left, head.until
@@ -94,7 +95,7 @@ class Pane(msgspec.Struct, frozen=True):
         )
 
     def traces(self, view: View) -> list[Trace]:
-        """Return what it draws of this session, from the bottom to the top."""
+        """Return the traces of this session, from bottom to top."""
         lines = [
             trace
             for line in self.lines(view)
@@ -106,7 +107,7 @@ class Pane(msgspec.Struct, frozen=True):
         return [*settings, *self._companions(view), *lines]
 
     def ghosts(self, view: View) -> list[ShiftedTrace]:
-        """Return the same of an earlier run; it lies below the traces."""
+        """Return the traces of an earlier run, which lie below those of this session."""
         return [
             trace
             for line in self.lines(view)
@@ -114,7 +115,7 @@ class Pane(msgspec.Struct, frozen=True):
         ]
 
     def lines(self, view: View) -> tuple[Line, ...]:
-        """Return the lines of its description that suit the queue at the moment shown."""
+        """Return the lines of the description that suit the queue's unit at the moment shown."""
         return self.plot.drawn(in_bytes=self._in_bytes(view))
 
     def _in_bytes(self, view: View) -> bool:
@@ -147,7 +148,7 @@ class Pane(msgspec.Struct, frozen=True):
         return [each for each in found if each is not None]
 
     def scope(self, view: View) -> Scope:
-        """Return what settings and summaries are about at the moment shown."""
+        """Return the part of the session that settings and summaries concern now."""
         values: list[float] = []
         if self.plot.summaries:
             values = view.known.once(
@@ -186,7 +187,7 @@ class Pane(msgspec.Struct, frozen=True):
     def _weight(
         self, view: View, setting: Setting, changes: tuple[tuple[float, float | None], ...]
     ) -> float:
-        """Return 0 for a setting that would press the plot flat: far above all that ever was."""
+        """Return 0 for a setting so far above all values that it would flatten the plot."""
         if not setting.near or view.queue is None:
             return 1.0
         [line, *_] = self.lines(view)
@@ -210,7 +211,7 @@ class Pane(msgspec.Struct, frozen=True):
         return SHORT_UNITS.get(unit, unit)
 
     def _hint(self, view: View) -> tuple[str, ...]:
-        """Return a hint if there is nothing to see."""
+        """Return a hint if the plot is empty."""
         busy = view.session.error or view.state.phase in ("starting", "building")
         if self.plot.missing is None or busy:
             return ()
@@ -224,7 +225,7 @@ class Pane(msgspec.Struct, frozen=True):
 
 
 def _region(view: View, name: str) -> tuple[float, float] | None:
-    """Return the region of this plot that a lesson asks for."""
+    """Return the region that a lesson asks for on this plot."""
     if view.region is None or view.region[0] != name:
         return None
     return view.region[1:]

@@ -1,4 +1,4 @@
-"""The content of a canvas at one moment: traces over a window of time, marks and colours."""
+"""The content of a canvas at one moment: traces over a time window, marks and colours."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class Inks(msgspec.Struct, frozen=True):
     cursor: str = ""
     ghost: str = ""
     ground: str = ""
-    """Colour behind everything: faint inks lie on the way to it."""
+    """Colour of the background, which is mixed into faint inks."""
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """All that a plot shows at one moment."""
+    """The whole content of a plot at one moment."""
 
     left: float
-    """The moment at the left edge, in seconds."""
+    """Moment at the left edge, in seconds."""
     width: float
-    """Seconds from edge to edge."""
+    """Width of the window in seconds."""
     until: float
-    """Moment after which nothing is drawn."""
+    """Moment in seconds after which nothing is drawn."""
     traces: tuple[Trace, ...] = ()
-    """Traces from the bottom to the top; those that lie under all others first."""
+    """Traces from bottom to top; those behind all others are first."""
     counts: tuple[CountTrace, ...] = ()
     marks: tuple[float, ...] = ()
     """Moments at which a command took effect."""
@@ -45,20 +45,20 @@ class Picture(msgspec.Struct, frozen=True):
     pointer: float | None = None
     """The moment that the presenter points at."""
     region: tuple[float, float] | None = None
-    """Lower and upper end of a region that is marked, on the value axis."""
+    """Lower and upper end of a marked region on the value axis."""
     hint: tuple[str, ...] = ()
-    """Shown in the middle."""
+    """Text shown in the middle."""
     least: float = 1.0
-    """The value axis never ends below this."""
+    """Smallest value at which the value axis may end."""
     unit: str = ""
-    """Unit of the value axis, in its corner where it fits."""
+    """Unit of the value axis, shown in its corner if it fits."""
     stroke: StrokeName = "normal"
     """Thickness of the lines."""
     glyphs: Glyphs = UNICODE
     inks: Inks = msgspec.field(default_factory=Inks)
 
     def column(self, t: float, columns: int) -> int:
-        """Return which of ``columns`` a moment lies in; outside them less than 0, or more."""
+        """Return the column of ``columns`` that contains a moment; it may lie outside of them."""
         return math.floor((t - self.left) / self.width * columns)
 
     def same_page(self, other: Picture | None) -> bool:

@@ -8,10 +8,10 @@ from ccplay.units import format_clock
 
 _HEADROOM = 1.04
 _SHRINK = 0.6
-"""Share of the axis below which values must fall before it shrinks, so that it does not jump."""
+"""Share of the axis below which all values must fall before it shrinks, to keep it from jumping."""
 
 _DECADES = 4
-"""Number of powers of ten that a logarithmic axis covers at most."""
+"""Largest number of powers of ten on a logarithmic axis."""
 
 _TIME_STEPS = (
     0.01,
@@ -42,15 +42,15 @@ class Scale:
 
     def __init__(self, least: float = 1.0) -> None:
         self.least = least
-        """The axis never ends below this."""
+        """Smallest value at which the axis may end."""
         self.logarithmic = False
         self.held = False
-        """Whether it stays as it is, whatever there is to show."""
+        """Whether the axis is fixed, whatever the values."""
         self.top = 0.0
         self.step = 1.0
 
     def fit(self, peak: float, labels: int) -> bool:
-        """Make room for ``peak`` with at most ``labels`` steps; return whether the axis changed."""
+        """Extend the axis to ``peak`` with at most ``labels`` steps; return whether it changed."""
         if self.held and self.top:
             return False
         needed = max(peak * _HEADROOM, self.least)
@@ -70,13 +70,13 @@ class Scale:
         return changed
 
     def forget(self) -> None:
-        """Fit the next values from scratch, unless the axis is held."""
+        """Fit the next values from scratch, unless the axis is fixed."""
         if not self.held:
             self.top = 0.0
 
     @property
     def bottom(self) -> float:
-        """The value at the bottom; a logarithmic axis has zero and all that is less there too."""
+        """Value at the bottom; a logarithmic axis draws zero and all lower values there too."""
         if not self.logarithmic:
             return 0.0
         lowest = math.floor(math.log10(self.least) + 1e-9)
@@ -84,7 +84,7 @@ class Scale:
         return 10.0 ** max(min(lowest, highest - 1), highest - _DECADES)
 
     def height(self, value: float) -> float:
-        """Return how high a value lies: 0 at the bottom, 1 at the top, never outside."""
+        """Return the height of a value: 0 at the bottom, 1 at the top, never outside."""
         if value >= self.top:
             return 1.0
         bottom = self.bottom
@@ -103,7 +103,7 @@ class Scale:
         return [self.step * i for i in range(round(self.top / self.step) + 1)]
 
     def minor_ticks(self) -> list[float]:
-        """Return the values between powers of ten that a logarithmic axis marks too."""
+        """Return the unlabelled values that a logarithmic axis marks between powers of ten."""
         if not self.logarithmic:
             return []
         values = (tick * factor for tick in self.ticks() for factor in range(2, 10))
@@ -111,7 +111,7 @@ class Scale:
 
 
 def _round_up(peak: float) -> float:
-    """Return the least of 1, 2 and 5 times a power of ten that is not below ``peak``."""
+    """Return the smallest of 1, 2 and 5 times a power of ten that is at least ``peak``."""
     power = 10.0 ** math.floor(math.log10(peak) + 1e-9)
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= peak * (1 - 1e-9))
 
@@ -134,17 +134,17 @@ def time_ticks(left: float, width: float, most: int) -> list[float]:
 
 
 def moment(seconds: float) -> str:
-    """Write a moment of ``time_ticks``: ``01:05``, ``01:05.25``."""
+    """Return a moment of ``time_ticks`` as text: ``01:05``, ``01:05.25``."""
     return format_clock(seconds + 1e-6) + f"{seconds % 1:.2f}"[1:].rstrip("0").rstrip(".")
 
 
 def whole(value: float) -> str:
-    """Write a value without a fraction; a long one is abbreviated."""
+    """Return a value without a fraction, abbreviated if it is long."""
     return f"{value:.0f}" if value < 1e7 else short(value)
 
 
 def short(value: float) -> str:
-    """Write a value in at most four characters: ``87``, ``1.2k``, ``0.5``, ``0.05``."""
+    """Return a value in at most four characters: ``87``, ``1.2k``, ``0.5``, ``0.05``."""
     for scale, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if value >= scale:
             scaled = value / (1e3 if unit == "k" else scale)

@@ -1,7 +1,7 @@
-"""What each trace draws in each slice of time: a line, and where slices are long a band behind it.
+"""The stroke of each trace in each slice of time: a line, and for long slices a band behind it.
 
-A slice of less than ``LONG_S`` shows all that its values cover. Longer ones would be a solid block:
-there the line joins the medians, and a band reaches from the least to the greatest
+A slice shorter than ``LONG_S`` shows the whole span of its values. In longer slices that would be a
+solid block: there the line joins the medians, and a band reaches from the lowest to the highest
 value. Of many traces only the uppermost, the selected one, has a band: more would hide the lines.
 """
 
@@ -18,22 +18,22 @@ from ccplay.ui.plots.traces import LONG_S, Span, Trace
 T = TypeVar("T")
 
 _CROWD = 3
-"""Number of traces above which only the uppermost has a band."""
+"""Number of traces above which only the uppermost one has a band."""
 
 
 class Stroke(msgspec.Struct, frozen=True):
-    """What one trace draws, slice by slice; None where it draws nothing."""
+    """The stroke of one trace, slice by slice; None where nothing is drawn."""
 
     trace: Trace
     lines: Sequence[Span | None]
     bands: Sequence[Span | None]
     levels: Sequence[float | None]
-    """Heights at which its glyph stands."""
+    """Heights of the trace's glyph, by slice."""
     drawn_only: bool
-    """Whether the axis has room for what is drawn, and not for every value."""
+    """Whether the axis needs room only for what is drawn, not for every value."""
 
     def peak(self, start: float, end: float) -> float:
-        """Return the greatest value that the axis must have room for between two moments."""
+        """Return the highest value between two moments that must fit on the axis."""
         if not self.trace.scaled:
             return 0.0
         if not self.drawn_only:
@@ -42,17 +42,17 @@ class Stroke(msgspec.Struct, frozen=True):
 
 
 def is_long(seconds: float) -> bool:
-    """Whether a column of this many seconds shows its middle and how much counters grew.
+    """Return whether columns of this many seconds show medians and the growth of counters.
 
-    Braille or not: what changes with the zoom does not change with the characters.
+    The answer is the same with and without braille, so that characters do not change the content.
     """
     return seconds / 2 >= LONG_S
 
 
 def read(picture: Picture, columns: int, across: int, first: int, last: int) -> list[Stroke]:
-    """Return what the traces draw in the columns ``first`` to ``last`` (not included).
+    """Return the strokes of the traces in the columns ``first`` to ``last`` (not included).
 
-    The picture has ``columns`` columns, of ``across`` slices each.
+    The picture has ``columns`` columns of ``across`` slices each.
     """
     slot, long = picture.width / columns / across, is_long(picture.width / columns)
     first, last = first * across, last * across
@@ -99,7 +99,7 @@ def _has_band(trace: Trace) -> bool:
 
 
 def _joined(middles: Sequence[float | None]) -> list[Span | None]:
-    """Return what a line covers in each slice that comes from the value of the slice before."""
+    """Return each slice's span of a line, extended to the value of the slice before."""
     spans: list[Span | None] = []
     before: float | None = None
     for value in middles:

@@ -26,23 +26,23 @@ from ccplay.ui.plots.values import LANES, at, series_of, write
 from ccplay.ui.view import View
 
 _UDP_S = 0.4
-"""Seconds of which a sample of cross traffic stands for 3.5: longer than the second to the next."""
+"""Sampling interval in seconds assumed for cross traffic, whose values hold for 3.5 of them."""
 
 _SHADES = 3
-"""Number of shades of the queue's colour by which neighbours in its stack are told apart."""
+"""Number of shades of the queue's colour that distinguish neighbours in its stack."""
 _QUEUED = ("qlen", "backlog")
-"""Variables of a queue that those of its classes add up to."""
+"""Variables of a queue that are the sums over its classes."""
 
 
 class Drawer(msgspec.Struct, frozen=True):
-    """How the screen draws a variable of one kind of subject; factors lead to the axis' unit."""
+    """Functions that draw a variable of one kind of subject; factors convert to the axis' unit."""
 
     traces: Callable[[View, Line, float], list[Trace]]
     """Function that returns the traces, from the bottom to the top."""
     values: Callable[[View, Variable, float], list[Run]]
-    """Function that returns the values at the moment shown, the most wanted first."""
+    """Function that returns the values at the moment shown, the most useful first."""
     ghosts: Callable[[View, Variable, float], list[ShiftedTrace]]
-    """The same as ``traces`` of an earlier run."""
+    """Function that returns the traces of an earlier run."""
     ghost_values: Callable[[View, Variable, float], list[Run]]
 
 
@@ -50,25 +50,25 @@ class Drawer(msgspec.Struct, frozen=True):
 
 
 def in_bytes(view: View) -> bool:
-    """Say whether the limit of the shown queue is in bytes, at the moment shown."""
+    """Return whether the limit of the shown queue counts bytes at the moment shown."""
     return counts_bytes(view.setting.setting.qdisc if view.setting else None)
 
 
 def queues(view: View, variable: Variable) -> list[Queue]:
-    """Return the shown link's queues to draw: with their classes what they themselves report."""
+    """Return the queues of the shown link to draw; with classes, those that report values."""
     if variable.subject == "queue":
         return [] if view.queue is None else [view.queue]
     return [each for each in link_queues(view) if variable.series in each.own]
 
 
 def link_queues(view: View) -> list[Queue]:
-    """Return the queues of the shown link, those of its classes included."""
+    """Return the queues of the shown link, including those of its classes."""
     every = view.state.queues.values()
     return [each for each in every if each.link.partition(" ")[0] == view.link]
 
 
 def _class(queue: Queue) -> str:
-    """Return the class that a queue is of; empty for the link's own."""
+    """Return the class that a queue belongs to; empty for the link's own queue."""
     return queue.link.partition(" ")[2]
 
 
@@ -99,7 +99,7 @@ def _queue_traces(view: View, line: Line, factor: float) -> list[Trace]:
 
 
 def adds_up(view: View, line: Line) -> bool:
-    """Say whether there are several of a line's subjects here that share a whole."""
+    """Return whether a line has several subjects here that share a whole."""
     return line.adds_up and (line.subject != "queue" or bool(_classes(view)))
 
 
@@ -108,14 +108,14 @@ def _classes(view: View) -> list[Queue]:
 
 
 def _stacked_classes(view: View, line: Line) -> list[Queue]:
-    """Return the classes of the shown link to stack; none where they are not, or there are none."""
+    """Return the classes of the shown link to stack; none if stacking is off."""
     return _classes(view) if view.listing.stacked and line.adds_up else []
 
 
 def _class_traces(
     view: View, classes: Sequence[Queue], variable: Variable, factor: float
 ) -> list[Trace]:
-    """Return the queues of classes as a stack; no counter knows how much is whose flow."""
+    """Return the queues of classes as a stack; no counter separates the flows in a queue."""
     found: list[Trace] = []
     for place, queue in enumerate(classes):
         letter = _class(queue)[:1]
@@ -187,7 +187,7 @@ def _udp_traces(view: View, line: Line, factor: float) -> list[Trace]:
 
 
 def _udp_pen(view: View, place: int) -> Pen:
-    """Return how the cross traffic in a place, from 0, is drawn: with its number as its glyph."""
+    """Return the pen of the cross traffic with this index, from 0; the glyph is its number."""
     digit = str(place + 1)[-1]
     return Pen(view.ink("queue"), glyph=digit, lane=place * 5 % LANES, ascii=digit)
 

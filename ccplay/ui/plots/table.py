@@ -1,4 +1,4 @@
-"""All plots, in the order of choice, and those that the screen shows."""
+"""All plots in the order of choice, and those that the screen shows."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from ccplay.ui.plots.pane import Pane
 from ccplay.ui.view import View
 
 PANES: dict[str, Pane] = {name: Pane(plot) for name, plot in PLOTS.items() if plot.on_screen}
-"""Panes by name; ``own_values`` makes those for values of algorithms and queues."""
+"""Panes by name; ``own_values`` makes those for own values of algorithms and queues."""
 
 DEFAULT = (CWND.name, QUEUE.name, RTT.name)
-"""Plots that are shown unless others are chosen, from left to right."""
+"""Plots shown from left to right if the user has chosen none."""
 
 WIDE_DEFAULT = (*DEFAULT, GOODPUT.name)
-"""The same where there is room for it: who has most, and since when."""
+"""Plots shown from left to right on a wide screen if the user has chosen none."""
 
 LEAST_WIDTH = 26
-"""Cells that a plot needs for its axis and its title."""
+"""Columns that a plot needs for its axis and its title."""
 
 _WIDE = 160
-"""Cells of a screen from which on four plots have as many each as three on 120."""
+"""Columns of the screen from which on four plots are each as wide as three on 120 columns."""
 
 
 def plot_at(view: View, name: str) -> Pane:
-    """Return the plot at a place: in place of RTT a chosen variable."""
+    """Return the plot at an index; a chosen variable replaces RTT."""
     if name == RTT.name and (own := own_values.shown(view)) is not None:
         return own_values.pane(view, own)
     return PANES[name] if name in PANES else own_values.pane(view, name)
 
 
 def room(width: int) -> int:
-    """Return how many plots stand side by side on a screen of ``width`` cells."""
+    """Return the number of plots that fit side by side on a screen of ``width`` columns."""
     return max(width // LEAST_WIDTH, 1)
 
 
 def unasked(width: int) -> tuple[str, ...]:
-    """Return the plots of a screen of ``width`` cells whose user has chosen none."""
+    """Return the default plots for a screen of ``width`` columns."""
     return WIDE_DEFAULT if width >= _WIDE else DEFAULT
 
 
 def toggled(chosen: tuple[str, ...], name: str, room: int) -> tuple[str, ...]:
     """Return the plots shown after a choice: removed if shown, otherwise added last.
 
-    Without room it replaces the last one. The only plot stays.
+    If there is no room, the plot replaces the last one. The only plot can't be removed.
     """
     shown = chosen[:room]
     if name in shown:

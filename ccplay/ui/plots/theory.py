@@ -10,18 +10,18 @@ from ccplay.ui.plots.traces import Pen, SeriesTrace
 from ccplay.ui.view import View
 
 _WIDE = 36
-"""Cells of the plot's width from which on there is room for the values."""
+"""Columns of the plot from which on there is room for the values."""
 
 
 class Overlay:
-    """Whether theory is drawn, and its lines for each flow that had it."""
+    """Whether theory is drawn, and its lines for each flow so far."""
 
     def __init__(self) -> None:
         self.shown = False
         self._theories: dict[str, Theory] = {}
 
     def of(self, flow: Flow | None) -> Theory | None:
-        """Return the theory of a flow as far as it is measured; None if it is off."""
+        """Return the theory of a flow up to the newest measurement; None if it is off."""
         if not self.shown or flow is None or flow.mptcp:
             return None
         theory = self._theories.get(flow.name)
@@ -32,7 +32,7 @@ class Overlay:
 
 
 def traces(view: View) -> list[SeriesTrace]:
-    """Return both lines, dashed so that measured values show; they do not extend the axis."""
+    """Return both lines, dashed so that measured values stay visible; the axis ignores them."""
     return [
         SeriesTrace(
             series,
@@ -45,7 +45,7 @@ def traces(view: View) -> list[SeriesTrace]:
 
 
 def values(view: View, width: int) -> list[Run]:
-    """Name the lines, with their values at the moment shown if there is room."""
+    """Return the lines' names, with their values at the moment shown if there is room."""
     runs = []
     for name, series, ink in _lines(view):
         value = series.at(view.tick)
@@ -55,7 +55,7 @@ def values(view: View, width: int) -> list[Run]:
 
 
 def lack(view: View) -> str:
-    """Return why there is nothing to see; empty if there is something."""
+    """Return why no line is drawn; empty if there is one."""
     flow = view.state.flows.get(view.selected or "")
     if flow is None:
         return "No flow is selected: select one with ↑↓ to see theory."
@@ -72,7 +72,7 @@ def lack(view: View) -> str:
 
 
 def _is_seen(view: View, theory: Theory) -> bool:
-    """Whether the window has anything of it."""
+    """Return whether the window contains any part of the theory."""
     timeline, head = theory.reno.timeline, view.playhead
     ticks = (timeline.at_or_after(t) for t in (head.left, head.until))
     return theory.reno.extremes(*ticks) is not None

@@ -1,4 +1,4 @@
-"""The title line of a plot: what it is called, its unit, and its values at the moment shown."""
+"""The title line of a plot: its name, its unit, and its values at the moment shown."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ccplay.ui.plots.values import series_of, write
 from ccplay.ui.view import View
 
 NARROW, WIDE = 30, 36
-"""Cells of a title below which a plot shortens words, and from which on it writes them out."""
+"""Columns of a title below which a plot shortens words, and from which on it spells them out."""
 
 _PER_ACK = " per ACK"
-"""Words after the unit where each ACK is drawn."""
+"""Words after the unit while each ACK is drawn."""
 
 _FULL = 60
-"""Cells of a title from which on one in full leaves room for the unit and the values."""
+"""Columns from which on a spelled-out title leaves room for the unit and the values."""
 
 _ROOMY = 54
-"""Cells of a title from which on a plot names the seconds that a rate is the mean of."""
+"""Columns from which on a title shows the seconds that a rate is averaged over."""
 
 
 def title_row(pane: Pane, view: View, width: int) -> tuple[Row, Row]:
-    """Return the title line: what is drawn at the left, its values at the right."""
+    """Return the title line: the plot's name at the left, its values at the right."""
     title, unit = pane.title, f" {_unit(pane, view, width)}".rstrip()
     left_out = _left_out(pane, view, width)
     if pane.plot.full and width >= _FULL:
@@ -45,12 +45,12 @@ def title_row(pane: Pane, view: View, width: int) -> tuple[Row, Row]:
 
 
 def _is_full(view: View, unit: str) -> bool:
-    """Whether values of a ghost, of theory or of groups, or each ACK, need the room of a title."""
+    """Return whether values of a ghost, theory or groups, or each ACK, need a title's room."""
     return bool(view.theory or view.ghost or view.listing.grouped or _PER_ACK in unit)
 
 
 def _left_out(pane: Pane, view: View, width: int) -> str:
-    """Return how many flows of how many are drawn, where not all are."""
+    """Return the numbers of drawn flows and of all flows, if not all are drawn."""
     if pane.plot.variable.subject == "queue" or view.listing.grouped:
         return ""
     drawn, every = len(lineup.drawn(view)), len(view.state.flows)
@@ -60,9 +60,9 @@ def _left_out(pane: Pane, view: View, width: int) -> str:
 
 
 def _numbers(pane: Pane, view: View, width: int, *, in_words: bool) -> list[Sequence[Run]]:
-    """Return the values at the moment shown, the most wanted first.
+    """Return the values at the moment shown, the most useful first.
 
-    A part is what is dropped from its end on where there is no room. ``in_words`` names companions.
+    Each part is shortened from its end if there is no room. ``in_words`` names the companions.
     """
     values: list[Run] = []
     rest: list[Sequence[Run]] = []
@@ -113,7 +113,7 @@ def _summaries(pane: Pane, view: View, width: int) -> list[Run]:
 
 
 def _companion_values(pane: Pane, view: View, *, in_words: bool) -> list[Run]:
-    """Return what the selected flow has of them."""
+    """Return the selected flow's values of the plot's companions."""
     runs: list[Run] = []
     flow = view.state.flows.get(view.selected or "")
     if flow is None or view.listing.grouped:
@@ -129,7 +129,7 @@ def _companion_values(pane: Pane, view: View, *, in_words: bool) -> list[Run]:
 
 
 def _in_force(pane: Pane, view: View) -> list[Run]:
-    """Return the settings at the moment shown, while there is anything to compare them with."""
+    """Return the settings at the moment shown, as long as there are values to compare them with."""
     runs: list[Run] = []
     named = [each for each in pane.plot.settings if each.short]
     if not named or (pane.plot.variable.subject == "flow" and not view.running()):
@@ -160,14 +160,14 @@ def _unit(pane: Pane, view: View, width: int) -> str:
 
 
 def _is_exact(view: View, width: int) -> bool:
-    """Say whether the plot shows more of the selected flow than its samples."""
+    """Return whether the plot shows more of the selected flow than its samples."""
     flow = view.state.flows.get(view.selected or "")
     dot = view.playhead.width / (2 * width)
     return bool(flow and flow.trace and dot < view.interval and flow.trace.covers(view.t))
 
 
 def _fitting(parts: Sequence[Sequence[Run]], width: int) -> list[Run]:
-    """Return what has room: of each part the first runs, none after one that is left out."""
+    """Return as much as fits: the first runs of each part, and none after a run left out."""
     kept: list[Run] = []
     for part in parts:
         for run in part:

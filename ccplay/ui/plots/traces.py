@@ -1,4 +1,4 @@
-"""The lines of a plot: values over time, each as its span within a slice of time."""
+"""The traces of a plot: values over time, each as its span within a slice of time."""
 
 from __future__ import annotations
 
@@ -15,55 +15,58 @@ from msgspec.structs import replace
 from ccplay.state.series import Series
 
 Span: TypeAlias = tuple[float, float]
-"""The least and the greatest value within a slice of time."""
+"""Lowest and highest value within a slice of time."""
 
 Style: TypeAlias = Literal["line", "area", "layer", "dotted", "dots", "sparse", "dashed", "signs"]
-"""``area`` is a line with the ground below it shaded, ``layer`` one of a stack. ``sparse`` is a
-line of every other dot, ``dashed`` one in every other cell, and over other traces in every fourth,
-so that they still show; ``signs`` are cells with the pen's glyph."""
+"""Style of a trace: ``area`` is a line with the area below it shaded, ``layer`` a layer of a stack.
+
+every fourth, so that they stay visible; ``signs`` are cells with the pen's glyph.
+"""
 
 LONG_S = 0.25
-"""Seconds of half a cell from which on it holds too much for a line from its least to its greatest
-value: a sawtooth would be a solid block. There its median is drawn."""
+"""Seconds of half a cell from which on its median is drawn: a line from its lowest to its highest
+value would turn a sawtooth into a solid block.
+"""
 
 LineKind: TypeAlias = Literal["solid", "dashed", "dotted", "dash-dot"]
-"""Interruption of a flow's line, where colours can't tell flows apart."""
+"""Dash pattern of a flow's line, used if colours can't distinguish flows."""
 
 LINE_KINDS: tuple[LineKind, ...] = get_args(LineKind)
-"""Kinds of line, one for each flow; they repeat after the last, with other glyphs."""
+"""Dash patterns of flows; they repeat, with other glyphs."""
 
 _HOLD = 3.5
-"""Sampling intervals for which a value holds; after that there is a gap."""
+"""Number of sampling intervals for which a value holds before there is a gap."""
 
 _LEAST_S = 0.1
-"""Seconds of a counter below which it has no rate: single ACKs would look like peaks."""
+"""Shortest time in seconds over which a counter has a rate: single ACKs would look like peaks."""
 _MOST_POINTS = 20
-"""Number of moments at most at which a rate is looked at within a slice of time."""
+"""Largest number of moments at which a rate is computed within a slice of time."""
 _PEAK_POINTS = 300
-"""Number of moments at which the greatest rate of a window is looked for."""
+"""Number of moments examined for the highest rate in a window."""
 
 
 class Pen(msgspec.Struct, frozen=True):
-    """How a trace is drawn."""
+    """The appearance of a trace."""
 
     ink: str
     style: Style = "line"
     glyph: str = ""
-    """Drawn at the trace's head and now and then along it, so that colour is not the only cue."""
+    """Glyph at the head of a trace and along it, which identifies the trace without colours."""
     kind: LineKind = "solid"
     lane: int = 0
-    """Number of its lane, which decides the columns that carry its glyph: no trace hides
-    another's."""
+    """Lane of the trace, which decides the columns that carry its glyph, so that no trace hides
+    another's.
+    """
     ascii: str = "*"
-    """What it is drawn with where there are no braille dots."""
+    """Character that draws the trace without braille dots."""
     under: bool = False
-    """Whether it lies behind all that is not: where both have a cell, it is not seen."""
+    """Whether the trace is hidden wherever another trace has the same cell."""
     dim: bool = False
-    """Whether it is drawn in a fainter ink, as what others are compared with."""
+    """Whether the trace has a fainter ink, as the background for a comparison."""
 
     @property
     def quiet(self) -> bool:
-        """Whether it stands back, as it is not measured in this session: no head, no bold glyph."""
+        """Whether the trace was not measured in this session; it has no head and no bold glyph."""
         return self.under or self.dim or self.style == "dashed"
 
 
@@ -71,27 +74,27 @@ class Trace(Protocol):
     """Values over time."""
 
     lasting: ClassVar[bool]
-    """Whether it is drawn up to the right edge: a setting in force, not a measurement."""
+    """Whether the trace extends to the right edge, as a setting in force does."""
 
     @property
     def pen(self) -> Pen:
-        """How it is drawn."""
+        """Pen that draws the trace."""
 
     @property
     def scaled(self) -> bool:
-        """Whether the axis makes room for it."""
+        """Whether the axis must have room for the trace."""
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
-        """Return what the values cover between each two neighbours of ``edges``."""
+        """Return the span of the values in each slice between two neighbouring ``edges``."""
 
     def middles(self, edges: Sequence[float], *, long: bool) -> list[float | None] | None:
-        """Return the value that stands for each slice; None where the whole span is drawn.
+        """Return a representative value of each slice; None if whole spans are drawn.
 
-        ``long`` is whether half a cell lasts ``LONG_S`` or more.
+        ``long`` is whether half a cell covers ``LONG_S`` or more.
         """
 
     def peak(self, start: float, end: float) -> float:
-        """Return the greatest value that the axis must have room for, 0 where there is none."""
+        """Return the highest value that must fit on the axis; 0 if there is none."""
 
 
 class SeriesTrace(msgspec.Struct, frozen=True):
@@ -101,15 +104,15 @@ class SeriesTrace(msgspec.Struct, frozen=True):
     pen: Pen
     factor: float = 1.0
     interval: float = 0.02
-    """Seconds between two values."""
+    """Seconds between two samples."""
     scaled: bool = True
-    """Whether the axis makes room for it."""
+    """Whether the axis must have room for the trace."""
     most: float = math.inf
-    """Greater values were not meant: there is a gap."""
+    """Largest valid value; greater values leave a gap."""
     lasting: ClassVar[bool] = False
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
-        """Return the extremes in each slice, joined to the value before it."""
+        """Return the lowest and highest value in each slice, joined to the value before it."""
         series, factor = self.series, self.factor
         ticks = series.timeline.ticks(edges)
         spans: list[Span | None] = []
@@ -123,7 +126,7 @@ class SeriesTrace(msgspec.Struct, frozen=True):
         return spans
 
     def middles(self, edges: Sequence[float], *, long: bool) -> list[float | None] | None:
-        """Return the median of each slice; in one without a value, the value before it."""
+        """Return the median of each slice; an empty slice has the value before it."""
         if not long:
             return None
         series, factor, most = self.series, self.factor, self.most
@@ -136,19 +139,19 @@ class SeriesTrace(msgspec.Struct, frozen=True):
         return found
 
     def _held(self, tick: int, edge: float) -> int:
-        """Return the tick before a slice where its value still stands at the slice's edge."""
+        """Return the tick before a slice if its value still holds at the slice's edge."""
         timeline, before = self.series.timeline, tick - 1
         stands = before >= timeline.first and timeline.time(before) > edge - _HOLD * self.interval
         return before if stands else tick
 
     def _meant(self, before: int, start: int, end: int) -> Span | None:
-        """Return the extremes of what was meant; a slice without any is a gap."""
+        """Return the lowest and highest valid value; a slice without any is a gap."""
         if start < end and self.series.extremes(start, end, self.most) is None:
             return None
         return self.series.extremes(before, end, self.most)
 
     def peak(self, start: float, end: float) -> float:
-        """Return the greatest value from ``start`` to ``end``."""
+        """Return the highest value from ``start`` to ``end``."""
         if not self.scaled:
             return 0.0
         timeline = self.series.timeline
@@ -158,7 +161,7 @@ class SeriesTrace(msgspec.Struct, frozen=True):
 
 
 class TracedTrace(msgspec.Struct, frozen=True):
-    """A series of samples, and the same ACK by ACK: drawn where slices are shorter than samples."""
+    """A series of samples and its trace of each ACK, drawn if slices are shorter than samples."""
 
     sampled: SeriesTrace
     traced: Series
@@ -166,18 +169,18 @@ class TracedTrace(msgspec.Struct, frozen=True):
 
     @property
     def pen(self) -> Pen:
-        """How it is drawn."""
+        """Pen that draws the trace."""
         return self.sampled.pen
 
     @property
     def scaled(self) -> bool:
-        """Whether the axis makes room for it."""
+        """Whether the axis must have room for the trace."""
         return self.sampled.scaled
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
-        """Return the extremes in each slice, joined to the value before it.
+        """Return the lowest and highest value in each slice, joined to the value before it.
 
-        Where nothing was traced for a while, samples know better: a timer may change cwnd too.
+        Samples replace gaps between traced ACKs, because a timer may change cwnd too.
         """
         spans = self.sampled.spans(edges)
         interval = self.sampled.interval
@@ -187,28 +190,28 @@ class TracedTrace(msgspec.Struct, frozen=True):
         return [fine or coarse for fine, coarse in zip(exact, spans, strict=True)]
 
     def middles(self, edges: Sequence[float], *, long: bool) -> list[float | None] | None:
-        """Return the medians of samples."""
+        """Return the medians of the samples."""
         return self.sampled.middles(edges, long=long)
 
     def peak(self, start: float, end: float) -> float:
-        """Return the greatest value from ``start`` to ``end``."""
+        """Return the highest value from ``start`` to ``end``."""
         exact = replace(self.sampled, series=self.traced)
         return max(self.sampled.peak(start, end), exact.peak(start, end))
 
 
 class RateTrace(msgspec.Struct, frozen=True):
-    """How fast a counter grew over some seconds before each moment, times a factor."""
+    """The rate at which a counter grew in the seconds before each moment, times a factor."""
 
     series: Series
     pen: Pen
     factor: float = 1.0
     over_s: float = 1.0
-    """Seconds of which a rate is the mean."""
+    """Seconds over which a rate is averaged."""
     lasting: ClassVar[bool] = False
     scaled: ClassVar[bool] = True
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
-        """Return the least and the greatest rate in each slice, its ends included."""
+        """Return the lowest and highest rate in each slice, its ends included."""
         stretches, places = _looks(tuple(edges), self.over_s)
         every = self._rates(stretches)
         spans: list[Span | None] = []
@@ -218,7 +221,7 @@ class RateTrace(msgspec.Struct, frozen=True):
         return spans
 
     def middles(self, edges: Sequence[float], *, long: bool) -> list[float | None] | None:
-        """Return the mean rate over each slice, and over ``over_s`` at least."""
+        """Return the mean rate over each slice, and over at least ``over_s``."""
         if not long:
             return None
         slices = [(end - max(end - start, self.over_s), end) for start, end in pairwise(edges)]
@@ -226,7 +229,7 @@ class RateTrace(msgspec.Struct, frozen=True):
         return [None if rate is None else rate * self.factor for rate in found]
 
     def peak(self, start: float, end: float) -> float:
-        """Return the greatest rate from ``start`` to ``end``."""
+        """Return the highest rate from ``start`` to ``end``."""
         step = max((end - start) / _PEAK_POINTS, 0.01)
         count = max(math.ceil((end - start) / step), 0) + 1
         ends = (min(start + step * at, end) for at in range(count))
@@ -240,9 +243,9 @@ class RateTrace(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=8)
 def _looks(edges: tuple[float, ...], over_s: float) -> tuple[list[tuple[float, float]], list[int]]:
-    """Return the stretches that rates are taken of, and where those of each slice begin and end.
+    """Return the intervals over which rates are computed, and those of each slice.
 
-    A slice is looked at twice in ``over_s`` seconds, both its ends included. All flows share it.
+    A slice has two intervals per ``over_s`` seconds, its ends included. All flows share them.
     """
     stretches: list[tuple[float, float]] = []
     places = [0]
@@ -255,18 +258,18 @@ def _looks(edges: tuple[float, ...], over_s: float) -> tuple[list[tuple[float, f
 
 
 class StepTrace(msgspec.Struct, frozen=True):
-    """A setting: it holds from each change to the next. None is no value."""
+    """A setting, which holds from each change to the next; None is no value."""
 
     changes: tuple[tuple[float, float | None], ...]
-    """Moments and values from them on, oldest first."""
+    """Moments and the values from then on, oldest first."""
     pen: Pen
     weight: float = 1.0
-    """Times its value the axis makes room for; 0 leaves the axis to the others."""
+    """Factor of the value that must fit on the axis; 0 leaves the axis to other traces."""
     lasting: ClassVar[bool] = True
     scaled: ClassVar[bool] = True
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
-        """Return the value that holds at the end of each slice."""
+        """Return the value in force at the end of each slice."""
         times = [t for t, _ in self.changes]
         spans: list[Span | None] = []
         for end in edges[1:]:
@@ -276,11 +279,11 @@ class StepTrace(msgspec.Struct, frozen=True):
         return spans
 
     def middles(self, edges: Sequence[float], *, long: bool) -> None:
-        """Return None: it is one value at a time."""
+        """Return None, because a setting has one value at a time."""
         del edges, long
 
     def peak(self, start: float, end: float) -> float:
-        """Return the greatest value in force between ``start`` and ``end``, times the weight."""
+        """Return the highest value in force from ``start`` to ``end``, times the weight."""
         times = [t for t, _ in self.changes]
         first = max(bisect_right(times, start) - 1, 0)
         values = [v for t, v in self.changes[first:] if t <= end and v is not None]
@@ -288,7 +291,7 @@ class StepTrace(msgspec.Struct, frozen=True):
 
 
 class DotTrace(msgspec.Struct, frozen=True):
-    """Single measurements, such as a ping's answers: dots, nothing between them."""
+    """Single measurements, such as replies to a ping, as unconnected dots."""
 
     series: Series
     pen: Pen
@@ -297,30 +300,30 @@ class DotTrace(msgspec.Struct, frozen=True):
     scaled: ClassVar[bool] = True
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
-        """Return the extremes in each slice."""
+        """Return the lowest and highest value in each slice."""
         timeline = self.series.timeline
         found = [self.series.extremes(*pair) for pair in pairwise(timeline.ticks(edges))]
         return [each and (each[0] * self.factor, each[1] * self.factor) for each in found]
 
     def middles(self, edges: Sequence[float], *, long: bool) -> None:
-        """Return None: the least and the greatest are dots, and nothing is between."""
+        """Return None, because only the lowest and the highest value are drawn."""
         del edges, long
 
     def peak(self, start: float, end: float) -> float:
-        """Return the greatest value from ``start`` to ``end``."""
+        """Return the highest value from ``start`` to ``end``."""
         timeline = self.series.timeline
         found = self.series.extremes(timeline.at_or_after(start), timeline.at_or_after(end))
         return found[1] * self.factor if found else 0.0
 
 
 class CountTrace(msgspec.Struct, frozen=True):
-    """A counter, whose growth is shown at the top: a sign, or a bar where columns are long."""
+    """A counter whose growth is shown at the top: as a sign, or as a bar in long columns."""
 
     series: Series
     pen: Pen
 
     def growth(self, start: float, end: float) -> float:
-        """Return how much the counter grew between two moments."""
+        """Return the growth of the counter between two moments."""
         timeline = self.series.timeline
         first, last = timeline.at_or_after(start) - 1, timeline.at_or_after(end)
         found = self.series.extremes(first, last)
