@@ -1,4 +1,4 @@
 """Analysis: what a run measured, whether to trust it, and what theory predicts.
 
-It reads states and scenarios; it starts nothing and draws nothing.
+This room reads states and scenarios; it starts nothing and draws nothing.
 """

@@ -1,4 +1,4 @@
-"""Whether the network did what it was set to: its RTT against the links' delays."""
+"""Checks the network against its settings: measured RTTs against the links' delays."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 from ccplay.state.lab_state import Flow, LabState, Ping
 
 MOST_DELAY_OFF = 0.05
-"""Largest error of a base RTT, as a share of it."""
+"""Largest acceptable error of a base RTT, as a share of it."""
 LEAST_DELAY_OFF_US = 3_000.0
-"""Microseconds by which a base RTT may always be off: a busy machine may delay any packet so."""
+"""Acceptable error of any base RTT in µs: a busy machine may delay each packet that long."""
 _SMALL_PACKET_BITS = 8 * 98
-"""A ping, or a SYN with its options: what measures the least RTT."""
+"""Length in bits of the packets that measure the least RTT: a ping, or a SYN with its options."""
 
 
 def delay_off(state: LabState) -> str | None:
-    """Return where the least RTT of a run was not that of the links; None if nowhere.
+    """Return where the least RTT of a run differs from the links' delays; None if nowhere.
 
-    An RTT below the links' delays is always wrong. Above them, only the part not explained by the
-    shortest queue at the bottleneck is.
+    A lower RTT is always wrong. Of a higher RTT only the part counts that the shortest queue at the
+    bottleneck does not explain.
     """
     worst: tuple[float, str] | None = None
     for name, least, base, slack in _round_trips(state):
@@ -31,7 +31,7 @@ def delay_off(state: LabState) -> str | None:
 
 
 def _round_trips(state: LabState) -> Iterator[tuple[str, float, float, float]]:
-    """Yield name, least RTT, base RTT and what a standing queue may add, in us."""
+    """Yield name, least RTT, base RTT, and the delay that a standing queue may add, in µs."""
     if state.hello is None:
         return
     network = state.hello.network
@@ -57,9 +57,9 @@ def _round_trips(state: LabState) -> Iterator[tuple[str, float, float, float]]:
 def _least_rtts(
     state: LabState,
 ) -> Iterator[tuple[Flow | Ping, list[str], float]]:
-    """Yield traffic, the links of a known path from the sender, and the least RTT in us.
+    """Yield traffic, the links of its path from the sender, and the least RTT in µs.
 
-    Of what took several paths none is known to be that of the least RTT.
+    Traffic that took several paths is left out, because its least RTT belongs to an unknown one.
     """
     for flow in state.flows.values():
         if flow.mptcp or len(flow.paths) > 1:
@@ -86,9 +86,9 @@ def _base_us(state: LabState, links: Sequence[str]) -> float | None:
 
 
 def _shortest_wait_us(state: LabState, link: str, during: Flow | Ping) -> float:
-    """Return the shortest time of a small packet in a link's queue during some traffic.
+    """Return the shortest time in µs that a small packet waited in a link's queue.
 
-    HTB lets one through at once while it has tokens, so this is what may be, not what must.
+    HTB passes a packet at once while it has tokens, so the true time may be shorter.
     """
     queue, now = state.queues.get(link), state.link_at(link, state.now)
     if now is None or not now.setting.rate:

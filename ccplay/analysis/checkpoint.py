@@ -10,25 +10,26 @@ from ccplay.state.lab_state import LabState
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """All flows at one moment, that of a sweep, so that their metrics can be compared."""
+    """All flows at the moment of one sweep, so that their metrics can be compared."""
 
     t: float
     """Seconds since the start of the stream."""
     elapsed_s: float
-    """Since the first flow of a fixed size opened its connection."""
+    """Seconds since the first flow of a fixed size opened its connection."""
     first: str
-    """The flow that is done."""
+    """Name of the flow that is done."""
     bytes: dict[str, int]
-    """Payload acknowledged, by flow; those of a fixed size come first, in the file's order."""
+    """Acknowledged payload in bytes by flow; flows of a fixed size come first, in the file's
+    order."""
     ratio: float | None
-    """Bytes of the first over bytes of the second, where exactly two flows have a fixed size."""
+    """Bytes of the first over those of the second flow, if exactly two have a fixed size."""
 
 
 def checkpoint(state: LabState, sizes: Mapping[str, int] | None = None) -> Checkpoint | None:
-    """Return the checkpoint of a session; None where no flow of a fixed size is done by now.
+    """Return the checkpoint of a session; None if no flow of a fixed size is done yet.
 
-    ``sizes`` are the flows of a fixed size in the order that the ratio shall have; by default
-    those that the session has started, in the order of its scenario.
+    ``sizes`` are the flows of a fixed size in the order for the ratio; by default those that the
+    session has started, in the order of its scenario.
     """
     if (finish := state.finish) is None:
         return None
@@ -47,9 +48,9 @@ def checkpoint(state: LabState, sizes: Mapping[str, int] | None = None) -> Check
 
 
 def fixed_sizes(state: LabState) -> dict[str, int]:
-    """Return the flows of a fixed size and their bytes.
+    """Return the flows of a fixed size with their bytes.
 
-    They are in the order of the scenario, though repeats may start them in another; flows started
+    They are in the order of the scenario, although repeats may start them in another; flows started
     by hand follow.
     """
     found = state.sizes

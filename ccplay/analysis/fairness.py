@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from ccplay.state.lab_state import Flow, LabState
 
 SHORTEST_S = 1.0
-"""Least seconds that flows must run together for their shares to be meaningful."""
+"""Shortest time in seconds for which flows must run together for meaningful shares."""
 FAIR = 0.95
-"""The index from which on flows count as converged: of two, neither has more than 61 %."""
+"""Jain's index from which on flows count as converged: of two flows neither has more than 61 %."""
 _STEP_S = 0.1
 _MOST_SHARES = 1_000_000
-"""Most shares computed; many long flows are sampled in longer steps."""
+"""Largest number of shares computed; many long flows are sampled in longer steps."""
 
 
 def jain(shares: Sequence[float]) -> float | None:
-    """Return the fairness index of two or more shares: 1 is equal, 1/n all for one.
+    """Return Jain's index of two or more shares: 1 if they are equal, 1/n if one flow has all.
 
     Jain, Chiu and Hawe, "A Quantitative Measure of Fairness and Discrimination", DEC-TR-301, 1984.
-    None if no flow has anything, or there is only one.
+    Return None for fewer than two shares, or if all are zero.
     """
     squares = math.fsum(share * share for share in shares)
     if len(shares) < 2 or not squares:
@@ -31,8 +31,8 @@ def jain(shares: Sequence[float]) -> float | None:
 def fairness(state: LabState) -> float | None:
     """Return Jain's index of the long-lived flows' goodput, over the time in which all of them ran.
 
-    Those that had ended before the last one began are left out. None for fewer than two, or for
-    less than a second.
+    Flows that had ended before the last one began are left out. Return None for fewer than two
+    flows, or for less than a second.
     """
     together = _together(state)
     if together is None:
@@ -42,11 +42,11 @@ def fairness(state: LabState) -> float | None:
 
 
 def converged_s(state: LabState) -> float | None:
-    """Return the time from the last flow's start until flows first shared fairly; None for never.
+    """Return the time from the last flow's start until flows first shared fairly; None if never.
 
-    Fairly is an index of ``FAIR`` over a window of a second, or of ten round trips where they
-    are longer; after Bansal and others, "Dynamic Behavior of Slowly-Responsive Congestion Control
-    Algorithms", SIGCOMM 2001, section 4.1.
+    Flows share fairly if their index is ``FAIR`` over a window of a second, or of ten round trips
+    if these are longer; after Bansal and others, "Dynamic Behavior of Slowly-Responsive Congestion
+    Control Algorithms", SIGCOMM 2001, section 4.1.
     """
     together = _together(state)
     if together is None:
@@ -71,7 +71,8 @@ def converged_s(state: LabState) -> float | None:
 def _together(state: LabState) -> tuple[list[list[Flow]], float, float] | None:
     """Return the long-lived flows, each as its streams, and the time in which all of them ran.
 
-    Flows that had ended before the last one began are left out: they were a part of their own.
+    Flows that had ended before the last one began are left out, because they never competed with
+    it.
     """
     flows = [
         list(state.streams[first.name].values())

@@ -1,4 +1,4 @@
-"""Whether the goodput of flows exceeds what a link carries with frame headers."""
+"""Checks the goodput of flows against what a link can carry with frame headers."""
 
 from __future__ import annotations
 
@@ -11,37 +11,38 @@ from ccplay.model.events import LinkChanged
 from ccplay.state.lab_state import Flow, LabState
 
 _ETHERNET, _IP_AND_TCP, _TIMESTAMPS, _MOST_OPTIONS = 14, 40, 12, 40
-"""Bytes of headers: HTB counts the first, too; timestamps are the only option of most segments."""
+"""Lengths of headers in bytes; HTB counts Ethernet's too, and most segments have no option but
+timestamps."""
 
 _USUAL_MTU = 1500
 _LONGEST_PACKET = 1 << 16
-"""Longest packet of a queue with offloads, in bytes; it is sent whole once its first bit may go."""
+"""Longest packet of a queue with offloads, in bytes; it is sent whole once its first bit is due."""
 
 _EXACT_S = 0.001
-"""Error of the times of flows, in seconds."""
+"""Error of the start and end of flows, in seconds."""
 _BURST_S = 0.001
-"""Seconds of its rate that HTB lets pass at once after idle time, but at least two frames."""
+"""Seconds of its rate that HTB lets pass at once after it was idle; at least two frames."""
 _TOLD_S = 0.1
-"""A new rate is read back before it is reported: it may have held so long by then."""
+"""Seconds by which a new rate may be in force before it is reported, as it is read back first."""
 
 
 class _Transfer(NamedTuple):
-    """A flow's bytes, all streams together."""
+    """The bytes of a flow, all its streams together."""
 
     name: str
     begin: float
     end: float
     bits: float
-    """Bits of payload."""
+    """Number of bits of payload."""
     links: tuple[str, ...]
     share: float
     """Share of payload in the bits on the wire."""
 
 
 def above_framing(state: LabState) -> str | None:
-    """Return where flows, alone or together, exceeded what a link carries; None if nowhere.
+    """Return where flows, alone or together, exceeded a link's capacity; None if nowhere.
 
-    The links' rates over time, their MTU and the headers count. No such result can be right.
+    The links' rates over time, their MTU and the headers count. Such a result can't be right.
     """
     transfers = sorted(_transfers(state), key=lambda each: each.begin)
     for name in dict.fromkeys(link for each in transfers for link in each.links):
@@ -94,9 +95,9 @@ def _transfers(state: LabState) -> Iterator[_Transfer]:
 
 
 def _over_one_path(state: LabState, flow: Flow) -> Iterator[_Transfer]:
-    """Yield what a connection carried over the one path that it took; nothing if it took several.
+    """Yield the transfer of a connection over its path; nothing if it took several.
 
-    A stranger's recording may have any connection without a path.
+    In a recording from elsewhere a connection may have no path.
     """
     assert state.hello is not None  # noqa: S101 - ``_transfers`` has looked
     ways = state.hello.network.paths(flow.src, flow.dst)
@@ -141,7 +142,7 @@ def _together(transfers: Sequence[_Transfer]) -> Iterator[list[_Transfer]]:
 
 
 class _Link:
-    """Capacity of a direction of a link."""
+    """The capacity of one direction of a link."""
 
     def __init__(self, changes: Sequence[LinkChanged]) -> None:
         rates = [each.setting.rate or 0 for each in changes]
@@ -159,10 +160,10 @@ class _Link:
         packet = max(packets, default=_USUAL_MTU)
         burst = max(max(before) * _BURST_S, 2 * 8 * (_USUAL_MTU + _ETHERNET))
         self.slack = max(before) * _EXACT_S + burst + 8 * packet
-        """Bits of slack: the precision of times, and what may be sent at once."""
+        """Tolerance in bits: the precision of times, and the bits that may be sent at once."""
 
     def carried(self, begin: float, end: float) -> float:
-        """Return how many bits that is from ``begin`` to ``end``."""
+        """Return the bits that the link can carry from ``begin`` to ``end``."""
         return self._until(end) - self._until(begin)
 
     def _until(self, t: float) -> float:

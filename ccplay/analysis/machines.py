@@ -1,8 +1,8 @@
-"""Whether the machines that made the runs differ: a two-way analysis of variance.
+"""Tests whether machines that made runs differ: a two-way analysis of variance.
 
-A value is modelled as the mean of its case times one plus an effect of its machine. The effect is
-tested against none at all: F of the residual squares with and without it, for designs that need not
-be balanced; Searle, "Linear Models", 1971, chapter 7.
+A value is modelled as the mean of its case times one plus an effect of its machine. The hypothesis
+of no effect is tested by F: the residual squares with and without the effect, for designs that need
+not be balanced; Searle, "Linear Models", 1971, chapter 7.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 LEVEL = 0.05
-"""Probability at which an effect is reported, shared by all metrics that are tested."""
+"""Probability below which an effect is reported, shared by all metrics that are tested."""
 
 _ROUNDS = 500
 _CLOSE = 1e-12
@@ -23,16 +23,17 @@ Measured = tuple[str, str, float]
 
 
 class MachineEffect(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a metric depends on the machine, over all cases."""
+    """The effect of the machine on a metric, over all cases."""
 
     metric: str = msgspec.field(name="figure")
     machines: dict[str, float]
-    """Mean of each machine's runs above the mean of all machines, as a share of the case's mean."""
+    """Difference of each machine's mean from the mean of all machines, as a share of the case's
+    mean."""
     f: float
     freedom: tuple[int, int]
     """Degrees of freedom of F."""
     p: float
-    """Probability of such an F, or a greater one, if machines did not matter."""
+    """Probability of this F or a greater one if machines have no effect."""
     differs: bool
     """Whether ``p`` is below ``LEVEL`` over the number of metrics tested (Bonferroni)."""
 
@@ -56,7 +57,7 @@ def machine_effects(metrics: Mapping[str, Sequence[Measured]]) -> list[MachineEf
 
 
 def _effect(metric: str, runs: Sequence[Measured]) -> MachineEffect | None:
-    """Test one metric; None where cases and machines leave nothing to compare."""
+    """Test one metric; return None if no case or machine can be compared."""
     means = _means((case, value) for case, _, value in runs)
     scaled = [(c, m, value / means[c] - 1.0) for c, m, value in runs if means[c]]
     cases = {case for case, _, _ in scaled}
@@ -83,7 +84,7 @@ def _effect(metric: str, runs: Sequence[Measured]) -> MachineEffect | None:
 
 
 def _fit(scaled: Sequence[Measured]) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the least squares of a sum of case and machine, by fitting each in turn."""
+    """Return the least squares of a sum of effects of case and machine, fitted in turn."""
     by_case = dict.fromkeys((case for case, _, _ in scaled), 0.0)
     by_machine = dict.fromkeys((machine for _, machine, _ in scaled), 0.0)
     for _ in range(_ROUNDS):
@@ -103,7 +104,7 @@ def _means(values: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 
 def _groups(pairs: Iterable[tuple[str, str]]) -> int:
-    """Return into how many parts cases and machines fall that no run connects."""
+    """Return the number of groups of cases and machines that no run connects."""
     parent: dict[tuple[str, str], tuple[str, str]] = {}
 
     def root(node: tuple[str, str]) -> tuple[str, str]:

@@ -1,6 +1,6 @@
-"""Metrics of a run by name, the path of a number in its result, such as ``flows.1.fct_s``.
+"""Metrics of a run by name: the path of a number in its result, such as ``flows.1.fct_s``.
 
-Scenarios name them in ``metrics``, ``expect`` and ``published``; expectations are checked here.
+Scenarios name metrics in ``metrics``, ``expect`` and ``published``; expectations are checked here.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from ccplay.state.subflows import Subflow
 NO_METRICS = frozenset(
     ("name", "parameters", "repeat", "attempt", "checks", "health", "t", "streams", "started_s")
 )
-"""Fields of a result that are no metrics: they identify the run or qualify its trust."""
+"""Fields of a result that are not metrics: they identify the run or qualify its trust."""
 
 _NAMED_BY_A_LAB = ("queues.", "interfaces.", "directions.")
-"""Beginnings of metrics of what only a run names."""
+"""First parts of paths whose members are known only after a run."""
 
 _GROUPS = {kind.group for kind in TRAFFIC} | {"queues"}
 _MEMBERS: dict[str, type[msgspec.Struct]] = {
     name: get_args(hint)[0] for name, hint in get_type_hints(CaseResult).items() if name in _GROUPS
 }
-"""Type of the result of one flow, queue, ping …, by its key."""
+"""Type of a group's members in a result (flow, queue, ping …), by its key."""
 
 
 def metrics_of(result: CaseResult) -> dict[str, float]:
-    """Return every number measured in a run, by its path; members of lists by id or link."""
+    """Return every number measured in a run by its path; members of lists by id or link."""
     return dict(_numbers(msgspec.to_builtins(result), ""))
 
 
 def identity_of(result: CaseResult) -> dict[str, Any]:
-    """Return which run it is and whether to trust it, by the columns of tables of runs."""
+    """Return the run's identity and whether to trust it, by the columns of tables of runs."""
     return {
         "case": result.name,
         "repeat": result.repeat,
@@ -56,7 +56,7 @@ def metric_of(result: CaseResult, name: str) -> float | None:
 
 
 def check(case: Case, result: CaseResult) -> list[Check]:
-    """Return every expectation of the case, held or not; a metric not measured has failed."""
+    """Return all expectations of the case, held or not; one without a measured metric failed."""
     if result.interrupted or not case.expect:
         return []
     measured = metrics_of(result)
@@ -64,7 +64,7 @@ def check(case: Case, result: CaseResult) -> list[Check]:
 
 
 def check_metrics(scenario: Scenario) -> None:
-    """Raise ``ScenarioError`` where a metric is named that no run can ever measure."""
+    """Raise ``ScenarioError`` if a named metric can't be measured by any run."""
     problems: dict[str, None] = {}
     for case in scenario.cases:
         named = [("metrics", metric) for metric in case.metrics]
@@ -81,7 +81,7 @@ def check_metrics(scenario: Scenario) -> None:
 
 
 def measurable(case: Case) -> list[str]:
-    """Return the metrics that a run of a case may have, but for those that a lab names."""
+    """Return the metrics that a run of a case may have, except those named only by a lab."""
     metrics = [name for name in _fields(CaseResult) if name not in _MEMBERS]
     names: dict[str, list[str]] = {kind.group: [] for kind in TRAFFIC}
     for step in case.timeline:
@@ -100,7 +100,7 @@ def measurable(case: Case) -> list[str]:
 
 
 def _of_subflows(command: StartFlow) -> Iterator[str]:
-    """Yield the metrics of the subflows that a flow over MPTCP begins with."""
+    """Yield the metrics of the subflows that an MPTCP flow starts with."""
     for number in range(1, command.subflows + 1):
         for field in _fields(Subflow):
             yield f"flows.{command.flow}.subflows.{command.flow}/{number}.{field}"
@@ -129,7 +129,7 @@ def _fields(kind: type[msgspec.Struct]) -> list[str]:
 
 
 def _number(value: Any, place: str) -> float | None:
-    """Return the number at a place within a value; names of members may have dots themselves."""
+    """Return the number at a path within a value; names of members may contain dots."""
     if not place:
         known = isinstance(value, int | float) and not isinstance(value, bool)
         return value if known else None
@@ -142,7 +142,7 @@ def _number(value: Any, place: str) -> float | None:
 
 
 def _members(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a value consists of, each with its part of the path."""
+    """Yield the members of a value, each with its part of the path."""
     if isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
             if name not in NO_METRICS:

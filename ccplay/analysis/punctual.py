@@ -1,4 +1,4 @@
-"""Whether the steps of a timeline took effect when due."""
+"""Checks whether the steps of a timeline took effect on time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def late_steps(state: LabState) -> list[Applied]:
 
 
 def lateness_told(state: LabState) -> str | None:
-    """Return the latest step; None if each was on time."""
+    """Return a description of the latest step; None if all were on time."""
     late = late_steps(state)
     if not late:
         return None

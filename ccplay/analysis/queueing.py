@@ -1,4 +1,4 @@
-"""The effect of a queue on its link: queueing delay and utilisation."""
+"""The effects of a queue on its link: queueing delay and utilisation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def filling(state: LabState) -> list[Traffic]:
 
 
 def while_traffic_ran(state: LabState) -> tuple[float, float]:
-    """Return the time from first start to last end, or the whole session without traffic."""
+    """Return the time from the first start to the last end; without traffic the whole session."""
     traffic = filling(state)
     start = min((each.started for each in traffic), default=0.0)
     ends = (state.now if each.ended is None else each.ended for each in traffic)
@@ -22,16 +22,16 @@ def while_traffic_ran(state: LabState) -> tuple[float, float]:
 
 
 def occupancy(state: LabState, queue: Queue, name: str) -> list[float]:
-    """Return ``qlen`` (packets) or ``backlog`` (bytes) by sweep, while traffic ran."""
+    """Return ``qlen`` (packets) or ``backlog`` (bytes) in each sweep while traffic ran."""
     start, end = while_traffic_ran(state)
     ticks = state.sweeps.at_or_after(start), state.sweeps.before_or_at(end) + 1
     return queue.series[name].values(*ticks)
 
 
 def queueing_delays_us(state: LabState, queue: Queue) -> list[float]:
-    """Return the queueing delay by sweep: backlog over rate.
+    """Return the queueing delay, backlog over rate, in each sweep while traffic ran.
 
-    While traffic ran; empty if the link has no rate, and so no queue.
+    Empty if the link has no rate, and so no queue.
     """
     backlog = queue.series["backlog"]
     start, end = while_traffic_ran(state)
@@ -47,8 +47,8 @@ def queueing_delays_us(state: LabState, queue: Queue) -> list[float]:
 def utilisation(state: LabState, queue: Queue) -> float | None:
     """Return the share of its rate that a link carried while traffic ran.
 
-    Bytes that left the queue over those that could have; both count Ethernet headers. None
-    without a rate or without traffic.
+    It is the bytes that left the queue over those that could have left; both count Ethernet
+    headers. None without a rate or without traffic.
     """
     start, end = while_traffic_ran(state)
     carried = queue.series["bytes"]

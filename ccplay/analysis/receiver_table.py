@@ -11,32 +11,32 @@ from ccplay.analysis.checkpoint import Checkpoint, checkpoint, fixed_sizes
 from ccplay.state.lab_state import Flow, LabState
 
 _TINY_S = 1e-6
-"""Moments are floats: 3 s after 0.1 s may be a little more than 3.1 s."""
+"""Tolerance in seconds for moments as floats: 3 s after 0.1 s may be slightly above 3.1 s."""
 
 
 class Second(msgspec.Struct, frozen=True):
-    """All flows at one whole second, read off the last sweep until then."""
+    """All flows at one whole second, as of the last sweep before it."""
 
     elapsed_s: int
-    """Since the first flow opened its connection."""
+    """Seconds since the first flow opened its connection."""
     bytes: tuple[int | None, ...]
-    """Payload acknowledged, in the order of the flows; None before a flow's start."""
+    """Acknowledged payload in bytes, in the order of the flows; None before a flow's start."""
     rates_bps: tuple[float | None, ...]
-    """Over the second before."""
+    """Rates over the previous second in bits per second, in the order of the flows."""
 
 
 class Receiver:
     """The table at one moment of a session; rows are computed on demand."""
 
     def __init__(self, state: LabState, until: float) -> None:
-        """Look at ``state`` as it was at ``until``."""
+        """Read ``state`` as of ``until``."""
         self._state, self._until = state, until
         self._streams: dict[str, list[Flow]] = {}
         for flow in state.flows.values():
             if flow.kind == "flow":
                 self._streams.setdefault(flow.parent, []).append(flow)
         self.sizes = fixed_sizes(state)
-        """The flows of a fixed size and their bytes, in the order of the scenario."""
+        """Flows of a fixed size with their bytes, in the order of the scenario."""
         self.flows = self._started(until)
         """The flows started so far; flows of a fixed size come first."""
 
@@ -53,7 +53,7 @@ class Receiver:
         return [row for row in rows if row is not None]
 
     def checkpoint(self) -> Checkpoint | None:
-        """Return the checkpoint; None before it."""
+        """Return the race's checkpoint; None before it."""
         found = checkpoint(self._state)
         return None if found is None or found.t > self._until + _TINY_S else found
 
@@ -84,7 +84,7 @@ class Receiver:
         return Second(second, acked, rates)
 
     def _acked(self, name: str, tick: int, t: float) -> int | None:
-        """Return the bytes delivered by a flow at a moment and its sweep."""
+        """Return a flow's delivered bytes at a moment, and the sweep."""
         flow = self._state.flows[name]
         if flow.started > t:
             return None
@@ -96,7 +96,7 @@ class Receiver:
 
 
 def _bytes(flow: Flow, tick: int) -> int:
-    """Return the bytes delivered by one stream at a tick."""
+    """Return a stream's delivered bytes at a tick."""
     acked = flow.series["bytes_acked"]
     for at in range(min(tick, acked.end - 1), acked.first - 1, -1):
         # A sweep that missed a flow leaves a gap. tcp_info counts the SYN too.

@@ -1,4 +1,4 @@
-"""The shape of a result: what ``ccplay run --json`` prints.
+"""The shape of a result, which ``ccplay run --json`` prints.
 
 Its keys are stable: new ones may be added, none is removed or changes its meaning within a
 ``format``. Unknown values are null, never NaN.
@@ -31,29 +31,29 @@ class QueueResult(msgspec.Struct, frozen=True, kw_only=True):
 
     link: str
     kind: str
-    """The discipline at the start; ``kinds`` has all that followed one another."""
+    """Discipline at the start; ``kinds`` lists all that were used."""
     kinds: list[str]
     qlen_p50: float | None
-    """Packets waiting."""
+    """Packets waiting, median over sweeps."""
     qlen_p99: float | None
     qlen_max: float | None
     qlen_mean: float | None = None
     backlog_p50: float | None
-    """Bytes waiting."""
+    """Bytes waiting, median over sweeps."""
     backlog_p99: float | None
     backlog_mean: float | None = None
     delay_p50_ms: float | None = None
-    """Queueing delay: backlog over rate."""
+    """Queueing delay in ms, backlog over rate, median over sweeps."""
     delay_p95_ms: float | None = None
     delay_p99_ms: float | None = None
     sojourn_p50_ms: float | None = None
-    """Sojourn time of each packet in a discipline in software, to some 6 %."""
+    """Median sojourn time in ms of packets in a discipline in software, to some 6 %."""
     sojourn_p95_ms: float | None = None
     sojourn_p99_ms: float | None = None
     utilisation: float | None = None
     """Share of the link's rate that was used."""
     drops: int
-    """Packets, all disciplines together."""
+    """Packets dropped by all disciplines of the run together."""
     loss: float | None = None
     """Share of arriving packets that were dropped."""
     marks: int | None
@@ -63,12 +63,12 @@ class QueueResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def where(self) -> str:
-        """Its link on paper: ``r → h2``."""
+        """Link in print: ``r → h2``."""
         return self.link.replace("->", " → ")
 
     @property
     def disciplines(self) -> str:
-        """Those that followed one another: ``pfifo → bfifo``."""
+        """Disciplines in the order of their use: ``pfifo → bfifo``."""
         return " → ".join(self.kinds)
 
 
@@ -107,27 +107,27 @@ QUEUES = Table(
 
 
 class InterfaceResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Counters of an interface, from the beginning until all traffic had ended."""
+    """Counters of an interface from the start until all traffic had ended."""
 
     id: str
     """Name of the interface, such as ``r-eth1``."""
     node: str
     link: str
-    """The direction that packets leave on."""
+    """Direction in which packets leave."""
     sent: int
-    """Packets."""
+    """Packets sent."""
     sent_bytes: int
-    """Ethernet headers included."""
+    """Bytes sent, Ethernet headers included."""
     received: int
     received_bytes: int
     dropped: int
-    """Packets dropped by its queue, which do not count as sent."""
+    """Packets dropped by the interface's queue, which do not count as sent."""
     lost: int | None
-    """Sent packets that its link lost on purpose; null if not counted."""
+    """Sent packets that the link's loss setting dropped; null if not counted."""
 
     @property
     def where(self) -> str:
-        """Its link on paper: ``r → h2``."""
+        """Link in print: ``r → h2``."""
         return self.link.replace("->", " → ")
 
 
@@ -149,14 +149,14 @@ INTERFACES = Table(
 
 
 class DirectionResult(msgspec.Struct, frozen=True, kw_only=True):
-    """All long-lived flows of one direction together, from a host to another."""
+    """All long-lived flows from one host to another together."""
 
     id: str
-    """``h1->h2``."""
+    """Source and destination: ``h1->h2``."""
     goodput_bps: float
-    """The sum of theirs."""
+    """Sum of the flows' goodput in bits per second."""
     goodput_mean_bps: float
-    """Their mean."""
+    """Mean of the flows' goodput in bits per second."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,7 +164,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
     metric: str = msgspec.field(name="figure")
     text: str
-    """What was expected, as the file has it."""
+    """Expectation as written in the file."""
     why: str
     value: float | None
     """Measured value; null if there was none."""
@@ -178,20 +178,22 @@ class CaseResult(TrafficResults, frozen=True, kw_only=True):
     interfaces: list[InterfaceResult] = msgspec.field(default_factory=list)
     """Health of the lab; empty if it died."""
     directions: list[DirectionResult] = msgspec.field(default_factory=list)
-    """Traffic by the hosts at both ends; empty where all flows have the same ends."""
+    """Traffic by source and destination; empty if all flows have the same."""
     checkpoint: Checkpoint | None = None
-    """State of the race when the first flow of a fixed size was done; null where none was."""
+    """State of the race when the first flow of a fixed size was done; null if none was."""
     jain: float | None = None
     """Fairness index of the flows' goodput while all of them ran; see ``fairness``."""
     converged_s: float | None = None
     """Seconds from the last flow's start until the flows first shared fairly; null if they never
     did."""
     goodput_bps: float | None = None
-    """Sum of the goodput of all long-lived flows; null where there is none."""
+    """Sum of the goodput of all long-lived flows in bits per second; null without any."""
     fct_mean_s: float | None = None
-    """Over all flows of a fixed size; null where one was not done, or there is none."""
+    """Mean completion time in seconds of the flows of a fixed size; null if one was not done, or
+    there is none."""
     fct_max_s: float | None = None
-    """Seconds from the first start of these flows until the last one was done; null as above."""
+    """Seconds from the first start of the flows of a fixed size until the last one was done; null
+    if one was not done, or there is none."""
     checks: list[Check] = msgspec.field(default_factory=list)
     health: HealthResult
     errors: list[str]
@@ -199,10 +201,10 @@ class CaseResult(TrafficResults, frozen=True, kw_only=True):
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """Machine of the lab, which may explain a difference between two results."""
+    """The lab's machine, which may explain a difference between two results."""
 
     name: str = ""
-    """Name of the machine, where several machines made the runs."""
+    """Name of the machine if several made the runs."""
     kernel: str
     cpus: int
     python: str
@@ -216,48 +218,47 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PublishedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody else measured of a metric."""
+    """Values of a metric measured by others."""
 
     metric: str = msgspec.field(name="figure")
     values: list[float]
     note: str
     source: str = ""
-    """Source, as in the scenario."""
+    """Source of the values as given in the scenario."""
 
 
 class CaseStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """The repeats of one case together."""
+    """Statistics over the repeats of one case."""
 
     name: str
     parameters: dict[str, str | int | float | bool] = {}
     runs: int
     """Runs completed without errors; no others are counted."""
     untrustworthy: int = 0
-    """Number of them that could not be trusted, even after repeating."""
+    """Number of runs that could not be trusted even after repetition."""
     metrics: dict[str, Statistic] = msgspec.field(name="figures")
-    """Statistics by the metric's place in a run's object, such as ``checkpoint.ratio``."""
+    """Statistics by the path of the metric, such as ``checkpoint.ratio``."""
     reported: list[str] = []
-    """Metrics to show first: those of the scenario, or the usual ones."""
+    """Metrics to show first: those of the scenario, or the default ones."""
     published: list[PublishedResult] = []
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole experiment."""
+    """The result of a whole experiment."""
 
     format: int = FORMAT
     scenario: str
-    """The file's name without its ending."""
+    """Name of the scenario file without its ending."""
     title: str
     machine: Machine | None
-    """Null if no lab started."""
+    """Machine of the lab; null if no lab started."""
     cases: list[CaseResult]
-    """Results of the runs, one for each; with repeats, several have one name."""
+    """Results of all runs; repeats of a case have the same name."""
     statistics: list[CaseStatistics] = []
     """Statistics over the runs, one for each case."""
     discarded: list[CaseResult] = []
     """Attempts that could not be trusted and were repeated."""
     machines: list[Machine] = []
-    """All that made runs, by name, where several did."""
+    """Machines that made runs, by name, if there were several."""
     machine_effects: list[MachineEffect] = []
-    """Differences between machines in the metrics to show first; empty where one machine made all
-    runs."""
+    """Effects of the machine on the metrics shown first; empty if one machine made all runs."""

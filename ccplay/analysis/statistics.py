@@ -16,21 +16,21 @@ class Statistic(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     mean: float
     sd: float | None
-    """Standard deviation of the sample (n - 1); null for one value, as ``low`` and ``high`` are."""
+    """Standard deviation of the sample (n - 1); null for one value."""
     low: float | None
     high: float | None
 
     @property
     def half_width(self) -> float | None:
-        """Return half the width of the interval, None for a single value."""
+        """Return half the width of the interval; None for a single value."""
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
 
 def statistic(values: Sequence[float]) -> Statistic:
     """Return the statistic of at least one value.
 
-    Repeats are taken as independent and their mean as normal, for which Student's t is exact
-    where the values are; "Student", "The probable error of a mean", 1908.
+    Student's t assumes independent repeats, and is exact if the values are normally distributed;
+    "Student", "The probable error of a mean", 1908.
     """
     n = len(values)
     mean = math.fsum(values) / n
@@ -42,7 +42,7 @@ def statistic(values: Sequence[float]) -> Statistic:
 
 
 def student_t(freedom: int, confidence: float = CONFIDENCE) -> float:
-    """Return t such that a share ``confidence`` of Student's distribution lies within -t to t.
+    """Return the t for which a share ``confidence`` of Student's distribution is between -t and t.
 
     Raises ``ValueError`` for less than one degree of freedom.
     """
@@ -61,7 +61,7 @@ def student_t(freedom: int, confidence: float = CONFIDENCE) -> float:
 
 
 def _within(t: float, freedom: int) -> float:
-    """Return how much of Student's distribution lies within -t to t.
+    """Return the share of Student's distribution between -t and t.
 
     Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.7.3 and 26.7.4: exact for whole
     degrees of freedom.

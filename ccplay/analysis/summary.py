@@ -1,4 +1,4 @@
-"""Computes a result from the state: metrics of all traffic, queues and interfaces."""
+"""Computes a result from the state: the metrics of all traffic, queues and interfaces."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def summarise(
     errors: tuple[str, ...] = (),
     checkpoint: Checkpoint | None = None,
 ) -> CaseResult:
-    """Return the result of a session, live or recorded, until now."""
+    """Return the result of a session so far, live or recorded."""
     start = state.ready_at or 0.0
     found = CaseResult(
         name=name,
@@ -53,7 +53,7 @@ def summarise(
 
 
 def _of_all(state: LabState, flows: Sequence[FlowResult]) -> dict[str, float | None]:
-    """Return the goodput of all flows together, and when those of a fixed size were done."""
+    """Return the sum of all goodput, and the completion times of the flows of a fixed size."""
     rates = [each.goodput_bps for each in flows if each.goodput_bps is not None]
     found: dict[str, float | None] = {"goodput_bps": round(sum(rates), 1) if rates else None}
     sized = [each for each in flows if each.id in state.sizes]
@@ -66,7 +66,7 @@ def _of_all(state: LabState, flows: Sequence[FlowResult]) -> dict[str, float | N
 
 
 def _directions(flows: Sequence[FlowResult]) -> list[DirectionResult]:
-    """Return what flows of each direction have together; nothing where there is only one."""
+    """Return the sums of the flows of each direction; nothing if there is only one direction."""
     rates: dict[str, list[float]] = {}
     for each in flows:
         if each.goodput_bps is not None:

@@ -35,39 +35,39 @@ C = 0.4
 """Segments per second cubed; RFC 9438 section 5."""
 
 BETA_CUBIC = 0.7
-"""What a reduction leaves of cwnd; RFC 9438 section 4.6."""
+"""Factor of cwnd at a reduction by CUBIC; RFC 9438 section 4.6."""
 
 ALPHA_CUBIC = 3 * (1 - BETA_CUBIC) / (1 + BETA_CUBIC)
-"""Segments an RTT by which CUBIC estimates Reno to grow, at its own level; RFC 9438 section 4.3."""
+"""Segments per RTT by which CUBIC's estimate of Reno grows; RFC 9438 section 4.3."""
 
 BETA_RENO = 0.5
-"""RFC 5681 section 3.1, equation 4."""
+"""Factor of cwnd at a reduction by Reno; RFC 5681 section 3.1, equation 4."""
 
 _CWR, _RECOVERY, _LOSS = 2, 3, 4
-"""Congestion states of include/uapi/linux/tcp.h: from CWR on cwnd is being reduced."""
+"""Congestion states as numbered in include/uapi/linux/tcp.h: from CWR on cwnd is being reduced."""
 
 _CUT = 0.9
-"""Share of cwnd; less at the next sweep is a reduction, even if no sweep saw Recovery."""
+"""Factor of cwnd between sweeps below which it counts as reduced, even if no sweep saw Recovery."""
 
 
 class Epoch(msgspec.Struct, frozen=True):
-    """A stage of congestion avoidance, by what theory has to know of it."""
+    """A period of congestion avoidance: the values that theory needs."""
 
     tick: int
-    """Number of the first sweep of the epoch."""
+    """Index of the first sweep of the epoch."""
     start: float
     cc: str
-    """What the flow runs."""
+    """Congestion control of the flow."""
     cwnd_prior: float
-    """Just before the reduction."""
+    """cwnd in segments just before the reduction."""
     w_max: float
-    """Window at which CUBIC's curve is flat."""
+    """Window in segments at which CUBIC's curve is flat."""
     cwnd_epoch: float
-    """Window at the start."""
+    """Window in segments at the start of the epoch."""
 
     @property
     def algorithm(self) -> str:
-        """What ``cc`` is called in theory, whether the kernel's or a BPF program of that name."""
+        """Name of ``cc`` in theory, the same for the kernel's and a BPF program of that name."""
         return self.cc.removesuffix(".bpf")
 
     @property
@@ -76,24 +76,24 @@ class Epoch(msgspec.Struct, frozen=True):
         return math.cbrt((self.w_max - self.cwnd_epoch) / C)
 
     def w_cubic(self, t: float) -> float:
-        """Return the curve, ``t`` after the start; RFC 9438 figure 1."""
+        """Return the window of CUBIC's curve, ``t`` seconds after the start; RFC 9438 figure 1."""
         return C * (t - self.k) ** 3 + self.w_max
 
     def w_est(self, rounds: float) -> float:
-        """Return CUBIC's estimate of Reno after some RTTs; RFC 9438 figure 4, summed up."""
+        """Return CUBIC's estimate of Reno's window after some RTTs; RFC 9438 figure 4, summed."""
         return self.cwnd_epoch + ALPHA_CUBIC * rounds
 
     def cubic(self, t: float, rounds: float) -> float:
-        """Return CUBIC's window: the curve, or in the Reno-friendly region the estimate."""
+        """Return CUBIC's window: the curve, or the estimate in the Reno-friendly region."""
         return max(self.w_cubic(t), self.w_est(rounds))
 
     def reno(self, rounds: float) -> float:
-        """Return Reno's window: half, plus a segment each RTT; RFC 5681 section 3.1."""
+        """Return Reno's window: half, plus a segment per RTT; RFC 5681 section 3.1."""
         return BETA_RENO * self.cwnd_prior + rounds
 
 
 class _Sweep(NamedTuple):
-    """What was measured of the flow."""
+    """The measurements of a flow in one sweep."""
 
     tick: int
     t: float
@@ -104,7 +104,7 @@ class _Sweep(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether cwnd is neither being reduced nor in recovery."""
+        """Return whether cwnd is neither being reduced nor in recovery."""
         return self.ca_state < _CWR
 
 
@@ -122,22 +122,22 @@ class Theory:
         self.flow = flow
         timeline = flow.series["cwnd"].timeline
         self.cubic, self.reno = Series(timeline), Series(timeline)
-        """W(t) and Reno's line; between epochs nothing is known."""
+        """Windows of W(t) and of Reno's line by sweep; unknown between epochs."""
         self.epochs: list[Epoch] = []
         self._epoch: Epoch | None = None
-        """The epoch that has not ended."""
+        """Epoch in progress; None between epochs."""
         self._rounds = 0.0
-        """RTTs since it began."""
+        """Number of RTTs since the epoch began."""
         self._next = 0
         self._before = _Sweep(-1, 0.0, 0.0, _LOSS, math.inf, 0.0)
         self._switches = 0
         self._prior: float | None = None
-        """cwnd before a reduction that no epoch has followed yet."""
+        """cwnd in segments before a reduction that no epoch has followed yet."""
         self._w_max = 0.0
         """Window at the last congestion; 0 if there was none."""
 
     def follow(self) -> None:
-        """Process measurements since the last call."""
+        """Process the measurements since the last call."""
         series = self.flow.series
         timeline = series["cwnd"].timeline
         start, end = max(self._next, series["cwnd"].first, timeline.first), series["cwnd"].end
@@ -173,7 +173,7 @@ class Theory:
             self._rounds += (sweep.t - before.t) / (sweep.srtt_us * 1e-6)
 
     def _switch(self, t: float) -> None:
-        """Start over when another algorithm begins, which has no state of the one before."""
+        """Start over when the flow switches to another algorithm, which keeps no state."""
         changes = self.flow.cc_changes
         while self._switches < len(changes) and changes[self._switches][0] <= t:
             self._switches += 1

@@ -1,4 +1,4 @@
-"""Whether a run can be trusted: timing of the lab, steps, rates and delays."""
+"""Judges whether a run can be trusted: the timing of the lab, of steps, rates and delays."""
 
 from __future__ import annotations
 
@@ -14,57 +14,57 @@ from ccplay.model.values import MOST_SEGMENTS
 from ccplay.state.lab_state import Flow, LabState
 
 MOST_MISSED = 0.01
-"""Share of missed sweeps; above it percentiles over sweeps omit the busiest moments."""
+"""Largest acceptable share of missed sweeps; percentiles would omit the busiest moments."""
 MOST_STEAL = 0.05
-"""Mean share of CPU time stolen; at 17 % goodput fell by a tenth of the link's rate."""
+"""Largest acceptable mean share of stolen CPU time; at 17 % goodput fell by a tenth of the rate."""
 MOST_HOST_CPU = 0.95
-"""Mean share of all cores in use; above it packets wait for a core, not for the link."""
+"""Largest acceptable mean share of all cores in use; beyond it packets wait for a core."""
 MOST_DELAY_LATE_US = 5_000.0
-"""Lateness at p99 in the median second; above it the RTT is the machine's, not the scenario's."""
+"""Largest acceptable p99 in µs of the delay line's lateness in the median second; beyond it the RTT
+is the machine's."""
 MOST_RATE_OFF = 0.03
-"""Accuracy of the rate in the median second; HTB itself is within 1 %."""
+"""Largest acceptable error of the rate in the median second; HTB itself is within 1 %."""
 
 
 class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The lab's own timing over a case. Means and worsts are over its seconds."""
+    """The lab's own timing over a case. Means and worst values are over its seconds."""
 
     ticks: int
-    """Sweeps made."""
+    """Number of sweeps made."""
     missed: int
-    """Sweeps that fell out."""
+    """Number of sweeps that were skipped."""
     late_p50_us: float | None
     """Microseconds by which sweeps began late: the median of the median second."""
     late_p99_us: float | None
     """Microseconds by which sweeps began late: the p99 of the worst second."""
     sweep_p50_us: float | None
-    """Duration of sweeps."""
+    """Duration of sweeps in µs, median."""
     lab_cpu: float | None
-    """Cores, mean."""
+    """Cores used by the lab, mean."""
     host_cpu: float | None
     """Share of all cores in use, mean."""
     steal: float | None
-    """Share of all cores that the hypervisor took, mean."""
+    """Share of all cores taken by the hypervisor, mean."""
     steal_max: float | None
     delay_late_p50_us: float | None
-    """Microseconds by which the delay line let packets go late, the median; null where netem does
-    it."""
+    """Microseconds by which packets left the delay line late: the median; null if netem delays."""
     delay_late_p99_us: float | None
     """Microseconds by which packets left the delay line late: the p99 of the median second."""
     rate_accuracy: float | None = None
-    """What left a busy link over what its rate allows, in the median second; null where none was
-    busy for long."""
+    """Traffic that left a busy link over what its rate allows, in the median second; null if no
+    link was busy for long."""
     events_dropped: int
     impossible_windows: int = 0
-    """Flows with a cwnd or ssthresh that no path holds."""
+    """Flows with a cwnd or ssthresh that no path can hold."""
     late_steps: int = 0
-    """Steps of the timeline that took effect more than ``MOST_LATE_S`` after their moment."""
+    """Number of timeline steps that took effect more than ``MOST_LATE_S`` after their moment."""
     trustworthy: bool
     reasons: list[str]
-    """Reasons for which it can't be trusted."""
+    """Reasons not to trust the run."""
 
 
 def judge(state: LabState) -> HealthResult:
-    """Summarise every ``Health`` of a session, with the reasons against trusting it."""
+    """Summarise every ``Health`` of a session, with the reasons not to trust it."""
     healths = state.healths
     ticks = sum(each.ticks for each in healths)
     missed = sum(each.missed for each in healths)
@@ -111,12 +111,12 @@ def judge(state: LabState) -> HealthResult:
 
 
 def was_judged(health: HealthResult) -> bool:
-    """Whether a lab ran long enough to check its own health."""
+    """Return whether a lab ran long enough to report its health."""
     return health.late_p50_us is not None
 
 
 def for_want_of_cpu(health: HealthResult) -> bool:
-    """Whether fewer parallel labs could have helped: not against a hypervisor."""
+    """Return whether fewer parallel labs could have helped; they can't against a hypervisor."""
     return (
         health.missed > MOST_MISSED * (health.ticks + health.missed)
         or (health.host_cpu or 0) > MOST_HOST_CPU
@@ -162,7 +162,7 @@ def impossible_windows(state: LabState) -> dict[str, int]:
     """Return the greatest impossible cwnd or ssthresh of each flow.
 
     Some kernels skip a BPF program when an interrupt finds process 1 running. The result of a
-    program such as ``ssthresh`` is then whatever the register holds.
+    program such as ``ssthresh`` is then whatever the register contained.
     """
     found = {name: _greatest(flow) for name, flow in state.flows.items()}
     return {name: most for name, most in found.items() if most > MOST_SEGMENTS}

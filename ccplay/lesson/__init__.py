@@ -1,4 +1,4 @@
-"""A lesson while it is taken: its pages in turn, judged by the run's measurements, and progress.
+"""A lesson in progress: its pages in turn, judged by the run's measurements.
 
 Nothing here draws a screen or reads a scenario file; see ``ccplay.ui.lesson`` and
 ``ccplay.scenario.lesson``.

@@ -1,6 +1,6 @@
 """The course of a lesson: its pages in turn, and how each is answered, run and revealed.
 
-It is the timeline of its session: a page's steps run once its question is answered, and they
+The course is the timeline of its session: a page's steps run once its question is answered, and
 start with the network as the file describes it. So pages can be run in any order and repeated.
 """
 
@@ -24,19 +24,19 @@ from ccplay.state.lab_state import LabState
 
 Phase: TypeAlias = Literal["reading", "asking", "clearing", "running", "ready", "revealed"]
 """Phase of a page. ``reading``: steps wait for the reader; ``asking``: a question waits for an
-answer; ``clearing``: the network becomes empty; ``ready``: the run can be revealed."""
+answer; ``clearing``: the network is being emptied; ``ready``: the run can be revealed."""
 
 _LEAD_S = 0.5
-"""Seconds from an empty network to the first step, in which traffic is prepared."""
+"""Seconds from an empty network to the first step, for preparing traffic."""
 
 _PATIENCE_S = 8.0
-"""Most seconds to wait until the network is empty."""
+"""Longest wait in seconds until the network is empty."""
 
 _LONGEST_NAME = 16
 
 
 class Run(msgspec.Struct, frozen=True):
-    """Where the run of a page is recorded: a file and two moments in seconds of its stream."""
+    """The recording of a page's run: a file and two moments in seconds of its stream."""
 
     recording: str
     began: float
@@ -44,20 +44,20 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct):
-    """One page as it was taken."""
+    """The state of one page."""
 
     answer: float | None = None
     """Index of a choice, a number, or the lower end of a region; None without an answer."""
     span: Span | None = None
-    """The run; None before it. Its result may be revealed from its end on."""
+    """Run of the page; None before it. Its result may be revealed once it has ended."""
     verdict: Verdict | None = None
-    """What was revealed; None before that."""
+    """Verdict that was revealed; None before the reveal."""
     correct: bool | None = None
     """Whether the answer was right; None without an answer, or if the run decided nothing."""
     run: Run | None = None
-    """Recorded run, once it was revealed; None before that, and where it is not recorded."""
+    """Recorded run, once revealed; None before the reveal, or if it is not recorded."""
     tries: int = 0
-    """Number of times that the page's steps were started."""
+    """Number of times the page's steps were started."""
 
 
 class Course:
@@ -77,7 +77,7 @@ class Course:
 
     @property
     def page(self) -> Page:
-        """The page that is open."""
+        """The open page."""
         return self.lesson.pages[self.at]
 
     @property
@@ -110,7 +110,7 @@ class Course:
 
     @property
     def complete(self) -> bool:
-        """Whether the result of every page that measures is revealed."""
+        """Whether the results of all pages with measures are revealed."""
         return all(
             turn.verdict is not None
             for turn, page in zip(self.turns, self.lesson.pages, strict=True)
@@ -120,7 +120,7 @@ class Course:
     # --- actions of a person -----------------------------------------------------------------
 
     def answer(self, value: float) -> bool:
-        """Set the answer; return whether it counts: none does after the run has started."""
+        """Set the answer; return whether it counts, which it does only before the run."""
         if self.page.question is None or self.turn.span or self.turn.verdict or self._clearing:
             return False
         self.turn.answer = value
@@ -134,7 +134,7 @@ class Course:
         return True
 
     def reveal(self, state: LabState) -> Verdict:
-        """Judge the page by the measurements until now."""
+        """Judge the page by the measurements so far."""
         turn, page = self.turn, self.page
         span = turn.span or Span(state.ready_at or 0.0, state.now, dict(self._again))
         values = measured(state, page.measures, replace(span, ended=min(span.ended, state.now)))
@@ -146,7 +146,7 @@ class Course:
         return turn.verdict
 
     def advance(self, state: LabState) -> None:
-        """Do what comes next: run, reveal, or open the next page."""
+        """Run, reveal, or open the next page, whichever is next."""
         match self.phase(state.now):
             case "reading":
                 self.run()
@@ -161,7 +161,7 @@ class Course:
                 pass
 
     def turn_page(self, by: int) -> bool:
-        """Open the page ``by`` further; return whether there is one. Traffic keeps running."""
+        """Open the page ``by`` pages further; return whether it exists. Traffic keeps running."""
         at = self.at + by
         if not 0 <= at < len(self.turns):
             return False
@@ -170,12 +170,12 @@ class Course:
         return True
 
     def again(self) -> None:
-        """Reset the page: its answer and its measurements are lost."""
+        """Reset the page; its answer and its measurements are lost."""
         self._leave()
         self.turns[self.at] = Turn(tries=self.turn.tries)
 
     def _leave(self) -> None:
-        """Cancel the page's remaining steps; a run that is not revealed is void."""
+        """Cancel the page's remaining steps; an unrevealed run is void."""
         unrevealed = self.turn.verdict is None
         if unrevealed and (self._clearing or self.turn.span is not None):
             self.turn.span = None
@@ -184,7 +184,7 @@ class Course:
     # --- the timeline of its session --------------------------------------------------------
 
     def build(self, build: Build) -> Build:
-        """Return the network to build, with the lesson's names of traffic reserved."""
+        """Return the network to build, with the names of the lesson's traffic reserved."""
         names = [name for page in self.lesson.pages for name in _names(page)]
         return msgspec.structs.replace(build, reserved=names)
 
@@ -244,7 +244,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _moved(step: Step, since: float, names: dict[str, str]) -> Step:
-    """Return a step with its time ``since`` s later, and the lab's names of traffic."""
+    """Return a step ``since`` seconds later, with the lab's names of traffic."""
     command = step.command
     for kind in (started_by(command), stopped_by(command)):
         if kind is not None and (name := kind.name_of(command)) in names:

@@ -34,7 +34,7 @@ class Taken(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether the run decides the question, with the outcome that the page explains."""
+        """Whether the run decided the question, with the outcome that the page explains."""
         return not self.verdict.problem and self.verdict.usual
 
 
@@ -48,7 +48,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class _Taker:
-    """Takes page after page without waiting; see ``session.Timed``."""
+    """Runs page after page without waiting; see ``session.Timed``."""
 
     def __init__(self, opened: Opened, tell: Callable[[Taken], None]) -> None:
         self.taken: list[Taken] = []
@@ -59,7 +59,7 @@ class _Taker:
         self._course = Course(opened.lesson)
 
     def due(self, state: LabState) -> list[DueStep]:
-        """Return the steps that are due; continue with the next page if one is done."""
+        """Return the steps that are due; start the next page when one is done."""
         if self.over.is_set():
             return []
         if state.ready_at is None:

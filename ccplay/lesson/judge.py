@@ -10,7 +10,7 @@ from ccplay.scenario.lesson.values import Page, Question
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Measurements of a page's run, and the answer that they make right."""
+    """The measurements of a page's run, and the answer that they make right."""
 
     values: Mapping[str, float | None]
     """Values of measures in their units, by name; None if not measured."""

@@ -1,4 +1,4 @@
-"""Progress in a lesson: kept in the user's state folder, and resumed."""
+"""Progress in a lesson, saved in the user's state folder."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ccplay.lesson.judge import Verdict
 from ccplay.lesson.library import Opened
 
 _LARGEST = 1 << 20
-"""Most bytes of a progress file that are read."""
+"""Size in bytes up to which a progress file is read."""
 
 
 class _Turn(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One page as it was taken."""
+    """The saved state of one page."""
 
     answer: float | None = None
     revealed: bool = False
@@ -37,14 +37,14 @@ class _Turn(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _Progress(msgspec.Struct, frozen=True):
-    """Content of a progress file."""
+    """The content of a progress file."""
 
     at: Annotated[int, msgspec.Meta(ge=0, le=1000)]
     turns: Annotated[list[_Turn], msgspec.Meta(max_length=1000)]
 
 
 def path_of(opened: Opened) -> Path:
-    """Return the path of a lesson's progress; a changed lesson has another one."""
+    """Return the path of a lesson's progress; a changed lesson has a different one."""
     digest = hashlib.sha256(repr(opened.lesson).encode()).hexdigest()[:12]
     return state_folder() / "lessons" / f"{opened.name[:60].replace('/', '_')}-{digest}.json"
 

@@ -26,8 +26,7 @@ _SOJOURNS = {
     "queue_sojourn_p50_us": "median",
 }
 """Variables of a queue in software with their descriptions; titles begin with the last one's
-value.
-"""
+value."""
 _NO_UDP = ("cross traffic", "udp")
 _NO_MONITOR = ("cross traffic that is monitored", "udp")
 

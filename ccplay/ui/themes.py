@@ -58,8 +58,7 @@ PLOT = (
 OPTIONAL = {"ghost": "muted"}
 """Colours of ``[plot]`` that a theme may omit, each with the colour that replaces it.
 
-The colours of an earlier run are between those of the present one and ``ghost``.
-"""
+The colours of an earlier run are between those of the present one and ``ghost``."""
 
 _FADED = 0.6
 """Share of ``ghost`` in the colours of an earlier run."""

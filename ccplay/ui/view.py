@@ -60,8 +60,7 @@ class View(msgspec.Struct):
     """Keys of each action."""
     audience: str = ""
     """Number of spectators, or whether this screen follows or roams; empty if the session is not
-    shared.
-    """
+    shared."""
     watching: bool = False
     """Whether this screen shows another screen's session."""
     catching_up: bool = False

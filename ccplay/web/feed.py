@@ -17,7 +17,7 @@ from ccplay.web.lines import Drawn, lines, value
 _encoder = msgspec.json.Encoder()
 
 STEPS_MS = (50, 100, 200, 500, 1000)
-"""Milliseconds between moments of the grid; the shortest that ``VALUES_S`` allows is used."""
+"""Possible distances between moments of the grid in ms; the shortest within ``VALUES_S`` holds."""
 
 VALUES_S = 2400
 """Largest number of values per second of all lines together; some 6 kB/s for each browser."""

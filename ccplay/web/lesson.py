@@ -62,7 +62,7 @@ def _bins(board: Board) -> list[str]:
 
 
 def _verdict(board: Board) -> list[str]:
-    """Return the explanation and the measurements once they are revealed; before that nothing."""
+    """Return the reason, once revealed, why the explanation does not apply to this run."""
     if board.phase != "revealed":
         return []
     if board.right is None:

@@ -19,8 +19,7 @@ from ccplay.state.udp import Udp
 
 Role: TypeAlias = Literal["line", "bytes", "companion", "count", "summary", "table"]
 """Role of a line in its plot; ``bytes`` replaces ``line`` if a queue's limit is in bytes; ``table``
-means that no plot has it.
-"""
+means that no plot has it."""
 
 MOST_FLOWS = 40
 """Largest number of flows with lines; a page shows the number of all flows."""

@@ -1,4 +1,4 @@
-"""The Markdown of a lesson as data: nested lists of known elements, of which a page makes nodes."""
+"""The Markdown of a lesson as data: nested lists of allowed elements, for a page to draw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a flow is doing at one moment, and why, in sentences from the numbers at hand.
+"""Explains in sentences what a flow is doing at one moment, and why, from measured values.
 
-Rules over measured values; what the values do not show is not said, or said not to be known.
+What the values do not show is left out, or stated to be unknown.
 """

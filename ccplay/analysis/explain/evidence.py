@@ -1,4 +1,4 @@
-"""The numbers about one flow at one moment, as far as they were measured."""
+"""The values of one flow at one moment, as far as they were measured."""
 
 from __future__ import annotations
 
@@ -13,59 +13,59 @@ from ccplay.state.lab_state import Flow, LabState
 from ccplay.state.series import Series
 
 _CWR = 2
-"""Number of the first congestion state in which cwnd is being reduced; include/uapi/linux/tcp.h."""
+"""First congestion state, by number, in which cwnd is being reduced; include/uapi/linux/tcp.h."""
 
 _LOSS = 4
 
 _CUT = 0.9
-"""Share of cwnd; less at a later sweep is a reduction."""
+"""Factor of cwnd between two sweeps below which it counts as reduced."""
 
 _AGO_S = 30.0
-"""Seconds for which a reduction is of interest."""
+"""Seconds for which a reduction is explained."""
 
 _SETTLES_S = 1.0
-"""Seconds within which cwnd is at its least after a reduction begins."""
+"""Seconds within which cwnd reaches its lowest value after a reduction begins."""
 
 _OVER_S = 1.0
-"""Seconds over which rates are means."""
+"""Seconds over which rates are averaged."""
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
-    """A reduction of cwnd, and what was counted in the round trip before it."""
+    """A reduction of cwnd, and the counts in the round trip before it."""
 
     t: float
     before: float
-    """Segments of cwnd."""
+    """cwnd in segments before the reduction."""
     after: float
-    """The same once it was reduced: ssthresh, where cwnd ended there."""
+    """cwnd in segments after the reduction, or ssthresh if cwnd ended there."""
     cc: str
     ca_state: int = 0
-    """The worst congestion state meanwhile."""
+    """Worst congestion state during the reduction."""
     steps: int = 1
-    """Number of values that ssthresh had meanwhile: one for each reduction."""
+    """Number of values of ssthresh during the reduction, one for each step."""
     retransmitted: int = 0
-    """Segments."""
+    """Segments retransmitted."""
     dropped: tuple[tuple[str, int], ...] = ()
-    """Packets that queues on its path dropped, by link, of all traffic."""
+    """Packets of all traffic dropped by queues on the flow's path, by link."""
     marked: tuple[tuple[str, int], ...] = ()
-    """Packets that they marked."""
+    """Packets marked by queues on the flow's path."""
     lossy: tuple[tuple[str, float], ...] = ()
-    """Links on its path that lose a share of packets on purpose."""
+    """Links on the flow's path that are set to lose packets."""
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
-    """The queue on a flow's path that holds most."""
+    """The longest queue on a flow's path."""
 
     link: str
     packets: float
     delay_us: float | None
-    """Microseconds until what waits is sent; None where the link has no rate."""
+    """Microseconds until the queue is sent; None if the link has no rate."""
     in_flight: tuple[tuple[str, float], ...] = ()
-    """Segments of each running flow on that link that are not acknowledged, most first."""
+    """Unacknowledged segments of each running flow on that link, most first."""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known; None is not known."""
+    """The known values of a flow; None is unknown."""
 
     flow: str
     cc: str
@@ -73,30 +73,30 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     cwnd: float
     ca_state: int = 0
     ssthresh: float | None = None
-    """Segments; None where the kernel has no bound yet."""
+    """ssthresh in segments; None while the kernel has set no bound."""
     unacked: float | None = None
     srtt_us: float | None = None
     base_rtt_us: float | None = None
-    """What the links of its path are set to add."""
+    """Sum of the delays set for the links of the flow's path, in µs."""
     min_rtt_us: float | None = None
-    """The least that it has measured."""
+    """Lowest RTT measured by the flow, in µs."""
     pacing_bps: float | None = None
     goodput_bps: float | None = None
     mss: int = 0
     window_bytes: float | None = None
-    """What the receiver offers; known of traced flows only."""
+    """Receiver's window in bytes; known of traced flows only."""
     pacing_gain: float | None = None
-    """BBR's."""
+    """Pacing gain of BBR."""
     cut: Cut | None = None
     waiting: Waiting | None = None
     rate_bps: float | None = None
-    """The least rate on its path."""
+    """Lowest rate on the flow's path in bits per second."""
     sharing: int = 0
-    """Other flows that run over that link."""
+    """Other flows over the link with that rate."""
 
 
 def gather(state: LabState, name: str, t: float) -> Evidence | None:
-    """Return what is known of a flow at ``t``; None where it was not sampled then."""
+    """Return the known values of a flow at ``t``; None if it was not sampled then."""
     flow, hello = state.flows.get(name), state.hello
     if flow is None or hello is None or (flow.ended is not None and t > flow.ended):
         return None
@@ -145,7 +145,7 @@ def _running(state: LabState, t: float) -> list[Flow]:
 
 
 def _path(network: Network, flow: Flow) -> list[str]:
-    """Return the links from its sender to its receiver."""
+    """Return the links from the flow's sender to its receiver."""
     if flow.paths:
         return list(flow.paths[-1].links)
     try:
@@ -165,7 +165,7 @@ def _base_us(state: LabState, network: Network, flow: Flow, t: float) -> float |
 
 
 def _rate_of(counter: Series, t: float) -> float | None:
-    """Return the mean over the last second of bytes that a counter counts, in bits per second."""
+    """Return the growth of a counter of bytes over the last second, in bits per second."""
     timeline = counter.timeline
     end = timeline.before_or_at(t)
     start = max(timeline.at_or_after(t - _OVER_S), counter.first)
@@ -185,7 +185,7 @@ def _window(flow: Flow, t: float) -> float | None:
 
 
 def _last_cut(state: LabState, flow: Flow, links: Iterable[str], tick: int) -> Cut | None:
-    """Return the last reduction of cwnd by then that is not too long ago."""
+    """Return the last reduction of cwnd before then, if it is recent."""
     timeline, cwnd, states = state.sweeps, flow.series["cwnd"], flow.series["ca_state"]
     now = timeline.time(tick)
     switched = [t for t, _ in flow.cc_changes if t <= now]
@@ -229,7 +229,7 @@ def _last_cut(state: LabState, flow: Flow, links: Iterable[str], tick: int) -> C
 
 
 def _with_causes(state: LabState, flow: Flow, links: Iterable[str], cut: Cut, stop: int) -> Cut:
-    """Add what was counted in the round trip before a reduction."""
+    """Add the counts in the round trip before a reduction."""
     timeline = state.sweeps
     at = timeline.at_or_after(cut.t)
     rtt_us = flow.series["srtt_us"].latest(at) or flow.series["min_rtt_us"].latest(at) or 0.0
@@ -261,7 +261,7 @@ def _grown(counter: Series, start: int, end: int) -> int:
 
 
 def _waiting(state: LabState, network: Network, links: Iterable[str], t: float) -> Waiting | None:
-    """Return the queue on its path that holds most bytes; None where nothing waits."""
+    """Return the queue with the most bytes on the flow's path; None if all are empty."""
     tick = state.sweeps.before_or_at(t)
     fullest, most = None, 0.0
     for link in links:

@@ -1,4 +1,4 @@
-"""The rules: each returns a sentence where the evidence carries it, else nothing."""
+"""The rules: each returns a sentence that the evidence supports, or nothing."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ccplay.units import format_clock, format_rate, format_ratio, format_time_us
 _DISORDER, _CWR, _RECOVERY, _LOSS = 1, 2, 3, 4
 
 _FULL = 0.95
-"""Share of a limit from which it is reached: a sweep sees some segments on their way."""
+"""Share of a limit from which on it counts as reached: a sweep sees some segments in transit."""
 
 _NEAR = 0.06
-"""Share of cwnd by which a reduction may miss a rule, where that is more than a segment."""
+"""Share of cwnd by which a reduction may differ from a rule, if that is more than a segment."""
 
 _LEAST_OF_BBR = 4
-"""Segments."""
+"""Smallest cwnd of BBR in segments."""
 
 _BETA = {"reno": (0.5, "Reno's half (RFC 5681)"), "cubic": (0.7, "CUBIC's 0.7 (RFC 9438)")}
-"""What a reduction leaves of cwnd, by algorithm."""
+"""Factor of cwnd at a reduction, by algorithm."""
 
 _GAINS = (
     (2.0, 9.9, "it is in startup, which sends more than twice what was delivered"),
@@ -28,11 +28,11 @@ _GAINS = (
     (0.0, 0.95, "it sends less than was delivered, to drain the queue"),
     (0.95, 1.1, "it cruises at the bandwidth that it has measured"),
 )
-"""BBR's pacing gain, from and below, and what it means."""
+"""Ranges of BBR's pacing gain, each with its meaning."""
 
 
 def explain(state: LabState, flow: str, t: float) -> list[str]:
-    """Return some sentences about a flow at ``t``; none where it was not sampled then."""
+    """Return a few sentences about a flow at ``t``; none if it was not sampled then."""
     evidence = gather(state, flow, t)
     if evidence is None:
         return []
@@ -40,7 +40,7 @@ def explain(state: LabState, flow: str, t: float) -> list[str]:
 
 
 def doing(e: Evidence) -> str:
-    """Say in which state the flow is."""
+    """Describe the flow's state."""
     window = f"cwnd is {_segments(e.cwnd)}"
     match e.ca_state:
         case 4:
@@ -79,7 +79,7 @@ def _open(e: Evidence, window: str) -> str:
 
 
 def reduced(e: Evidence) -> str:
-    """Say what the last reduction of cwnd was."""
+    """Describe the last reduction of cwnd."""
     cut = e.cut
     if cut is None:
         return ""
@@ -102,7 +102,7 @@ def reduced(e: Evidence) -> str:
 
 
 def cause(e: Evidence) -> str:
-    """Say what was counted before the reduction."""
+    """Describe the counts before the reduction."""
     cut = e.cut
     if cut is None or cut.ca_state < _CWR:
         return ""
@@ -130,7 +130,7 @@ def _elsewhere(cut: Cut) -> str:
 
 
 def limited(e: Evidence) -> str:
-    """Say what keeps the flow from sending more."""
+    """Describe what keeps the flow from sending more."""
     if e.unacked is None or not e.cwnd or e.ca_state >= _RECOVERY:
         # Then lost segments count as unacknowledged, too.
         return ""
@@ -156,7 +156,7 @@ def _is_paced(e: Evidence) -> bool:
 
 
 def delayed(e: Evidence) -> str:
-    """Say which share of the RTT is queueing."""
+    """Describe the share of queueing in the RTT."""
     least, whose = e.base_rtt_us, "with empty queues it would be"
     if least is None:
         least, whose = e.min_rtt_us, "the least that it has measured is"
@@ -171,7 +171,7 @@ def delayed(e: Evidence) -> str:
 
 
 def held(e: Evidence) -> str:
-    """Say who holds the queue, by what is in flight."""
+    """Describe the flows that fill the queue, by their data in flight."""
     waiting = e.waiting
     if waiting is None or waiting.packets < 1:
         return "No packet waits in the queues on its path." if waiting is None else ""
@@ -187,7 +187,7 @@ def held(e: Evidence) -> str:
 
 
 def gets(e: Evidence) -> str:
-    """Say which share of the least rate on its path it receives."""
+    """Describe the flow's share of the lowest rate on its path."""
     if e.goodput_bps is None or not e.rate_bps:
         return ""
     share = f"{e.goodput_bps / e.rate_bps:.0%} of {format_rate(e.rate_bps)}"
@@ -206,7 +206,7 @@ RULES: tuple[Callable[[Evidence], str], ...] = (
     held,
     gets,
 )
-"""Functions of which each returns one sentence or none, in the order of their sentences."""
+"""Rules in the order of their sentences."""
 
 
 def _segments(count: float) -> str:

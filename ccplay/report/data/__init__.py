@@ -1,1 +1,1 @@
-"""The content of a report as plain rows, lines and sentences, before it is drawn."""
+"""The content of a report as plain rows, lines and sentences, before anything is drawn."""

@@ -17,23 +17,23 @@ _DIGITS = 4
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """What values of a metric are written in."""
+    """The unit in which values of a metric are written."""
 
     scale: float
-    """Size of the unit, in the unit of results."""
+    """Size of the unit in the unit of results."""
     name: str
     """Name of the unit; empty for counts and ratios."""
     counts: bool = False
-    """Whether values are whole, except means and medians."""
+    """Whether values are whole numbers, except means and medians."""
 
     def write(self, value: float) -> str:
-        """Write a value to three digits, without its unit; whole numbers of things as such."""
+        """Return a value with three digits, without its unit; counts are written in full."""
         if self.counts and value == round(value):
             return f"{value:.0f}"
         return _fixed(value / self.scale, _decimals(value / self.scale, 2))
 
     def write_statistic(self, found: Statistic) -> str:
-        """Write ``0.716 ± 0.021``: two digits of the half width decide; without its unit."""
+        """Return ``0.716 ± 0.021`` without the unit: two digits of the half width are written."""
         half = found.half_width
         if half is None:
             return self.write(found.mean)
@@ -44,7 +44,7 @@ class Unit(msgspec.Struct, frozen=True):
 
 
 def unit(metric: str, values: Iterable[float] = ()) -> Unit:
-    """Return the unit of a metric by its name's ending, fit for its largest value."""
+    """Return the unit of a metric by the ending of its name, suitable for its largest value."""
     largest = max((abs(value) for value in values), default=0.0)
     name = metric.rpartition(".")[2]
     if name.endswith("_bps"):
@@ -59,7 +59,7 @@ def unit(metric: str, values: Iterable[float] = ()) -> Unit:
 
 
 def write(metric: str, value: float) -> str:
-    """Write one value with its unit: ``4.25 Mbit/s``."""
+    """Return one value with its unit: ``4.25 Mbit/s``."""
     found = unit(metric, (value,))
     return f"{found.write(value)} {found.name}".rstrip()
 
@@ -69,7 +69,7 @@ def _fit(units: tuple[tuple[float, str], ...], largest: float) -> Unit:
 
 
 def _decimals(value: float, after_first: int) -> int:
-    """Return the decimals that show a number of digits after the first one."""
+    """Return the number of decimals that shows some digits after the first one."""
     if value == 0 or not math.isfinite(value):
         return 0
     return min(max(after_first - math.floor(math.log10(abs(value))), 0), 6)

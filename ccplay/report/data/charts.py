@@ -18,46 +18,46 @@ from ccplay.report.data.material import Axis, Parameter, axes, place, point, say
 from ccplay.report.data.naming import words
 
 _FAR = 1.8
-"""Multiple of the greatest point beyond which intervals are cut."""
+"""Multiple of the greatest point at which intervals are cut."""
 _MARGIN = 1.06
-"""Margin beyond the drawing, so that nothing touches the frame."""
+"""Factor by which the value axis exceeds what is drawn, so that nothing touches the frame."""
 _FOLDS = 3.0
-"""Ratios further from 1 than this are drawn on a scale of doublings."""
+"""Ratio beyond which, or below whose inverse, ratios are drawn on a scale of doublings."""
 _RATIO = "checkpoint.ratio"
 MOST_GROUPS = 6
-"""Most categories that share a panel; with more, each has one bar in a panel of its own."""
+"""Largest number of categories in a shared panel; with more, each is one bar in its own panel."""
 LEAST_POINTS = 3
-"""Least number of values for a numeric axis; fewer are drawn as categories."""
+"""Smallest number of values on a numeric axis; fewer are drawn as categories."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """One mean with everything drawn about it."""
+    """A mean with everything drawn around it."""
 
     at: Parameter
-    """Value on the chart's axis."""
+    """Position on the chart's axis."""
     statistic: Statistic
     singles: list[float]
-    """Value of each run."""
+    """Values of the runs."""
     published: list[float]
-    """Published values of exactly this case."""
+    """Published values of this case alone."""
 
 
 class Line(msgspec.Struct, frozen=True):
-    """Means that belong together: a line of a plot, or the bars of one colour."""
+    """Related means: a line of a plot, or the bars of one colour."""
 
     label: str
     flow: str
-    """The flow, ping or download that it describes; empty for none."""
+    """Name of the flow, ping or download that the line describes; empty for none."""
     estimates: list[Estimate] = msgspec.field(default_factory=list)
     published: list[float] = msgspec.field(default_factory=list)
-    """Values published of all its points together."""
+    """Published values of all points together."""
 
 
 class Chart(msgspec.Struct, frozen=True):
-    """One chart: panels side by side, of one unit and one axis."""
+    """One chart: panels side by side, with one unit and one axis."""
 
     name: str
-    """Names its files."""
+    """Name of the chart's files."""
     title: str
     label: str
     """Label of the value axis, without the unit."""
@@ -65,15 +65,15 @@ class Chart(msgspec.Struct, frozen=True):
     counts: str
     axis: Axis
     hue: str
-    """Axis that distinguishes lines; empty if flows do."""
+    """Axis of the matrix that distinguishes lines; empty if flows do."""
     panels: list[tuple[str, list[Line]]]
-    """Each with its title."""
+    """Panels with their titles."""
     reference: float | None
-    """Value of a horizontal line: 1 for ratios and indices."""
+    """Value of a reference line across the chart: 1 for ratios and indices."""
 
     @property
     def drawn_along(self) -> bool:
-        """Whether it is drawn as lines along an axis of numbers, else as bars."""
+        """Whether the chart has lines along a numeric axis rather than bars."""
         return self.axis.numbers is not None and len(self.axis.values) >= LEAST_POINTS
 
     @property
@@ -84,17 +84,17 @@ class Chart(msgspec.Struct, frozen=True):
 
     @property
     def published(self) -> bool:
-        """Whether it contains values published of a case."""
+        """Whether the chart contains published values of single cases."""
         return any(estimate.published for estimate in self._estimates)
 
     @property
     def published_of_all(self) -> bool:
-        """Whether it contains values published of several cases together."""
+        """Whether the chart contains published values of several cases together."""
         return any(line.published for line in self._lines)
 
     @property
     def points(self) -> list[float]:
-        """All means, single values and published ones."""
+        """All means, values of single runs, and published values."""
         across = [value for line in self._lines for value in line.published]
         return across + [
             v for m in self._estimates for v in (m.statistic.mean, *m.singles, *m.published)
@@ -104,7 +104,7 @@ class Chart(msgspec.Struct, frozen=True):
     def doublings(self) -> range | None:
         """The powers of two on the value axis, if ratios differ by much.
 
-        On such a scale twice and half are alike. None where the scale is linear.
+        On such a scale twice and half are equally far from 1. None if the scale is linear.
         """
         points = [value / self.unit.scale for value in self.points]
         if self.reference is None or not self.drawn_along or min(points) <= 0:
@@ -117,7 +117,7 @@ class Chart(msgspec.Struct, frozen=True):
 
     @property
     def frame(self) -> tuple[float, float]:
-        """The least and the greatest value on the axis, in the chart's unit."""
+        """The ends of the value axis, in the chart's unit."""
         if self.doublings is not None:
             return 2.0 ** self.doublings[0], 2.0 ** self.doublings[-1]
         top = max(
@@ -132,7 +132,7 @@ class Chart(msgspec.Struct, frozen=True):
 
     @property
     def cut(self) -> bool:
-        """Whether an interval leaves the frame."""
+        """Return whether an interval extends beyond the frame."""
         low, high = (end * self.unit.scale for end in self.frame)
         return any(
             m.statistic.low is not None
@@ -143,7 +143,7 @@ class Chart(msgspec.Struct, frozen=True):
 
     @property
     def runs(self) -> tuple[int, int]:
-        """The fewest and the most runs behind one mean."""
+        """The smallest and the largest number of runs behind one mean."""
         counts = [estimate.statistic.n for estimate in self._estimates]
         return min(counts), max(counts)
 
@@ -157,7 +157,7 @@ class Chart(msgspec.Struct, frozen=True):
 
 
 def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[Chart]:
-    """Return a chart for every metric that is reported of at least two cases.
+    """Return a chart for every metric that is reported for at least two cases.
 
     A single case yields charts too if it was repeated.
     """
@@ -186,7 +186,7 @@ def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[
 
 
 def _only_family(having: Sequence[CaseStatistics], cases: Sequence[CaseStatistics]) -> str:
-    """Return the name of the only family with a metric, which no panel shows; else nothing."""
+    """Return the name of the only family with a metric, which panels do not show; else nothing."""
     names = {family for family, _ in by_family(having)}
     return names.pop() if len(names) == 1 < len(by_family(cases)) else ""
 

@@ -19,44 +19,44 @@ FORMAT = 1
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric of both, and how B differs from A."""
+    """One metric of both experiments, and how B differs from A."""
 
     metric: str = msgspec.field(name="figure")
-    """Place in a run's result, such as ``flows.1.goodput_bps``."""
+    """Path in a run's result, such as ``flows.1.goodput_bps``."""
     a: Statistic | None
-    """Null where A has no such metric; so is ``b``."""
+    """Statistic in A; null if A does not have the metric."""
     b: Statistic | None
     difference: float | None
     """B's mean minus A's; null if either is missing."""
     percent: float | None
-    """The same in percent of A's; null if that is 0."""
+    """Difference in percent of A's mean; null if that is 0."""
     low: float | None
-    """Lower bound of the difference at 95 % confidence, up to ``high``; null without repeats."""
+    """Lower end of the 95 % confidence interval of the difference; null without repeats."""
     high: float | None
     clear: bool | None
-    """Whether that interval excludes 0; null without repeats."""
+    """Whether the confidence interval excludes 0; null without repeats."""
 
 
 class CaseComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A case of A and the one of B that it is compared with."""
+    """A case of A, and the case of B that it is compared with."""
 
     a: str
     b: str
     runs_a: int
     runs_b: int
     untrustworthy: int
-    """Number of these runs that can't be trusted."""
+    """Number of runs of both cases that can't be trusted."""
     settings: list[Setting] = []
-    """Settings that differ, as far as known."""
+    """Settings that differ, as far as they are known."""
     verdict: str = ""
     """The verdict on the reported metrics, in one sentence."""
     reported: list[str]
-    """The metrics that most want to see."""
+    """Metrics that are shown by default."""
     metrics: list[Difference] = msgspec.field(name="figures")
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``ccplay compare --json`` prints."""
+    """The object that ``ccplay compare --json`` prints."""
 
     format: int = FORMAT
     a: str
@@ -74,7 +74,7 @@ def compare(
     names: tuple[str, str],
     made_of: tuple[Mapping[str, Settings], Mapping[str, Settings]] = ({}, {}),
 ) -> Comparison:
-    """Compare two experiments, case by case of the same name, or the only ones that they have.
+    """Compare two experiments case by case, by name, or their only cases.
 
     ``made_of`` has the settings of each experiment's cases, by name. Raises ``UsageError`` if they
     have no case in common.
@@ -100,9 +100,9 @@ def compare(
 def welch(a: Statistic, b: Statistic) -> tuple[float, float] | None:
     """Return the 95 % confidence interval of the difference of two means, B's minus A's.
 
-    By Welch's t, which asks for no equal variances: B. L. Welch, "The generalization of Student's
-    problem when several different population variances are involved", 1947. Its degrees of freedom
-    are rounded down, so the interval is slightly too wide. None without repeats of both.
+    Welch's t does not assume equal variances: B. L. Welch, "The generalization of Student's
+    problem when several different population variances are involved", 1947. The degrees of freedom
+    are rounded down, so the interval is slightly too wide. None if either has no repeats.
     """
     if a.sd is None or b.sd is None:
         return None
@@ -155,13 +155,13 @@ def _differ(metric: str, a: Statistic | None, b: Statistic | None) -> Difference
 
 
 _NAMED = 3
-"""Most metrics that a verdict names."""
+"""Largest number of metrics that a verdict names."""
 _DOUBLE = 99.5
-"""Percent; from here on a factor is easier to read."""
+"""Change in percent from which on a factor is easier to read."""
 
 
 def verdict(metrics: Sequence[Difference]) -> str:
-    """Say in one sentence what the metrics of a case mean; empty where none can be compared."""
+    """Return in one sentence what the metrics of a case show; empty if none can be compared."""
     known = [each for each in metrics if each.difference is not None]
     if not known:
         return ""

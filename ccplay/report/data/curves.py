@@ -1,4 +1,4 @@
-"""Lines to draw from a session's series: thinned without losing peaks, as rates, as spans."""
+"""Lines drawn from a session's series: thinned without losing peaks, as rates, or as spans."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ccplay.state.series import MISSING, Series
 from ccplay.state.udp import Udp
 
 COLUMNS = 700
-"""Columns of a thinned line, with up to four points each: more than a page can show."""
+"""Number of columns of a thinned line, each with up to four points: more than a page can show."""
 _HOLD = 4.5
-"""Sweeps for which a value holds; after that there is a gap."""
+"""Number of sweeps for which a value holds before there is a gap."""
 
 
 class Curve(msgspec.Struct, frozen=True):
-    """Points to join by a line; a missing value is a gap."""
+    """Points joined by a line; a missing value is a gap."""
 
     t: list[float] = msgspec.field(default_factory=list)
     y: list[float] = msgspec.field(default_factory=list)
 
     def add(self, t: float, y: float | None) -> None:
-        """Put a point at the end."""
+        """Append a point."""
         self.t.append(t)
         self.y.append(MISSING if y is None else y)
 
@@ -40,7 +40,7 @@ class Curve(msgspec.Struct, frozen=True):
 
     @property
     def lone(self) -> Curve:
-        """The points with a gap on either side: a line alone would not show them."""
+        """The points between two gaps, which a line alone would not show."""
         known = [False, *(y == y for y in self.y), False]
         found = Curve()
         for t, y, (before, here, after) in zip(
@@ -116,7 +116,7 @@ def _column(
 
 
 def theory(flow: Flow, *, start: float = 0.0) -> dict[str, Curve]:
-    """Return the theory of a flow by name: in each epoch the line of its algorithm."""
+    """Return the theory of a flow by name: in each epoch the line for its algorithm."""
     found = Theory(flow)
     found.follow()
     named = {"cubic": ("W(t)", found.cubic), "reno": ("Reno's line", found.reno)}
@@ -144,7 +144,7 @@ def _interval(series: Series) -> float:
 
 
 def count_at(series: Series, t: float) -> float:
-    """Return the value of a growing counter at ``t``, interpolated between two sweeps."""
+    """Return the value of a counter at ``t``, interpolated between two sweeps."""
     timeline = series.timeline
     if series.end <= 0:
         return 0.0
@@ -168,14 +168,14 @@ def _known(series: Series, tick: int) -> float:
 
 
 def totals(streams: Sequence[Flow], edges: Sequence[float], variable: Variable) -> list[float]:
-    """Return what the streams of a flow have counted together by each of ``edges``."""
+    """Return the sum of the counters of a flow's streams at each of ``edges``."""
     every = [each.series[variable.series] for each in streams]
     found = (combine(variable.combined, [count_at(each, t) for each in every]) for t in edges)
     return [each or 0.0 for each in found]
 
 
 def transfers(streams: Sequence[Flow], edges: Sequence[float], variable: Variable) -> list[float]:
-    """Return how much a counter of a flow's streams grew between two neighbours of ``edges``."""
+    """Return the growth of a counter of a flow's streams in each interval between ``edges``."""
     return [max(b - a, 0.0) for a, b in pairwise(totals(streams, edges, variable))]
 
 
@@ -191,15 +191,15 @@ def rates(
 
 
 def bins(start: float, end: float, width: float) -> list[float]:
-    """Return the edges of bins of one width from ``start`` until ``end`` is covered."""
+    """Return the edges of bins of equal width from ``start`` to at least ``end``."""
     return [start + width * i for i in range(max(math.ceil((end - start) / width - 1e-6), 1) + 1)]
 
 
 def state_spans(series: Series, *, start: float = 0.0) -> list[tuple[float, float, int]]:
-    """Return the times in which a connection was in each congestion state except Open.
+    """Return the times that a connection spent in each congestion state except Open.
 
-    A state holds until the next sweep. With more sweeps than can be seen, a column counts as its
-    worst.
+    A state holds until the next sweep. With more sweeps than can be shown, a column has its worst
+    state.
     """
     timeline = series.timeline
     first, end = max(series.first, timeline.first, 0), series.end
@@ -221,7 +221,7 @@ def state_spans(series: Series, *, start: float = 0.0) -> list[tuple[float, floa
 
 
 def growths(series: Series, *, start: float = 0.0) -> list[float]:
-    """Return the moments at which a counter had grown; of those in one column, one."""
+    """Return the moments at which a counter had grown, at most one per column."""
     timeline = series.timeline
     first, end = max(series.first, timeline.first, 0), series.end
     series.extremes(first, end)
@@ -238,9 +238,10 @@ def growths(series: Series, *, start: float = 0.0) -> list[float]:
 def cross_traffic(
     udp: Sequence[Udp], start: float, end: float
 ) -> tuple[list[float], list[float], list[float | None]]:
-    """Return moments from ``start`` on, and the bit/s that UDP sent and received between them.
+    """Return moments since ``start``, and the bit/s that UDP sent and received between them.
 
-    Of what was received a monitor's samples are known, else only the mean, and not before its end.
+    The received rate is a monitor's samples, else only the mean, which is known once the traffic
+    ended.
     """
     spans = [(max(each.started, start), min(_last_packet(each, end), end)) for each in udp]
     moments = sorted({t for span in spans for t in span} | _samples(udp, spans))
@@ -255,7 +256,7 @@ def cross_traffic(
 
 
 def _samples(udp: Sequence[Udp], spans: Sequence[tuple[float, float]]) -> set[float]:
-    """Return when monitors sampled cross traffic while it was sent."""
+    """Return the moments of monitors' samples while cross traffic was sent."""
     return {
         t
         for each, (left, right) in zip(udp, spans, strict=True)
@@ -273,12 +274,12 @@ def _arrived(udp: Udp, t: float) -> float | None:
 
 
 def _last_packet(udp: Udp, end: float) -> float:
-    """Return when it stopped sending, which is reported later."""
+    """Return the moment of the last packet; its end is reported later."""
     return end if udp.duration_s is None else udp.started + udp.duration_s
 
 
 def settings(changes: Sequence[tuple[float, float | None]], start: float, end: float) -> Curve:
-    """Return a setting that holds from each change to the next as a line, from 0 to ``end``."""
+    """Return a setting as a line from 0 to ``end``; each value holds until the next change."""
     line = Curve()
     times = [t for t, _ in changes]
     at = max(bisect_right(times, start) - 1, 0)
@@ -294,7 +295,7 @@ _KINDS = ("flow", "subflow", "download")
 
 
 def flow_groups(state: LabState, kinds: Sequence[str] = _KINDS) -> list[list[Flow]]:
-    """Return flows, each as its parallel streams, and subflows, in the order of their start."""
+    """Return flows, each as its parallel streams, and subflows, in the order of their starts."""
     groups: dict[str, list[Flow]] = {}
     for flow in state.flows.values():
         if flow.kind in kinds:

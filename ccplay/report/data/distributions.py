@@ -1,4 +1,4 @@
-"""Distributions of times of packets and transfers, of one run and of several together."""
+"""Distributions of times of packets and transfers, in one run and in several together."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ KINDS = {
     "delay": "queueing delay (ms)",
     "sojourn": "sojourn time (ms)",
 }
-"""Distributions that are drawn, and the labels of their axes."""
+"""Distributions that are drawn, with the labels of their axes."""
 
 COMPLETION_TIMES = {f"fct-{name}": words for name, words in SIZES_IN_WORDS.items()}
-"""Distributions of flow completion times, in milliseconds, and the class of sizes of each."""
+"""Distributions of flow completion times in milliseconds, with the size class of each."""
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    """A cumulative distribution: the share of values that are at most each value."""
+    """A cumulative distribution: for each value the share of values that do not exceed it."""
 
     values: list[float]
     shares: list[float]
     count: int
-    """Number of values that were measured."""
+    """Number of values measured."""
 
     def quantile(self, share: float) -> float:
         """Return the value that ``share`` of all values do not exceed."""
@@ -55,7 +55,7 @@ def distribution(values: Sequence[float]) -> Distribution | None:
 
 
 def together(parts: Sequence[Distribution]) -> Distribution:
-    """Return the distribution of all values of several, each weighted by how many it had."""
+    """Return the distribution of all values of several, weighted by their numbers of values."""
     steps: list[tuple[float, float]] = []
     for part in parts:
         before = 0.0
@@ -75,12 +75,12 @@ def together(parts: Sequence[Distribution]) -> Distribution:
 
 
 def distributions(state: LabState) -> dict[str, Distribution]:
-    """Return what a run has of ``KINDS``: srtt over sweeps and connections, pings, delays.
+    """Return the distributions of a run: srtt over sweeps and connections, pings, delays.
 
-    Of short flows it has those of ``COMPLETION_TIMES`` too.
+    For short flows they include those of ``COMPLETION_TIMES``.
 
-    The queueing delay is that of the link under study, while there was traffic; so are sojourn
-    times, of each packet, where a discipline in software knows them.
+    The queueing delay is that of the link under study while there was traffic; so are the sojourn
+    times of packets, if a discipline in software measured them.
     """
     srtt = [
         value * 1e-3
@@ -105,7 +105,7 @@ def distributions(state: LabState) -> dict[str, Distribution]:
 
 
 def counted(packets: Mapping[int, int]) -> Distribution | None:
-    """Return the distribution of times in milliseconds from packets by microseconds."""
+    """Return the distribution of times in milliseconds from numbers of packets by microseconds."""
     total, sum_until = sum(packets.values()), 0
     if not total:
         return None
@@ -118,7 +118,7 @@ def counted(packets: Mapping[int, int]) -> Distribution | None:
 
 
 def _completion_times(state: LabState) -> dict[str, Distribution | None]:
-    """Return the distribution of each class of sizes, all short flows of a run together."""
+    """Return the distribution of each size class, for all short flows of a run together."""
     done = [
         (size, us * 1e-3)
         for flows in state.of(ShortFlows).values()

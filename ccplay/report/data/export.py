@@ -25,21 +25,21 @@ FORMATS = ("csv", "parquet")
 
 class _Sink(Protocol):
     def put(self, batch: Batch) -> None:
-        """Take some rows."""
+        """Accept some rows."""
 
     def close(self) -> None:
         """Write the remaining rows."""
 
     def abandon(self) -> None:
-        """Write nothing more; has no effect after ``close``."""
+        """Write nothing more; does nothing after ``close``."""
 
 
 def export(
     material: Material, to: Path, kind: str, tables: Sequence[str], interval_s: float = INTERVAL_S
 ) -> dict[Path, int]:
-    """Write each table into a file of the directory ``to``; return the files with their rows.
+    """Write each table into a file in the directory ``to``; return the files with their rows.
 
-    ``interval_s`` is that of the table of intervals, in seconds.
+    ``interval_s`` is the length of the table of intervals' rows, in seconds.
     Omits tables without rows. Raises ``UsageError`` if one of the files exists or pyarrow is
     missing, ``RecordingError`` for files that can't be read or written.
     """
@@ -57,7 +57,7 @@ def export(
 def export_one(
     material: Material, to: Path, kind: str, table: str, interval_s: float = INTERVAL_S
 ) -> int:
-    """Write one table into the file ``to`` and return its rows; raises as ``export``."""
+    """Write one table into the file ``to`` and return its rows; raises as ``export`` does."""
     _refuse_existing(to)
     rows = _write(material, {table: to}, kind, interval_s)
     if not rows:
@@ -81,7 +81,7 @@ def _refuse_existing(path: Path) -> None:
 def _write(
     material: Material, paths: Mapping[str, Path], kind: str, interval_s: float
 ) -> dict[str, int]:
-    """Write tables, each whole or not at all, and return how many rows each has."""
+    """Write tables, each completely or not at all, and return their numbers of rows."""
     every = _schemas(material, list(paths))
     rows: dict[str, int] = {}
     with ExitStack() as opened:
@@ -108,7 +108,7 @@ def _schemas(material: Material, tables: Sequence[str]) -> dict[str, Schema]:
 def _batches(
     material: Material, tables: Sequence[str], every: Mapping[str, Schema], interval_s: float
 ) -> Iterator[tuple[str, Batch]]:
-    """Yield rows of results first, then those of samples: recordings are read only for these."""
+    """Yield rows of results first, then those of samples, for which recordings are read."""
     if run_rows.NAME in tables:
         for batch in run_rows.batches(material, every[run_rows.NAME]):
             yield run_rows.NAME, batch
@@ -151,7 +151,7 @@ class _Csv:
         self._file.flush()
 
     def abandon(self) -> None:
-        """Do nothing: the rest is discarded with the file."""
+        """Do nothing: the caller discards the file."""
 
 
 def _parquet(file: BinaryIO, schema: Schema) -> _Sink:
@@ -177,7 +177,7 @@ def _pyarrow() -> tuple[Any, Any]:
 
 
 class _Parquet:
-    """Parquet in groups of about a hundred thousand rows."""
+    """Parquet in row groups of about a hundred thousand rows."""
 
     _GROUP = 100_000
 
@@ -188,7 +188,7 @@ class _Parquet:
         self._waiting: dict[str, list[Any]] = {name: [] for name in columns.names}
 
     def put(self, batch: Batch) -> None:
-        """Take some rows; they are written when they are many."""
+        """Accept some rows; they are written in large groups."""
         for name, values in batch.items():
             self._waiting[name] += values
         if len(self._waiting["case"]) >= self._GROUP:

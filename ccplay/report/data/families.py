@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ccplay.analysis.results import CaseStatistics
 
 _MOST_NAMED = 3
-"""Most names of cases in a list; the others are counted."""
+"""Largest number of cases that a list names; the others are counted."""
 
 
 def by_family(
@@ -21,7 +21,7 @@ def by_family(
 
 
 def family_of(case: CaseStatistics) -> str:
-    """Return the name of a case without its point in the matrix; empty if nothing else is left."""
+    """Return the name of a case without its point in the matrix; empty if nothing is left."""
     if not case.parameters:
         return ""
     # The words of a point are its last ones: ``CASE, delay 50 ms, limit 10``.
@@ -30,7 +30,7 @@ def family_of(case: CaseStatistics) -> str:
 
 
 def some_of(names: Sequence[str], cases: Sequence[CaseStatistics]) -> str:
-    """Return the names of these cases, whole families by one name; empty if they are all."""
+    """Return the names of these cases, whole families by one name; empty if they are all cases."""
     if {case.name for case in cases} <= set(names):
         return ""
     told: list[str] = []

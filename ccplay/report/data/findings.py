@@ -19,11 +19,11 @@ class Finding(msgspec.Struct, frozen=True):
     case: CaseStatistics
     metric: str
     statistic: Statistic | None
-    """Statistic of the metric; None where no run measured it."""
+    """Statistic of the metric; None if no run measured it."""
     published: list[float]
-    """Published values of exactly this case."""
+    """Published values of this case alone."""
     notes: list[str]
-    """Reasons for which ours may differ."""
+    """Reasons why our value may differ from the published ones."""
 
     @property
     def difference(self) -> float | None:
@@ -35,7 +35,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def within(self) -> bool | None:
-        """Whether the published mean lies in the confidence interval of ours; None without one."""
+        """Whether the published mean is in our confidence interval; None if there is none."""
         if self.statistic is None or not self.published:
             return None
         low, high = self.statistic.low, self.statistic.high
@@ -54,7 +54,7 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A metric with all its cells in one unit."""
+    """A metric with all its values in one unit."""
 
     metric: str
     words: Words
@@ -62,37 +62,37 @@ class Column(msgspec.Struct, frozen=True):
 
     @property
     def unit_name(self) -> str:
-        """The unit, or the things counted."""
+        """Name of the unit, or of the things counted."""
         return self.unit.name or self.words.counts
 
     def ours(self, found: Finding | None) -> str:
-        """Write a mean with half its confidence interval."""
+        """Return a mean with half of its confidence interval as text."""
         if found is None or found.statistic is None:
             return "–"
         return self.unit.write_statistic(found.statistic)
 
     def spread(self, found: Finding | None) -> str:
-        """Write the standard deviation of several runs."""
+        """Return the standard deviation of several runs as text."""
         if found is None or found.statistic is None or found.statistic.sd is None:
             return ""
         return self.unit.write(found.statistic.sd)
 
     def theirs(self, found: Finding | Reading | None) -> str:
-        """Write published values: a single one, or the least and the greatest."""
+        """Return published values as text: a single one, or their range."""
         if found is None or not found.published:
             return ""
         low, high = (self.unit.write(each(found.published)) for each in (min, max))
         return low if low == high else f"{low} to {high}"
 
     def beside(self, found: Finding | None) -> str:
-        """Write the difference of ours from the published value: ``-12 %``."""
+        """Return the difference of our value from the published one as text: ``-12 %``."""
         if found is None or found.difference is None:
             return ""
         return f"{found.difference * 100:+.0f} %".replace("-", "−")
 
 
 def findings(result: Result) -> list[Finding]:
-    """Return every reported metric of every case, and those that only others measured."""
+    """Return every reported metric of every case, including those that only others measured."""
     found = []
     shared = published_by_case(result.statistics)
     for case in result.statistics:
@@ -112,7 +112,7 @@ def findings(result: Result) -> list[Finding]:
 
 
 def readings(result: Result) -> list[Reading]:
-    """Return published values of whole families, each once."""
+    """Return the published values of whole families, each once."""
     shared = {
         name: published_of_all(family) for (name, _), family in by_family(result.statistics).items()
     }
@@ -128,7 +128,7 @@ def _notes(published: Sequence[PublishedResult], metric: str) -> list[str]:
 
 
 def columns(found: Iterable[Finding]) -> list[Column]:
-    """Return the metrics that findings are about, in their order, each with its unit."""
+    """Return the metrics of the findings in order, each with its unit."""
     means: dict[str, list[float]] = {}
     for each in found:
         values = means.setdefault(each.metric, [])
@@ -138,7 +138,7 @@ def columns(found: Iterable[Finding]) -> list[Column]:
 
 
 def citations(result: Result) -> list[str]:
-    """Return the sources of published values; of several, each with its cases."""
+    """Return the sources of published values; if there are several, each with its cases."""
     found = sources(result.statistics)
     if len(found) == 1:
         return list(found)
@@ -169,7 +169,7 @@ def agreement(result: Result) -> str:
 
 
 def published_of_all(family: Sequence[CaseStatistics]) -> list[PublishedResult]:
-    """Return the values published of a whole family, which every point of its matrix has.
+    """Return the values published for a whole family, shared by every point of its matrix.
 
     Beside each point they would look like values of that point.
     """
@@ -180,7 +180,7 @@ def published_of_all(family: Sequence[CaseStatistics]) -> list[PublishedResult]:
 
 
 def published_by_case(cases: Sequence[CaseStatistics]) -> dict[str, list[PublishedResult]]:
-    """Return by case the values published of its whole family."""
+    """Return the values published for the whole family of each case."""
     return {
         case.name: theirs
         for family in by_family(cases).values()
@@ -190,7 +190,7 @@ def published_by_case(cases: Sequence[CaseStatistics]) -> dict[str, list[Publish
 
 
 def published_of(case: CaseStatistics, shared: Sequence[PublishedResult]) -> list[PublishedResult]:
-    """Return the values published of this case alone, without those shared by its family."""
+    """Return the values published for this case alone, without those of its family."""
     return [each for each in case.published if each not in shared]
 
 
@@ -204,5 +204,5 @@ def sources(cases: Sequence[CaseStatistics]) -> dict[str, list[str]]:
 
 
 def values(published: Sequence[PublishedResult], metric: str) -> list[float]:
-    """Return all readings of a metric."""
+    """Return all published values of a metric."""
     return [value for each in published if each.metric == metric for value in each.values]

@@ -1,7 +1,7 @@
-"""A network as a graph to draw: placed nodes, links with their settings, observed queues.
+"""A network as a graph: placed nodes, links with their settings, observed queues.
 
 Any graph of hosts and routers works. If the routers form a chain, traffic runs from left to right;
-else hosts are in the bottom row, and routers above by their distance from the next host.
+else hosts are in the bottom row, and routers above by their distance from the nearest host.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from ccplay.plots.utilisation import fill, utilisation
 from ccplay.state.lab_state import LabState
 
 MOST_NODES = 64
-"""Number of nodes beyond which a drawing is illegible."""
+"""Number of nodes above which a drawing would be illegible."""
 
 _MOST_LABELS = 8
-"""Number of links that are labelled; with more, the most common setting is given once, below."""
+"""Largest number of labelled links; with more, the most common setting is noted once below."""
 _MOST_SLANTING = 4
-"""The same where links slant between rows of routers: labels would hide each other."""
+"""Largest number of labelled links that slant between rows of routers, where labels overlap
+sooner."""
 
 
 class Vertex(msgspec.Struct, frozen=True):
-    """A node; its place counts in steps to the right and down."""
+    """A node with its place in steps to the right and down."""
 
     name: str
     router: bool
@@ -38,42 +39,43 @@ class Vertex(msgspec.Struct, frozen=True):
 
 
 class Edge(msgspec.Struct, frozen=True):
-    """Both directions of a link, and their settings."""
+    """Both directions of a link, with their settings."""
 
     a: str
     b: str
     labels: tuple[str, ...]
-    """Labels: one for both directions, or one each if they differ; none if the note states it."""
+    """Labels of the link: one for both directions, or one each if they differ; none if the note has
+    them."""
     queues: Mapping[str, str]
-    """Discipline by sending node, where waiting packets are observed."""
+    """Discipline by sending node, if the queue is observed."""
     busy: float | None = None
-    """Mean share of its rate that the busier direction sent; None where it is not observed."""
+    """Mean share of its rate that the busier direction sent; None if it is not observed."""
     filled: Mapping[str, float] = msgspec.field(default_factory=dict)
     """Greatest length of the queue as a share of its limit, by sending node."""
 
 
 class Load(msgspec.Struct, frozen=True):
-    """What a direction of a link carried over a run."""
+    """The traffic of one direction of a link over a run."""
 
     busy: float | None
-    """Mean share of its rate; None where it is not observed."""
+    """Mean share of the rate; None if the direction is not observed."""
     filled: float | None
-    """Greatest length of its queue, as a share of the limit."""
+    """Greatest length of the queue as a share of its limit."""
 
 
 class Graph(msgspec.Struct, frozen=True):
-    """A network, ready to draw."""
+    """A network with everything needed to draw it."""
 
     vertices: list[Vertex]
     edges: list[Edge]
     notes: tuple[str, ...]
-    """Settings of links without a label, a line each."""
+    """Settings of links without a label, one a line."""
     paths: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
-    """Nodes that the packets of each flow crossed, at the end of the run."""
+    """Nodes crossed by each flow's packets at the end of the run."""
 
 
 def loads(state: LabState, start: float) -> dict[str, Load]:
-    """Return what each observed direction carried since ``start``."""
+    """Return the traffic of each observed direction since ``start``."""
     first, end = state.sweeps.before_or_at(start) + 1, state.sweeps.end
     network = state.hello.network if state.hello is not None else None
     return {
@@ -83,7 +85,7 @@ def loads(state: LabState, start: float) -> dict[str, Load]:
 
 
 def paths(state: LabState) -> dict[str, list[str]]:
-    """Return the nodes that the packets of each flow crossed, the last ones where they changed."""
+    """Return the nodes crossed by each flow's packets, on its last path if it changed."""
     network = state.hello.network if state.hello is not None else None
     found: dict[str, list[str]] = {}
     for name, flow in state.flows.items() if network is not None else ():
@@ -102,10 +104,10 @@ def graph(
     carried: Mapping[str, Load] | None = None,
     crossed: Mapping[str, Sequence[str]] | None = None,
 ) -> Graph | None:
-    """Return a network as a graph; None for one that is too large, or none at all.
+    """Return a network as a graph; None if it is too large or missing.
 
-    ``links`` is what each direction does, by its name, ``carried`` what it carried; ``crossed`` is
-    what ``paths`` returns.
+    ``links`` has the setting of each direction by name, ``carried`` its traffic; ``crossed`` is the
+    result of ``paths``.
     """
     hosts = {node.name: node.role for node in network.nodes if node.role != "router"}
     names = list(dict.fromkeys(node.name for node in network.nodes))
@@ -149,7 +151,7 @@ def _edges(
 
 
 def _loaded(edge: Edge, carried: Mapping[str, Load]) -> Edge:
-    """Return an edge with what it carried."""
+    """Return an edge with its traffic."""
     found = {
         a: load
         for a, b in ((edge.a, edge.b), (edge.b, edge.a))
@@ -177,7 +179,7 @@ def _labels(
 
 
 def _way(start: tuple[float, float], end: tuple[float, float]) -> str:
-    """Return the arrow of a way to the right or left; empty for one that slants."""
+    """Return the arrow of a direction to the right or left; empty for a slanting one."""
     if start[1] != end[1]:
         return ""
     return "→" if start[0] < end[0] else "←"
@@ -191,7 +193,7 @@ def _queue(way: Link, links: Mapping[str, LinkChanged]) -> str:
 def _summed_up(edges: list[Edge], most: int) -> tuple[list[Edge], tuple[str, ...]]:
     """Move the labels that most links of a tier share into notes, if there are more than ``most``.
 
-    A tier is all links between nodes of the same two names but for their numbers.
+    A tier is all links between nodes whose names differ only in their numbers.
     """
     if len(edges) <= most:
         return edges, ()

@@ -1,4 +1,4 @@
-"""Acknowledged segments of single flows over time, case by case: which is ahead, and when."""
+"""Acknowledged segments of single flows over time, by case, which shows the flow ahead."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ccplay.report.data.material import Material, say
 from ccplay.state.lab_state import LabState
 
 POINTS = 300
-"""Most points of a run that are drawn."""
+"""Largest number of points drawn of a run."""
 
 
 def growth(state: LabState) -> Curve | None:
-    """Return the segments delivered by a session's only flow since it started.
+    """Return the segments acknowledged of a session's only flow since its start.
 
-    None with several flows or none, where the one to compare is unknown.
+    None if there are several flows or none, because it is unknown which to compare.
     """
     streams = [flow for flow in state.flows.values() if flow.kind == "flow"]
     if len(streams) != 1 or not streams[0].mss:
@@ -31,10 +31,10 @@ def growth(state: LabState) -> Curve | None:
 
 
 def families(material: Material, by_run: Mapping[str, Curve]) -> dict[str, dict[str, Curve]]:
-    """Return the lines of each family of cases, by the case's point in the matrix.
+    """Return the lines of each family of cases by the case's point in the matrix.
 
-    ``by_run`` are the lines of all runs by their names in files; of each case one run stands for
-    all. A family of one case is left out.
+    ``by_run`` has the lines of all runs by their names in files; one run represents each case. A
+    family of one case is left out.
     """
     found: dict[str, dict[str, Curve]] = {}
     for case in material.result.statistics:

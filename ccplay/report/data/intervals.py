@@ -1,4 +1,4 @@
-"""Bytes that each flow, download and UDP moved in every interval of a run."""
+"""Bytes moved by each flow, download and UDP in every interval of a run."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from ccplay.state.lab_state import LabState
 from ccplay.state.udp import Udp
 
 INTERVAL_S = 1.0
-"""Seconds of an interval in reports, and in an export that asks for no other."""
+"""Default length of an interval in seconds."""
 
 
 MOST_INTERVALS = 100_000
-"""Most intervals of a run, a day of seconds: a stranger's recording must not fill the memory."""
+"""Largest number of intervals in a run, a day of seconds, which protects the memory from strange
+recordings."""
 
 
 class Moved(msgspec.Struct, frozen=True):
-    """What some traffic moved."""
+    """The bytes that some traffic moved."""
 
     kind: str
-    """``flow``, ``download`` or ``udp``."""
+    """Kind of the traffic: ``flow``, ``download`` or ``udp``."""
     name: str
     bytes: list[float]
-    """Bytes in each interval that it ran in: payload acknowledged, or UDP payload that arrived."""
+    """Bytes in each interval in which it ran: acknowledged payload, or UDP payload received."""
     first: int
-    """Number of the first of these intervals, from 0."""
+    """Index of the first interval, from 0."""
 
 
 def moved(state: LabState, start: float, end: float, interval_s: float) -> list[Moved]:
-    """Return what traffic moved between two moments of a session, in the order of its start.
+    """Return the bytes moved between two moments of a session, in the order of starts.
 
     Intervals count from ``start``; the last one may extend beyond ``end``. Between two samples
     bytes are distributed evenly. Empty for more than ``MOST_INTERVALS``.
@@ -65,13 +66,13 @@ def _within(
     edges: Sequence[float],
     amounts: Sequence[float],
 ) -> Moved:
-    """Keep the intervals in which traffic ran at all."""
+    """Keep the intervals in which traffic ran."""
     inside = [place for place, (a, b) in enumerate(pairwise(edges)) if b > ran[0] and a < ran[1]]
     return Moved(kind, name, [amounts[place] for place in inside], inside[0] if inside else 0)
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """A row: the intervals of some traffic that it ran in from end to end."""
+    """A row with the intervals that some traffic filled completely."""
 
     traffic: str
     count: int
@@ -82,7 +83,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def summaries(found: Sequence[Moved]) -> list[Summary]:
-    """Return a row for each that has whole intervals: the first and the last are none."""
+    """Return a row for all traffic with whole intervals, which the first and the last are not."""
     rows = []
     for each in found:
         whole = each.bytes[1:-1]
@@ -104,4 +105,4 @@ TABLE = Table(
         Column("greatest", ("greatest",), SIZE),
     ),
 )
-"""The table of ``summaries``."""
+"""Description of the table of ``summaries``."""

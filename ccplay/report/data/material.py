@@ -16,25 +16,25 @@ from ccplay.report.data.settings import Settings
 
 Parameter = str | int | float | bool
 MOST_DRAWN = 300
-"""Number of runs up to which every one is drawn."""
+"""Largest number of runs of which every one is drawn."""
 MOST_SHOWN = 30
-"""Number of cases of a larger experiment of which one run is drawn: the first ones."""
+"""Number of cases, the first ones, of which a larger experiment draws one run each."""
 
 
 class Run(msgspec.Struct, frozen=True):
-    """One run: its result, and its recording if kept."""
+    """One run: its result, and its recording if it was kept."""
 
     result: CaseResult
     recording: Path | None
     slug: str
-    """Names its files."""
+    """Name of the run in file names."""
 
 
 class Material(msgspec.Struct, frozen=True):
-    """An experiment, ready to be reported."""
+    """An experiment with everything that a report needs."""
 
     name: str
-    """The scenario's, or the recording's."""
+    """Name of the scenario or the recording."""
     title: str
     about: str
     result: Result
@@ -42,11 +42,11 @@ class Material(msgspec.Struct, frozen=True):
     scenario_text: str | None
     """The scenario file as it was run; None for bare recordings."""
     command: str
-    """Command line that repeats it."""
+    """Command line that repeats the experiment."""
     abouts: Mapping[str, str]
     """``about`` of each case, by its name."""
     made_of: Mapping[str, Settings] = msgspec.field(default_factory=dict)
-    """Settings of each case's first run, for comparisons."""
+    """Settings of the first run of each case, for comparisons."""
     _by_case: dict[str, list[Run]] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -55,17 +55,17 @@ class Material(msgspec.Struct, frozen=True):
 
     @property
     def is_large(self) -> bool:
-        """Whether there are too many runs to draw more than one of each case."""
+        """Whether there are too many runs to draw more than one per case."""
         return len(self.runs) > MOST_DRAWN
 
     @property
     def drawn_cases(self) -> Sequence[CaseStatistics]:
-        """The cases of which at least one run is drawn."""
+        """The cases with at least one drawn run."""
         return self.result.statistics[: MOST_SHOWN if self.is_large else None]
 
     @property
     def whose(self) -> str:
-        """The runs that are drawn, in words."""
+        """The runs that are drawn, as text."""
         if not self.is_large:
             return "all runs"
         few = len(self.drawn_cases) < len(self.result.statistics)
@@ -100,7 +100,7 @@ def closest(runs: Sequence[Run], metrics: Sequence[str]) -> Run | None:
 def combined(parts: Sequence[Material]) -> Material:
     """Return several experiments as one; a case's name begins with its experiment's.
 
-    Where all of them are of one run each, as recordings are, the experiment is the case.
+    If each of them has one run, as recordings have, the experiment becomes the case.
     """
     single = all(len(part.runs) == 1 for part in parts)
     names = _numbered([part.name for part in parts])
@@ -149,7 +149,7 @@ def combined(parts: Sequence[Material]) -> Material:
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """Return unique names."""
+    """Return the names, made unique by numbers."""
     found: list[str] = []
     for name in names:
         same = sum(each.partition(" #")[0] == name for each in found)
@@ -164,7 +164,7 @@ def of_results(
     machine: Machine | None,
     usual: Callable[[Iterable[str]], list[str]],
 ) -> Result:
-    """Return single recordings as one result, each name a case."""
+    """Return single recordings as one result, with a case for each."""
     names = dict.fromkeys(each.name for each in results)
     return Result(
         scenario=title,
@@ -196,12 +196,13 @@ def _statistics(
 
 
 def slug(text: str) -> str:
-    """Return a text in the form used in file names."""
+    """Return a text in a form suitable for file names."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60].strip("-") or "run"
 
 
 CASES = "case"
-"""The axis of cases that the file names; the names are text even if they look like numbers."""
+"""Name of the axis of cases that the file names; their names are text even if they look like
+numbers."""
 
 # --- the matrix ---------------------------------------------------------------------------------
 
@@ -214,7 +215,7 @@ class Axis(msgspec.Struct, frozen=True):
 
     @property
     def numbers(self) -> tuple[dict[Parameter, float], str] | None:
-        """Each value as a number, and their unit; None if they have no common unit."""
+        """Each value as a number, and their unit; None if they have no unit in common."""
         found = {value: number(value) for value in self.values}
         if self.name == CASES:
             return None
@@ -244,7 +245,7 @@ _BASE = {
 
 
 def number(value: Parameter) -> tuple[float, str] | None:
-    """Read a parameter as a number and a unit that others of its kind share; else None."""
+    """Return a parameter as a number and its unit, comparable with others'; None if it has none."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -257,7 +258,7 @@ def number(value: Parameter) -> tuple[float, str] | None:
 
 
 def axes(cases: Sequence[CaseStatistics]) -> list[Axis]:
-    """Return the axes of the matrix that these cases are points of; named cases are one too."""
+    """Return the axes of the matrix of these cases; named cases are an axis too."""
     found: dict[str, dict[Parameter, None]] = {}
     families = dict.fromkeys(family_of(case) if case.parameters else case.name for case in cases)
     if len(families) > 1 or not any(case.parameters for case in cases):
@@ -274,10 +275,10 @@ def place(case: CaseStatistics) -> dict[str, Parameter]:
 
 
 def say(value: Parameter) -> str:
-    """Write a parameter as in the file."""
+    """Return a parameter as written in the file."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def point(axis: str, value: Parameter) -> str:
-    """Return a point of an axis in words: ``delay 50 ms``."""
+    """Return a point of an axis as text: ``delay 50 ms``."""
     return say(value) if axis == CASES else f"{axis} {say(value)}"

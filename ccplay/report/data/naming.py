@@ -1,4 +1,4 @@
-"""Metrics in words: the printed name of a path in a run's result."""
+"""The printed name of a metric, from its path in a run's result."""
 
 from __future__ import annotations
 
@@ -67,31 +67,31 @@ _OWN: dict[str, Mapping[str, str]] = {
     "interfaces": {each: f"packets {each}" for each in ("sent", "received", "lost")},
     **{kind.group: KEPT[kind.name].metrics for kind in TRAFFIC},
 }
-"""Words for metrics that mean something else in a group than elsewhere, by group."""
+"""Words for metrics whose name has another meaning in a group than elsewhere, by group."""
 
 
 class Words(msgspec.Struct, frozen=True):
-    """A metric in words."""
+    """The printed name of a metric."""
 
     quantity: str
-    """``goodput``, ``median RTT``."""
+    """Name of the quantity: ``goodput``, ``median RTT``."""
     subject: str
-    """``flow 1``, ``ping p1``, ``queue r → h2``; empty for metrics of the whole run."""
+    """Name of the subject: ``flow 1``, ``ping p1``, ``queue r → h2``; empty for the whole run."""
     counts: str
-    """The things that a metric without a unit counts, such as ``packets``; else empty."""
+    """Things that a metric without a unit counts, such as ``packets``; else empty."""
     kind: str
-    """The same for metrics that belong into one chart: ``flows.goodput_bps``."""
+    """Name shared by metrics that belong into one chart: ``flows.goodput_bps``."""
     name: str
     """Name of the flow, ping, download or queue; empty for metrics of the whole run."""
 
     @property
     def text(self) -> str:
-        """``goodput of flow 1``."""
+        """The whole name: ``goodput of flow 1``."""
         return f"{self.quantity} of {self.subject}" if self.subject else self.quantity
 
 
 def words(metric: str) -> Words:
-    """Say what a metric is; one of an unknown name is called by it."""
+    """Return the printed name of a metric; an unknown metric keeps its path."""
     group, _, rest = metric.partition(".")
     name, _, field = rest.rpartition(".")
     if group == "checkpoint":
@@ -132,5 +132,5 @@ def _counted(field: str) -> str:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Sort key of names with numbers: 2 before 10."""
+    """Return a sort key for names with numbers: 2 before 10."""
     return sorted(names, key=lambda name: (name.strip("0123456789"), len(name), name))

@@ -1,4 +1,4 @@
-"""The tables of runs, as the kinds of traffic and the queues describe them."""
+"""The tables of runs, as described by the kinds of traffic and by queues."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ccplay.state.columns import Table
 from ccplay.state.kinds import KEPT
 
 Rows: TypeAlias = list[tuple[CaseResult, object]]
-"""Each row with its run."""
+"""Rows, each with its run."""
 
 _BUSY_PACKETS = 2
 
@@ -36,7 +36,7 @@ def result_tables(runs: Sequence[CaseResult]) -> list[tuple[Table, Rows]]:
 def _rows(
     table: Table, runs: Sequence[CaseResult], group: str
 ) -> Iterator[tuple[CaseResult, object]]:
-    """Yield rows by name, run by run: which flow started first differs from run to run."""
+    """Yield rows by name, then by run, because the first flow to start differs between runs."""
     for run in runs:
         members = {each.id: each for each in getattr(run, group)}
         names = in_order(members) if group != "interfaces" else members

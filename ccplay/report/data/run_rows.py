@@ -1,4 +1,4 @@
-"""The table of runs of an export: a row for each run, with every metric that it measured."""
+"""The export's table of runs: a row for each run, with all metrics that it measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TRUST: dict[str, Cells] = {
 
 
 def schema(material: Material) -> Schema:
-    """Return the columns: the run, its parameters, whether to trust it, and every metric."""
+    """Return the columns: the run, its parameters, whether to trust it, and all metrics."""
     metrics: dict[str, Cells] = {}
     for run in material.runs:
         for name, value in metrics_of(run.result).items():

@@ -12,7 +12,7 @@ from ccplay.model.variables import FLOW_VARIABLES, QUEUE_VARIABLES, Cells, colum
 from ccplay.report.data.material import Material
 
 Batch: TypeAlias = dict[str, Sequence[Any]]
-"""Some rows of a table, column by column."""
+"""Rows of a table, column by column."""
 
 
 class Schema(msgspec.Struct, frozen=True):
@@ -28,13 +28,13 @@ TCP: dict[str, tuple[str, Cells]] = {
     **columns(FLOW_VARIABLES),
     "ca_state": ("ca_state", "text"),
 }
-"""Fields of ``TcpSamples`` and their columns; the kernel's words, with units."""
+"""Fields of ``TcpSamples`` with their columns: the kernel's words, with units."""
 QDISC: dict[str, tuple[str, Cells]] = {
     "link": ("link", "text"),
     "kind": ("qdisc", "text"),
     **columns(QUEUE_VARIABLES),
 }
-"""The same of ``QdiscSamples``."""
+"""Fields of ``QdiscSamples`` with their columns: the kernel's words, with units."""
 HEALTH: dict[str, Cells] = {
     "ticks": "whole",
     "missed": "whole",
@@ -103,7 +103,7 @@ COLUMNS: dict[str, dict[str, Cells]] = {
     "health": HEALTH,
 }
 TABLES = tuple(COLUMNS)
-"""Their names."""
+"""Names of the tables."""
 _RUN: dict[str, Cells] = {"run": "text", "case": "text", "repeat": "whole"}
 
 
@@ -129,7 +129,7 @@ def cell(value: object, kind: Cells) -> object:
 
 
 def _parameters(material: Material) -> dict[str, Cells]:
-    """Return the axes of the matrix, each with what all its values can be."""
+    """Return the axes of the matrix with the possible type of their values."""
     values: dict[str, list[object]] = {}
     for run in material.runs:
         for name, value in run.result.parameters.items():
@@ -138,7 +138,7 @@ def _parameters(material: Material) -> dict[str, Cells]:
 
 
 def axis_column(name: str) -> str:
-    """Return the column of an axis; one called like another column gets a word in front."""
+    """Return the column of an axis; a name that is already taken gets a prefix."""
     taken = {*_RUN, "t_s", *(column for own in COLUMNS.values() for column in own)}
     return f"parameter {name}" if name in taken else name
 

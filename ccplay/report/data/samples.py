@@ -1,4 +1,4 @@
-"""The samples of recordings as tidy rows: one a sample, with units in the names of columns."""
+"""The samples of recordings as tidy rows, one per sample, with units in the names of columns."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def batches(
 ) -> Iterator[tuple[str, Batch]]:
     """Yield rows of tables as they are read, run by run and in the order of time.
 
-    ``interval_s`` is that of the table of intervals, in seconds.
+    ``interval_s`` is the length of the table of intervals' rows, in seconds.
 
-    ``t_s`` counts from when the network was ready, as in the figures; earlier samples are omitted.
-    Raises ``RecordingError`` for a recording that can't be read.
+    ``t_s`` counts from the moment when the network was ready, as in figures; earlier samples are
+    omitted. Raises ``RecordingError`` for a recording that can't be read.
     """
     every = schemas(material)
     for run in material.runs:
@@ -132,7 +132,7 @@ def _short(cell: Any) -> Any:
 def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:
     """Return the rows of an event by table; empty if it has none.
 
-    ``state`` is what it led to.
+    ``state`` is the state after the event.
     """
     match event:
         case TraceSamples():
@@ -165,7 +165,7 @@ def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:
 
 
 def _of_traffic(event: object, columns: Mapping[str, tuple[str, Cells]]) -> Batch:
-    """Return the rows of an event about traffic: one, or one per item of its lists."""
+    """Return the rows of an event about traffic: one, or one for each item of its lists."""
     cells = {column: getattr(event, field) for field, (column, _) in columns.items()}
     lists = [cell for cell in cells.values() if isinstance(cell, list)]
     rows = min(map(len, lists)) if lists else 1
@@ -176,7 +176,7 @@ def _of_traffic(event: object, columns: Mapping[str, tuple[str, Cells]]) -> Batc
 
 
 def _sojourns(event: SojournTimes) -> Batch:
-    """Return a row for each time that packets have waited."""
+    """Return a row for each sojourn time of packets."""
     pairs = [*zip(event.upto_us, event.packets, strict=False)]
     return {
         "link": [event.link] * len(pairs),
@@ -200,7 +200,7 @@ def _traced(event: TraceSamples, start: float) -> Batch:
 
 
 def _of_monitor(event: object, state: LabState) -> dict[str, Batch]:
-    """Return what a monitor saw of traffic: variables while it runs, all together at its end."""
+    """Return a monitor's values: those of the newest sample, and all together at the end."""
     kind = _TRAFFIC.get(type(event))
     seen: Monitored | None = getattr(event, "monitored", None)
     if kind is None or seen is None:
@@ -215,7 +215,7 @@ def _of_monitor(event: object, state: LabState) -> dict[str, Batch]:
 
 
 def _seen(traffic: Seen) -> Batch:
-    """Return a row for each variable that the newest sample of a monitor reports."""
+    """Return a row for each variable in a monitor's newest sample."""
     known = {name: each.last for name, each in traffic.seen.items() if each.last is not None}
     rows = [(traffic.name, None, name, value) for name, value in known.items()]
     return dict(zip(COLUMNS["variables"], map(list, zip(*rows, strict=True)), strict=False))
@@ -244,7 +244,7 @@ def _variables(
     members: Sequence[tuple[str, str]],
     own: Mapping[str, Sequence[Row]],
 ) -> Batch:
-    """Return a row for each variable that is known of a flow or queue, sweep by sweep."""
+    """Return a row for each known variable of a flow or queue in each sweep."""
     found = [
         (t, *member, what.name, what.real(value))
         for name, rows in own.items()

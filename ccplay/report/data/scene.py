@@ -16,16 +16,16 @@ from ccplay.state.lab_state import Flow, LabState, Ping, Queue
 from ccplay.state.udp import Udp
 
 _SOME = 4
-"""Packets; a queue that never held this many is not drawn."""
+"""Packets that a queue must have held at some time to be drawn."""
 _CLOSING_S = 1.0
 _LEAST_S = 0.1
 
 
 class Finish(msgspec.Struct, frozen=True):
-    """When the first flow of a fixed size was done, and what each flow had then."""
+    """The moment at which the first flow of a fixed size was done, and each flow's bytes."""
 
     t: float
-    """Moment on the figures' axis."""
+    """Moment on the figures' axis in seconds."""
     bytes: Mapping[str, int]
     ratio: float | None
 
@@ -39,7 +39,7 @@ class Scene(msgspec.Struct, frozen=True):
     flows: list[list[Flow]]
     """Flows and downloads, each as its parallel streams."""
     queues: list[Queue]
-    """Queues that something waited in; the bottleneck at least."""
+    """Queues that held packets; at least the bottleneck's."""
     marks: list[tuple[float, str]]
     """Commands and marks with their moments."""
     sizes: Mapping[str, int]
@@ -56,13 +56,13 @@ class Scene(msgspec.Struct, frozen=True):
         return list(self.state.of(Udp).values())
 
     def in_bytes(self, link: str) -> bool:
-        """Whether a queue's limit counts bytes, whatever its discipline was; else packets."""
+        """Return whether the queue's limit counts bytes rather than packets, throughout."""
         every = settings.qdiscs(self.state, link)
         kinds = {qdisc.kind for _, _, qdisc in every if qdisc is not None}
         return bool(kinds) and all(limit_unit(kind) == "bytes" for kind in kinds)
 
     def scopes(self, link: str = "") -> list[Scope]:
-        """Return what settings are about: a queue, or without one each pair of hosts with traffic.
+        """Return the subjects of settings: a queue, or else each pair of hosts with traffic.
 
         A class of a link is called ``LINK CLASS``.
         """
@@ -75,7 +75,7 @@ class Scene(msgspec.Struct, frozen=True):
 
 
 def scene(state: LabState, known: Checkpoint | None = None) -> Scene:
-    """Return what to draw of a session; ``known`` is its checkpoint, where a result has it."""
+    """Return a session's scene; ``known`` is the checkpoint in its result, if it has one."""
     start = state.ready_at or 0.0
     sizes = fixed_sizes(state)
     span = max((each.ended or state.now for each in state.flows.values()), default=state.now)
@@ -93,7 +93,7 @@ def scene(state: LabState, known: Checkpoint | None = None) -> Scene:
 
 
 def _in_order(groups: list[list[Flow]]) -> list[list[Flow]]:
-    """Sort flows by name, subflows behind their flow, downloads last: in all figures alike."""
+    """Return flows by name, subflows behind their flow, downloads last, as in all figures."""
     names = in_order({streams[0].name for streams in groups})
 
     def place(streams: list[Flow]) -> tuple[bool, int, int, int]:
@@ -111,7 +111,7 @@ def _in_order(groups: list[list[Flow]]) -> list[list[Flow]]:
 def _marks(state: LabState, start: float) -> list[tuple[float, str]]:
     """Return commands and marks; at one moment the mark first, which gives the reason.
 
-    Omits stops at the very end, which every run has.
+    Stops at the very end are omitted, because every run has them.
     """
     end = state.now - _CLOSING_S
     marks = [e for e in state.log if e.is_mark and not (e.t > end and e.text.endswith(" stops"))]
@@ -120,7 +120,7 @@ def _marks(state: LabState, start: float) -> list[tuple[float, str]]:
 
 
 def _queues(state: LabState) -> list[Queue]:
-    """Return the queues to draw; a link with classes has one per class instead of their sum."""
+    """Return the queues to draw; a link with classes has one per class in place of their sum."""
     names = list(state.hello.network.observed) if state.hello else []
     busy = []
     for name, queue in state.queues.items():

@@ -16,14 +16,15 @@ from ccplay.scenario.file.mistakes import spell
 from ccplay.state.lab_state import LabState
 
 Settings = Mapping[str, str]
-"""Settings of a run, by place in a scenario file, or by step and key."""
+"""Settings of a run, by path in a scenario file, or by step and key."""
 
 _NEAR_S = 0.1
-"""Moments that differ by less are the same: a command takes as long as a program takes to start."""
+"""Seconds by which equal moments may differ: a command takes as long as its program takes to
+start."""
 _END_S = 1.0
-"""Seconds before the end within which traffic that is stopped was stopped by the end."""
+"""Seconds before the end within which traffic was stopped by the end itself."""
 _FILLED_IN = ("src", "dst")
-"""Defaults of the lab for keys missing in a scenario."""
+"""Defaults of the lab for keys that a scenario leaves out."""
 _SUBJECTS = (*(kind.name for kind in TRAFFIC), "capture", "host", "link")
 _MOMENT = "at"
 
@@ -32,16 +33,17 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """A setting that differs."""
 
     name: str
-    """``links.bottleneck.queue.limit``; of a step ``start-flow 1, cc``."""
+    """Name of the setting: ``links.bottleneck.queue.limit``, or of a step ``start-flow 1, cc``."""
     a: str | None
-    """Null where A does not have it; so is ``b``."""
+    """Value in A; null if A does not have the setting."""
     b: str | None
 
 
 def of_run(build: Build, steps: Iterable[tuple[float, str | None, AnyCommand]]) -> Settings:
     """Return the settings of a network and of its timeline.
 
-    A step is its moment in seconds, what it counts from (None: from the start) and its command.
+    A step is its moment in seconds, the name that it counts from (None: the start), and its
+    command.
     """
     found = dict(_flat(tomllib.loads("\n".join(writing.network(build))), ()))
     seen: dict[str, int] = {}
@@ -76,7 +78,7 @@ def of_recording(state: LabState) -> Settings:
 
 
 def differing(a: Settings, b: Settings) -> list[Setting]:
-    """Return the settings that differ, in the order of A; a step that one lacks is one setting."""
+    """Return the settings that differ, in the order of A; a missing step is one setting."""
     found = []
     lone: dict[str, None] = {}
     steps_a, steps_b = ({name.partition(", ")[0] for name in each} for each in (a, b))
@@ -99,7 +101,7 @@ def _alike(key: str, one: str | None, other: str | None) -> bool:
 
 
 def _whole(step: str, settings: Settings) -> str | None:
-    """Return the words of a step, or the value of a setting; None if missing."""
+    """Return a step or the value of a setting as text; None if missing."""
     parts = {
         name.removeprefix(step).removeprefix(", "): text
         for name, text in settings.items()

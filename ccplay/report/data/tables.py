@@ -17,13 +17,13 @@ from ccplay.report.data.verdicts import verdicts
 
 Cell: TypeAlias = str | int | float | bool | None
 _OBEYED = ("=", "+", "-", "@", "\t", "\r")
-"""Characters at the beginning of a cell that make it a formula in a spreadsheet."""
+"""First characters of cells that spreadsheets take for a formula."""
 MOST_IN_MARKDOWN = 2000
-"""Number of rows up to which a table is written as Markdown too, which people read."""
+"""Largest number of rows of a table that is also written as Markdown, for people."""
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Rows of cells."""
+    """A table of cells."""
 
     name: str
     columns: list[str]
@@ -31,19 +31,19 @@ class Table(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, name: str, rows: Sequence[Mapping[str, Cell]]) -> Table:
-        """Return a table with every column that a row has, in the order of their appearance."""
+        """Return a table with every column of any row, in the order of their appearance."""
         columns = list(dict.fromkeys(key for row in rows for key in row))
         return cls(name, columns, [[row.get(key) for key in columns] for row in rows])
 
     def files(self) -> Iterator[tuple[str, str]]:
-        """Yield the endings of the table's files, each with the text."""
+        """Yield the endings of the table's files with their texts."""
         if len(self.rows) <= MOST_IN_MARKDOWN:
             yield "md", self.markdown()
         yield "csv", self.csv()
         yield "json", self.json()
 
     def csv(self) -> str:
-        """Return the table as CSV after RFC 4180, its numbers in full; unknown is empty."""
+        """Return the table as CSV after RFC 4180, numbers in full; unknown values are empty."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\r\n")
         writer.writerow([harmless(each) for each in self.columns])
@@ -56,7 +56,7 @@ class Table(msgspec.Struct, frozen=True):
         return msgspec.json.format(msgspec.json.encode(rows)).decode() + "\n"
 
     def markdown(self) -> str:
-        """Return the table as Markdown, its numbers to six digits."""
+        """Return the table as Markdown, numbers with six digits."""
         head = [_markdown(each) for each in self.columns]
         rule = [
             "---:" if all(_is_number(row[i]) for row in self.rows) else "---"
@@ -67,7 +67,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 def harmless(cell: Cell) -> Cell:
-    """Return a cell that no spreadsheet runs: a stranger's name may look like a formula."""
+    """Return a cell that no spreadsheet evaluates: a strange name may look like a formula."""
     if isinstance(cell, str) and cell.startswith(_OBEYED):
         return f"'{cell}"
     return cell
@@ -110,7 +110,7 @@ _MEMBERS = tuple(name for name in CaseResult.__struct_fields__ if name in _LISTS
 
 
 def _findings(result: Result) -> list[dict[str, Cell]]:
-    """Return a row per metric of a case; values published for a whole family have their own row."""
+    """Return a row per metric of a case; values published for a family have rows of their own."""
     ours: list[dict[str, Cell]] = [
         {
             "case": each.case.name,
@@ -162,7 +162,7 @@ def _statistics(result: Result) -> list[dict[str, Cell]]:
 
 
 def _checks(result: Result) -> list[dict[str, Cell]]:
-    """Return a row an expectation of a case."""
+    """Return a row per expectation of a case."""
     runs: dict[str, list[CaseResult]] = {}
     for run in result.cases:
         runs.setdefault(run.name, []).append(run)
@@ -209,7 +209,7 @@ def _run(run: CaseResult) -> dict[str, Cell]:
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Cell]:
-    """Return an object without its depths: ``bytes.1``; lists become text."""
+    """Return an object without nesting: ``bytes.1``; lists become text."""
     cells: dict[str, Cell] = {}
     for key, each in value.items():
         if isinstance(each, Mapping):

@@ -16,7 +16,7 @@ from ccplay.state.series import Series
 from ccplay.state.trace import Trace
 
 Stretch: TypeAlias = tuple[float, float]
-"""A time, from when to when."""
+"""Start and end of a period."""
 
 _HOLD_S = 0.1
 """Seconds without an ACK after which samples replace the trace: a timer may change cwnd too."""
@@ -60,7 +60,7 @@ def states(flow: Flow, *, start: float = 0.0) -> list[tuple[float, float, int]]:
 
 
 def first_reduction(flow: Flow) -> Stretch | None:
-    """Return the time around the first reduction that was traced; None where none was."""
+    """Return the period around the first traced reduction; None if there is none."""
     if flow.trace is None:
         return None
     changes = _changes(flow.trace)
@@ -75,7 +75,7 @@ def first_reduction(flow: Flow) -> Stretch | None:
 
 
 def within(series: Series, stretch: Stretch, *, start: float = 0.0, most: float = inf) -> Curve:
-    """Return every value of a series within some time; a gap for those above ``most``."""
+    """Return every value of a series within a period, with gaps for values above ``most``."""
     timeline, found = series.timeline, Curve()
     first = max(timeline.at_or_after(stretch[0]), series.first)
     for tick in range(first, min(timeline.at_or_after(stretch[1]), series.end)):
@@ -103,7 +103,7 @@ def _inside(stretches: Sequence[Stretch]) -> Callable[[float], bool]:
 
 
 def _changes(trace: Trace) -> list[tuple[float, float, int]]:
-    """Return the times in which a connection was in each state."""
+    """Return the times that a connection spent in each state."""
     timeline, moments = trace.ca_state.timeline, trace.moments
     if timeline.end == timeline.first or moments.end == moments.first:
         return []

@@ -11,36 +11,36 @@ from ccplay.report.data.amounts import write
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """A run in which an expectation failed."""
+    """A run in which an expectation did not hold."""
 
     run: CaseResult
     value: str
-    """What it measured instead, with its unit."""
+    """Measured value with its unit."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """An expectation, and its outcome in all runs checked for it."""
+    """An expectation, and its outcome in all runs that were checked for it."""
 
     metric: str
     text: str
-    """What was expected, as the file has it."""
+    """Expectation as written in the file."""
     why: str
     cases: list[str]
-    """Names of the cases that it was checked for."""
+    """Names of the cases that were checked."""
     total: int
-    """Runs."""
+    """Number of runs checked."""
     failed: list[Failure]
     value: str
-    """What the only run measured; of several, the first."""
+    """Value of the first or only run."""
 
     @property
     def held(self) -> int:
-        """In how many runs it held."""
+        """Number of runs in which the expectation held."""
         return self.total - len(self.failed)
 
 
 def verdicts(runs: Sequence[CaseResult]) -> list[Verdict]:
-    """Return every expectation of these runs once, however many cases share it."""
+    """Return each expectation of these runs once, even if several cases share it."""
     groups: dict[tuple[str, str, str], list[tuple[CaseResult, Check]]] = {}
     for run in runs:
         for check in run.checks:

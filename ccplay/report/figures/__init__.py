@@ -1,1 +1,1 @@
-"""Figures for pages and papers; the only room that imports matplotlib."""
+"""Figures for pages and papers; only this room imports matplotlib."""

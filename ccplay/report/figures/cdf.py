@@ -23,7 +23,7 @@ _ROW_IN = 0.14
 _GAP_IN = 0.18
 _FOUR = 4
 _NEAR = 0.4
-"""An axis begins at 0 unless all values are beyond such a share of the greatest."""
+"""Share of the greatest value below which any value makes the axis begin at 0."""
 
 
 def draw(
@@ -35,8 +35,8 @@ def draw(
 ) -> Figure:
     """Return one or several panels side by side, with a line per name; ``labels`` are the axes'.
 
-    ``ordered`` draws the names as steps of a scale; else each has its colour in all figures, as
-    one of ``cases`` where they are those.
+    ``ordered`` draws the names as steps of a scale; otherwise a name that is one of ``cases`` has
+    its colour in all figures.
     """
     names = list(dict.fromkeys(name for _, lines in panels for name in lines))
     known = cases if set(names) <= set(cases) else names

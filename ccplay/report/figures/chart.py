@@ -33,9 +33,9 @@ from ccplay.report.figures.style import Ink, Inks
 
 _DECADE = 10
 _VALUE_IN = 0.3
-"""Inches kept free behind the longest bar for its value."""
+"""Inches left free behind the longest bar for its value."""
 _OURS_IN = 0.22
-"""Inches kept free besides, for the estimate of our value where published ones precede it."""
+"""Inches added for our estimate if published values precede it."""
 _ERROR: dict[str, Any] = {
     "elinewidth": 0.8,
     "capsize": 2.2,
@@ -53,7 +53,7 @@ def draw(chart: Chart, inks: Inks) -> Figure:
 
 
 def hues(chart: Chart, inks: Inks) -> dict[str, Ink]:
-    """Return each line's ink: a flow's own, or a step of a scale from dark to light."""
+    """Return the ink of each line: that of its flow, or a step of a scale from dark to light."""
     labels = list(dict.fromkeys(line.label for _, lines in chart.panels for line in lines))
     if not chart.hue:
         flows = {line.label: line.flow for _, lines in chart.panels for line in lines}
@@ -159,7 +159,7 @@ def _named(chart: Chart, label: str) -> str:
 
 
 def _bars(chart: Chart, inks: Inks) -> Figure:
-    """Draw bars upwards where the names below them fit, else to the right."""
+    """Draw bars upwards if the names below them fit, else to the right."""
     colours = hues(chart, inks)
     names = [say(value) for value in chart.axis.values]
     bars = max(len(lines) for _, lines in chart.panels)
@@ -194,7 +194,7 @@ def _bars(chart: Chart, inks: Inks) -> Figure:
 
 
 def _below(figure: Figure, panels: Sequence[Axes], label: str) -> None:
-    """Say once for all panels what their axes are: side by side there is no room for each."""
+    """Write one label of the axes for all panels, which have no room for their own."""
     places = [axes.get_position() for axes in panels]
     middle = (min(each.x0 for each in places) + max(each.x1 for each in places)) / 2
     figure.supxlabel(label, x=middle, y=0.04 / figure.get_size_inches()[1], va="bottom")
@@ -235,7 +235,7 @@ def _bar(
 
 
 def _aside(line: Line, lines: Sequence[Line], at: Parameter) -> float:
-    """Return how many bars a line's own lies beside the middle of those that a category has."""
+    """Return the number of bars by which a line's bar is off the middle of its category's bars."""
     there = [
         each is line for each in lines if any(estimate.at == at for estimate in each.estimates)
     ]
@@ -243,7 +243,7 @@ def _aside(line: Line, lines: Sequence[Line], at: Parameter) -> float:
 
 
 def _written(axes: Axes, chart: Chart, estimates: Sequence[Estimate], at: Sequence[float]) -> None:
-    """Write single measurements after their bars and published values."""
+    """Write single measurements behind their bars and published values."""
     for estimate, y in zip(estimates, at, strict=True):
         right = max(estimate.statistic.mean, *estimate.published, 0.0) / chart.unit.scale
         value = chart.unit.write(estimate.statistic.mean)

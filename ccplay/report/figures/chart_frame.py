@@ -1,4 +1,4 @@
-"""What charts of lines and of bars share: the frame with its legend, axes, intervals, dots."""
+"""Parts common to charts of lines and of bars: the frame and its legend, axes, intervals, dots."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEIGHT_IN = 2.0
 _ROW_IN = 0.14
 _PANEL_GAP_IN = 0.22
 INTERVAL = "_interval"
-"""Labels the confidence intervals; one that begins so is in no legend."""
+"""Label of confidence intervals; labels that begin so are left out of the legend."""
 _UP, _DOWN = markers.CARETUP, markers.CARETDOWN
 _LEFT, _RIGHT = markers.CARETLEFT, markers.CARETRIGHT
 _FOUR = 4
@@ -95,14 +95,14 @@ def frame(
 
 
 def panels_across(panels: int, *, sideways: bool = False) -> int:
-    """Return the panels per row: four form a square, unless their names are short."""
+    """Return the number of panels per row: four form a square, unless their names are short."""
     if panels == _FOUR:
         return _FOUR if sideways else 2
     return min(panels, 3)
 
 
 def draw_common(axes: Axes, chart: Chart, line: Line, colour: str, *, upright: bool) -> None:
-    """Draw a line across the estimates that one published value applies to."""
+    """Draw a line across the estimates that share a published value."""
     for value in line.published:
         (axes.axhline if upright else axes.axvline)(
             value / chart.unit.scale, color=colour, zorder=3, **_COMMON
@@ -110,9 +110,9 @@ def draw_common(axes: Axes, chart: Chart, line: Line, colour: str, *, upright: b
 
 
 def finish_values(panels: Sequence[Axes], chart: Chart) -> None:
-    """Finish the value axes: one scale for all panels, from zero, with its unit.
+    """Finish the value axes: one scale for all panels, from zero, with the unit.
 
-    Ratios that differ by much are drawn as lines on a scale on which twice and half are alike.
+    If ratios differ by much, the scale is one on which twice and half are equally far from 1.
     """
     for axes in panels:
         axes.set_ylim(*chart.frame)
@@ -130,7 +130,7 @@ def finish_values(panels: Sequence[Axes], chart: Chart) -> None:
 
 
 def _double(axes: Axes, powers: range) -> None:
-    """Put a value axis on a scale of doublings."""
+    """Set a value axis to a scale of doublings."""
     axes.set_yscale("log", base=2, nonpositive="clip")
     axes.yaxis.set_major_locator(FixedLocator([2.0**power for power in powers]))
     axes.yaxis.set_minor_locator(NullLocator())
@@ -138,7 +138,7 @@ def _double(axes: Axes, powers: range) -> None:
 
 
 def arrows(axes: Axes, *, upright: bool) -> None:
-    """Point out of the frame where an interval leaves it."""
+    """Draw an arrow where an interval extends beyond the frame."""
     along = 1 if upright else 0
     least, greatest = axes.get_ylim() if upright else axes.get_xlim()
     for container in axes.containers:
@@ -157,7 +157,7 @@ def arrows(axes: Axes, *, upright: bool) -> None:
 
 
 def half_widths(estimates: Sequence[Estimate], scale: float) -> list[list[float]]:
-    """Return half widths below and above; a single run has none, and gets no bar."""
+    """Return half widths below and above; a single run has none, and no bar."""
     widths = [estimate.statistic.half_width for estimate in estimates]
     halves = [math.nan if width is None else width / scale for width in widths]
     return [halves, halves]
@@ -170,7 +170,7 @@ def deviations(estimates: Sequence[Estimate], scale: float) -> list[float]:
 
 
 def draw_singles(axes: Axes, xs: Sequence[float], ys: Sequence[float], ink: Ink) -> None:
-    """Draw single measurements as dots; a lone one is the mean already."""
+    """Draw single measurements as dots, unless there is only one, which is the mean."""
     if len(xs) > 1:
         axes.plot(
             xs,

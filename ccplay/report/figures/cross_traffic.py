@@ -1,4 +1,4 @@
-"""The panel of cross traffic: what all UDP together sent, and how much of that arrived."""
+"""The panel of cross traffic: the sums that all UDP sent and received."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ccplay.report.figures.part import Part
 
 
 def draw(axes: Axes, part: Part) -> list[Artist]:
-    """Draw what all cross traffic together sent, and how much of that arrived.
+    """Draw the rates at which all cross traffic together was sent and received.
 
-    That is the mean of each, or what its monitor saw from sample to sample.
+    They are means over each stream, or a monitor's samples.
     """
     scene, factor = part.scene, part.factor(part.lines[-1])
     moments, sent, received = curves.cross_traffic(

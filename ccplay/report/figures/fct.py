@@ -1,4 +1,4 @@
-"""Cumulative distributions of flow completion times: over decades, by size class and case."""
+"""Cumulative distributions of flow completion times, on a logarithmic axis, by size and case."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROW_IN = 0.14
 _GAP_IN = 0.18
 _TITLE_IN = 0.18
 _LEAST_MS = 1e-3
-"""Least milliseconds on the axis; a recording may have 0, which no axis of decades shows."""
+"""Smallest value on the axis in ms; recordings may have 0, which a logarithmic axis can't show."""
 
 
 def draw(
@@ -29,8 +29,8 @@ def draw(
 ) -> Figure:
     """Return panels side by side, each with a title and a line for some of ``names``.
 
-    All share an axis of milliseconds, ``label``, in decades: short and long transfers differ by
-    orders of magnitude.
+    They share a logarithmic axis in ms, ``label``, because the times of short and long transfers
+    differ by orders of magnitude.
     """
     several = len(panels) > 1
     width = style.PAGE_IN if several else style.COLUMN_IN
@@ -76,7 +76,7 @@ def draw(
 
 
 def _ends(lines: Sequence[Distribution]) -> tuple[float, float]:
-    """Return the ends of the axis: a little beyond all values."""
+    """Return the ends of the axis, slightly beyond all values."""
     least = max(min(line.values[0] for line in lines), _LEAST_MS)
     most = max(*(line.values[-1] for line in lines), least)
     return least / 1.15, most * 1.15

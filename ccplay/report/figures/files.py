@@ -1,4 +1,4 @@
-"""Figures as files: the same bytes every time."""
+"""Figures as files, reproducible byte by byte."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Saved(msgspec.Struct, frozen=True):
     """A figure that was written."""
 
     svg: str
-    """SVG for a page that brings the font."""
+    """SVG for a page that contains the font."""
     files: list[str]
-    """Their names."""
+    """Names of the files."""
     width_in: float
 
 
 def save(figure: Figure, stem: Path, formats: Sequence[str], font_face: str = "") -> Saved:
     """Write a figure in each format. Raises ``OSError``.
 
-    ``font_face`` is CSS that an SVG shall carry: its font, so that it is the same everywhere.
+    ``font_face`` is CSS that the SVG contains: its font, so that it looks the same everywhere.
     """
     text = svg(figure, stem.name)
     names = [f"{stem.name}.{kind}" for kind in formats]

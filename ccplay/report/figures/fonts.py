@@ -1,7 +1,7 @@
-"""The figures' font, cut down to Latin letters: small enough for every file to carry it.
+"""The figures' font, reduced to Latin letters so that every file can contain it.
 
-Matplotlib's own, DejaVu Sans (its licence allows it), so that a figure is the same everywhere; a
-text in other letters falls back on the whole font.
+The font is matplotlib's own, DejaVu Sans (its licence allows this), so that figures look the same
+everywhere; a text in other letters falls back to the whole font.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ FAMILY = "DejaVu Sans Latin"
 WEIGHTS = ("normal", "bold")
 _LETTERS = "".join(map(chr, (*range(0x20, 0x7F), *range(0xA0, 0x180)))) + "–—…→←↑↓±×−µΔ≤≥≈·•“”‘’„"
 _FAMILY_NAMES = (1, 4, 16)
-"""Records of the name table: family, full name, typographic family."""
+"""Numbers of the name table's records: family, full name, typographic family."""
 
 
 @lru_cache(maxsize=1)
 def cut() -> Path:
-    """Return a folder with the font's weights, for ``use``; this process removes it at its end."""
+    """Return a folder with the font's weights for ``use``; this process removes it at its end."""
     folder = Path(tempfile.mkdtemp(prefix="ccplay-font-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for weight in WEIGHTS:
@@ -52,7 +52,7 @@ def cut() -> Path:
 
 
 def use(folder: Path) -> None:
-    """Let figures of this process be drawn with what ``cut`` wrote."""
+    """Draw the figures of this process with the fonts that ``cut`` wrote."""
     if FAMILY not in {each.name for each in fontManager.ttflist}:
         for weight in WEIGHTS:
             fontManager.addfont(folder / f"{weight}.ttf")
@@ -61,7 +61,7 @@ def use(folder: Path) -> None:
 
 @lru_cache(maxsize=1)
 def face(folder: Path) -> str:
-    """Return the CSS that brings the font to a page: WOFF in data URIs."""
+    """Return the CSS that adds the font to a page: WOFF in data URIs."""
     return "".join(
         f"@font-face{{font-family:'{FAMILY}';font-weight:{weight};"
         f"src:url(data:font/woff;base64,{_woff(folder / f'{weight}.ttf')})}}"
@@ -79,7 +79,7 @@ def _woff(path: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def text_width_in(text: str, points: float, weight: str = "normal") -> float:
-    """Return how wide a text is on paper, in inches."""
+    """Return the width of a text in print, in inches."""
     font = _font(weight)
     # At a hundred points, for at a few the width comes in whole pixels.
     font.set_size(100, 72)

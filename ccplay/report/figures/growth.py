@@ -1,4 +1,4 @@
-"""Acknowledged segments over time: a line per case, labelled at its end."""
+"""Acknowledged segments over time: one line per case, labelled at its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ccplay.report.figures import style
 _LEFT_IN = 0.58
 _LEADER_IN = 0.16
 _SAMPLE_IN = 0.3
-"""Inches of a line's sample in its label; ``_LEADER_IN`` leads there from the line's end."""
+"""Length in inches of the piece of a line in its label; ``_LEADER_IN`` is that of the leader."""
 _HEIGHT_IN = 3.0
 _BOTTOM_IN = 0.40
 _TOP_IN = 0.1
@@ -22,7 +22,7 @@ _ROW_IN = 0.125
 
 
 def draw(lines: Mapping[str, Curve], cases: Sequence[str]) -> Figure:
-    """Return the figure; each has its colour as one of ``cases``, in all figures alike.
+    """Return the figure; a name that is one of ``cases`` has its colour in all figures.
 
     Lines of one colour differ in their dashes.
     """
@@ -51,9 +51,9 @@ def draw(lines: Mapping[str, Curve], cases: Sequence[str]) -> Figure:
 
 
 def spread(wanted: Sequence[float], least: float) -> list[float]:
-    """Return places from 0 to 1 near those wanted, in their order, ``least`` from each other.
+    """Return positions from 0 to 1 near the wanted ones, in order, at least ``least`` apart.
 
-    Those that are too close share out the room about their middle.
+    Positions that are too close are spread around their middle.
     """
     order = sorted(range(len(wanted)), key=lambda n: wanted[n])
     groups: list[tuple[float, list[int]]] = []
@@ -84,7 +84,7 @@ def _top(middle: float, members: Sequence[int], least: float) -> float:
 def _name(
     axes: Axes, name: str, ink: style.Ink, where: tuple[tuple[float, float], float, float]
 ) -> None:
-    """Draw a leader from a line's end to its label, whose height differs."""
+    """Draw a leader from the end of a line to its label, which is higher or lower."""
     (right, end), place, width_in = where
     turn, tip = 1 + _LEADER_IN / width_in, 1 + (_LEADER_IN + _SAMPLE_IN) / width_in
     across = axes.transAxes

@@ -1,4 +1,4 @@
-"""What a worker process of a report does: draw one recorded run, or one figure of all."""
+"""The jobs of a report's worker processes: draw one recorded run, or one figure of all runs."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class Job(msgspec.Struct, frozen=True):
 
     recording: Path
     folder: Path
-    """Folder that its files go to."""
+    """Folder for the run's files."""
     slug: str
-    """What their names begin with."""
+    """Prefix of the files' names."""
     names: tuple[str, ...]
-    """All flows and downloads of the report, so that each has its colour everywhere."""
+    """Names of all flows and downloads of the report, so that each keeps its colour."""
     full: bool
-    """Whether the page shows it."""
+    """Whether the page shows the run in full."""
     every_file: bool
-    """Whether to write every format, and each panel as a file of its own; else one SVG."""
+    """Whether to write every format, and each panel as a file of its own, rather than one SVG."""
     fonts: Path
-    """What ``fonts.cut`` wrote."""
+    """Folder that ``fonts.cut`` returned."""
     checkpoint: Checkpoint | None
     plots: tuple[str, ...] = ()
-    """Plots to draw besides those that reports draw unasked."""
+    """Plots to draw besides those that reports draw by default."""
 
 
 class Drawn(msgspec.Struct, frozen=True):
@@ -52,36 +52,36 @@ class Drawn(msgspec.Struct, frozen=True):
 
     slug: str
     svg: str
-    """The stacked figure, for the page; empty where the run is not drawn in full."""
+    """Figure with all panels for the page; empty if the run is not shown in full."""
     files: list[str]
     distributions: dict[str, Distribution]
     growth: Curve | None
-    """Curve of its only flow; None if it had several."""
+    """Curve of the run's only flow; None if it had several."""
     events: list[Entry]
     start: float
-    """Moment of the stream at which the figures' axis has its 0."""
+    """Moment of the stream in seconds at which the figures' axis is 0."""
     hello: Hello | None
     intervals: list[Summary]
-    """Bytes of each second, by traffic."""
+    """Bytes in each second, by traffic."""
     links: dict[str, LinkChanged]
-    """What each direction of a link did when the network stood."""
+    """Setting of each link's direction when the network was ready."""
     loads: dict[str, Load] = msgspec.field(default_factory=dict)
-    """What each observed direction carried."""
+    """Load of each observed direction."""
     paths: dict[str, list[str]] = msgspec.field(default_factory=dict)
-    """Nodes that the packets of each flow crossed."""
+    """Nodes crossed by each flow's packets."""
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """A figure of all runs together, to draw."""
+    """A job that draws a figure of all runs together."""
 
     name: str
-    """Names its files."""
+    """Name of the figure's files."""
     title: str
     caption: str
     figure: Callable[[], Figure]
-    """Makes it, in another process."""
+    """Function that draws the figure, in another process."""
     lead: bool = False
-    """Whether all hangs on it."""
+    """Whether this is the main figure."""
 
 
 def draw_overview(overview: Overview, folder: Path, cut: Path) -> Saved:

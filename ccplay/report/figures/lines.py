@@ -32,37 +32,38 @@ _COLOURS = {
     "base_rtt": "#009e73",
     "ssthresh": style.MUTED,
 }
-"""Colours on paper by their names in themes."""
+"""Colours in print by their names in themes."""
 
 _DOTTED, _DASHED = (0, (1, 1.1)), (0, (5, 2))
 _COUNTS_AT, _COUNTS_APART = 0.93, 0.08
-"""Height of the first row of a counter's strokes as a share of the panel, and from row to row."""
+"""Height of the first row of a counter's strokes, and distance between rows, as shares of the
+panel."""
 _ROOM, _ROOM_FOR_COUNTS = 1.08, 1.22
 """End of the value axis as a multiple of the greatest value."""
 _LEAST = {"segments": 4.0, "packets": 2.44, "kB": 2.44}
-"""The least end of the value axis by its unit; of others any will do."""
+"""Smallest end of the value axis by its unit; other units have none."""
 
 
 class Ground(msgspec.Struct):
-    """A panel while it is drawn."""
+    """A panel while it is being drawn."""
 
     axes: Axes
     part: Part
     top: float
-    """The greatest value on the axis so far."""
+    """Greatest value on the axis so far."""
     handles: list[Artist] = msgspec.field(default_factory=list)
-    """What the legend has."""
+    """Entries of the legend."""
     states: set[int] = msgspec.field(default_factory=set)
-    """Congestion states that are shaded."""
+    """Congestion states that have been shaded."""
 
     @property
     def start(self) -> float:
-        """The moment of the stream at which the time axis is 0."""
+        """The moment of the stream in seconds at which the time axis is 0."""
         return self.part.scene.start
 
 
 def draw(axes: Axes, part: Part) -> list[Artist]:
-    """Draw the lines of a plot, then settings and counters; return what the legend has."""
+    """Draw the lines of a plot, then settings and counters; return the entries of the legend."""
     ground = Ground(axes, part, part.top)
     for line in part.lines:
         _DRAWERS[line.subject](ground, line)
@@ -91,7 +92,7 @@ def _flows(ground: Ground, line: Line) -> None:
 
 
 def _flow(ground: Ground, line: Line, flow: Flow, colour: str) -> bool:
-    """Draw a connection; return whether it has anything of the variable."""
+    """Draw a connection; return whether it has values of the variable."""
     axes, start, part = ground.axes, ground.start, ground.part
     factor = part.factor(line)
     if line.subject is None:
@@ -173,7 +174,7 @@ def _queue(ground: Ground, line: Line) -> None:
 
 
 def _area(axes: Axes, line: Curve) -> None:
-    """Fill what lies below a line, gap by gap."""
+    """Fill the area below a line, interrupted by its gaps."""
     part: list[tuple[float, float]] = []
     for point in [*zip(line.t, line.y, strict=True), (0.0, MISSING)]:
         if point[1] == point[1]:
@@ -261,7 +262,7 @@ _DRAWERS: Mapping[Subject | None, Drawer] = {
 
 
 def has(scene: Scene, line: Line) -> bool:
-    """Whether a run has anything to draw of a line."""
+    """Return whether a run has values for a line."""
     match line.subject:
         case "queue":
             return bool(scene.queues)
@@ -279,7 +280,7 @@ def has(scene: Scene, line: Line) -> bool:
 
 
 def of_flow(streams: Sequence[Flow], line: Line) -> bool:
-    """Whether a flow has anything of a line's variable."""
+    """Return whether a flow has values of a line's variable."""
     every = (each.series.get(line.variable.series) for each in streams)
     return any(series is not None and series.end > 0 for series in every)
 

@@ -1,4 +1,4 @@
-"""Labels of moments above a figure, in rows so that none covers another."""
+"""Labels of moments above a figure, in rows so that no label covers another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ccplay.report.figures.strokes import strokes
 from ccplay.report.figures.style import INK, MUTED, SMALL, text_width_in
 
 ROW_IN = 0.125
-"""The height of a row of labels."""
+"""Height of a row of labels in inches."""
 _ROWS = 10
 _GAP_IN = 0.08
 _OVER_IN = 0.12
@@ -21,11 +21,11 @@ _OVER_IN = 0.12
 _LONGEST = 60
 _SAME_S = 0.1
 _APART = 250
-"""Most vertical lines in a figure that remain distinguishable."""
+"""Largest number of vertical lines in a figure that remain distinguishable."""
 
 
 class Label(msgspec.Struct, frozen=True):
-    """A label and its row, counted from the bottom."""
+    """A label with its row, counted from the bottom."""
 
     t: float
     text: str
@@ -37,9 +37,9 @@ class Label(msgspec.Struct, frozen=True):
 def place(moments: Sequence[tuple[float, str]], span_s: float, width_in: float) -> list[Label]:
     """Return moments with their labels and each label's row, counted from the bottom.
 
-    A label stands right of its moment, or left of it where the right edge is near. Where the rows
-    are too few, labels are cut, then a moment keeps its first one only, and at last numbers take
-    the place of words: the page's table of events has both.
+    A label is right of its moment, or left of it near the right edge. If there are too few rows,
+    labels are cut, then each moment keeps its first label only, and at last numbers replace the
+    texts: the page's table of events has both.
     """
     few = _one_a_moment(moments)
     for some, longest, clear in (
@@ -78,17 +78,17 @@ class _Span(msgspec.Struct, frozen=True):
         return self.left < other.right and other.left < self.right
 
     def crosses(self, other: _Span) -> bool:
-        """Whether the stem of the other would run through this label, were that the higher one."""
+        """Return whether the stem of the other would cross this label, if the other were higher."""
         return self.left + 0.02 < other.stem < self.right - 0.02
 
 
 def _rows(
     labels: Sequence[tuple[float, str]], span_s: float, width_in: float, *, clear: bool
 ) -> list[Label] | None:
-    """Give each label a side of its moment and the lowest free row; None where rows are too few.
+    """Assign each label a side of its moment and the lowest free row; None if rows are too few.
 
-    ``clear`` keeps labels off the stems of others too: one that lies across a stem stands above
-    that stem's own label. Where this goes round in a circle, some labels change sides.
+    ``clear`` keeps labels off the stems of others too: a label across a stem is above that stem's
+    own label. If that leads in a circle, some labels change sides.
     """
     sides = [_sides(t, text, span_s, width_in) for t, text in labels]
     if not all(sides):
@@ -123,7 +123,7 @@ def _lengthened(
     *,
     clear: bool,
 ) -> list[Label]:
-    """Cut labels no shorter than their own place in their row demands."""
+    """Cut labels no more than their row requires."""
     found = list(placed)
     for n, (_, text) in enumerate(moments):
         others = [(each.row, _span(each, size)) for m, each in enumerate(found) if m != n]
@@ -152,7 +152,7 @@ def _span(label: Label, size: tuple[float, float]) -> _Span:
 
 
 def _stack(spans: Sequence[_Span], *, clear: bool) -> list[int] | None:
-    """Return the rows of labels; None where they go round in a circle, or need too many."""
+    """Return the rows of labels; None if they form a circle, or need too many."""
     below = [
         {m for m, other in enumerate(spans) if clear and m != n and span.crosses(other)}
         for n, span in enumerate(spans)
@@ -175,7 +175,7 @@ def _stack(spans: Sequence[_Span], *, clear: bool) -> list[int] | None:
 
 
 def height_in(placed: Sequence[Label]) -> float:
-    """Return how much room the rows need."""
+    """Return the height of the rows in inches."""
     return ROW_IN * (max((each.row for each in placed), default=-1) + 1)
 
 

@@ -1,4 +1,4 @@
-"""A panel of a run's figure, and what flows are called in titles and legends."""
+"""A panel of a run's figure, and the names of flows in titles and legends."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ class Panel(msgspec.Struct, frozen=True):
     """Label of the value axis, with its unit."""
     height_in: float
     draw: Callable[[Axes], list[Artist]]
-    """Draws, and returns what its legend has."""
+    """Function that draws the panel and returns the entries of its legend."""
     window: tuple[float, float] | None = None
-    """A time axis of its own, in seconds; None: that of the run."""
+    """Time axis of the panel in seconds; None for that of the run."""
     counts: bool = False
-    """Whether its values are whole numbers."""
+    """Whether the values are whole numbers."""
 
     @property
     def slug(self) -> str:
-        """Names its file: nothing of a stranger's names gets into a path."""
+        """Name of the panel in file names, without any text of the user's."""
         return slug(self.name)
 
 
 def name_of(streams: Sequence[Flow]) -> str:
-    """Return the name of a flow or download; a flow's streams share one."""
+    """Return the name of a flow or download; the streams of a flow share one."""
     first = streams[0]
     return first.parent if first.kind == "flow" else first.name
 
 
 def short_label(streams: Sequence[Flow]) -> str:
-    """Return its name without algorithms: ``flow 1``."""
+    """Return a flow's label without algorithms: ``flow 1``."""
     return f"{streams[0].kind} {name_of(streams)}"
 
 
 def flow_label(streams: Sequence[Flow]) -> str:
-    """Say what a flow is: ``flow 1, reno → bbr``."""
+    """Return a flow's label: ``flow 1, reno → bbr``."""
     first = streams[0]
     ccs = [cc for _, cc in first.cc_changes] or [first.cc]
     many = f", {len(streams)} streams" if len(streams) > 1 else ""
@@ -53,5 +53,5 @@ def flow_label(streams: Sequence[Flow]) -> str:
 
 
 def queue_label(link: str) -> str:
-    """Say which queue it is: ``queue r1 → r2``."""
+    """Return a queue's label: ``queue r1 → r2``."""
     return f"queue {link.replace('->', ' → ')}"

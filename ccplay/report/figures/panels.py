@@ -1,4 +1,4 @@
-"""The panels of a run's figure, from the descriptions of plots that reports draw."""
+"""The panels of a run's figure, made from the descriptions of plots."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ccplay.report.figures.style import Inks
 from ccplay.state.lab_state import Flow
 
 Drawing: TypeAlias = Callable[[Axes, Part], list[Artist]]
-"""Draws a panel, and returns what its legend has."""
+"""Function that draws a panel and returns the entries of its legend."""
 
 
 def panels(scene: Scene, inks: Inks, names: Collection[str] = ()) -> list[Panel]:
     """Return the panels for which this run has data, from top to bottom.
 
-    They are those of the plots that reports always draw, and of the named ones.
+    They are those of the plots that reports draw by default, and of the named ones.
     """
     found: list[Panel] = []
     for plot in reported(names):
@@ -45,7 +45,7 @@ def panels(scene: Scene, inks: Inks, names: Collection[str] = ()) -> list[Panel]
 
 
 def together(part: Part) -> Panel:
-    """Return one panel with all that a run has of a plot."""
+    """Return one panel with all values of a plot in a run."""
     plot = part.plot
     name = f"own-{plot.name}" if plot.variable.subject is None else plot.name
     title = (plot.about or plot.title).format(interval=rates.interval(part.scene.span_s))
@@ -90,7 +90,7 @@ def _by_queue(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
 
 
 def _by_flow(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
-    """Return a panel for each flow, and one for all downloads; too many flows share one."""
+    """Return a panel for each flow, and one for all downloads; too many flows share a panel."""
     flows = [each for each in scene.flows if lines.of_flow(each, plot.lines[-1])]
     long = [each for each in flows if each[0].kind != "download"]
     short = [each for each in flows if each[0].kind == "download"]
@@ -107,7 +107,7 @@ def _by_flow(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
 
 
 def _top(plot: Plot, streams: list[Flow]) -> float:
-    """Return the greatest value of a flow: panels side by side have one scale."""
+    """Return the greatest value of any flow, because panels side by side share a scale."""
     variable = plot.variable
     most, (_, factor) = credible(variable.name), variable.axis()
     every = (each.series[variable.series] for each in streams)

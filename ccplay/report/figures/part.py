@@ -1,4 +1,4 @@
-"""A part of a run's figure: a plot, and what of the run one panel shows of it."""
+"""A part of a run's figure: a plot, and the part of the run that one panel shows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ccplay.report.figures.style import Inks
 from ccplay.state.lab_state import Flow
 
 MANY = 4
-"""Number of flows above which they share a panel, or the page would be too long."""
+"""Number of flows above which they share a panel, to keep the page short."""
 
 
 class Part(msgspec.Struct, frozen=True):
-    """A plot, and what of a run one panel shows of it."""
+    """A plot, and the part of a run that one panel shows."""
 
     plot: Plot
     scene: Scene
@@ -26,24 +26,24 @@ class Part(msgspec.Struct, frozen=True):
     link: str = ""
     """The link, or ``LINK CLASS``, whose queue is drawn."""
     peak: float = math.inf
-    """The greatest value of the variable, from which the unit of its axis follows."""
+    """Greatest value of the variable, which determines the unit of its axis."""
     top: float = 0.0
-    """The value on the axis that there is room for even if nothing is as great."""
+    """Value on the axis that always has room, even if no value is as great."""
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """What it draws."""
+        """Lines of the plot that this part draws."""
         in_bytes = self.plot.in_bytes is not None and self.scene.in_bytes(self.link)
         return self.plot.drawn(in_bytes=in_bytes)
 
     @property
     def unit(self) -> str:
-        """The unit of its value axis; empty if it has none."""
+        """Unit of the value axis; empty if it has none."""
         return self.lines[-1].variable.axis(self.peak)[0]
 
     @property
     def label(self) -> str:
-        """The label of its value axis."""
+        """Label of the value axis."""
         words = self.plot.label or self.plot.title
         return f"{words} ({self.unit})" if self.unit else words
 

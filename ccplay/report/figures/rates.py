@@ -1,4 +1,4 @@
-"""What flows moved, drawn over time: goodput, bytes each second, bytes in all."""
+"""Bytes that flows moved, over time: goodput, bytes each second, total bytes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ccplay.state.lab_state import Flow
 from ccplay.state.udp import Udp
 
 BINS = 200
-"""Most intervals of transfer and throughput across the figure."""
+"""Largest number of intervals of transfer and throughput in the figure."""
 FINE_BINS = 600
-"""Most intervals of the finer throughput across the figure."""
+"""Largest number of intervals of the finer throughput in the figure."""
 _SHORT_S = 5.0
-"""Shorter runs are cut into tenths of a second, not seconds."""
+"""Length of a run in seconds below which intervals are tenths of a second."""
 _WIDTHS = (
     0.02,
     0.05,
@@ -44,19 +44,19 @@ _WIDTHS = (
     1800.0,
 )
 _UDP_DASH = (0, (4, 1.2))
-"""The strokes of cross traffic among flows: colour is not the only cue."""
+"""Dashes of cross traffic among flows, which identify it without colours."""
 _LOW = 0.4
-"""A flow below such a share of its panel would run through words at the bottom."""
+"""Share of the panel below which a flow's line would cross texts at the bottom."""
 
 
 def interval(span_s: float) -> str:
-    """Say how long the coarse intervals of a run are: ``second``, ``2 s``."""
+    """Return the length of a run's coarse intervals as text: ``second``, ``2 s``."""
     coarse, _ = widths(span_s)
     return "second" if coarse == 1 else f"{coarse:g} s"
 
 
 def throughput(axes: Axes, part: Part) -> list[Artist]:
-    """Draw a rate of each flow, over a second and finer."""
+    """Draw the rate of each flow, averaged over a second and over shorter intervals."""
     handles: list[Artist] = []
     scene, inks = part.scene, part.inks
     coarse, fine = widths(scene.span_s)
@@ -86,7 +86,7 @@ def throughput(axes: Axes, part: Part) -> list[Artist]:
 
 
 def counted(scene: Scene) -> list[Udp]:
-    """Return the cross traffic that was counted while it ran; its rate is that of what arrived."""
+    """Return the cross traffic that was counted while it ran, which has a received rate."""
     return [each for each in scene.udp if each.received_bytes.end > 0]
 
 
@@ -96,7 +96,7 @@ def _udp_sample(colour: str, udp: Udp) -> Artist:
 
 
 def _arrivals(part: Part, udp: Udp, width: float) -> tuple[list[float], list[float]]:
-    """Return edges on the figure's axis, and the rates at which UDP arrived between them."""
+    """Return edges on the figure's axis, and the rates at which UDP was received between them."""
     scene = part.scene
     factor = part.factor(part.lines[-1]) * per_second(part.lines[-1].variable)
     end = min(udp.ended or scene.state.now, scene.start + scene.span_s)
@@ -116,7 +116,7 @@ def _arrivals(part: Part, udp: Udp, width: float) -> tuple[list[float], list[flo
 
 
 def widths(span_s: float) -> tuple[float, float]:
-    """Return the intervals in seconds, coarse and fine: 1 and 0.1, or what fits the run."""
+    """Return the lengths of coarse and fine intervals in s: 1 and 0.1, or what suits the run."""
 
     def fitting(least: float, most: int) -> float:
         fit = (w for w in _WIDTHS if w >= least and span_s / w <= most)
@@ -127,7 +127,7 @@ def widths(span_s: float) -> tuple[float, float]:
 
 
 def _rates(part: Part, streams: Sequence[Flow], width: float) -> tuple[list[float], list[float]]:
-    """Return edges on the figure's axis, and the rates between them; only while the flow ran."""
+    """Return edges on the figure's axis, and a flow's rates between them while it ran."""
     scene, line = part.scene, part.lines[-1]
     factor = part.factor(line) * per_second(line.variable)
     end = min(streams[0].ended or scene.state.now, scene.start + scene.span_s)
@@ -146,7 +146,7 @@ def _rates(part: Part, streams: Sequence[Flow], width: float) -> tuple[list[floa
 
 
 def transfer(axes: Axes, part: Part) -> list[Artist]:
-    """Draw bars side by side, one a flow, of the bytes that it moved in each interval."""
+    """Draw bars of the bytes that each flow moved in each interval, side by side."""
     handles: list[Artist] = []
     scene, inks, line = part.scene, part.inks, part.lines[-1]
     factor = part.factor(line)
@@ -178,7 +178,7 @@ def transfer(axes: Axes, part: Part) -> list[Artist]:
 
 
 def acked(axes: Axes, part: Part) -> list[Artist]:
-    """Draw how many bytes each flow has had acknowledged, and the checkpoint of a race."""
+    """Draw the acknowledged bytes of each flow, and the checkpoint of a race."""
     handles: list[Artist] = []
     scene, inks, line = part.scene, part.inks, part.lines[-1]
     factor = part.factor(line)

@@ -1,4 +1,4 @@
-"""The figures of one run: all its panels on one time axis, and each by itself."""
+"""The figures of one run: all its panels on one time axis, and each panel alone."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _LEFT_IN = 0.62
 _RIGHT_IN = 0.14
 _BOTTOM_IN = 0.36
 _HEAD_IN = 0.17
-"""The line above each panel, with its title and its legend."""
+"""Height in inches of the line above each panel, with its title and its legend."""
 _ROW_IN = 0.14
 _GAP_IN = 0.09
 _ALONE_IN = 1.55
 _SECONDS = 4
-"""A shorter run is counted in parts of seconds."""
+"""Length of a run in seconds below which its axis has fractions of seconds."""
 
 
 def stacked(scene: Scene, inks: Inks, names: Collection[str] = ()) -> Figure:
-    """Return all panels of a run above one another, on one time axis.
+    """Return all panels of a run one above the other, on one time axis.
 
-    ``names`` are plots to draw besides those that reports draw unasked.
+    ``names`` are plots to draw besides those that reports draw by default.
     """
     whole = [*panels(scene, inks, names), *told(scene, inks)]
     parts = zoomed(scene, inks)
@@ -71,7 +71,7 @@ def stacked(scene: Scene, inks: Inks, names: Collection[str] = ()) -> Figure:
 
 
 def single(scene: Scene, panel: Panel) -> Figure:
-    """Return one panel as a figure of a column's width."""
+    """Return one panel as a figure as wide as a column."""
     width = style.COLUMN_IN - _LEFT_IN - 0.1
     figure = Figure(figsize=(style.COLUMN_IN, 1))
     rows = 1
@@ -145,7 +145,7 @@ def _head(axes: Axes, panel: Panel, handles: Sequence[Artist], columns: int) -> 
 
 
 def _fit(handles: Sequence[Artist], width_in: float) -> tuple[int, int]:
-    """Return in how many columns and rows a legend fits into a width."""
+    """Return the numbers of columns and rows with which a legend fits into a width."""
     if not handles:
         return 1, 0
     columns = style.legend_columns([str(each.get_label()) for each in handles], width_in + 0.1)

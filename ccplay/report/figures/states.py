@@ -37,7 +37,7 @@ def shade(axes: Axes, spans: Sequence[tuple[float, float, int]]) -> set[int]:
 
 
 def state_handles(seen: Iterable[int]) -> list[Artist]:
-    """Return what a legend has for states that are shaded."""
+    """Return the entries of the legend for the shaded states."""
     return [
         Patch(
             facecolor=style.STATES[each], edgecolor="#999999", linewidth=0.4, label=CA_STATES[each]

@@ -1,4 +1,4 @@
-"""Many strokes as one line with gaps: as paths of their own they would be most of a page."""
+"""Many strokes as one line with gaps, because single paths would be most of a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ccplay.state.series import MISSING
 
 
 def grid(axes: Axes) -> None:
-    """Draw the grid of ``axes`` that have their limits."""
+    """Draw the grid of ``axes`` whose limits are set."""
     axes.grid(visible=False)
     style_of: dict[str, Any] = {
         "color": mpl.rcParams["grid.color"],
@@ -31,9 +31,9 @@ def strokes(
     level: bool = False,
     **style_of: Any,
 ) -> None:
-    """Draw an upright stroke at each place, from one share of the height of ``axes`` to another.
+    """Draw a vertical stroke at each place, between two shares of the height of ``axes``.
 
-    ``level`` strokes go from left to right.
+    ``level`` strokes are horizontal.
     """
     along = [each for place in places for each in (place, place, MISSING)]
     across = [*span, MISSING] * len(places)

@@ -1,4 +1,4 @@
-"""How every figure looks: sizes in inches for a paper's column or page, colours, files."""
+"""The appearance of every figure: sizes in inches for a paper's column or page, colours, inks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 from ccplay.report.figures import fonts
 
 COLUMN_IN = 3.5
-"""A column of a paper in two columns."""
+"""Width in inches of a column in a paper with two columns."""
 PAGE_IN = 7.0
-"""The whole width."""
+"""Width in inches of the text of a paper's page."""
 SMALL = 6.5
-"""Points: legends and labels within a figure."""
+"""Size in points of legends and of labels within a figure."""
 
 INK = "#1a1a1a"
 MUTED = "#5a5a5a"
@@ -41,7 +41,8 @@ FLOWS = (
     "#7f4f24",
     "#000000",
 )
-"""M. Okabe, K. Ito: Color Universal Design, 2008; yellow is brown and purple darker, for white."""
+"""Colours of flows, after M. Okabe, K. Ito: Color Universal Design, 2008; yellow is brown and
+purple darker, for white paper."""
 CASES = (
     "#332288",
     "#cc6677",
@@ -57,16 +58,16 @@ CASES = (
     "#777777",
     "#1a1a1a",
 )
-"""P. Tol: Colour Schemes, 2021, "muted", its sand darker, for white, and four more: no case looks
-like a flow."""
+"""Colours of cases, after P. Tol: Colour Schemes, 2021, "muted", its sand darker, for white paper,
+and four more; no case looks like a flow."""
 STATES = ("#ffffff", "#fff3b8", "#d3e4f5", "#f8cb98", "#dd8f8f")
-"""Colours behind Open, Disorder, CWR, Recovery and Loss, each darker than the one before."""
+"""Colours behind Open, Disorder, CWR, Recovery and Loss, each darker than the previous one."""
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.2)), (0, (3, 1, 1, 1)), (0, (1.2, 0.9)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 _HANDLE_IN = 0.36
-"""What an entry of a legend needs besides its label."""
+"""Width in inches of a legend's entry besides its label."""
 
 _RC: dict[Any, Any] = {
     "font.family": [fonts.FAMILY, fonts.WHOLE],
@@ -116,7 +117,7 @@ _RC: dict[Any, Any] = {
 
 
 class Ink(msgspec.Struct, frozen=True):
-    """How something is drawn wherever it appears; colour is never the only cue."""
+    """The appearance of a line or bar in all figures, which identifies it even without colours."""
 
     colour: str
     dash: Any
@@ -124,7 +125,7 @@ class Ink(msgspec.Struct, frozen=True):
 
 
 class Inks:
-    """The same ink for the same name in all figures of a report."""
+    """Inks by name, the same in all figures of a report."""
 
     def __init__(self, names: Iterable[str], colours: Sequence[str] = FLOWS) -> None:
         self._inks = {
@@ -141,7 +142,7 @@ class Inks:
 
 
 def case_inks(names: Iterable[str]) -> dict[str, Ink]:
-    """Return an ink for each case; four times as many as there are colours are distinguishable."""
+    """Return an ink for each case; four times as many as there are colours can be distinguished."""
     return {
         name: Ink(CASES[i % len(CASES)], DASHES[i % len(DASHES)], MARKERS[i % len(MARKERS)])
         for i, name in enumerate(names)
@@ -150,7 +151,7 @@ def case_inks(names: Iterable[str]) -> dict[str, Ink]:
 
 @contextmanager
 def look() -> Iterator[None]:
-    """Draw within this, for the same figure on every machine."""
+    """Return a context for drawing the same figure on every machine."""
     with mpl.rc_context(), warnings.catch_warnings():
         # A name in letters that the font lacks is no fault of ours; a browser has them.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
@@ -160,7 +161,7 @@ def look() -> Iterator[None]:
 
 
 def text_width_in(text: str, points: float = SMALL, weight: str = "normal") -> float:
-    """Return how wide a text is on paper, in inches."""
+    """Return the width of a text in print, in inches."""
     return fonts.text_width_in(text, points, weight)
 
 
@@ -178,13 +179,13 @@ def legend_columns(labels: Sequence[str], room_in: float) -> int:
 
 
 def box(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
-    """Add axes at a place given in inches."""
+    """Add axes at a place in inches."""
     across, up = figure.get_size_inches()
     return figure.add_axes((left / across, bottom / up, width / across, height / up))
 
 
 def move(axes: Axes, left: float, bottom: float, width: float, height: float) -> None:
-    """Put axes to a place given in inches."""
+    """Move axes to a place in inches."""
     figure = axes.get_figure(root=True)
     if figure is not None:
         across, up = figure.get_size_inches()

@@ -1,4 +1,4 @@
-"""A figure as SVG for a page with dozens of others: small, and the same bytes every time."""
+"""A figure as small SVG, reproducible byte by byte, for a page with dozens of others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ID = re.compile(r' id="([\w.]+)"')
 _TAG = re.compile(r"<[^>]*>")
 _STYLE = re.compile(r' style="([^"]*)"')
 _IDLE = re.compile(r' transform="rotate\(-?0 [^"]*"|; stroke-dashoffset: 0(?=[;"])')
-"""Attributes without an effect: a rotation by 0, an offset of 0."""
+"""Attributes without effect: a rotation by 0, an offset of 0."""
 _FAMILY = re.compile(r"font-family: ([^;\"]*)(?:; |(?=\"))")
 _ALIKE = re.compile(r'<use [^>]*?( style="[^"]*")/>(?:<use [^>]*?\1/>)+')
 _DIGITS = re.compile(r"(\d+\.\d\d)\d+")
@@ -26,9 +26,9 @@ _STRAIGHT = frozenset("MLz 0123456789.-\ne")
 
 
 def svg(figure: Figure, prefix: str) -> str:
-    """Return a figure as SVG; its ids begin with ``prefix``, so that pages can have several.
+    """Return a figure as SVG; its ids begin with ``prefix``, so that a page can contain several.
 
-    Lines keep a tenth of a point, 1/720 inch; text stays text.
+    Lines keep a precision of a tenth of a point, 1/720 inch; text stays text.
     """
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
@@ -39,7 +39,7 @@ def svg(figure: Figure, prefix: str) -> str:
 
 
 def _flatten(text: str) -> str:
-    """Leave out empty groups and groups without attributes."""
+    """Remove empty groups, and groups without attributes."""
     kept, pieces = [], []
     for piece in _GROUP.split(_EMPTY.sub("", text)):
         if piece.startswith("<g"):
@@ -53,7 +53,7 @@ def _flatten(text: str) -> str:
 
 
 def _numbered(text: str, prefix: str) -> str:
-    """Count the ids that something refers to, and leave out the others."""
+    """Number the ids that are referred to, and remove the others."""
     names = dict.fromkeys(match[2] for match in _REFERENCE.finditer(text))
     ids = {name: f"{prefix}-{number}" for number, name in enumerate(names)}
     text = _ID.sub(lambda m: f' id="{ids[m[1]]}"' if m[1] in ids else "", text)
@@ -61,7 +61,7 @@ def _numbered(text: str, prefix: str) -> str:
 
 
 def _one_family(text: str) -> str:
-    """Name the font once for all where all have the same."""
+    """Name the font only once if all texts have the same."""
     families = set(_FAMILY.findall(text))
     if len(families) != 1:
         return text
@@ -69,13 +69,13 @@ def _one_family(text: str) -> str:
 
 
 def _terse(tag: re.Match[str]) -> str:
-    """Write a tag without default attributes, coordinates to a hundredth."""
+    """Return a tag without default attributes, coordinates to a hundredth."""
     text = _DIGITS.sub(r"\1", _IDLE.sub("", tag[0]))
     return _STYLE.sub(lambda m: m[0].replace(": ", ":").replace("; ", ";"), text)
 
 
 def _together(markers: re.Match[str]) -> str:
-    """Style adjacent markers of equal appearance once."""
+    """Style adjacent markers of the same appearance once."""
     return f"<g{markers[1]}>{markers[0].replace(markers[1], '')}</g>"
 
 
@@ -83,7 +83,7 @@ def _together(markers: re.Match[str]) -> str:
 
 
 def _compact(match: re.Match[str]) -> str:
-    """Write a path of straight lines as steps from point to point, in tenths."""
+    """Return a path of straight lines as relative steps, in tenths."""
     if not set(match[1]) <= _STRAIGHT:
         return match[0]
     words: list[str] = []
@@ -105,7 +105,7 @@ def _compact(match: re.Match[str]) -> str:
 
 
 def _steps(steps: list[tuple[int, int]]) -> list[str]:
-    """Write steps in as few as lead along the same line: straight on is no step of its own."""
+    """Return steps as text, with those in the same direction joined."""
     words: list[str] = []
     before = ""
     for across, up in _merged(steps):
@@ -122,7 +122,7 @@ def _steps(steps: list[tuple[int, int]]) -> list[str]:
 
 
 def _merged(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join steps that go straight on, upright or level."""
+    """Join consecutive vertical or horizontal steps."""
     found: list[tuple[int, int]] = []
     for across, up in steps:
         if not (across or up):

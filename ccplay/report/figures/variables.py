@@ -1,4 +1,4 @@
-"""The panels of what algorithms and disciplines report of themselves, one a variable."""
+"""The panels of own values of algorithms and disciplines, one for each variable."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ccplay.report.figures.style import Inks
 from ccplay.state.series import Series
 
 _MOST = 6
-"""Number of variables above which the page would be too long."""
+"""Largest number of variables with panels, to keep the page short."""
 
 
 _ELSEWHERE = frozenset(
     line.variable.series for plot in PLOTS.values() for line in plot.lines if line.subject is None
 )
-"""Variables that a plot has which the report draws anyway."""
+"""Variables of plots that the report draws by default."""
 
 
 def told(scene: Scene, inks: Inks) -> list[Panel]:
@@ -43,12 +43,12 @@ def told(scene: Scene, inks: Inks) -> list[Panel]:
 
 
 def _owners(scene: Scene) -> list[dict[str, Series]]:
-    """Return what flows and queues have reported, by name."""
+    """Return the variables that flows and queues have reported, by name."""
     flows = [each.own for streams in scene.flows for each in streams]
     return [*flows, *(each.own for each in scene.queues)]
 
 
 def _ranges(scene: Scene, name: str) -> list[tuple[float, float]]:
-    """Return the least and the greatest value of each flow or queue that has reported any."""
+    """Return the lowest and the highest value of each flow or queue that has reported any."""
     series = [own[name] for own in _owners(scene) if name in own]
     return [found for each in series if (found := each.extremes(each.first, each.end))]

@@ -1,4 +1,4 @@
-"""The panels of traced flows around their first reduction: ACK by ACK, with the exact states."""
+"""The panels of traced flows around their first reduction: each ACK, and the exact states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ccplay.report.figures.style import Inks
 from ccplay.state.lab_state import Flow
 
 _MOST = 4
-"""Number of flows that get a panel of their own."""
+"""Largest number of flows with a panel."""
 
 
 def zoomed(scene: Scene, inks: Inks) -> list[Panel]:

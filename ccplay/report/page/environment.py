@@ -1,4 +1,4 @@
-"""The templates of pages: where they are, and how Jinja reads them."""
+"""The templates of pages, and how Jinja reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page that a student hands in: answers to a lesson, what was measured, and figures."""
+"""The page that a student hands in: answers to a lesson, measured values, and figures."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from ccplay.state.lab_state import LabState, Traffic
 
 
 class _Figure(msgspec.Struct, frozen=True):
-    """The run of a page, drawn."""
+    """The figure of a page's run."""
 
     svg: str = ""
     note: str = ""
-    """Reason for which there is none."""
+    """Reason why there is no figure."""
 
 
 def render(opened: Opened, course: Course, name: str, text: str) -> str:
@@ -107,7 +107,7 @@ def _read(where: Run) -> LabState | None:
 
 
 def _part(state: LabState, where: Run) -> Scene:
-    """Return what ran while the page did, on an axis that begins with it."""
+    """Return the part of the recording in which the page ran, with its start at 0."""
     for name, each in [*state.traffic.items()]:
         if not _ran(each, where):
             del state.traffic[name]

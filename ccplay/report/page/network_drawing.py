@@ -1,4 +1,4 @@
-"""A graph of hosts and routers as SVG: plain shapes and text, legible on paper and on a screen."""
+"""A graph of hosts and routers as SVG: shapes and text, legible in print and on a screen."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from ccplay.plots.utilisation import BUSY, IDLE
 from ccplay.report.data.graph import Edge, Graph, Vertex
 
 _LETTER = 6.7
-"""Pixels that a letter of the labels takes, rather too many."""
+"""Width in pixels to assume for a letter of the labels, rather too wide."""
 _FONT = 12
 _LINE = 15
 _ROW = 52
 _GAP = 46
-"""Space between the end of a label and a node."""
+"""Pixels between the end of a label and a node."""
 _LEAST = 150
-"""Least space between columns."""
+"""Smallest distance between columns in pixels."""
 _ABOVE = 116
-"""Space between rows of routers."""
+"""Distance between rows of routers in pixels."""
 _MARGIN = 14
 _NODE = 28
-"""Height of a node."""
+"""Height of a node in pixels."""
 _BOX = (30, 14)
-"""The sign of an observed queue."""
+"""Size of the symbol of an observed queue in pixels."""
 _BEHIND = 42
-"""Distance from the middle of a node to the sign of its queue."""
+"""Pixels between the middle of a node and the symbol of its queue."""
 _FEW = 6
-"""Most links of a node whose sign stands at ``_BEHIND``; with more it stands further off."""
+"""Largest number of links at a node with queues drawn at ``_BEHIND``; with more they are further
+off."""
 _MOST_PATHS = 16
 _LIT = "#1f6fb8"
-"""The path that is pointed at."""
+"""Style of the path that the mouse points at."""
 _LIGHTS = (
     ".flow{cursor:pointer}.flow polyline{pointer-events:none}"
     ".flow:hover polyline,.flow:focus polyline{opacity:.55}"
@@ -68,7 +69,7 @@ def draw(graph: Graph) -> str:
 
 
 def _steps(graph: Graph) -> tuple[float, float]:
-    """Return how many pixels a step to the right and one down are."""
+    """Return the pixels of a step to the right and of a step down."""
     flat = all(vertex.y == 0 for vertex in graph.vertices if vertex.router)
     longest = max((_length(edge) for edge in graph.edges), default=0.0)
     widest = max(map(_width, graph.vertices))
@@ -86,7 +87,7 @@ def _length(edge: Edge) -> float:
 
 
 def _lines(label: str) -> list[str]:
-    """Break a label that lists things into lines of two."""
+    """Break a label with several items into lines of two."""
     parts = label.split(", ")
     return [", ".join(parts[start : start + 2]) for start in range(0, len(parts), 2)]
 
@@ -125,7 +126,7 @@ def _line(edge: Edge, at: dict[str, tuple[float, float]]) -> str:
 
 
 def _stroke(busy: float) -> tuple[str, float, str]:
-    """Return colour, width and dashes of a line: as on the screen, by how busy the link was."""
+    """Return colour, width and dashes of a line by the link's utilisation, as on the screen."""
     if busy < IDLE:
         return _LINK, 1.4, ' stroke-dasharray="2 4"'
     if busy < 0.5:
@@ -134,7 +135,7 @@ def _stroke(busy: float) -> tuple[str, float, str]:
 
 
 def _legend(graph: Graph) -> list[str]:
-    """Return what explains the lines and queues, where any carried something."""
+    """Return the legend of lines and queues, if any link carried traffic."""
     if all(edge.busy is None for edge in graph.edges):
         return []
     lines = [
@@ -151,7 +152,7 @@ def _legend(graph: Graph) -> list[str]:
 def _explained(
     graph: Graph, legend: list[str], at: dict[str, tuple[float, float]], bottom: float
 ) -> Iterator[str]:
-    """Write the legend; the name of a flow lights its path while it is pointed at."""
+    """Write the legend; pointing at a flow's name highlights its path."""
     for number, line in enumerate(legend):
         y = bottom - _LINE * (len(legend) - number) + 4
         if not line.startswith("Path of flow"):
@@ -196,7 +197,7 @@ def _said(
 def _beside(
     sender: tuple[float, float], other: tuple[float, float], degree: int
 ) -> tuple[float, float]:
-    """Return the place on a link behind the node that sends: further away where many links meet."""
+    """Return a queue's place on a link behind its node, further off if many links meet there."""
     dx, dy = other[0] - sender[0], other[1] - sender[1]
     length = max((dx * dx + dy * dy) ** 0.5, 1.0)
     share = max(_BEHIND, min(_BEHIND + 8 * (degree - _FEW), length / 2)) / length
@@ -204,7 +205,7 @@ def _beside(
 
 
 def _observed(x: float, y: float, share: float) -> Iterator[str]:
-    """Draw a queue: a box, and packets in it, as far as it was filled."""
+    """Draw a queue: a box, filled with packets up to its greatest length."""
     wide, high = _BOX
     left, top = x - wide / 2, y - high / 2
     yield (
@@ -219,7 +220,7 @@ def _observed(x: float, y: float, share: float) -> Iterator[str]:
 
 
 def _paper(x: float, y: float, lines: list[str]) -> str:
-    """Clear the place of a label on a line."""
+    """Draw a background for a label on a line."""
     wide, high = _LETTER * max(map(len, lines)), _LINE * len(lines) + 2
     return (
         f'<rect x="{x - wide / 2:.1f}" y="{y - high / 2:.1f}" width="{wide:.1f}" '

@@ -15,7 +15,7 @@ from ccplay.report.figures.job import Drawn, Overview
 from ccplay.report.figures.style import Inks
 
 _MOST_LINES = 9
-"""Most cases that share a panel; the distributions of more are dealt to several."""
+"""Largest number of cases in a panel; more are spread over several panels."""
 
 
 def overviews(material: Material, drawn: Sequence[Drawn], names: Sequence[str]) -> list[Overview]:
@@ -61,7 +61,7 @@ def _caption(each: Chart) -> str:
 
 
 def _completion_times(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overview]:
-    """Yield the figure of short flows: a panel for each class of sizes, or a line of one case."""
+    """Yield the figure of short flows: a panel for each size class, or a line each for one case."""
     found: dict[str, dict[str, Distribution]] = {}
     for kind, words in COMPLETION_TIMES.items():
         if by_case := _by_case(material, drawn, kind):
@@ -83,7 +83,7 @@ def _completion_times(material: Material, drawn: Sequence[Drawn]) -> Iterator[Ov
 
 
 def _by_case(material: Material, drawn: Sequence[Drawn], kind: str) -> dict[str, Distribution]:
-    """Return a distribution of all runs of each case that has any."""
+    """Return a distribution over all runs of each case that has values."""
     by_slug = {each.slug: each.distributions for each in drawn}
     found: dict[str, Distribution] = {}
     for case in material.result.statistics:
@@ -126,7 +126,7 @@ _CDF = {
 def _panels(
     cases: Sequence[CaseStatistics], by_case: dict[str, Distribution]
 ) -> tuple[list[tuple[str, dict[str, Distribution]]], bool]:
-    """Distribute many cases over panels: one for each value of the shortest axis."""
+    """Distribute many cases over panels, one for each value of the shortest axis."""
     known = [axis for axis in axes(cases) if len(axis.values) > 1]
     if len(cases) <= _MOST_LINES or len(known) < 2:
         return [("", {case.name: by_case[case.name] for case in cases})], False

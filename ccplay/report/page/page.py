@@ -22,22 +22,22 @@ from ccplay.report.page import machine, run_tables, sections
 from ccplay.report.page.environment import environment, style_sheet
 
 _MANY = 9
-"""Number of cases from which on they have an index."""
+"""Number of cases from which on the page has an index."""
 _LONG = 20
-"""Tables of more rows are folded."""
+"""Number of rows from which on a table is folded."""
 _DRAWN = "congestion window, queue, round-trip time and goodput over time"
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A line of the index of cases."""
+    """An entry in the index of cases."""
 
     family: str
     cases: list[tuple[str, str]]
-    """Each with its anchor on the page."""
+    """Cases with their anchors on the page."""
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """A figure for the page."""
+    """A figure on the page."""
 
     slug: str
     title: str
@@ -45,7 +45,7 @@ class Picture(msgspec.Struct, frozen=True):
     svg: str
     files: list[str]
     width: str = "column"
-    """``column``; ``page`` if it is as wide as the page; ``lead`` if it is the main figure."""
+    """Width: ``column``, ``page`` for the page's width, or ``lead`` for the main figure."""
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -57,9 +57,9 @@ class Shown(msgspec.Struct, frozen=True):
     hello: Hello | None
     links: dict[str, LinkChanged]
     network: str
-    """The drawing of its network, as SVG; empty for none."""
+    """Drawing of the network as SVG; empty for none."""
     intervals: Sequence[Summary] = ()
-    """Bytes of each second, by traffic."""
+    """Bytes in each second, by traffic."""
 
 
 def render(
@@ -73,9 +73,9 @@ def render(
 ) -> str:
     """Return the page.
 
-    ``shown`` has the runs in full by their slugs, ``links`` each run's figure and recording as
-    seen from the page; an empty text is none. ``table_files`` has the endings of the files of each
-    table.
+    ``shown`` has the runs in full by their slugs, ``links`` the addresses of each run's figure and
+    recording relative to the page; an empty text stands for none. ``table_files`` has the endings
+    of the files of each table.
     """
     result = material.result
     checks = sections.checks(result)
@@ -128,7 +128,7 @@ def render(
 
 
 DRAWING = "network.svg"
-"""The drawing of the network as a file, among the figures."""
+"""File name of the network's drawing among the figures."""
 
 
 def _drawn(case: str, shown: Shown) -> dict[str, object] | None:
@@ -151,7 +151,7 @@ def _as_markup(picture: Picture) -> dict[str, object]:
 
 
 def _labelled(svg: str, text: str) -> Markup:
-    """Return a figure with its text for those who can't see it."""
+    """Return a figure with a description for those who can't see it."""
     head, tag, rest = svg.partition("<svg ")
     label = Markup('role="img" aria-label="{}" ').format(text)
     return Markup(head + tag) + label + Markup(rest)  # noqa: S704 - matplotlib escapes all text
@@ -180,7 +180,7 @@ def _summary(material: Material, hello: Hello | None) -> str:
 
 
 def _anchors(cases: Sequence[CaseStatistics]) -> list[str]:
-    """Return each case's anchor on the page; equal ones are numbered."""
+    """Return each case's anchor on the page; equal names are numbered."""
     seen: dict[str, int] = {}
     found = []
     for case in cases:
@@ -191,7 +191,7 @@ def _anchors(cases: Sequence[CaseStatistics]) -> list[str]:
 
 
 def _index(cases: Sequence[CaseStatistics], anchors: Sequence[str]) -> list[_Entry]:
-    """Return links to the cases, family by family; none where all are soon found."""
+    """Return links to the cases, family by family; none if there are only a few."""
     if len(cases) < _MANY:
         return []
     where = dict(zip((case.name for case in cases), anchors, strict=True))

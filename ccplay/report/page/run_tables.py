@@ -12,9 +12,9 @@ from ccplay.report.data.result_tables import Rows, result_tables
 from ccplay.state.columns import UNKNOWN, Table
 
 MOST_ROWS = 60
-"""Rows of a table on the page; its file has all."""
+"""Largest number of rows in a table on the page; its file has all rows."""
 Head: TypeAlias = tuple[str, str]
-"""A column's name and its unit."""
+"""Name and unit of a column."""
 
 
 class Grid(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class Grid(msgspec.Struct, frozen=True):
 
 
 def grids(result: Result) -> list[Grid]:
-    """Return the tables of the runs; those without any row are left out."""
+    """Return the tables of the runs that have rows."""
     several = len(result.cases) > 1
     return [_grid(table, rows, several) for table, rows in result_tables(result.cases)]
 

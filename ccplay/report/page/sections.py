@@ -1,4 +1,4 @@
-"""The findings, checks and troubles of a report's page as plain rows of text."""
+"""The findings, checks and troubles of a report's page as rows of text."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from ccplay.state.columns import UNKNOWN
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """A metric of a case, and what others published of it."""
+    """A metric of a case, with its published values."""
 
     ours: str
     spread: str
-    """The standard deviation; empty for a single run."""
+    """Standard deviation; empty for a single run."""
     theirs: str
     beside: str
 
 
 class CaseRow(msgspec.Struct, frozen=True):
-    """A case of a family."""
+    """The row of a case in a family's table."""
 
     labels: list[str]
     runs: int
@@ -38,18 +38,18 @@ class CaseRow(msgspec.Struct, frozen=True):
 
 
 class Family(msgspec.Struct, frozen=True):
-    """Cases that have the same axes and metrics."""
+    """The table of cases that have the same axes and metrics."""
 
     name: str
     heads: list[str]
     columns: list[Column]
     rows: list[CaseRow]
     published: list[str]
-    """What others published of the family as a whole, a cell a column; empty where nothing."""
+    """Published values of the family as a whole, a cell per column; empty if there are none."""
 
 
 def families(result: Result) -> list[Family]:
-    """Return the findings as tables: a row a case, a column a metric."""
+    """Return the findings as tables: a row per case, a column per metric."""
     by_case: dict[str, dict[str, Finding]] = {}
     for found in findings(result):
         by_case.setdefault(found.case.name, {})[found.metric] = found
@@ -107,16 +107,16 @@ class Expected(msgspec.Struct, frozen=True):
     """An expectation of the scenario, and its outcome."""
 
     cases: str
-    """Names of the cases that it was checked for; empty for all."""
+    """Names of the cases that were checked; empty for all cases."""
     words: str
-    """What the metric is."""
+    """Printed name of the metric."""
     verdict: Verdict
     failed: list[str]
-    """Every run in which it did not hold, and what that measured."""
+    """Runs in which the expectation did not hold, with their values."""
 
 
 def checks(result: Result) -> list[Expected]:
-    """Return every expectation once, with the runs in which it failed."""
+    """Return each expectation once, with the runs in which it did not hold."""
     return [
         Expected(
             some_of(each.cases, result.statistics),
@@ -129,7 +129,7 @@ def checks(result: Result) -> list[Expected]:
 
 
 def troubles(result: Result) -> list[str]:
-    """Return the reasons against the values: failures, and runs that can't be trusted."""
+    """Return the reasons to doubt the values: failures, and runs that can't be trusted."""
     told = [str(each) for each in result.machine_effects if each.differs]
     for run in result.cases:
         name = f"{run.name}, run {run.repeat}"
@@ -147,7 +147,7 @@ def troubles(result: Result) -> list[str]:
 
 
 def values(run: Run, heads: Sequence[Column]) -> list[str]:
-    """Return what one run measured of metrics."""
+    """Return the values of metrics in one run."""
     return [
         UNKNOWN if (value := metric_of(run.result, each.metric)) is None else each.unit.write(value)
         for each in heads

@@ -32,20 +32,21 @@ from ccplay.report.page.overviews import overviews
 from ccplay.report.page.page import DRAWING, Picture, Shown, render
 
 MANIFEST = ".ccplay-report.json"
-"""List of a report's files, which may be deleted when it is rewritten."""
+"""Name of the list of a report's files, which may be deleted when the report is rewritten."""
 _MOST_CASES = 8
-"""Number of cases up to which each is drawn in every format and panel by panel."""
+"""Largest number of cases that are each drawn in every format and panel by panel."""
 _COLUMN_IN = 5.0
 
 Teller = Callable[[int, int, str], None]
-"""Told how many are done, of how many, and what."""
+"""Function that receives the progress: the number of finished tasks, of all tasks, and a
+description."""
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
 class _Workers(Protocol):
-    """What does the same to several things, as ``map`` does."""
+    """Applies a function to several items, as ``map`` does."""
 
     def __call__(self, work: Callable[[_T], _R], some: Sequence[_T], /) -> Iterator[_R]: ...
 
@@ -58,12 +59,13 @@ def write(
     every: bool = False,
     plots: tuple[str, ...] = (),
 ) -> Path:
-    """Write a report into ``out`` and return its page.
+    """Write a report into ``out`` and return the path of its page.
 
-    ``every`` draws all runs in every format and panel by panel, else at most one of each case;
-    ``plots`` are drawn besides those that reports draw unasked.
-    Raises ``UsageError`` if ``out`` has files that are not from a report,
-    ``RecordingError`` for runs that can't be read.
+    ``every`` draws all runs in every format and panel by panel, else at most one run per case;
+    ``plots`` are drawn besides those that reports draw by default.
+
+    Raises ``UsageError`` if ``out`` has files that are not from a report, ``RecordingError`` for
+    runs that can't be read.
     """
     _claim(out)
     try:
@@ -168,7 +170,7 @@ def _jobs(
 
 
 def flow_names(results: Sequence[CaseResult]) -> tuple[str, ...]:
-    """Return all traffic of a report that is drawn, in one order, so that each keeps its colour."""
+    """Return all drawn traffic of a report in one order, so that each keeps its colour."""
     flows = {flow.id for result in results for flow in result.flows}
     subflows = {each.id for result in results for flow in result.flows for each in flow.subflows}
     downloads = {each.id for result in results for each in result.downloads}
@@ -194,7 +196,7 @@ def _shown(drawn: Drawn) -> Shown:
 
 
 def _links(material: Material, drawn: Sequence[Drawn], out: Path) -> dict[str, tuple[str, str]]:
-    """Return each run's figure and recording, as seen from the page."""
+    """Return the addresses of each run's figure and recording, relative to the page."""
     figures = {each.slug: f"figures/{quote(each.slug)}.svg" for each in drawn}
     seen_from = out.resolve()
     folders: dict[Path, str] = {}
@@ -225,7 +227,7 @@ def _write(table: Table, folder: Path) -> list[str]:
 def _done(
     workers: _Workers, work: Callable[[_T], _R], some: Sequence[_T], tell: Teller, what: str
 ) -> list[_R]:
-    """Run all of them, and report the progress."""
+    """Run all tasks, and report the progress."""
     tell(0, len(some), what)
     done: list[_R] = []
     for each in workers(work, some):
@@ -236,7 +238,7 @@ def _done(
 
 @contextmanager
 def _pool(most: int) -> Iterator[_Workers]:
-    """Work in parallel if there are several tasks and more than one core."""
+    """Return parallel workers if there are several tasks and more than one core."""
     workers = min(len(os.sched_getaffinity(0)), most)
     if workers < 2:
         yield map

@@ -1,4 +1,4 @@
-"""Tables for a terminal whose columns share heads: a group or unit is written once over all."""
+"""Tables for a terminal whose columns share heads: each group and unit is written once."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _RULE = "─"
 
 
 class Column(msgspec.Struct, frozen=True):
-    """The columns below one head."""
+    """The column below one head."""
 
     head: str
-    """Words of its head, a line each."""
+    """Words of the head, one a line."""
     cells: list[str]
     group: str = ""
-    """What it shares with its neighbours: ``flows.1``."""
+    """Group that the column shares with its neighbours: ``flows.1``."""
     unit: str = ""
 
 
 class _Span(msgspec.Struct, frozen=True):
-    """Neighbours that share a head, by their places."""
+    """Neighbouring columns that share a head, by their indices."""
 
     text: str
     first: int
@@ -49,9 +49,9 @@ def deal(
 
 
 def table(labels: Sequence[Column], metrics: Sequence[Column], faint: Sequence[int]) -> Table:
-    """Return a table whose first column wraps where space is short; rows without metrics go.
+    """Return a table whose first column wraps if space is short; rows without metrics are left out.
 
-    ``faint`` are the rows of others' metrics.
+    ``faint`` are the rows of published metrics.
     """
     made = Table(box=None, pad_edge=False, padding=0, header_style="dim")
     first, *others = labels
@@ -71,7 +71,7 @@ def table(labels: Sequence[Column], metrics: Sequence[Column], faint: Sequence[i
 
 
 def _named(label: Column) -> Column:
-    """Return a column of labels with its gap: all of one width, at the left."""
+    """Return a column of left-aligned labels with its gap, all of one width."""
     [width] = _widths([label])
 
     def put(text: str) -> str:
@@ -85,7 +85,7 @@ def _right(text: str, width: int) -> str:
 
 
 def _widths(columns: Sequence[Column]) -> list[int]:
-    """Return how wide each column is, for its own texts and for the heads that it shares."""
+    """Return the width of each column, for its own texts and for the heads that it shares."""
     found = [
         max(cell_len(text) for text in (*each.head.split("\n"), *each.cells)) for each in columns
     ]
@@ -98,7 +98,7 @@ def _widths(columns: Sequence[Column]) -> list[int]:
 
 
 def _spans(columns: Sequence[Column], key: Callable[[Column], object]) -> Iterator[_Span]:
-    """Yield neighbours of one key."""
+    """Yield neighbouring columns with the same key."""
     first = 0
     for at in range(1, len(columns) + 1):
         if at == len(columns) or key(columns[at]) != key(columns[first]):
@@ -111,7 +111,7 @@ def _room(span: _Span, widths: Sequence[int]) -> int:
 
 
 def _broken(name: str, room: int) -> list[str]:
-    """Return a group's name in a line; it is broken at its dots if wider than its metrics."""
+    """Return a group's name in a line, or broken at its dots if it is wider than its metrics."""
     if cell_len(name) <= room:
         return [name]
     *words, last = name.split(".")
@@ -122,7 +122,7 @@ def _broken(name: str, room: int) -> list[str]:
 
 
 def _heads(columns: Sequence[Column], widths: Sequence[int]) -> list[list[str]]:
-    """Return the lines above each column: its group, its own words, its unit."""
+    """Return the lines above the columns: groups, own words, units."""
     groups = _groups(columns, widths)
     words = [each.head.split("\n") for each in columns]
     deepest = max(map(len, words), default=0)
@@ -151,7 +151,7 @@ def _groups(columns: Sequence[Column], widths: Sequence[int]) -> list[list[str]]
 
 
 def _units(columns: Sequence[Column], widths: Sequence[int]) -> list[list[str]]:
-    """Return a line with each unit at the right of all neighbours that have it."""
+    """Return a line with each unit at the right end of the neighbouring columns that share it."""
     found: list[list[str]] = [[] for _ in columns]
     if any(each.unit for each in columns):
         for span in _spans(columns, lambda each: (each.group, each.unit)):
@@ -162,7 +162,7 @@ def _units(columns: Sequence[Column], widths: Sequence[int]) -> list[list[str]]:
 
 
 def _ruled(text: str, room: int, *, right: bool = False) -> str:
-    """Fill a line up with a rule."""
+    """Extend a line with a rule."""
     rule = _RULE * (room - cell_len(text) - 1)
     if not text or not rule:
         return text
@@ -170,7 +170,7 @@ def _ruled(text: str, room: int, *, right: bool = False) -> str:
 
 
 def _cut(found: list[list[str]], span: _Span, widths: Sequence[int], line: str) -> None:
-    """Give each column of a span its part of a line, with the gap before it."""
+    """Split a line of a span among its columns, each with the gap before it."""
     rest = " " * GAP + line
     for at in range(span.first, span.last + 1):
         size = GAP + widths[at]

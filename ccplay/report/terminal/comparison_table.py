@@ -21,24 +21,24 @@ _UNKNOWN = "–"
 _CLEAR = "*"
 _COUNT = Unit(1.0, "")
 _WIDE = 100
-"""Width in cells from which on columns are separated by more than one cell."""
+"""Width in cells from which on columns have more than one cell between them."""
 
 _SHARES = ("loss", "utilisation")
-"""Metrics that are shares of 1 in a result and are read as percentages."""
+"""Metrics that are shares of 1 in a result and shown as percentages."""
 
 _CARRIED = re.compile(r"interfaces\..*\.(sent|received)(_bytes)?")
-"""Counters of an interface's traffic, without its drops and losses."""
+"""Counters of an interface's traffic, except its drops and losses."""
 
 _HUGE = 1000
-"""Percent; beyond it a factor is easier to read."""
+"""Change in percent beyond which a factor is easier to read."""
 
 
 def show(
     comparison: Comparison, console: Console, *, every: bool = False, counters: bool = True
 ) -> None:
-    """Print a comparison: the metrics that most want to see, or ``every`` one.
+    """Print a comparison: the default metrics, or ``every`` one.
 
-    Without ``counters`` what interfaces carried is left out: the queues' metrics have it.
+    Without ``counters`` the traffic of interfaces is left out, which the queues' metrics show too.
     """
     for line in _head(comparison):
         console.print(line)
@@ -118,7 +118,7 @@ def _table(metrics: Sequence[Difference], gap: int, *, repeated: bool) -> Table:
 
 
 def _by_subject(metrics: Iterable[Difference]) -> list[tuple[str, list[Difference]]]:
-    """Group metrics by subject; metrics of the whole run come first."""
+    """Group metrics by subject; those of the whole run come first."""
     groups: dict[tuple[str, str], list[Difference]] = {("", ""): []}
     for each in metrics:
         name = words(each.metric).name
@@ -152,14 +152,14 @@ def _unit(metric: str, means: Sequence[float]) -> Unit:
 
 
 def _mean(value: Statistic | None, found: Unit | None) -> str:
-    """Write a value; without a unit it is a count."""
+    """Return a value as text; without a unit it is a count."""
     if value is None:
         return _UNKNOWN
     return found.write_statistic(value) if found else f"{value.mean:.0f}"
 
 
 def _difference(each: Difference, found: Unit, decimals: int) -> str:
-    """Write a difference with the precision of its values."""
+    """Return a difference as text, with the precision of its values."""
     if each.difference is None:
         return _UNKNOWN
     if each.low is None or each.high is None or each.low == each.high:

@@ -10,19 +10,19 @@ import threading
 from typing import Self
 
 _MOST = 1 << 18
-"""Bytes that may wait for the reader: some thousand lines of a run's log."""
+"""Largest number of bytes that wait for the reader: some thousand lines of a run's log."""
 
 _DROPPED = "… some lines are missing here: they were not read in time\n"
 
 
 class Printer(io.TextIOBase):
-    """A text file over the file descriptor of a terminal, pipe or file; ``with`` it.
+    """A text file over the descriptor of a terminal, pipe or file; used in a ``with`` statement.
 
     A paused terminal or a slow pipe delays nothing before the end of the block.
     """
 
     def __init__(self, fd: int, encoding: str, patience_s: float | None) -> None:
-        """``patience_s`` is how long the end of the block waits for the reader; None: for ever."""
+        """Open the file; ``patience_s`` limits the wait for the reader, None does not."""
         self._fd = fd
         self._encoding = encoding
         self._patience_s = patience_s
@@ -37,19 +37,19 @@ class Printer(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """What characters are written as."""
+        """Encoding of the characters."""
         return self._encoding
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
+        """Return whether the descriptor is a terminal."""
         return os.isatty(self._fd)
 
     def writable(self) -> bool:
-        """Whether it can be written to: always."""
+        """Return True: the file can be written to."""
         return True
 
     def write(self, text: str, /) -> int:
-        """Take a piece of text, all of it or, where too much waits already, nothing."""
+        """Queue a piece of text, or drop it as a whole if too much waits already."""
         data = text.encode(self._encoding, "replace")
         with self._changed:
             if self._size + len(data) > _MOST:
@@ -99,7 +99,7 @@ class Printer(io.TextIOBase):
                 self._changed.notify_all()
 
     def _write_whole(self, data: bytes) -> None:
-        """Write to the descriptor itself: a stream would hold its lock while the reader stalls."""
+        """Write to the descriptor: a stream would hold its lock while the reader stalls."""
         rest = memoryview(data)
         while rest:
             with contextlib.suppress(BlockingIOError):
@@ -108,7 +108,7 @@ class Printer(io.TextIOBase):
             select.select([], [self._fd], [])
 
     def _give_up(self) -> None:
-        """Take no more: the terminal has gone, or the disk is full. The run is worth more."""
+        """Drop further output, because the terminal is gone or the disk full; the run continues."""
         with self._changed:
             self._broken = True
             self._waiting.clear()

@@ -1,4 +1,4 @@
-"""Progress of runs without a screen: lines, and on a terminal bars below them."""
+"""Progress of runs without a screen: lines, and bars below them on a terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAME_WIDTH = 38
 
 
 class Teller:
-    """Progress on stderr; ``with`` it, so that a terminal is left as it was.
+    """Progress on stderr; used in a ``with`` statement, which restores the terminal at its end.
 
     With a ``story`` every event of every run is a line; otherwise only errors are.
     With ``receiver`` each second of each run is a line too: the bytes of every flow.
@@ -51,7 +51,7 @@ class Teller:
 
     @property
     def live(self) -> bool:
-        """Whether there are bars: on a terminal only."""
+        """Whether there are bars, which only a terminal has."""
         return self._console.is_terminal
 
     def __enter__(self) -> Self:
@@ -63,7 +63,7 @@ class Teller:
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """Leave the terminal to others for a while, its cursor shown."""
+        """Hide the bars and show the cursor while others use the terminal."""
         self.bars.stop()
         yield
         self.bars.start()
@@ -82,7 +82,7 @@ class Teller:
         return lane
 
     def say(self, text: str, style: str = "") -> None:
-        """Report something about all runs."""
+        """Report a message about all runs."""
         self.show(Text(printable(text), style=style))
 
     def show(self, line: Text) -> None:
@@ -106,7 +106,7 @@ class Teller:
 
 
 class Lane:
-    """One current run, with its own line on a terminal."""
+    """A run in progress, with its own line on a terminal."""
 
     def __init__(self, teller: Teller, name: str, duration_s: float, *, exact: bool) -> None:
         self._teller = teller
@@ -165,7 +165,7 @@ class Lane:
 
 
 def roughly(seconds: float) -> str:
-    """Write the time left as exactly as it is known: ``about 3 min left``."""
+    """Return the time left as exactly as it is known: ``about 3 min left``."""
     if seconds < 10:
         return "a few seconds left"
     if seconds < 90:

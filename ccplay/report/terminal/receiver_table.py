@@ -1,4 +1,4 @@
-"""The receiver's table as lines of text for runs without a screen, each once it is due."""
+"""The receiver's table as lines of text for runs without a screen, each printed once it is due."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ccplay.state.lab_state import LabState
 from ccplay.units import format_rate
 
 _CLOCK, _BYTES, _RATE = 9, 16, 13
-"""Cells of the columns."""
+"""Widths of the columns in cells."""
 
 _OFTEN_S = 0.1
 
 
 class ReceiverLines:
-    """The lines of a receiver: call after every event and at the end; no line is repeated."""
+    """The lines of a receiver's table, each once; call after every event and at the end."""
 
     def __init__(self) -> None:
         self._flows: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class ReceiverLines:
         self._looked = 0.0
 
     def fresh(self, state: LabState, *, at_once: bool = False) -> Iterator[str]:
-        """Yield the lines that are due; ``at_once`` regardless of the last call."""
+        """Yield the lines that are due; ``at_once`` checks regardless of the last call."""
         # Fine enough for seconds, and events come by the hundred.
         if state.now - self._looked < _OFTEN_S and not at_once:
             return

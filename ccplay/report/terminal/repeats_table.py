@@ -19,7 +19,7 @@ from ccplay.report.terminal.column_heads import GAP, Column, deal, table
 
 _UNKNOWN = "–"
 _MOST_FAILURES = 3
-"""Most failed runs listed under an expectation; the others are counted."""
+"""Largest number of failed runs listed under an expectation; the others are counted."""
 _SUFFIXES = ("_bps", "_ms", "_s")
 """Endings of metric names that stand for a unit."""
 
@@ -33,15 +33,15 @@ class _CaseRow(msgspec.Struct, frozen=True):
 
 
 def in_families(result: Result) -> list[CaseStatistics]:
-    """Return the cases that are better shown as rows together than each with tables of its own."""
+    """Return the cases that are better shown as rows of one table than with tables of their own."""
     repeated = any(run.repeat > 1 for run in result.cases)
     return [case for case in result.statistics if repeated or case.parameters]
 
 
 def family_tables(result: Result, width: int) -> list[RenderableType]:
-    """Return a table, or several where ``width`` is short, for every family of cases.
+    """Return a table, or several if ``width`` is short, for every family of cases.
 
-    The last lines hold for all of them.
+    The last lines apply to all tables.
     """
     cases = in_families(result)
     families: dict[tuple[object, ...], list[CaseStatistics]] = {}
@@ -83,7 +83,7 @@ def _rows(cases: Sequence[CaseStatistics]) -> Iterator[_CaseRow]:
 
 
 def _labels(rows: Sequence[_CaseRow]) -> list[Column]:
-    """Return what names each row: the values of the matrix, or the case."""
+    """Return the labels of each row: the values of the matrix, or the case."""
     axes = rows[0].case.parameters
     first, *others = [_label(axis, rows, _value_of(axis)) for axis in axes] or [
         _label("case", rows, lambda case: case.name)
@@ -115,7 +115,7 @@ def _head(name: str, fitting: Unit) -> str:
 
 
 def _cell(metric: str, row: _CaseRow, fitting: Unit) -> str:
-    """Write measured values, or published ones: a single value, or the least and the greatest."""
+    """Return measured or published values as text: a single value, or their range."""
     if row.published is not None:
         theirs = values(row.published, metric)
         ends = dict.fromkeys(fitting.write(each(theirs)) for each in (min, max) if theirs)
@@ -135,7 +135,7 @@ def _value_of(axis: str) -> Callable[[CaseStatistics], str]:
 
 
 def run_count(count: int) -> str:
-    """Return a number of runs in words: ``1 run``."""
+    """Return a number of runs as text: ``1 run``."""
     return f"{count} run{'s' if count != 1 else ''}"
 
 
@@ -176,9 +176,9 @@ def _closing(cases: Sequence[CaseStatistics], result: Result) -> list[Renderable
 def check_lines(
     runs: Sequence[CaseResult], cases: Sequence[CaseStatistics] = ()
 ) -> list[tuple[str, str]]:
-    """Return a line and its style for every expectation: the runs in which it held, and its reason.
+    """Return a line and its style for each expectation: the runs in which it held, and its reason.
 
-    An expectation of some ``cases`` only names them.
+    Cases are named only if an expectation concerns some of them.
     """
     return [
         line

@@ -53,7 +53,7 @@ def case_table(case: CaseResult) -> RenderableType:
 
 
 def _checkpoint(at: Checkpoint) -> Padding:
-    """Return the bytes of every flow when the first was done."""
+    """Return each flow's bytes when the first flow was done."""
     words = [f"{name} has {size:,} bytes" for name, size in at.bytes.items()]
     line = Text(f"checkpoint at {at.elapsed_s:.2f} s: flow {', flow '.join(words)}")
     if at.ratio is not None:
@@ -62,7 +62,7 @@ def _checkpoint(at: Checkpoint) -> Padding:
 
 
 def _remarks(case: CaseResult) -> list[Text]:
-    """Say what went wrong, and why the metrics may be off; nothing where all is well."""
+    """Return remarks on errors, and on reasons to doubt the metrics; nothing if all is well."""
     remarks = [Text(f"  {line}", style=style) for line, style in check_lines([case])]
     remarks += [Text(f"  error: {error}", style="red") for error in case.errors]
     remarks += [Text(f"  warning: {each}", style="yellow") for each in misbehaviours(case)]
@@ -71,9 +71,9 @@ def _remarks(case: CaseResult) -> list[Text]:
 
 
 def _table(table: Described, rows: Rows) -> Table:
-    """Return a table whose second column wraps where space is short, and no other.
+    """Return a table in which only the second column wraps if space is short.
 
-    Columns in which nothing is known are left out.
+    Columns without any known value are left out.
     """
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     columns = [each for each in table.columns if each.in_brief]

@@ -75,8 +75,7 @@ WATCHED = (
 
 _NARROW = 100
 """Width in columns below which the keys of a live session are closer together, so that all keys
-for traffic fit.
-"""
+for traffic fit."""
 
 _SHORT = {"congestion": "cc"}
 """Shorter names of keys for a narrow screen, as in the head of the table."""

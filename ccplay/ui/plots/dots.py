@@ -9,8 +9,7 @@ _BRAILLE = 0x2800
 
 _QUARTERS = " ▘▝▀▖▌▞▛▗▚▐▜▄▙▟█"
 """Characters of cells by their filled quarters: upper left 1, upper right 2, lower left 4, lower
-right 8.
-"""
+right 8."""
 
 _PAIRS = (0x03, 0x18, 0x44, 0xA0)
 """Bits of the two braille dots in each quarter, in the order of the bits of ``_QUARTERS``."""

@@ -36,8 +36,7 @@ class Ghost(msgspec.Struct, frozen=True):
     """Last moment of the ghost that is shown."""
     waits_since: float | None = None
     """Moment after which the session's next action aligns the ghost, which is hidden until then;
-    if None, ``first`` is aligned with the moment at which the session's network was ready.
-    """
+    if None, ``first`` is aligned with the moment at which the session's network was ready."""
     repeats: str = ""
     """Kind of the action that aligns the ghost, such as ``start-flow``; empty for any."""
 
@@ -89,8 +88,7 @@ class Choice(msgspec.Struct, frozen=True):
     """Moment of the session itself from which on it is the ghost."""
     waits_since: float | None = None
     """Moment after which the session's next action aligns the ghost; if None, a recording is
-    aligned at the moments when the networks were ready.
-    """
+    aligned at the moments when the networks were ready."""
 
 
 class Ghosts:

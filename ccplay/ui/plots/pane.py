@@ -31,8 +31,7 @@ class Addition(msgspec.Struct, frozen=True):
     traces: Callable[[View], Sequence[Trace]]
     values: Callable[[View, int], Sequence[Run]]
     """Function that returns the values for a title of the given width; they follow the selected
-    flow's value.
-    """
+    flow's value."""
 
 
 ADDITIONS: Mapping[str, Addition] = {"cwnd": Addition(theory.traces, theory.values)}

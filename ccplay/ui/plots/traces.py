@@ -20,13 +20,11 @@ Span: TypeAlias = tuple[float, float]
 Style: TypeAlias = Literal["line", "area", "layer", "dotted", "dots", "sparse", "dashed", "signs"]
 """Style of a trace: ``area`` is a line with the area below it shaded, ``layer`` a layer of a stack.
 
-every fourth, so that they stay visible; ``signs`` are cells with the pen's glyph.
-"""
+every fourth, so that they stay visible; ``signs`` are cells with the pen's glyph."""
 
 LONG_S = 0.25
 """Seconds of half a cell from which on its median is drawn: a line from its lowest to its highest
-value would turn a sawtooth into a solid block.
-"""
+value would turn a sawtooth into a solid block."""
 
 LineKind: TypeAlias = Literal["solid", "dashed", "dotted", "dash-dot"]
 """Dash pattern of a flow's line, used if colours can't distinguish flows."""
@@ -55,8 +53,7 @@ class Pen(msgspec.Struct, frozen=True):
     kind: LineKind = "solid"
     lane: int = 0
     """Lane of the trace, which decides the columns that carry its glyph, so that no trace hides
-    another's.
-    """
+    another's."""
     ascii: str = "*"
     """Character that draws the trace without braille dots."""
     under: bool = False
