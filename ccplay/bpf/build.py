@@ -1,8 +1,8 @@
-"""Compiles an algorithm with clang and bpftool, and keeps the object in a cache.
+"""Compiles an algorithm with clang and bpftool, and keeps the object in the user's cache.
 
-The object is kept in the user's cache under the SHA-256 of everything that it is made of: source
-and its name, headers, clang's version and options, and the types of this kernel (BTF), for which
-bpftool(8) writes ``vmlinux.h``. A damaged or foreign object is built again.
+An object's name is the SHA-256 of everything it is made from: the source and its name, ccplay's
+header, clang's version and options, and the types of this kernel (BTF), from which bpftool(8)
+generates ``vmlinux.h``. An object that is damaged or not ccplay's is built again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HEADER = ALGORITHMS / "ccplay_cc.h"
 _OPTIONS = (
     *("-target", "bpf", "-mcpu=v3", "-std=gnu11", "-O2", "-g"),
     *("-Wall", "-Wno-unused-function", "-Wno-missing-declarations", "-Werror=implicit"),
-    # Nobody sees warnings when a file is saved under a running flow; these are always mistakes.
+    # Warnings are not shown when a file is saved under a running flow; these are always mistakes.
     *("-Werror=return-type", "-Werror=uninitialized", "-Werror=sometimes-uninitialized"),
     *("-Werror=int-conversion", "-Werror=incompatible-pointer-types"),
     *("-Werror=division-by-zero", "-Werror=null-dereference"),
@@ -38,18 +38,18 @@ _OPTIONS = (
 _TYPES = "vmlinux.h"
 
 _MOST_KEPT = 64
-"""Number of objects in the cache, each of some 700 kB."""
+"""Greatest number of objects in the cache, each of about 700 kB."""
 
 _LONGEST = 1 << 20
-"""Largest source in bytes; the longest that comes with ccplay has 7000."""
+"""Bytes of the largest source accepted; ccplay's own have up to 6000."""
 
 _CLANG_S = 900.0
-"""Seconds that clang may take. A PC needs less than one; the clock of an emulated guest jumps to
-the next timer whenever everything waits for the disk, so minutes may pass there."""
+"""Seconds that clang or bpftool may take. A PC needs less than one; in an emulated guest, whose
+clock jumps to the next timer whenever everything waits for the disk, minutes may pass."""
 
 
 class BuildError(CcplayError):
-    """clang refuses a source; ``said`` has its messages by line."""
+    """clang refuses a source; ``said`` has the lines of its messages."""
 
     def __init__(self, source: Path, said: list[str]) -> None:
         errors = [line for line in said if "error:" in line]
@@ -167,7 +167,7 @@ def _run(argv: list[str], text: bytes = b"") -> subprocess.CompletedProcess[byte
             check=False,
             timeout=_CLANG_S,
             env=environment,
-            # clang looks for headers in the current directory first, which may be a stranger's.
+            # clang looks for headers in the current directory first, which others may write to.
             cwd="/",
         )
     except subprocess.TimeoutExpired:

@@ -28,7 +28,7 @@ def _lack_of_mptcp() -> Lack | None:
 
 
 _LACKS: dict[str, Callable[[], Lack | None]] = {"lia.bpf": _lack_of_mptcp}
-"""What single algorithms need besides what all do."""
+"""Checks of what a single algorithm needs beyond the requirements of all, by its name."""
 
 
 def summary(path: Path) -> str:

@@ -15,11 +15,11 @@ class Diagnostic(NamedTuple):
     """One error in a source."""
 
     line: int | None
-    """Line of the source, from 1; None where none is known."""
+    """Line of the source, from 1; None if unknown."""
     words: str
     """Message of clang or of the kernel."""
     hint: str
-    """Explanation in plain words; empty where the message is plain already."""
+    """Explanation in plain words; empty if the message needs none."""
 
 
 _CLANG_HINTS = {
@@ -70,7 +70,7 @@ _REQUIRED = "SSTHRESH, UNDO_CWND and CONG_AVOID must all be defined and named in
 def diagnostics(source: Path, error: BuildError | LoadError) -> list[Diagnostic]:
     """Return the errors of ``source``, at least one."""
     if isinstance(error, BuildError):
-        # One mistake may cause several errors in its line.
+        # One mistake may cause several errors in one line.
         every = _of_clang(source.name, error.said)
         found = list({(each.line, each.hint or each.words): each for each in every}.values())
     else:
@@ -92,7 +92,7 @@ def _of_clang(name: str, said: list[str]) -> Iterator[Diagnostic]:
     for at, text in enumerate(said):
         if match := located.search(text):
             line, words = int(match[1]), match[2]
-            # For inlined code the error has the line of the operation, and a note the true line.
+            # For inlined code the error has the operation's line; the true line is in a note.
             for note in said[at + 1 :]:
                 if "error:" in note:
                     break
@@ -101,7 +101,7 @@ def _of_clang(name: str, said: list[str]) -> Iterator[Diagnostic]:
                     break
             yield Diagnostic(line, words, _hint(words, _CLANG_HINTS))
         elif match := included.match(text):
-            # The header that it names, or one included by that.
+            # The error is in the included header, or in one that it includes.
             words = next(
                 (note.partition("error: ")[2] for note in said[at:] if "error: " in note), ""
             )

@@ -1,9 +1,9 @@
-"""Calls libbpf by ctypes: loads an object, registers its ``tcp_congestion_ops``.
+"""Calls libbpf through ctypes: loads an object and registers its ``tcp_congestion_ops``.
 
 Registered through a BPF link, an algorithm lives as long as a process holds the link's file
 descriptor. The kernel closes the descriptors of a process however it ends, so nothing remains, even
-after SIGKILL. bpftool(8) and older libbpf register permanently instead (``BPF_F_LINK`` of
-include/uapi/linux/bpf.h came with Linux 6.4).
+after SIGKILL. bpftool(8) and older versions of libbpf register permanently instead (``BPF_F_LINK``
+of include/uapi/linux/bpf.h came with Linux 6.4).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ccplay.errors import CcplayError, UnsupportedError
 
 _F_LINK = 1 << 13
 _STRUCT_OPS = 44
-"""``enum bpf_attach_type``."""
+"""``BPF_STRUCT_OPS`` of ``enum bpf_attach_type``."""
 
 _LOG_BYTES = 1 << 20
-"""Bytes kept of the end of the verifier's log, which has the reason. By default libbpf fetches all
-of it, for an endless loop some 100 MB in many attempts."""
+"""Bytes of the verifier's log to keep, from its end, which has the reason. By default libbpf
+fetches the whole log, in many attempts: about 100 MB for an endless loop."""
 
 _LINK_BY_ITSELF = (1, 2)
-"""First version of libbpf that creates the link itself if the map has the flag."""
+"""First version of libbpf that creates the link itself if the map has ``BPF_F_LINK``."""
 
 _one_at_a_time = threading.Lock()
-"""Lock for libbpf, which reports errors by one function for the whole process."""
+"""Lock for libbpf, which reports errors through one function per process."""
 
 
 class LoadError(CcplayError):
@@ -52,7 +52,7 @@ def refusal() -> str:
 
 @contextlib.contextmanager
 def library() -> Generator[tuple[ctypes.CDLL, list[str]]]:
-    """Yield libbpf, and a list of its messages meanwhile, without debugging.
+    """Yield libbpf and the list that collects its messages meanwhile, debug messages excluded.
 
     Raises ``UnsupportedError``.
     """
@@ -61,7 +61,7 @@ def library() -> Generator[tuple[ctypes.CDLL, list[str]]]:
     def listen(level: int, form: bytes, arguments: int) -> int:
         if level > _INFORMATION:
             return 0
-        # At full length: the verifier's reason is at the end of its log.
+        # At full length, because the verifier's reason is at the end of its log.
         text = ctypes.c_char_p()
         if _libc.vasprintf(ctypes.byref(text), form, ctypes.c_void_p(arguments)) >= 0:
             said.append((text.value or b"").decode(errors="replace"))
@@ -169,10 +169,10 @@ def name_taken(error: LoadError) -> bool:
 
 
 _INFORMATION = 1
-"""``enum libbpf_print_level``; above it are debugging messages."""
+"""``LIBBPF_INFO`` of ``enum libbpf_print_level``; higher levels are debug messages."""
 
 _MAP_STRUCT_OPS = 26
-"""``enum bpf_map_type``."""
+"""``BPF_MAP_TYPE_STRUCT_OPS`` of ``enum bpf_map_type``."""
 
 _Print = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 _silence = _Print(lambda *_: 0)

@@ -1,8 +1,8 @@
 """The algorithms that this lab has loaded into the kernel, and their names there.
 
 Congestion controls belong to the whole host and several labs run side by side, so in the kernel
-each has a unique name such as ``cc3f2a_vegas``; people, commands and events use ``vegas.bpf``.
-These tables map one to the other.
+each algorithm has a unique name such as ``cc3f2a_vegas``; people, commands and events use
+``vegas.bpf``. The tables here map one name to the other.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _OURS = re.compile(r"cc[0-9a-f]{4}_")
 
 
 class Library:
-    """Sources by name, and those loaded into the kernel; one in a process."""
+    """The sources of algorithms by name, and the algorithms loaded; one instance per process."""
 
     def __init__(self) -> None:
         self.custom: dict[str, Path] = {}
-        """The user's files, by the name of their algorithm."""
+        """Files of the user's algorithms, by the algorithm's name."""
         self.shown: dict[bytes, Shown] = {}
-        """Variables shown by algorithms, by the kernel's name."""
+        """Variables that loaded algorithms show, by the algorithm's name in the kernel."""
         self._kernel_names: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._registered: dict[str, Registered] = {}
@@ -42,11 +42,11 @@ class Library:
         self._lock = threading.Lock()
 
     def add_custom(self, paths: Iterable[Path]) -> None:
-        """Add the user's files. Raises ``UsageError`` for impossible names."""
+        """Add the user's files. Raises ``UsageError`` for invalid or taken names."""
         self.custom |= custom_algorithms(paths)
 
     def source(self, cc: str) -> Path | None:
-        """Return the file of an algorithm: ``vegas.bpf``, or ``vegas`` if Linux has none."""
+        """Return the source of an algorithm, None if there is none; ``.bpf`` may be left out."""
         return self.custom.get(cc) or algorithms().get(cc.removesuffix(SUFFIX) + SUFFIX)
 
     def name(self, cc: str) -> str:
@@ -54,15 +54,15 @@ class Library:
         return cc if cc in self.custom else cc.removesuffix(SUFFIX) + SUFFIX
 
     def kernel_name(self, cc: str) -> str | None:
-        """Return the kernel's name; None if it is not loaded."""
+        """Return the kernel's name of an algorithm; None if it is not loaded."""
         return self._kernel_names.get(self.name(cc))
 
     def display_name(self, kernel_name: str) -> str:
-        """Return the name to show of the algorithm that the kernel calls ``kernel_name``."""
+        """Return the name under which to show the algorithm that the kernel calls this."""
         return self._names.get(kernel_name, kernel_name)
 
     def load(self, cc: str, tell: Callable[[str], None]) -> None:
-        """Build, load and register an algorithm, unless that is done; blocks.
+        """Build, load and register an algorithm unless it is loaded; blocks.
 
         ``tell`` receives a message before a slow step. Raises ``UnsupportedError``, and
         ``CommandError`` with the mistake in the source.
@@ -73,29 +73,29 @@ class Library:
                 self._load(name, source, tell)
 
     def changed(self) -> list[str]:
-        """Return the user's requested algorithms that have been saved since.
+        """Return the user's algorithms in use that were saved since they were last built.
 
-        Only files unchanged since the last call count: an editor may still be writing.
+        A file that changed since the last call is left out: an editor may still be writing it.
         """
         return self._saved.changed(self.custom.items())
 
     def renew(self, name: str) -> tuple[bool, Registered | None]:
         """Load a changed algorithm again under another kernel name; blocks.
 
-        Returns whether the object is new, and the one it replaces, to be closed once nothing uses
-        it. Raises the exceptions of ``load``; then the old one stays.
+        Returns whether the object is new, and the one it replaces, to close once nothing uses it.
+        Raises the exceptions of ``load``; then the old algorithm stays.
         """
         with self._lock:
             old = self._registered.get(name)
             return self._load(name, self.custom[name], lambda _: None), old
 
     def _load(self, name: str, source: Path, tell: Callable[[str], None]) -> bool:
-        """Build, load and register; return whether there was anything new."""
+        """Build, load and register an algorithm; return False if its object is unchanged."""
         if (missing := lack()) is not None:
             raise UnsupportedError(
                 f"congestion control {name!r}: {missing.reason}; {missing.remedy}"
             )
-        # Imported late, because they would delay the start of every lab.
+        # Imported late, because these would delay the start of every lab.
         from ccplay.bpf.build import BuildError, build  # noqa: PLC0415
         from ccplay.bpf.diagnostics import summed_up  # noqa: PLC0415
         from ccplay.bpf.libbpf import LoadError  # noqa: PLC0415
@@ -123,7 +123,7 @@ class Library:
         return True
 
     def close(self) -> None:
-        """Unregister all of them."""
+        """Unregister all algorithms."""
         with self._lock:
             self.shown.clear()
             for name, registered in self._registered.items():
@@ -137,5 +137,5 @@ library = Library()
 
 
 def is_ours(kernel_name: str) -> bool:
-    """Return whether a name in the kernel's list is a BPF program of some lab."""
+    """Return whether a name in the kernel's list belongs to an algorithm loaded by any lab."""
     return _OURS.match(kernel_name) is not None

@@ -1,4 +1,4 @@
-"""The programs and maps of one object file in the kernel, until closed or until we end."""
+"""The programs and maps of one object file, in the kernel until closed or this process ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ccplay.bpf import libbpf
 
 
 class Programs:
-    """A loaded object; ``descriptors`` are those of its programs, in the file's order."""
+    """A loaded object; ``descriptors`` are its programs' file descriptors, in the file's order."""
 
     descriptors: list[int]
 
@@ -54,16 +54,16 @@ class Programs:
         return bool(self._lib.bpf_map_lookup_elem(table, key, value) == 0)
 
     def put(self, table: int, key: bytes, value: bytes) -> None:
-        """Put a value into a map. Raises ``LoadError`` if it is full."""
+        """Put a value into a map. Raises ``LoadError`` if the map is full."""
         if self._lib.bpf_map_update_elem(table, key, value, 0) != 0:
             raise libbpf.refused("the kernel has no room in a BPF map", [])
 
     def remove(self, table: int, key: bytes) -> None:
-        """Remove a value from a map, if there is one."""
+        """Remove a map's entry under ``key``, if there is one."""
         self._lib.bpf_map_delete_elem(table, key)
 
     def close(self) -> None:
-        """Close it; links keep the programs that they attach."""
+        """Close the object; a program attached by a link stays loaded as long as the link."""
         self._lib.bpf_object__close(self._object)
 
     def _each(self) -> list[int]:

@@ -8,11 +8,11 @@ from ccplay.bpf.libbpf import LoadError, Registered, name_taken
 from ccplay.bpf.shown import names_in
 
 _PLACEHOLDER = b"ccplay.cc.name."
-"""Placeholder for the kernel's name, made by ``NAME`` of ccplay_cc.h."""
+"""Placeholder for an algorithm's name in the kernel, which ``NAME`` of ccplay_cc.h expands to."""
 
 
 def register(image: bytes, name: str) -> tuple[str, Registered]:
-    """Register an object with the algorithm ``name``; return the kernel's name too.
+    """Register the algorithm ``name`` of an object; return its name in the kernel, too.
 
     Raises ``LoadError``.
     """

@@ -13,13 +13,13 @@ _NAMES = re.compile(rb"ccplay\.shown:([^\0]*)\0")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _VALUES = struct.Struct("=8Q")
 _MOST = 1 << 53
-"""Greatest value; greater ones were negative and are omitted."""
+"""Greatest value of a shown variable; greater ones were negative and are omitted."""
 
 
 def names_in(image: bytes) -> list[str]:
     """Return the variables that an object file declares; empty if none.
 
-    Raises ``LoadError`` for an impossible name of a variable.
+    Raises ``LoadError`` for an invalid or repeated name, or more than eight names.
     """
     if (found := _NAMES.search(image)) is None:
         return []

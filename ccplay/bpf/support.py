@@ -14,7 +14,7 @@ TOOLS = ("clang", "bpftool")
 """Programs that building needs, each in Debian's package of the same name."""
 
 BTF = Path("/sys/kernel/btf/vmlinux")
-"""The types of the running kernel."""
+"""File with the types of the running kernel."""
 
 _FIRST_KERNEL = (6, 4)
 """First kernel whose struct_ops have links, which remove an algorithm when its process ends."""

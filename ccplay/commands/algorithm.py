@@ -1,4 +1,4 @@
-"""``ccplay algorithm``: write, check and list congestion controls as BPF programs."""
+"""``ccplay algorithm``: writes, checks and lists congestion controls as BPF programs."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _told(path: Path, diagnostic: Diagnostic) -> list[str]:
-    """Return the lines of a diagnostic: its text, the source line and what it means."""
+    """Return the lines of a diagnostic: the message, the source line, and the hint if any."""
     place = path.name if diagnostic.line is None else f"{path.name}:{diagnostic.line}"
     said = [f"{place}: {diagnostic.words}"]
-    # Lines as clang counts them: a form feed does not end one.
+    # clang counts lines like this: a form feed does not end one.
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     if diagnostic.line is not None and diagnostic.line <= len(lines):
         said.append(f"    {lines[diagnostic.line - 1].strip()}")

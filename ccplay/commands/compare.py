@@ -1,4 +1,4 @@
-"""``ccplay compare``: two recordings on the same axes, or the metrics of two experiments."""
+"""``ccplay compare``: draws two recordings on the same axes, or compares metrics in tables."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from ccplay.report.terminal.comparison_table import show
 
-    # Two runs fit on a page with all metrics; a matrix would fill a book.
+    # Two recordings with all metrics fit on a page; a matrix of cases does not.
     every = arguments.all or recordings
     show(comparison, Console(), every=every, counters=arguments.all)
     return 0

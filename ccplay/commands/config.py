@@ -1,4 +1,4 @@
-"""``ccplay config``: the preferences in force, in the form of their file, and its path."""
+"""``ccplay config``: prints the preferences in force, in their file's format, and its path."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ccplay.visible import printable, tell
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run this command and return the exit code: 1 where the file has mistakes."""
+    """Run this command and return the exit code: 1 if the file has mistakes."""
     del arguments
     from ccplay.ui import preferences
     from ccplay.ui.themes import load_looks

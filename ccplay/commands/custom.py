@@ -1,4 +1,4 @@
-"""The user's own algorithms and disciplines, files that only a command line names."""
+"""The user's own algorithms and disciplines: files named on the command line only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def files(arguments: argparse.Namespace) -> list[Path]:
 def algorithms(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the user's algorithms by name, with the SHA-256 of their sources.
 
-    The digest of a file on another machine is empty. Raises ``UsageError``.
+    The digest of a file on another machine is empty. Raises ``UsageError`` for an unreadable file.
     """
     said: list[Path] = getattr(arguments, "algorithm", [])
     if not said:
@@ -37,10 +37,10 @@ def algorithms(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def disciplines(arguments: argparse.Namespace) -> dict[str, str]:
-    """Describe the user's disciplines to the model; return them as ``algorithms`` does.
+    """Add the user's disciplines to the model; return them by name, with their SHA-256.
 
-    Of a file on another machine the parameters are not known here. Raises ``CcplayError`` with the
-    line of a mistake.
+    For a file on another machine the digest is empty and the parameters are unknown. Raises
+    ``CcplayError`` with the line of a mistake.
     """
     said: list[Path] = getattr(arguments, "discipline", [])
     if not said:

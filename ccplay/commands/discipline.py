@@ -1,4 +1,4 @@
-"""``ccplay discipline``: write, check and list queue disciplines in Python."""
+"""``ccplay discipline``: writes, checks and lists queue disciplines in Python."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _told(mistake: SourceError, source: str) -> list[str]:
-    """Return the lines of a mistake: its text, and the source line."""
+    """Return the lines of a mistake: the message, and the source line if known."""
     lines = source.split("\n")
     if mistake.line is None or not 0 < mistake.line <= len(lines):
         return [str(mistake)]
@@ -121,7 +121,7 @@ def _summary(feature: Feature | None) -> str:
 
 
 def _found() -> tuple[dict[str, Feature], str]:
-    """Return the disciplines that a lab on this machine finds, and what keeps some from running."""
+    """Return the disciplines that a lab finds on this machine, and why some can't run here."""
     import asyncio
 
     from ccplay import doctor

@@ -1,4 +1,4 @@
-"""``ccplay doctor``: whether a lab can run here and what this kernel supports."""
+"""``ccplay doctor``: reports whether a lab can run here and what this kernel supports."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ end in units.
 
 
 _NOT_OURS = ("json", "ods", "tsv", "txt", "xls", "xlsx")
-"""Endings of file formats that ccplay does not write; such a name is not a directory."""
+"""Endings of file formats that ccplay does not write; a new directory can't have one either."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:

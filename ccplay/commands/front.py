@@ -1,4 +1,4 @@
-"""The process that a shell controls for a screen; it can stop while the session continues."""
+"""Puts a front process between shell and screen, which can stop while the session continues."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from collections.abc import Callable
 _PASSED_ON = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 _PR_SET_PDEATHSIG = 1
-"""Number of the option, see prctl(2)."""
+"""Number of the prctl(2) option for the signal that a process gets when its parent ends."""
 
 
 def behind_front(program: Callable[[], int]) -> int:
-    """Run ``program`` in a process of its own and return its exit code, in both processes.
+    """Run ``program`` in a child process; return its exit code, in both processes.
 
     A shell takes back the terminal once its child is stopped. Timeline and recording must not stop,
     so the shell's child is not the process that plays and records.
@@ -43,6 +43,6 @@ def behind_front(program: Callable[[], int]) -> int:
 
 
 def _await_foreground() -> None:
-    """Stop if started with ``&``, until the shell's ``fg``; setting the terminal does so."""
+    """Wait for the shell's ``fg`` if started with ``&``: tcsetattr(3) stops until then."""
     with contextlib.suppress(termios.error):
         termios.tcsetattr(0, termios.TCSANOW, termios.tcgetattr(0))

@@ -1,4 +1,4 @@
-"""``ccplay guest``: install a full kernel for labs in a virtual machine."""
+"""``ccplay guest``: installs a full kernel for labs in a virtual machine."""
 
 from __future__ import annotations
 

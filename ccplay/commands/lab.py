@@ -1,4 +1,4 @@
-"""``ccplay lab``: the privileged side of the pipe."""
+"""``ccplay lab``: runs a lab, the privileged side of the pipe."""
 
 from __future__ import annotations
 

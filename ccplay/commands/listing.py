@@ -1,4 +1,4 @@
-"""``ccplay list``: the scenarios that come with ccplay and those in the current folder."""
+"""``ccplay list``: lists the scenarios that come with ccplay and those in the current folder."""
 
 from __future__ import annotations
 

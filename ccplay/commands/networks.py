@@ -1,4 +1,4 @@
-"""Networks named on the command line: a topology with its numbers, or one of a Mininet file."""
+"""Networks named on the command line: a topology with its parameters, or one of a Mininet file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PATIENCE_S = 30.0
-"""Seconds that a Mininet file may take."""
+"""Seconds that running a Mininet file may take."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add what chooses a network."""
+    """Add the options that choose a network."""
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument(
         "--topology",
@@ -42,9 +42,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen(arguments: argparse.Namespace) -> str | None:
-    """Return the network of the command line as TOML, a value of ``topology``.
+    """Return the network that the command line names as TOML, the value of ``topology``.
 
-    None where it names none. Raises ``CcplayError``.
+    Returns None if it names none. Raises ``CcplayError``.
     """
     if arguments.custom is not None and arguments.topo is None:
         raise UsageError("--custom needs --topo NAME[,ARGS]: which of the file's topos")
@@ -57,7 +57,10 @@ def chosen(arguments: argparse.Namespace) -> str | None:
 
 
 def _topology(text: str) -> str:
-    """Read ``leaf-spine,spines=4``, or ``leaf-spine,4,4``. Raises ``ArgumentTypeError``."""
+    """Return a topology such as ``leaf-spine,spines=4`` or ``leaf-spine,4,4`` as inline TOML.
+
+    Raises ``ArgumentTypeError``.
+    """
     from ccplay.model.quoting import did_you_mean, quote
     from ccplay.model.topologies import generated, plan, topology_of
 
@@ -88,7 +91,7 @@ def _topology(text: str) -> str:
 
 
 def _mininet(host: str | None, file: Path | None, topo: str) -> dict[str, Any]:
-    """Run a Mininet file in namespaces of a lab, and return its network. Raises ``CcplayError``."""
+    """Run a Mininet file in its own namespaces and return its network. Raises ``CcplayError``."""
     from ccplay.scenario.bounded import LARGEST_FILE
     from ccplay.session import launch
 

@@ -1,4 +1,4 @@
-"""``ccplay replay --picture`` and ``--cast``: a recording drawn into files, without a terminal."""
+"""``ccplay replay --picture`` and ``--cast``: draw a recording into files, without a terminal."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from ccplay.ui.pictures.offscreen import Offscreen
 
 _LEAST, _MOST = (80, 24), (500, 200)
-"""Columns and rows: what the screen needs, and more than any terminal has."""
+"""Columns and rows of the smallest screen that shows everything, and of the largest accepted."""
 
 _WINDOWS = (0.1, 21600.0)
-"""Seconds: what the keys ``+`` and ``-`` lead to."""
+"""Seconds of the shortest and of the longest time span that the plots can show."""
 
 
 def add_window(parser: argparse.ArgumentParser) -> None:
-    """Add the time span of the plots."""
+    """Add the option for the time span of the plots."""
     parser.add_argument(
         "--window",
         type=window,
@@ -33,7 +33,7 @@ def add_window(parser: argparse.ArgumentParser) -> None:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options for files."""
+    """Add the options for pictures and casts."""
     files = parser.add_argument_group("files, drawn without a terminal")
     files.add_argument(
         "--picture",
@@ -80,7 +80,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def window(text: str) -> float:
-    """Read how many seconds plots show: ``10``, ``10s``. Raises ``ArgumentTypeError``."""
+    """Return the seconds of a time span such as ``10`` or ``10s``. Raises ``ArgumentTypeError``."""
     from ccplay.units import parse_time_us
 
     try:
@@ -93,7 +93,7 @@ def window(text: str) -> float:
 
 
 def wanted(arguments: argparse.Namespace) -> bool:
-    """Whether a command line asks for files. Raises ``UsageError`` where options contradict."""
+    """Whether a command line asks for files. Raises ``UsageError`` if an option lacks another."""
     if arguments.out is not None and not arguments.picture:
         raise UsageError("--out names a picture: name its moment too, such as --picture 30")
     if arguments.to is not None and arguments.cast is None:

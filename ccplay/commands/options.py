@@ -63,7 +63,7 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
 
 
 def load_scenario(arguments: argparse.Namespace) -> Scenario:
-    """Read the scenario that a command line names, with its ``--set``. Raises ``ScenarioError``."""
+    """Return the scenario of a command line with its options applied. Raises ``CcplayError``."""
     from ccplay.scenario.file.library import find
     from ccplay.scenario.file.reading import load
     from ccplay.scenario.rules.captures import captured
@@ -87,7 +87,7 @@ def load_scenario(arguments: argparse.Namespace) -> Scenario:
 
 
 def add_lab(parser: argparse.ArgumentParser) -> None:
-    """Add how the lab is started."""
+    """Add the options that decide how a lab is started."""
     add_place(parser).add_argument(
         "--kernel",
         choices=("host", "guest", "auto"),
@@ -119,7 +119,7 @@ def add_lab(parser: argparse.ArgumentParser) -> None:
 
 
 def add_place(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
-    """Add where the lab runs, if not on this machine's kernel."""
+    """Add the options for a lab that does not run on this machine's kernel."""
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--host", help="run the lab on another machine, over ssh")
     place.add_argument(
@@ -131,9 +131,9 @@ def add_place(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGro
 
 
 def choose_kernel(arguments: argparse.Namespace, scenario: Scenario) -> None:
-    """Set ``--guest`` as ``--kernel`` has it, and report it where the scenario decided.
+    """Set ``--guest`` according to ``--kernel``; print the reason if the scenario needs it.
 
-    Raises ``LabError`` if no lab can start here.
+    Raises ``LabError`` if no lab can start here, ``UsageError`` for ``--kernel`` with ``--host``.
     """
     wanted: str = getattr(arguments, "kernel", "host")
     if wanted != "host" and arguments.host is not None:
@@ -158,13 +158,13 @@ def choose_kernel(arguments: argparse.Namespace, scenario: Scenario) -> None:
 
 
 def add_screen(parser: argparse.ArgumentParser) -> None:
-    """Add how the screen looks."""
+    """Add the options for the look of the screen."""
     parser.add_argument("--theme", help="dark, light, … (the key t changes it)")
     parser.add_argument("--ascii", action="store_true", help="draw with plain ASCII only")
 
 
 def add_share(parser: argparse.ArgumentParser) -> None:
-    """Add who may watch the session."""
+    """Add the options for those who may watch the session."""
     parser.add_argument(
         "--share",
         action="store_true",
@@ -179,7 +179,7 @@ def add_share(parser: argparse.ArgumentParser) -> None:
 
 
 def add_web(parser: argparse.ArgumentParser) -> None:
-    """Add where browsers may watch."""
+    """Add the option for browsers that may watch."""
     parser.add_argument(
         "--web",
         nargs="?",
@@ -191,7 +191,7 @@ def add_web(parser: argparse.ArgumentParser) -> None:
 
 
 def wants_share(arguments: argparse.Namespace) -> bool:
-    """Whether others may watch. Raises ``UsageError`` for an address that is none."""
+    """Whether others may watch. Raises ``UsageError`` for an invalid address."""
     from ccplay.share.browsers import read_place
 
     if arguments.web:
@@ -200,7 +200,7 @@ def wants_share(arguments: argparse.Namespace) -> bool:
 
 
 def add_ghost(parser: argparse.ArgumentParser) -> None:
-    """Add the recording drawn under the plots."""
+    """Add the option for a recording that is drawn under the plots."""
     parser.add_argument(
         "--ghost",
         type=recording,
@@ -210,7 +210,7 @@ def add_ghost(parser: argparse.ArgumentParser) -> None:
 
 
 def recording(text: str) -> Path:
-    """Read the name of a recording: a path, or ``last``, ``@1``, ``@2`` for a session.
+    """Return the path of a recording: a path, or ``last``, ``@1``, ``@2`` for a session.
 
     Raises ``UsageError`` if there is no such session.
     """
@@ -222,7 +222,7 @@ def recording(text: str) -> Path:
 def lab_opener(
     arguments: argparse.Namespace, *, grace_s: float = 10.0
 ) -> Callable[[Build], Source]:
-    """Return a function that starts the requested lab; ``grace_s`` as in ``LabSource``."""
+    """Return a function that starts the requested lab; ``grace_s``, see ``LabSource``."""
     import msgspec
 
     from ccplay.session import launch
@@ -246,7 +246,7 @@ def lab_opener(
 
 
 def lab_words(arguments: argparse.Namespace) -> list[str]:
-    """Return the words of this command line that select the lab, for a command that repeats it."""
+    """Return the options of this command line that select the lab, to repeat them elsewhere."""
     from ccplay.session.launch import options_of
 
     host = getattr(arguments, "host", None)
@@ -276,7 +276,7 @@ def _number(text: str) -> float:
 
 
 def hertz(text: str) -> float:
-    """Read a number of sweeps a second. Raises ``ArgumentTypeError``."""
+    """Return a number of sweeps per second. Raises ``ArgumentTypeError``."""
     from ccplay.model.commands import Build
     from ccplay.model.fields import fields_of
 
@@ -289,14 +289,14 @@ def hertz(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """Read a whole number from 1 to 1000. Raises ``ArgumentTypeError``."""
+    """Return a whole number from 1 to 1000. Raises ``ArgumentTypeError``."""
     if not (text.isdecimal() and 1 <= int(text) <= 1000):
         raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 to 1000")
     return int(text)
 
 
 def share(text: str) -> float:
-    """Read a share such as ``5%``. Raises ``ArgumentTypeError``."""
+    """Return a share such as ``5%`` as a fraction of 1. Raises ``ArgumentTypeError``."""
     from ccplay.units import parse_ratio
 
     try:
@@ -309,7 +309,7 @@ def share(text: str) -> float:
 
 
 def positive(text: str) -> float:
-    """Read a number above 0. Raises ``ArgumentTypeError``."""
+    """Return a number above 0. Raises ``ArgumentTypeError``."""
     value = _number(text)
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not above 0")
@@ -317,7 +317,7 @@ def positive(text: str) -> float:
 
 
 def seconds(text: str) -> float:
-    """Read a moment of a recording: ``90``, or ``1:30``. Raises ``ArgumentTypeError``."""
+    """Return the seconds of a moment such as ``90`` or ``1:30``. Raises ``ArgumentTypeError``."""
     minutes, _, rest = text.rpartition(":")
     value = (60 * _number(minutes) if minutes else 0.0) + _number(rest)
     if not 0 <= value < float("inf"):

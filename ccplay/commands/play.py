@@ -1,4 +1,4 @@
-"""``ccplay play``: a scenario live on the screen, or headless without a terminal."""
+"""``ccplay play``: plays a scenario live on the screen, or headless without a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ccplay.stream.sources import Source
 
 _GRACE_S = 1.5
-"""Seconds until a closed screen kills its lab; screen and lab end within two seconds."""
+"""Seconds after which a closed screen kills its lab; screen and lab end within two seconds."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +68,7 @@ def _opened(
     opener: Callable[[Build], Source],
     record: Path | None,
 ) -> tuple[Session, Unsaved | None]:
-    """Start a session, with what leaving it would lose where it is recorded nowhere."""
+    """Return a new session, and a recording of it in memory if no file records it."""
     from ccplay.session.archive import SessionRecorder
     from ccplay.session.session import Session
     from ccplay.session.timeline import Script
@@ -97,7 +97,7 @@ def _opened(
 
 
 def _advice(scenario: Scenario, state: LabState) -> str:
-    """Return the line that offers a guest for what ended the session; empty if none helps."""
+    """Return the line that offers a guest for what the kernel lacks; empty if none helps."""
     from ccplay.scenario.rules.support import guest_offer
 
     return guest_offer(scenario, state.hello.capabilities) if state.hello else ""

@@ -1,4 +1,4 @@
-"""``ccplay replay``: a recording on the screen, or drawn into files."""
+"""``ccplay replay``: plays a recording on the screen, or draws it into files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ccplay report``: a page with figures and tables about finished runs."""
+"""``ccplay report``: writes a page with figures and tables about finished runs."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def check_libraries() -> None:
 def make(runs: list[Path], out: Path, *, every: bool = False, plots: tuple[str, ...] = ()) -> Path:
     """Write the report of ``runs`` into ``out``, with progress on stderr; return its page.
 
-    ``plots`` are drawn besides those that reports draw unasked; ``UsageError`` for an unknown one.
+    ``plots`` are drawn in addition to the default ones. Raises ``UsageError`` for an unknown plot.
     """
     check_libraries()
     from ccplay.plots.table import reported
@@ -104,7 +104,7 @@ def _default_out(first: Path) -> Path:
 
     if first.is_dir():
         return first / FOLDER
-    # The sessions' own folder is nobody's to look into.
+    # A report in the folder of automatic recordings would not be found.
     place = Path() if first in archive.sessions() else first.parent
     return place / f"{first.stem}-report"
 

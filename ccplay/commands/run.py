@@ -1,4 +1,4 @@
-"""``ccplay run``: a scenario without a screen."""
+"""``ccplay run``: runs a scenario without a screen."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="the metric that --until-ci watches (default: the scenario's first)",
     )
-    # Its name in 0.1.
+    # The name of --metric in 0.1.
     parser.add_argument("--figure", dest="metric", help=argparse.SUPPRESS)
     parser.add_argument(
         "--max-repeats",
@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     options.choose_kernel(arguments, loaded)
     wants_report = getattr(arguments, "report", False)
     if wants_report:
-        # Before an hour of runs, not after it.
+        # A missing library must be reported before an hour of runs.
         report.check_libraries()
     elsewhere.check_away(arguments)
     benches = elsewhere.of_run(arguments) if getattr(arguments, "cluster", None) else None
@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _sharer(arguments: argparse.Namespace) -> Callable[[str, str], Sink]:
-    """Return a function that shares one run, from the name and the title of its case."""
+    """Return a function that shares a run, given the name and the title of its case."""
     from ccplay.share.sharing import Sharing
 
     scenario = Path(arguments.scenario).stem
@@ -155,7 +155,7 @@ def _in_browsers(sharing: Sharing, place: str) -> Sink:
 def _try_algorithms(arguments: argparse.Namespace) -> None:
     """Build and load the user's algorithms once, since a mistake would spoil every run.
 
-    It also saves the first flow the wait. Raises ``CcplayError`` with the mistake.
+    The first flow then need not wait for the build. Raises ``CcplayError`` with the mistake.
     """
     if not arguments.algorithm or arguments.guest or arguments.host is not None:
         return
@@ -178,7 +178,7 @@ def _try_algorithms(arguments: argparse.Namespace) -> None:
 
 
 def _try_disciplines(arguments: argparse.Namespace) -> None:
-    """Run the user's disciplines once over a generated trace, for the same reason.
+    """Run the user's disciplines once over a generated trace, since a mistake would spoil all runs.
 
     Raises ``CcplayError`` with the first mistake.
     """

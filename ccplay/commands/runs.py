@@ -32,7 +32,7 @@ from ccplay.stream import wire
 def gather(paths: Sequence[Path], *, outline: bool = False) -> Material:
     """Return the runs of run directories and recordings, several as one experiment.
 
-    An ``outline`` leaves out what each single run of a directory measured; statistics are there.
+    ``outline`` leaves out the measurements of a directory's single runs, but not the statistics.
     Raises ``RecordingError`` for an unreadable path, ``UsageError`` for one without runs.
     """
     found = [
@@ -68,7 +68,7 @@ def _of_directory(path: Path, outline: bool) -> Material:
 
 
 def _made_of(path: Path, result: Result) -> dict[str, Settings]:
-    """Return the settings of each case's first run that has them."""
+    """Return the settings of each case by name, from its first run with a fingerprint."""
     found: dict[str, Settings] = {}
     for run in result.cases:
         made = None if run.name in found else fingerprint_of(path, run)
@@ -79,7 +79,10 @@ def _made_of(path: Path, result: Result) -> dict[str, Settings]:
 
 
 def _said(path: Path) -> tuple[str, dict[str, str], int]:
-    """Return ``about`` of a scenario and of its cases, and its repeats; empty if unreadable."""
+    """Return ``about`` of a scenario and of its cases where it differs, and the most repeats.
+
+    All are empty if the scenario can't be read.
+    """
     try:
         loaded = load(path)
     except CcplayError:

@@ -1,4 +1,4 @@
-"""``ccplay schema``: the JSON Schema of scenario files, for editors."""
+"""``ccplay schema``: prints the JSON Schema of scenario files, for editors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session on the screen, for the commands that show one."""
+"""Shows a session on the screen, for the commands that do."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 def has_terminal() -> bool:
-    """Whether there is a terminal: keys are read from stdin, and stdout is drawn on."""
+    """Whether stdin, where keys are read, and stdout, where the screen is drawn, are terminals."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def collect_no_garbage() -> None:
-    """Search for no garbage before the first paint; after that the app does so again.
+    """Turn off garbage collection until the first paint, when the app turns it on again.
 
-    What is imported and built stays, and searching it takes a tenth of the time.
+    Imported and built objects stay anyway, and searching them takes a tenth of the time.
     """
     gc.disable()
 
@@ -54,12 +54,11 @@ def show(
 ) -> int:
     """Show the screen until the user leaves it; return the exit code.
 
-    ``unsaved`` is the recording of a session that is in no file, ``label`` what it is called where
-    it is shared, ``recording`` what a replay reads, ``watched`` what a spectator receives;
-    ``again`` starts the session of another scenario, which a user may ask for; ``lesson`` stands
-    beside this one. Raises
-    ``RecordingError`` for an unreadable ghost and, after the user has left, the error that ended
-    the session.
+    ``unsaved`` is the recording of a session that is in no file, ``label`` the name under which
+    the session is shared, ``recording`` the file of a replay, ``watched`` the source of a
+    spectator; ``again`` starts a session of another scenario that the user chooses; ``lesson`` is
+    shown beside the first session. Raises ``RecordingError`` for an unreadable ghost and, after
+    the user has left, the error that ended the session.
     """
     from ccplay.stream.sources import check_recording
 
@@ -77,7 +76,7 @@ def show(
 
 
 def _follow(watched: WatchSource, restricted: bool, _: Session) -> Audience:
-    """Return what a spectator's screen follows."""
+    """Return the audience of a spectator's screen, which follows a presenter."""
     from ccplay.ui.audience.following import Following
 
     return Following(watched, restricted=restricted)
@@ -86,7 +85,7 @@ def _follow(watched: WatchSource, restricted: bool, _: Session) -> Audience:
 def _present(
     arguments: argparse.Namespace, label: str, recording: Path | None, session: Session
 ) -> Audience:
-    """Return who may watch this screen. Raises ``CcplayError``."""
+    """Return the audience of a presenter's screen, shared if requested. Raises ``CcplayError``."""
     from ccplay.ui.audience.presenting import Presenting
 
     group: str | None = getattr(arguments, "share_group", None)
@@ -126,7 +125,7 @@ def _show_each(
         session, unsaved = again(wanted)
         before, audience = audience, opens(session)
         if before.shares and not audience.shares:
-            # Asked for by key: who watched the last network can watch this one too.
+            # It was shared by key: those who watched the last network can watch this one too.
             audience.start()
 
 
@@ -168,7 +167,7 @@ def _show(
         audience.close()
     if not audience.keeps_files:
         return app.return_code or 0, None
-    # The network that follows is seen over the same time.
+    # The next network is shown over the same time span.
     arguments.window = app.main.playhead.width
     try:
         preferences.keep(app.changed_choices())
@@ -186,7 +185,7 @@ def _show(
 
 
 def can_draw(terminal: TextIO) -> bool:
-    """Whether boxes and dots can be written in this locale's encoding."""
+    """Whether the terminal's encoding has box-drawing characters and dots."""
     try:
         "─⣿●".encode(terminal.encoding)
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""``ccplay script``: a recorded session as a scenario."""
+"""``ccplay script``: turns a recorded session into a scenario."""
 
 from __future__ import annotations
 

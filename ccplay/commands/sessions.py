@@ -1,4 +1,4 @@
-"""``ccplay sessions``: the last sessions of the screen, which are recorded automatically."""
+"""``ccplay sessions``: lists or deletes the last sessions, which are recorded automatically."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A cache of files that can be rebuilt; damaged and foreign ones are ignored.
+"""A cache of files that can be rebuilt; a file that is damaged or not ccplay's is ignored.
 
-A file ends with the SHA-256 of its name and its content, in a C comment, which a compiler ignores;
+A file ends with the SHA-256 of its name and content, in a C comment, which a compiler ignores;
 a file that does not match counts as missing and is rebuilt.
 """
 
@@ -25,7 +25,7 @@ class Cache:
     """A directory of cached files. Failures raise ``OSError``."""
 
     def __init__(self, path: Path) -> None:
-        """Open ``path``, created if missing; refuse one of another user."""
+        """Open ``path``, created if missing; refuse a directory of another user."""
         self.path = path
         self._directory = Directory(path, make=True)
         try:
@@ -68,7 +68,7 @@ class Cache:
             file.write(_sealed(name, content))
 
     def forget(self, suffix: str, most: int) -> None:
-        """Delete files that were used longest ago, until ``most`` of this ``suffix`` are left."""
+        """Keep the ``most`` recently used files with this ``suffix``; delete the others."""
         here = self._directory.descriptor
         used = {}
         for name in os.listdir(here):  # noqa: PTH208 - by descriptor

@@ -1,4 +1,4 @@
-"""Acts as the person who started ccplay, with sudo(8) or without, on what belongs to them."""
+"""Finds and accesses the files of the user who started ccplay, with sudo(8) or without."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ccplay.files.writing import sudo_caller
 def config_folder() -> Path:
     """Return the folder of preferences and themes: below ``$XDG_CONFIG_HOME``, or ``~/.config``.
 
-    Under sudo it is the caller's, who finds the same preferences with sudo and without.
+    Under sudo it is the caller's folder, so preferences are the same with sudo and without.
     """
-    # The lab, which writes files too, starts without it.
+    # Imported late: the lab imports this module too, and must start fast.
     from platformdirs import user_config_path  # noqa: PLC0415
 
     caller = sudo_caller()
@@ -27,11 +27,11 @@ def config_folder() -> Path:
 
 
 def state_folder() -> Path:
-    """Return the folder of what is kept unasked: below ``$XDG_STATE_HOME``, or ``~/.local/state``.
+    """Return the folder of automatic files: below ``$XDG_STATE_HOME``, or ``~/.local/state``.
 
-    Under sudo it is the caller's, as that of preferences.
+    Under sudo it is the caller's folder.
     """
-    # As above: the first paint shall not wait for it.
+    # Imported late: the first paint must not wait for it.
     from platformdirs import user_state_path  # noqa: PLC0415
 
     caller = sudo_caller()
@@ -43,10 +43,10 @@ def state_folder() -> Path:
 
 @contextlib.contextmanager
 def as_caller() -> Iterator[None]:
-    """Have no more rights than sudo's caller for a moment; without sudo nothing changes.
+    """Run the ``with`` block with the rights of sudo's caller; without sudo nothing changes.
 
-    So what the caller may not read or write, symlinks included, root does not for them. It holds
-    for all threads of the process. Raises ``OSError`` where the rights can't be given up.
+    Root then can't be made to read or write for the caller, by a symlink for example, what the
+    caller may not. Affects all threads. Raises ``OSError`` if the rights can't be dropped.
     """
     if (caller := sudo_caller()) is None:
         yield
@@ -69,7 +69,7 @@ def as_caller() -> Iterator[None]:
 
 
 def _groups(user: int, group: int) -> list[int]:
-    """Return the groups of a user whose own one is ``group``."""
+    """Return the groups of a user with the primary group ``group``."""
     try:
         return os.getgrouplist(pwd.getpwuid(user).pw_name, group)
     except KeyError:

@@ -1,4 +1,4 @@
-"""A user's own files on a command line: each defines one thing, which is named after the file."""
+"""The user's own files on a command line: each defines one thing, named after the file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def by_name(
     check: Callable[[str], None],
     rule: str,
 ) -> dict[str, Path]:
-    """Return the files by the names of what they define.
+    """Return the files by the name of what each defines.
 
-    ``check`` raises ``UsageError`` for an invalid name; ``rule`` states how things are named.
+    ``check`` raises ``UsageError`` for an invalid name; ``rule`` states the rule for names.
     Raises ``UsageError`` for names that are invalid or used twice.
     """
     found: dict[str, Path] = {}

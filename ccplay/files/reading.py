@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file for reading; raise ``OSError`` for a pipe, a device or a folder."""
+    """Open a file for reading. Raises ``OSError`` for a pipe, a device or a folder."""
     return open(path, "rb", opener=_open)
 
 

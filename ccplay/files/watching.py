@@ -10,20 +10,20 @@ _Stamp: TypeAlias = tuple[int, int, int]
 
 
 class SavedFiles:
-    """Files by a name, each with its state when it was read."""
+    """The state of files, by name, when each was last read."""
 
     def __init__(self) -> None:
         self._read: dict[str, _Stamp | None] = {}
         self._seen: dict[str, _Stamp | None] = {}
 
     def note(self, name: str, path: Path) -> None:
-        """Take a file for unchanged from now on; it is about to be read."""
+        """Record a file's state just before it is read; later changes are reported."""
         self._read[name] = _stamp(path)
 
     def changed(self, files: Iterable[tuple[str, Path]]) -> list[str]:
-        """Return the names of those that have been noted and saved since.
+        """Return the names of noted files that were saved since.
 
-        Only files unchanged since the last call count: an editor may still be writing.
+        A file that changed since the last call is left out: an editor may still be writing it.
         """
         found = []
         for name, path in files:

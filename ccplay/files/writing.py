@@ -1,7 +1,8 @@
 """Writes files completely or not at all, and never through another user's symlink.
 
-On the path to a file only symlinks of root, of this user and of sudo(8)'s caller are followed; its
-own name is never followed as a symlink. Files that root writes under sudo belong to the caller.
+On the path to a file only symlinks of root, of this user and of sudo(8)'s caller are followed; the
+last component is never followed as a symlink. Files that root writes under sudo belong to the
+caller.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import BinaryIO, Self, cast
 from ccplay.errors import CcplayError
 
 _MOST_SYMLINKS = 40
-"""Most symlinks followed, as in the kernel, see path_resolution(7)."""
+"""Greatest number of symlinks followed on a path, as in the kernel; see path_resolution(7)."""
 
 _MOST_NUMBERS = 1000
 
@@ -28,7 +29,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 _NUMBER = re.compile(r"[0-9]{1,9}|[1-3][0-9]{9}")
-"""Largest number of a user or a group: chown(2) takes 32 bits."""
+"""Pattern of a user or group ID, kept below 2**32: chown(2) takes 32 bits."""
 
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -41,15 +42,16 @@ _KINDS = {
 
 
 class Directory:
-    """A directory by its file descriptor, so that it stays the same one while it is used.
+    """A directory held by its file descriptor, so it stays the same one if its path changes.
 
-    ``with`` it, or ``close`` it. Failures raise ``OSError`` with the reason as ``strerror``.
+    Use it in a ``with`` statement, or ``close`` it. Failures raise ``OSError`` with the reason as
+    ``strerror``.
     """
 
     def __init__(self, path: Path, descriptor: int | None = None, *, make: bool = False) -> None:
         """Open ``path``, unless it is open already; ``make`` creates missing directories."""
         self.path = path
-        """Path for messages; nothing is opened by it."""
+        """Path of the directory, for messages only; files are opened by descriptor."""
         self.descriptor = _walk(path, make=make) if descriptor is None else descriptor
 
     def __enter__(self) -> Self:
@@ -63,7 +65,7 @@ class Directory:
         os.close(self.descriptor)
 
     def enter(self, name: str, mode: int = 0o777) -> Directory:
-        """Open a directory in it, made with ``mode`` where missing; a symlink is refused."""
+        """Open a subdirectory, created with ``mode`` if missing; a symlink is refused."""
         there = _enter(self.descriptor, name, make=True, mode=mode)
         try:
             return Directory(self.path / name, os.open(".", _DIRECTORY, dir_fd=there))
@@ -71,7 +73,7 @@ class Directory:
             os.close(there)
 
     def open(self, name: str) -> BinaryIO:
-        """Open a file for reading; refuse a symlink or anything but a file."""
+        """Open a regular file for reading; anything else, such as a symlink, is refused."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(name, flags, dir_fd=self.descriptor)
         kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
@@ -92,9 +94,9 @@ class Directory:
 
     @contextlib.contextmanager
     def written(self, name: str, *, replace: bool = False) -> Iterator[BinaryIO]:
-        """Open a file that gets its name when it is complete and on the disk, or never.
+        """Open a file that gets its name once it is complete and on the disk, or never.
 
-        Without ``replace`` it is a new file: raises ``FileExistsError`` if the name is taken.
+        Without ``replace``, raises ``FileExistsError`` if the name is taken.
         """
         earlier = self._refuse_oddities(name)
         if earlier is not None and not replace:
@@ -135,9 +137,9 @@ class Directory:
         os.replace(passing, name, src_dir_fd=here, dst_dir_fd=here)
 
     def _refuse_oddities(self, name: str) -> os.stat_result | None:
-        """Return the status of the file with this name, if any; raise ``OSError`` if it is no file.
+        """Return the status of the file with this name, if any; raise ``OSError`` if not a file.
 
-        A symlink may be replaced like a file, because its target is not lost.
+        A symlink counts as a file and may be replaced, because its target is not lost.
         """
         try:
             found = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
@@ -156,7 +158,7 @@ def create(path: Path) -> BinaryIO:
 
 
 def create_unnamed() -> BinaryIO:
-    """Open a new file without a name, for reading and writing; it is gone once it is closed."""
+    """Open a new file without a name, for reading and writing; it is deleted when closed."""
     import tempfile  # noqa: PLC0415 - few need it
 
     return cast("BinaryIO", tempfile.TemporaryFile(prefix="ccplay-"))
@@ -171,7 +173,10 @@ def create_numbered(folder: Path, stem: str, suffix: str) -> tuple[Path, BinaryI
 
 
 def write_numbered(folder: Path, stem: str, suffix: str, content: bytes | str) -> Path:
-    """Write a new file, named as by ``create_numbered``, completely or not; return its path."""
+    """Write a new file, completely or not at all, and return its path.
+
+    Its name is ``stem`` + ``suffix``; if that exists, a number is added.
+    """
     for path in _numbered(folder, stem, suffix):
         with contextlib.suppress(FileExistsError):
             write(path, content)
@@ -180,7 +185,7 @@ def write_numbered(folder: Path, stem: str, suffix: str, content: bytes | str) -
 
 
 def _numbered(folder: Path, stem: str, suffix: str) -> Iterator[Path]:
-    """Yield the names that are free."""
+    """Yield the free paths: without a number first, then with 2, 3, …."""
     for number in range(1, _MOST_NUMBERS):
         path = folder / f"{stem}{'' if number == 1 else f'-{number}'}{suffix}"
         if not os.path.lexists(path):
@@ -189,7 +194,7 @@ def _numbered(folder: Path, stem: str, suffix: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def written(path: Path, *, replace: bool = False) -> Iterator[BinaryIO]:
-    """Open a file that appears when it is complete, or never; see ``Directory.written``."""
+    """Open a file that appears once it is complete, or never; see ``Directory.written``."""
     with Directory(path.parent) as folder, folder.written(path.name, replace=replace) as file:
         yield file
 
@@ -201,19 +206,19 @@ def write(path: Path, content: bytes | str, *, replace: bool = False) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Create a directory, with missing ones above it. Raises ``OSError``."""
+    """Create a directory and its missing parents. Raises ``OSError``."""
     Directory(path, make=True).close()
 
 
 def give_all(folder: Path) -> None:
-    """Give files that other programs created in our folder to sudo's caller, too."""
+    """Under sudo, change the owner of a folder and of all files in it to the caller."""
     if (caller := sudo_caller()) is not None:
         for path in (folder, *folder.rglob("*")):
             os.chown(path, *caller, follow_symlinks=False)
 
 
 def replace_directory(made: Path, path: Path, aside: Path) -> None:
-    """Give a complete directory its name; an older one is moved ``aside`` first."""
+    """Rename the complete directory ``made`` to ``path``; an older one is moved ``aside`` first."""
     with contextlib.suppress(FileNotFoundError):
         path.rename(aside)
     try:
@@ -240,7 +245,7 @@ def trusts(user: int) -> bool:
     if user in (0, os.geteuid()):
         return True
     caller = sudo_caller()
-    # In a user namespace real root has the number of nobody: it is the owner of /.
+    # In a user namespace real root appears as nobody, who owns /.
     return (caller is not None and user == caller[0]) or user == Path("/").stat().st_uid
 
 
@@ -250,7 +255,7 @@ def is_safe(found: os.stat_result) -> bool:
 
 
 def _walk(path: Path, *, make: bool) -> int:
-    """Open a directory, step by step from the beginning of ``path``."""
+    """Open the directory ``path`` one component at a time."""
     here = os.open("/" if path.is_absolute() else ".", _STEP)
     try:
         left = list(reversed(path.parts))
@@ -294,7 +299,7 @@ def _enter(here: int, name: str, *, make: bool, mode: int = 0o777) -> int:
 
 
 def sudo_caller() -> tuple[int, int] | None:
-    """Return user and group of sudo's caller; None without sudo."""
+    """Return the user and group ID of sudo's caller; None without sudo."""
     words = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     if os.geteuid() != 0 or not all(_NUMBER.fullmatch(word) for word in words):
         return None
@@ -302,7 +307,7 @@ def sudo_caller() -> tuple[int, int] | None:
 
 
 def _give(descriptor: int) -> None:
-    """Give a file that root has just created to sudo's caller."""
+    """Under sudo, change the owner of a file that was just created to the caller."""
     if (caller := sudo_caller()) is not None:
         # Root of a user namespace can't give files away.
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""A full kernel in a virtual machine: one more way to start a lab.
+"""A full kernel in a virtual machine: another way to start a lab.
 
-It knows kernels and QEMU; it knows nothing of labs, scenarios or the screen.
+This package knows kernels and QEMU, and nothing of labs, scenarios or the screen.
 """

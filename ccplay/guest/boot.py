@@ -1,8 +1,8 @@
-"""How to start a program under the guest's kernel: an argv of QEMU, which passes on its stdio.
+"""Builds the command line of QEMU that runs a program under the guest's kernel, with its stdio.
 
-The guest sees the machine's own files; what it writes is lost, except in the folders lent to it. It
-ends with the program, the program ends with its stdin, and all end with the process that started
-them.
+The guest sees the machine's own files; what it writes is lost, except in the folders lent to it.
+The guest ends with the program, the program ends with its stdin, and both end with the process
+that started them.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from ccplay.guest.tools import find
 
 _KERNEL_IS_TOLD = (
     "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off random.trust_cpu=1 "
-    # Clearing every page, as Debian's kernels do, self-tests, and measuring the jitter of the clock
-    # for random numbers only make an emulated boot longer.
+    # Clearing every page as Debian's kernels do, self-tests, and measuring clock jitter for random
+    # numbers would only make an emulated boot longer.
     "init_on_alloc=0 cryptomgr.notests initcall_blacklist=jent_mod_init"
 )
 
 _EMULATED_MACHINE = ("-M", "microvm,pcie=on,acpi=on,rtc=on")
-"""QEMU's machine without the devices of a PC, which an emulated boot would search for."""
+"""Options for QEMU's machine without a PC's devices, for which an emulated boot would search."""
 
 _EMULATED_CLOCK = " tsc_early_khz=1000000"
-"""Frequency of an emulated time stamp counter; a microvm has no clock to measure it by."""
+"""Kernel option: kHz of an emulated time stamp counter; a microvm has no clock to measure it by."""
 
 _TWO_NS = "shift=1"
-"""Emulated instructions take two nanoseconds of the guest's time each, see argv()."""
+"""QEMU's option by which each emulated instruction takes 2 ns of the guest's time, see argv()."""
 
 _BOUND = """
 import ctypes, os, signal, sys
@@ -41,7 +41,7 @@ ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 if os.getppid() == int(sys.argv[1]):
     os.execv(sys.argv[2], sys.argv[2:])
 """
-"""Python code that becomes a program which dies with its starter, unless that is already dead."""
+"""Python code that runs a program which dies with its starter; exits if that is already dead."""
 
 
 def argv(
@@ -49,13 +49,13 @@ def argv(
 ) -> list[str]:
     """Return the argv that runs ``command``, which begins with its environment, in the guest.
 
-    This process must start it; it ends with this process.
+    This process must start the program, which ends with it.
 
     With an emulated processor the guest's clock counts instructions, so a busy machine makes the
-    guest slow, but not wrong: nothing in it comes late. While it idles, its clock jumps to the next
-    timer, also when it waits for a file; or, if it is ``paced``, follows the machine's. Anything
-    that starts by the clock, such as the steps of a scenario, has to be paced. ``accelerator`` is
-    QEMU's; by default the one that has booted the guest. Raises ``LabError``.
+    guest slow, but not wrong: nothing in it is late. While the guest idles, or waits for a file,
+    its clock jumps to the next timer; if ``paced``, it follows the machine's clock instead.
+    Anything started by the clock, such as the steps of a scenario, needs ``paced``. ``accelerator``
+    is QEMU's; by default the one that has booted the guest. Raises ``LabError``.
     """
     if not accelerator:
         if (missing := lack()) is not None:
@@ -98,11 +98,11 @@ def is_possible() -> bool:
 def lack() -> str | None:
     """Return what keeps the guest from booting, with the remedy; None if nothing does.
 
-    The guest's files are read for that, which takes a quarter of a second.
+    Reads the guest's files, which takes a quarter of a second.
     """
     if (reason := absent()) is not None:
         return reason
-    # Only ``fetch`` reads the content of the modules.
+    # The content of the modules is checked only by ``fetch``.
     if (wrong := flaw(FOLDER, (_kernel(seen_to_work()), RAMDISK))) is not None:
         return f"the guest in {FOLDER} can't be trusted: {wrong} (run make guest, or ccplay guest)"
     return None
@@ -124,7 +124,7 @@ def absent() -> str | None:
 
 
 def _kernel(accelerator: str) -> Path:
-    """Return the kernel to boot: with KVM, unpacking it takes no time."""
+    """Return the kernel to boot: packed with KVM, where unpacking takes no time."""
     return UNPACKED if accelerator == "tcg" and UNPACKED.exists() else KERNEL
 
 
@@ -145,14 +145,14 @@ def cost() -> str:
 
 
 def offer(kernel: str, what: str, option: str) -> str:
-    """Return how to get ``what`` of a full kernel, with its cost; empty where no guest helps.
+    """Return how to get ``what`` from a full kernel, with its cost; empty if no guest helps.
 
-    ``kernel`` is the release that lacks it, ``option`` what the command line needs. A lab under
-    another kernel than this machine's is in a guest already, or on another machine.
+    ``kernel`` is the release that lacks it, ``option`` what to add to the command line. If it is
+    not this machine's kernel, the lab already runs in a guest, or on another machine.
     """
     if kernel != os.uname().release or not is_possible():
         return ""
-    # Whoever boots the guest checks its files; a menu must not wait for that.
+    # The guest's files are checked when it boots; a menu must not wait for that.
     if absent() is not None:
         return (
             f"a full kernel has {what}: make guest (or ccplay guest) fetches one, then add {option}"
@@ -166,7 +166,7 @@ def environment() -> list[str]:
     said = {
         "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": str(Path.home()),
-        # Root in the guest acts as this user: it writes and trusts this user's files.
+        # Root in the guest writes files as this user and trusts this user's symlinks.
         "SUDO_UID": os.environ.get("SUDO_UID", "") if root else str(os.getuid()),
         "SUDO_GID": os.environ.get("SUDO_GID", "") if root else str(os.getgid()),
         **{n: os.environ[n] for n in ("PYTHONPATH", "XDG_CACHE_HOME") if n in os.environ},
@@ -175,18 +175,18 @@ def environment() -> list[str]:
 
 
 def _share(tag: str, folder: Path, option: str = "") -> list[str]:
-    """Return a folder as a 9p device."""
+    """Return QEMU's options for a folder shared as a 9p device."""
     shared = f"local,id={tag},path={_spelt(folder)},security_model=none,multidevs=remap{option}"
     return ["-fsdev", shared, "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
 
 
 def _told(words: Sequence[str]) -> str:
-    """Return the command of init, one word per line."""
+    """Return the words for the guest's init, one per line. Raises ``LabError`` for line breaks."""
     if "\n" in "".join(words):
         raise LabError(f"a guest can't use names with line breaks: {' '.join(words)!r}")
     return _spelt("".join(f"{word}\n" for word in words))
 
 
 def _spelt(text: object) -> str:
-    """Return a value for QEMU's options, with commas doubled."""
+    """Return a value as QEMU's options take it, with commas doubled."""
     return str(text).replace(",", ",,")

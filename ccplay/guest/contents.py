@@ -29,9 +29,10 @@ def seal(folder: Path) -> None:
 
 
 def flaw(folder: Path, read: tuple[Path, ...] | None = None) -> str | None:
-    """Return the first file of a guest that was changed or is writable by others; None if intact.
+    """Return the first flaw of a guest's files, such as a changed one; None if they are intact.
 
-    Content is checked only for the files in ``read``; None means all.
+    A flaw is a file that changed, is missing or is writable by others. Content is checked only for
+    the files in ``read``; None means all.
     """
     try:
         return _flaw(folder, read)

@@ -1,4 +1,4 @@
-"""Installs the guest: downloads a kernel, makes its ramdisk, and boots it once."""
+"""Installs the guest: downloads a kernel, builds its ramdisk, and boots it once."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ccplay.guest.ramdisk import ramdisk
 from ccplay.units import format_size
 
 _KVM_S, _EMULATED_S = 20.0, 180.0
-"""Seconds that a first boot may take; KVM may be present and never return."""
+"""Seconds that a first boot may take, with KVM and emulated; a broken KVM may never return."""
 
 _ROOM = 500_000_000
-"""Free bytes needed. Debian's kernel takes 185 MB and its packages 100 MB; others may be larger."""
+"""Free bytes needed: Debian's kernel takes 185 MB, its packages 100 MB; others may be larger."""
 
 _REMEDY = "free some space, or set XDG_CACHE_HOME to another directory"
 
 
 def fetch(tell: Callable[[str], None], packages: Sequence[str] = ()) -> None:
-    """Install what ``boot`` needs and is missing; ``tell`` receives a line about each step.
+    """Install the missing parts of the guest; ``tell`` receives a line about each step.
 
-    ``packages`` are .deb files of a kernel, which then replaces the one that is installed.
+    ``packages`` are .deb files of a kernel, which then replaces the installed one.
     Raises ``CcplayError``.
     """
     tools.find("qemu-system-x86_64")
@@ -75,7 +75,7 @@ def _bring(tell: Callable[[str], None], packages: Sequence[str]) -> None:
 
 
 def _package(name: str) -> Path:
-    """Return the absolute path of a package. Raises ``CcplayError`` if it is no file."""
+    """Return the absolute path of a package. Raises ``CcplayError`` if it is not a file."""
     path = Path(name).absolute()
     if not path.is_file():
         raise CcplayError(f"{name} is no file: name the .deb files of a kernel")
@@ -83,7 +83,7 @@ def _package(name: str) -> Path:
 
 
 def _prepare(tell: Callable[[str], None], folder: Path) -> None:
-    """Make what depends on this version from the kernel, the busybox and the modules."""
+    """Make the unpacked kernel and the ramdisk, which depend on the version of ccplay."""
     unpacked = folder / UNPACKED.name
     unpacked.unlink(missing_ok=True)
     try:
@@ -110,7 +110,7 @@ def _accelerator() -> str:
 def _boots(accelerator: str, within_s: float) -> bool:
     words = boot.argv([*boot.environment(), "uname", "-r"], accelerator=accelerator)
     pipe = subprocess.PIPE
-    # stdin stays open, because the guest ends with it.
+    # stdin stays open, because the guest ends when it closes.
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as guest:
         try:
             guest.wait(within_s)

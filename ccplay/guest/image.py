@@ -14,7 +14,7 @@ from ccplay.guest.tools import UNPACKERS, run
 
 _MAGIC, _MAGIC_AT = b"HdrS", 0x202
 _VERSION, _VERSION_AT = 0x208, 0x206
-"""First version of the boot protocol whose header says where the packed kernel is."""
+"""First version of the boot protocol with the place of the packed kernel, and its offset."""
 
 _SECTORS_AT, _SECTOR_BYTES = 0x1F1, 512
 _PAYLOAD_AT = 0x248
@@ -23,16 +23,16 @@ _PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst"
 """First bytes of each format, and the suffix of its files."""
 
 _LENGTH = struct.Struct("<I")
-"""Length of the unpacked kernel, the last field of a payload. gzip writes it itself."""
+"""Bytes of the unpacked kernel, the last field of a payload; part of the format for gzip only."""
 
 _ELF64 = b"\x7fELF\x02\x01"
 _PT_NOTE = 4
 _XEN, _PHYS32_ENTRY = b"Xen\0", 18
-"""ELF note with the entry point for PVH, by which QEMU starts an unpacked kernel."""
+"""Owner and type of the ELF note with the PVH entry point, where QEMU starts unpacked kernels."""
 
 
 def unpacked(image: bytes) -> bytes | None:
-    """Return the kernel that a bzImage unpacks, if QEMU can start it as it is; None otherwise.
+    """Return the unpacked kernel of a bzImage; None if QEMU can't start it unpacked.
 
     Raises ``CcplayError``, and ``UnsupportedError`` if the program that unpacks it is missing.
     """
@@ -48,7 +48,7 @@ def unpacked(image: bytes) -> bytes | None:
 
 
 def _payload(image: bytes) -> bytes:
-    """Return the packed kernel; nothing if the image is none, or is of an old kind."""
+    """Return the packed kernel; empty if ``image`` is no bzImage, or too old a version."""
     if len(image) < _PAYLOAD_AT + 8 or image[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC:
         return b""
     if struct.unpack_from("<H", image, _VERSION_AT)[0] < _VERSION:
@@ -73,7 +73,7 @@ def _has_pvh(kernel: bytes) -> bool:
 
 
 def _notes(segment: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yield owner and type of each note."""
+    """Yield the owner and type of each ELF note in a segment."""
     at, head = 0, struct.Struct("<III")
     while at + head.size <= len(segment):
         name, description, kind = head.unpack_from(segment, at)

@@ -22,11 +22,11 @@ FOLDER = folder()
 
 KERNEL = FOLDER / "vmlinuz"
 UNPACKED = FOLDER / "vmlinux"
-"""The kernel as an emulated guest boots it; a kernel that QEMU can't start so has none."""
+"""Unpacked kernel, which an emulated guest boots; missing if QEMU can't start it unpacked."""
 
 MODULES = FOLDER / "lib" / "modules"
 ACCELERATOR = FOLDER / "accelerator"
-"""File with the accelerator of ``ACCELERATORS`` that booted the guest; written last."""
+"""File with the name of the accelerator that booted the guest; written last."""
 
 ACCELERATORS = ("kvm", "tcg")
 
@@ -34,5 +34,5 @@ INIT = Path(__file__).parent / "init"
 _MADE_BY = (INIT, *map(INIT.with_name, ("ramdisk.py", "image.py")))
 _DIGEST = sha256(b"".join(file.read_bytes() for file in _MADE_BY)).hexdigest()
 RAMDISK = FOLDER / f"ramdisk-{_DIGEST[:8]}"
-"""Ramdisk, named by the digest of what it and ``UNPACKED`` are made by, which may differ between
-versions."""
+"""Ramdisk, named by the digest of the code that makes it and ``UNPACKED``, which may differ
+between versions."""

@@ -13,7 +13,7 @@ from ccplay.guest.tools import run
 _IMAGE = re.compile(
     r"^linux-image-(\d[\d.]*(?:[+~]\w+)?(?:-\d+)?-(?:amd64|generic)) ", re.MULTILINE
 )
-"""Names of kernel packages, but not of cloud kernels, which lack modules, or of real-time ones."""
+"""Pattern of kernel packages, except cloud kernels, which lack modules, and real-time kernels."""
 
 _FIRST = (6, 4)
 """First kernel whose struct_ops have links, which remove BPF algorithms with the lab."""
@@ -40,10 +40,9 @@ def newest_of(offered: str) -> str | None:
 
 
 def packages_of(release: str) -> list[str]:
-    """Return the names of the packages that hold a kernel and its modules.
+    """Return the names of the packages that contain a kernel and its modules.
 
-    Of Debian's newest kernels, such as 7.3, the image's own package is empty. Raises
-    ``CcplayError``.
+    For Debian's newest kernels, such as 7.3, linux-image itself is empty. Raises ``CcplayError``.
     """
     names = f"^linux-(image|binary|modules|modules-extra)-{re.escape(release)}$"
     listing = run(["apt-cache", "search", "--names-only", names], Path("/")).decode()
@@ -51,13 +50,13 @@ def packages_of(release: str) -> list[str]:
 
 
 def bring(packages: Sequence[str], files: Sequence[Path], folder: Path) -> None:
-    """Unpack a kernel, its modules, and a busybox to start it with, into ``folder``.
+    """Unpack a kernel, its modules, and the busybox for its ramdisk, into ``folder``.
 
-    ``packages`` are the names of those to download, ``files`` are packages that are here already.
+    ``packages`` are the names of packages to download, ``files`` are packages that are here.
     Raises ``CcplayError``.
     """
     for name in ("busybox-static", *packages):
-        # _apt, apt's default user, may not write to our folder.
+        # _apt, apt's default user, may not write to this folder.
         run(["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", name], folder)
     downloads = sorted(folder.glob("*.deb"))
     for archive in (*downloads, *files):
@@ -68,13 +67,16 @@ def bring(packages: Sequence[str], files: Sequence[Path], folder: Path) -> None:
 
 
 def _settle(folder: Path) -> None:
-    """Move files to one layout, independent of the distribution's packages."""
+    """Move files to one layout, independent of the distribution; list the modules' dependencies.
+
+    Raises ``CcplayError`` unless there is one kernel with its modules, and it is new enough.
+    """
     for found in (folder / "usr" / "lib" / "modules", folder / "usr" / "bin" / "busybox"):
         if found.exists():
             kept = folder / found.relative_to(folder / "usr")
             make_directory(kept.parent)
             found.replace(kept)
-    # Debian's newest kernels lie beside their modules.
+    # Debian's newest kernels are in the folder of their modules.
     images = {each.parent.name: each for each in folder.glob("lib/modules/*/vmlinuz")}
     images |= {each.name.removeprefix("vmlinuz-"): each for each in folder.glob("boot/vmlinuz-*")}
     modules = [each.name for each in folder.glob("lib/modules/*") if (each / "kernel").is_dir()]

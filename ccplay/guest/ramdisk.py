@@ -1,4 +1,4 @@
-"""The guest's ramdisk: what it needs to mount the host's files, and the modules of every lab."""
+"""Builds the guest's ramdisk: what mounts the host's files, and the modules of every lab."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ccplay.guest.kept import INIT
 from ccplay.guest.tools import UNPACKERS, run
 
 _NEEDED = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "qemu_fw_cfg")
-"""Modules for files and consoles; a kernel may have some of them built in."""
+"""Modules for the host's files and the consoles; a kernel may have some built in."""
 
 _OF_LABS = (
     *("veth", "ifb", "tcp_diag", "inet_diag", "cls_u32", "act_mirred"),
@@ -24,8 +24,8 @@ _OF_LABS = (
 )
 """Modules that each lab tries or uses.
 
-Otherwise the kernel would start modprobe(8) for each, which unpacks it from the machine's files:
-130 ms of an emulated guest's time.
+Without them in the ramdisk the kernel would start modprobe(8) for each, which unpacks it from the
+machine's files: 130 ms of an emulated guest's time.
 """
 
 _MODPROBE = '#!/bin/sh\nexec chroot /lab /sbin/modprobe "$@"\n'
@@ -33,11 +33,12 @@ _MODPROBE = '#!/bin/sh\nexec chroot /lab /sbin/modprobe "$@"\n'
 
 _SIGNED = b"~Module signature appended~\n"
 _SIGNATURE = struct.Struct(">8xI")
-"""Length of the signature at its end; see Linux's include/linux/module_signature.h."""
+"""``struct module_signature``, which ends with the signature's length; see Linux's
+include/linux/module_signature.h."""
 
 
 def ramdisk(busybox: Path, modules: Path) -> bytes:
-    """Return the archive for a kernel with its modules in the folder ``modules``."""
+    """Return the cpio archive for a kernel with its modules in the folder ``modules``."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         for folder in ("sbin", "modules"):
@@ -55,7 +56,7 @@ def ramdisk(busybox: Path, modules: Path) -> bytes:
 
 
 def _in_order(modules: Path) -> list[str]:
-    """Return the files of the needed modules, each after those that it depends on."""
+    """Return the files of the needed modules, each after its dependencies."""
     depends = {}
     for line in (modules / "modules.dep").read_text(encoding="utf-8").splitlines():
         file, _, others = line.partition(":")
@@ -81,8 +82,7 @@ def _unpacked(module: Path) -> bytes:
 def _unsigned(module: bytes) -> bytes:
     """Return a module without its signature, which takes an emulated processor 20 ms to check.
 
-    Distributions' kernels load modules without one, unless the machine booted securely; a guest
-    does not.
+    Distributions' kernels load unsigned modules unless Secure Boot is on; in a guest it is off.
     """
     if not module.endswith(_SIGNED):
         return module

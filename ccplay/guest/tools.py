@@ -14,14 +14,14 @@ _PACKAGES = {
     "depmod": "kmod",
     "xz": "xz-utils",
 }
-"""Packages of Debian and Ubuntu whose names differ from the program's."""
+"""Package of a program in Debian and Ubuntu, if it has another name, by the program's name."""
 
 UNPACKERS = {".xz": ["xz", "-dc"], ".zst": ["zstd", "-dc"], ".gz": ["gzip", "-dc"]}
-"""Programs that unpack their input, by the suffix of the files that they unpack."""
+"""Command lines that unpack a file or stdin to stdout, by the suffix of the packed file."""
 
 
 def find(name: str) -> str:
-    """Return where a program is. Raises ``UnsupportedError`` with its package."""
+    """Return the path of a program. Raises ``UnsupportedError`` with its package if missing."""
     path = find_tool(name)
     if path is None:
         package = _PACKAGES.get(name, name)

@@ -10,9 +10,9 @@ class Algorithm(NamedTuple):
 
     summary: str
     source: str
-    """Description of the algorithm: an RFC or a paper; the code is net/ipv4/tcp_NAME.c."""
+    """RFC or paper that describes the algorithm; the code is net/ipv4/tcp_NAME.c."""
     config: str
-    """The kernel's build option, without ``CONFIG_TCP_CONG_``; empty where always built in."""
+    """Build option of the kernel, without ``CONFIG_TCP_CONG_``; empty if it is always built in."""
 
 
 CATALOGUE: dict[str, Algorithm] = {

@@ -23,9 +23,10 @@ class Build(Command, frozen=True):
 
     topology: Topology = Topology()
     links: Annotated[dict[str, LinkSetting], FEW] = {}
-    """Settings by name of a link, of a direction, or ``bottleneck``; later entries win."""
+    """Settings by the name of a link, of a direction, or ``bottleneck``; later entries override
+    earlier ones."""
     congestion_controls: Annotated[dict[str, str], FEW] = {}
-    """Default algorithm of new sockets by host; ``cubic`` if missing."""
+    """Default algorithm of new sockets by host; a missing host has ``cubic``."""
     sample_hz: Annotated[
         float,
         Field(
@@ -40,41 +41,42 @@ class Build(Command, frozen=True):
     reserved: Annotated[list[str], MANY] = []
     """Names of traffic that a script will start, in the order of its file.
 
-    The lab assigns them to nothing else.
+    The lab assigns these names to no other traffic.
     """
     traces: bool = False
-    """Whether flows will be traced, for which the lab prepares beforehand."""
+    """Whether flows will be traced, which the lab then prepares in advance."""
     first: Annotated[list[StartTraffic], FEW] = []
-    """What a script starts as soon as the network stands: prepared before ``Ready``."""
+    """Commands that a script starts as soon as the network is ready; prepared before ``Ready``."""
     soon: Annotated[list[StartTogether], FEW] = []
-    """What it starts shortly after: prepared before ``Ready``, too, from which ``at`` counts."""
+    """Commands that a script starts shortly after ``Ready``, from which ``at`` counts; prepared
+    before it."""
     prepared: Annotated[list[str], MANY] = []
-    """Congestion controls that a script names: built and loaded before ``Ready``."""
+    """Congestion controls named by a script; built and loaded before ``Ready``."""
     label: str = ""
-    """Name of files that the lab writes; empty: named after the current time."""
+    """Name of the files that the lab writes; if empty, they are named after the current time."""
     algorithms: Annotated[dict[str, str], FEW] = {}
-    """The user's own congestion controls by name: the SHA-256 of each source, empty: not known.
+    """SHA-256 of the sources of the user's own congestion controls by name; empty if unknown.
 
     The files themselves are named on the lab's command line.
     """
     disciplines: Annotated[dict[str, str], FEW] = {}
-    """The user's own queue disciplines by name, as ``algorithms``."""
+    """SHA-256 of the sources of the user's own queue disciplines by name; empty if unknown."""
 
 
 class StartTogether(Command, frozen=True):
-    """Prepare traffic, and let all its first packets go at one moment of the lab's clock.
+    """Prepare traffic, and start all of it at one moment of the lab's clock.
 
-    Each command in it is answered as if it had come alone, in their order, with ``due``. It is
-    sent by a session and stands in no scenario.
+    Each command in it is answered as if it had been sent alone, in their order, with ``due``. Only
+    a session sends it; scenarios can't contain it.
     """
 
     at: Moment
-    """Moment at which they go; if it has passed, they go as soon as all are prepared."""
+    """Moment of the start; if it has passed, traffic starts as soon as all of it is prepared."""
     commands: Annotated[list[StartTraffic], MANY]
 
 
 class SetCongestionControl(Command, frozen=True):
-    """Switch a running flow, or the default of a host's new sockets; exactly one is named."""
+    """Switch a running flow, or the default of a host's new sockets; name exactly one."""
 
     cc: Annotated[str, settings.CC]
     flow: Annotated[str | None, settings.FLOW] = None
@@ -82,7 +84,7 @@ class SetCongestionControl(Command, frozen=True):
 
 
 class SetPath(Command, frozen=True):
-    """Have running traffic take another of several paths; without ``via`` the next one there is."""
+    """Move running traffic to another of several paths; without ``via`` to the next one."""
 
     traffic: Annotated[str, Field(NAME, "The name of a flow, a download, UDP or short flows")]
     via: Annotated[
@@ -102,7 +104,7 @@ class SetQdisc(Command, frozen=True):
 class SetClasses(Command, frozen=True):
     """Put several queues in front of a link, each with a share of its rate, or one again.
 
-    The queues begin empty; packets in the old queue are lost.
+    The new queues are empty; packets in the old ones are lost.
     """
 
     classes: Annotated[list[TrafficClass], FEW]
@@ -110,7 +112,7 @@ class SetClasses(Command, frozen=True):
 
 
 class SetLink(Command, frozen=True):
-    """Change what a link does to packets, or take it down; the queue stays."""
+    """Change the settings of a link, or take it down; the queue stays."""
 
     link: Annotated[str, settings.LINK] = BOTTLENECK
     rate: Annotated[int | None, settings.LINK_RATE] = None
@@ -131,7 +133,7 @@ class StartCapture(Command, frozen=True):
 
     Packets of ``link`` are captured as they leave, after the queue; those of the other direction as
     they arrive, before any delay. A name for both directions is captured at the bottleneck's queue,
-    or else at the router.
+    else at the router.
     """
 
     link: Annotated[str, settings.LINK] = BOTTLENECK
@@ -167,7 +169,7 @@ class StopCapture(Command, frozen=True):
 class TraceFlow(Command, frozen=True):
     """Trace every segment that returns to the sender of a flow or download, until it ends.
 
-    ``TraceSamples`` and ``CaStateChanged`` of each of its connections follow.
+    The lab then sends ``TraceSamples`` and ``CaStateChanged`` for each of its connections.
     """
 
     flow: Annotated[str, settings.FLOW]
@@ -184,7 +186,7 @@ class Mark(Command, frozen=True):
 
     text: Annotated[str, Field(LINE, "Text of a mark on the time axis")]
     at: Moment | None = None
-    """Moment of the mark; None is the moment at which the command takes effect."""
+    """Moment of the mark; None stands for the moment at which the command takes effect."""
     name: Name | None = None
     """Name of the mark; None takes the next free one: ``m1``, ``m2`` …"""
 
@@ -222,4 +224,4 @@ AnyCommand: TypeAlias = (
 )
 
 Order: TypeAlias = AnyCommand | StartTogether
-"""What a lab is sent."""
+"""Any command or other message sent to a lab."""

@@ -1,4 +1,4 @@
-"""A queue discipline described: its name, its effect, and its parameters as fields."""
+"""The description of a queue discipline: its name, its effect, and its parameters as fields."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.texts import choice
 
 KERNEL, SOFTWARE = "kernel", "software"
-"""Which discipline alone has a parameter: the kernel's, or ccplay's in software."""
+"""Implementations that may have a parameter of their own: the kernel's, and ccplay's in
+software."""
 
 
 class Parameter(Field, frozen=True):
-    """A parameter of a discipline: a field, and how ``tc`` spells it."""
+    """A parameter of a discipline: a field, and its spelling for ``tc``."""
 
     only: str = ""
-    """``KERNEL`` or ``SOFTWARE`` where one of them lacks it; empty: both have it."""
+    """Implementation that has the parameter, ``KERNEL`` or ``SOFTWARE``; empty if both have it."""
     tc: str = ""
-    """Words for tc(8) with ``{}`` for the value; empty: the name and the value.
+    """Words for tc(8) with ``{}`` for the value; if empty, the name and the value.
 
-    Of a switch, the words for on and for off, with ``|`` between them.
+    For a switch, the words for on and for off, separated by ``|``.
     """
 
 
@@ -34,15 +35,15 @@ class Discipline(msgspec.Struct, frozen=True):
     """Effect on packets, in one line."""
     parameters: tuple[Parameter, ...]
     software: bool = True
-    """Whether ccplay has it in software, in ``lab/disciplines``."""
+    """Whether ccplay has the discipline in software, in ``lab/disciplines``."""
     in_kernel: bool = True
-    """Whether ccplay can ask a kernel for it."""
+    """Whether ccplay can request the discipline from a kernel."""
     open: bool = False
-    """Whether its parameters are known only where its file is, and any is accepted here."""
+    """Whether any parameter is accepted here, because only the discipline's file defines them."""
 
     @property
     def names(self) -> list[str]:
-        """Names of its parameters."""
+        """Names of the parameters."""
         return [each.name for each in self.parameters]
 
     def parameter(self, name: str) -> Parameter:
@@ -74,7 +75,7 @@ def parameter(
 ) -> Parameter:
     """Return a parameter; ``default`` is None if the kernel computes it.
 
-    The kernel refuses a request without a ``required`` one.
+    The kernel refuses a request without a ``required`` parameter.
     """
     bounded = quantity.type is int
     return Parameter(
@@ -89,7 +90,7 @@ def parameter(
 
 
 def classes(by: str) -> tuple[Parameter, ...]:
-    """Return the parameters of classes: which packets are whose, and what is in each."""
+    """Return the parameters of classes: how packets select a class, and its inner discipline."""
     ways = ("tos", "dscp", "flow", "source", "destination")
     inner = ("pfifo", "codel", "pie", "fq_codel", "fq_pie", "fq", "sfq")
     return (

@@ -1,7 +1,7 @@
-"""The catalogue of queue disciplines: what each is, and the parameters that it takes.
+"""The catalogue of queue disciplines with their parameters.
 
-Names and defaults are those of ``tc-KIND(8)`` and of net/sched/sch_KIND.c. Which of them *this*
-kernel has is another matter: ``Capabilities.qdiscs``.
+Names and defaults are those of ``tc-KIND(8)`` and of net/sched/sch_KIND.c. ``Capabilities.qdiscs``
+reports which of them *this* kernel has.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.values import Feature, Qdisc
 
 SUFFIX = ".py"
-"""Ending of the kinds of ccplay's own disciplines, whether or not the kernel has them too."""
+"""Ending of the names of ccplay's own disciplines, even of those that the kernel has too."""
 
 AVERAGING = ("red", "choke")
 """Kinds with two thresholds of an average queue; see ``thresholds``."""
 
 MOST_RATE = 100_000_000
-"""Bits per second of full packets up to which a discipline in software keeps up."""
+"""Largest rate of full packets in bits per second that a discipline in software can serve."""
 
 
 custom: dict[str, Discipline] = {}
-"""Disciplines of the user's own by name, which only the command line can add."""
+"""Disciplines of the user by name, which only the command line can add."""
 
 
 def described(kind: str) -> Discipline | None:
-    """Return the discipline of a kind, ``codel`` or ``codel.py``; None: there is none."""
+    """Return the discipline of a kind, ``codel`` or ``codel.py``; None if there is none."""
     name = kind.removesuffix(SUFFIX)
     found = DISCIPLINES.get(name) or custom.get(name)
     return None if found is None or (is_software(kind) and not found.software) else found
 
 
 def serves(kind: str, features: Iterable[Feature]) -> str:
-    """Return ``SOFTWARE`` where ccplay's discipline serves this kind of queue, else ``KERNEL``.
+    """Return ``SOFTWARE`` if ccplay's discipline serves this kind of queue, else ``KERNEL``.
 
-    ``features`` are the disciplines that a lab reports: one that the kernel lacks is ccplay's.
+    ``features`` are the disciplines that a lab reports; ccplay serves those that the kernel lacks.
     """
     summaries = {each.name: each.summary for each in features if each.available}
     stands_in = summaries.get(kind) == summaries.get(f"{kind}{SUFFIX}", "")
@@ -49,17 +49,17 @@ def serves(kind: str, features: Iterable[Feature]) -> str:
 
 
 def is_software(kind: str) -> bool:
-    """Return whether a kind asks for ccplay's discipline in software, not for the kernel's."""
+    """Return whether a kind names ccplay's discipline in software rather than the kernel's."""
     return kind.endswith(SUFFIX)
 
 
 def plain(kind: str) -> str:
-    """Return the name that a kind has in the kernel: ``codel`` of ``codel.py``."""
+    """Return a kind's name in the kernel: ``codel`` of ``codel.py``."""
     return kind.removesuffix(SUFFIX)
 
 
 def beyond(qdisc: Qdisc, who: str) -> str | None:
-    """Return the first of a queue's parameters that ``KERNEL`` or ``SOFTWARE`` lacks, or None."""
+    """Return the first of a queue's parameters that an implementation lacks, or None."""
     discipline = described(qdisc.kind)
     if discipline is None or discipline.open:
         return None
@@ -68,13 +68,13 @@ def beyond(qdisc: Qdisc, who: str) -> str | None:
 
 
 def kinds() -> list[str]:
-    """Return all kinds: those that kernels have, then the user's, then ccplay's in software."""
+    """Return all kinds: those of kernels, then the user's, then ccplay's in software."""
     software = [f"{each.kind}{SUFFIX}" for each in DISCIPLINES.values() if each.software]
     return [*DISCIPLINES, *custom, *software, *(f"{each}{SUFFIX}" for each in custom)]
 
 
 def complete(kind: str, options: Mapping[str, Option]) -> dict[str, Option | None]:
-    """Return every parameter of a kind: those in ``options``, and the defaults of the others."""
+    """Return every parameter of a kind: those in ``options``, else the defaults."""
     defaults = {each.name: each.default for each in DISCIPLINES[kind].parameters}
     filled: dict[str, Option | None] = {**defaults, **options}
     if kind in AVERAGING:
@@ -85,10 +85,10 @@ def complete(kind: str, options: Mapping[str, Option]) -> dict[str, Option | Non
 
 
 def validate(qdisc: Qdisc) -> Qdisc:
-    """Return ``qdisc`` with its values in the kernel's units and the required ones filled in.
+    """Return ``qdisc`` with its values in the kernel's units and required parameters filled in.
 
-    A value may be text as people write it (``"5 ms"``). Raises ``ValueError`` for an unknown kind
-    or parameter and for a value that does not fit, with what was probably meant.
+    A value may be text as typed by people (``"5 ms"``). Raises ``ValueError``, with a suggestion,
+    for an unknown kind or parameter and for an invalid value.
     """
     discipline = described(qdisc.kind)
     if discipline is None:
@@ -122,9 +122,9 @@ def validate(qdisc: Qdisc) -> Qdisc:
 
 
 def thresholds(options: Mapping[str, Option]) -> tuple[int, int]:
-    """Return the averages between which RED and its like drop more and more, as tc-red(8) has them.
+    """Return the average queue lengths between which RED and its relatives drop, as in tc-red(8).
 
-    Raises ``ValueError`` if they don't fit into the limit.
+    Raises ``ValueError`` if they do not fit into the limit.
     """
     limit = int(options["limit"])
     most = int(options.get("max", limit // 4))
@@ -143,4 +143,4 @@ DISCIPLINES: dict[str, Discipline] = {
         *(DUALPI2, PRIO, DRR, PFIFO_FAST, HHF, SFB),
     )
 }
-"""Disciplines by kind, the plainest first."""
+"""Disciplines by kind, the simplest first."""

@@ -1,4 +1,4 @@
-"""How jitter is distributed: the tables of tc-netem(8), computed.
+"""The distributions of jitter: the tables of tc-netem(8), computed.
 
 An entry is the distance from the mean in units of the jitter, times 8192 (``NETEM_DIST_SCALE``). A
 packet draws one entry.
@@ -13,10 +13,11 @@ from statistics import NormalDist
 SCALE = 8192
 """Value of a table's entry that stands for 1.0 times the jitter."""
 SIZE = 4096
-"""Entries of a table, as those of iproute2 have."""
+"""Number of entries in a table, the same as in those of iproute2."""
 
 UNIFORM = "uniform"
-"""Netem's own, without a table: from the jitter below the delay to the jitter above it."""
+"""Netem's default, which needs no table: from the delay minus the jitter to the delay plus the
+jitter."""
 DISTRIBUTIONS = (UNIFORM, "normal", "pareto", "paretonormal")
 
 _MOST = 32767
@@ -24,7 +25,7 @@ _MOST = 32767
 
 @cache
 def table(name: str) -> array[int]:
-    """Return the table of a distribution, ascending; empty for the uniform one."""
+    """Return the table of a distribution in ascending order; empty for the uniform one."""
     if name == UNIFORM:
         return array("h")
     normal = [NormalDist().inv_cdf(max(at, 0.5) / SIZE) * SCALE for at in range(SIZE)]

@@ -9,12 +9,12 @@ CODE_POINTS = {
     "VA": 44,
     "EF": 46,
 }
-"""The six bits of each code point; tc and iperf3 use the same names."""
+"""Code points of six bits by name; tc and iperf3 use the same names."""
 
 DEFAULT = "CS0"
-"""Best effort, what packets have unless somebody asks for more."""
+"""Default code point, best effort."""
 
 
 def type_of_service(name: str) -> int:
-    """Return the byte of the IP header that has a code point, with both bits of ECN clear."""
+    """Return the byte of the IP header with a code point, both bits of ECN clear."""
     return CODE_POINTS[name] << 2

@@ -29,7 +29,7 @@ class Hello(Event, frozen=True):
     build: Build | None = None
     """The requested network; None in older recordings."""
     starts_together: bool = False
-    """Whether the lab takes ``StartTogether``; labs of 0.1 do not."""
+    """Whether the lab accepts ``StartTogether``; labs of 0.1 do not."""
     title: Annotated[str, msgspec.Meta(max_length=500)] = ""
     """Title of the scenario; a recorder adds it, a lab leaves it empty."""
 
@@ -52,9 +52,10 @@ class LinkChanged(Event, frozen=True):
     link: str
     setting: LinkSetting
     offloads: bool
-    """TSO, GSO and GRO are on, so packets in the queue may be up to 64 KB."""
+    """Whether TSO, GSO and GRO are on, so that packets in the queue may be up to 64 KB."""
     delay_engine: str
-    """``netem``, ``delay line`` or, without any added delay, loss or jitter, ``none``."""
+    """Engine of the delay: ``netem``, ``delay line``, or ``none`` without added delay, loss or
+    jitter."""
 
 
 class HostChanged(Event, frozen=True):
@@ -65,38 +66,38 @@ class HostChanged(Event, frozen=True):
 
 
 class Misbehaved(Event, frozen=True):
-    """A flow's congestion control has misbehaved for some seconds, or has stopped."""
+    """A flow's congestion control has misbehaved for some seconds, or no longer does."""
 
     flow: str
-    """The connection: ``flow/2`` is stream 2."""
+    """Name of the connection: ``flow/2`` is stream 2."""
     cc: str
     wrong: str = ""
-    """The misbehaviour, such as ``keeps cwnd at 1``; empty: it stopped, or the program changed."""
+    """Misbehaviour, such as ``keeps cwnd at 1``; empty if it ended, or the program changed."""
 
 
 class FlowPath(Event, frozen=True):
-    """Which of several paths packets take from now on, as the kernel's routes say.
+    """The path, one of several, that packets take from now on, according to the kernel's routes.
 
-    It comes with the start of traffic, and again where a command or a cable that goes down or up
-    changes it. None comes between hosts that have one path only. Of short flows one comes for each
-    path that a transfer is the first to take.
+    It is sent at the start of traffic, and when a command or a cable that goes down or up changes
+    the path; never for hosts with only one path between them. For short flows it is sent for each
+    path when the first transfer takes it.
     """
 
     flow: ConnectionName
-    """The connection, or other traffic: ``flow/2`` is stream 2."""
+    """Name of the connection, or of other traffic: ``flow/2`` is stream 2."""
     links: Annotated[list[str], FEW]
-    """Names of the links from its sender to its receiver; empty where there is no path now."""
+    """Names of the links from the sender to the receiver; empty if there is no path at present."""
     pinned: bool = False
-    """Whether a command chose it, not the hash."""
+    """Whether a command chose the path rather than the hash."""
     back: Annotated[list[str], FEW] = []
-    """Names of the links from its receiver to its sender, by which ACKs return.
+    """Names of the links from the receiver to the sender, which ACKs take.
 
-    Empty where they are not known, and for traffic that gets none.
+    Empty if they are unknown, and for traffic without ACKs.
     """
 
 
 class InterfaceCounters(Event, frozen=True):
-    """Counters of each interface since it was created: one array for each field.
+    """Counters of each interface since its creation: one array per field.
 
     Sent once, when all traffic has ended.
     """
@@ -104,19 +105,19 @@ class InterfaceCounters(Event, frozen=True):
     interface: list[str]
     node: list[str]
     link: list[str]
-    """The direction that packets leave on."""
+    """Direction in which packets leave."""
     sent: list[Count]
-    """Packets."""
+    """Packets sent."""
     sent_bytes: list[Count]
     received: list[Count]
     received_bytes: list[Count]
     dropped: list[Count]
-    """Packets dropped by its queue, which do not count as sent."""
+    """Packets dropped by the interface's queue, which do not count as sent."""
     lost: list[Count | None]
-    """Sent packets that its link lost on purpose; None if the kernel does not count them."""
+    """Sent packets that the link's loss setting dropped; None if the kernel does not count them."""
     sojourn_us: dict[str, list[Duration]] = {}
-    """Median, 95th and 99th percentile and maximum of the packets' sojourn times, by link; only of
-    packets that waited in a discipline in software."""
+    """Median, 95th and 99th percentile and maximum of sojourn times in µs, by link; only for
+    packets in disciplines in software."""
 
     COLUMNS: ClassVar[tuple[str, ...]] = (
         *("interface", "node", "link", "sent", "sent_bytes"),
@@ -126,19 +127,19 @@ class InterfaceCounters(Event, frozen=True):
 
 
 class SojournTimes(Event, frozen=True):
-    """How long packets have waited that left a discipline in software since the last such event.
+    """Sojourn times of the packets that left a discipline in software since the last such event.
 
-    Each second for each link where packets left one.
+    Sent each second for every link on which packets left.
     """
 
     link: str
     kind: str
-    """The discipline: ``codel.py``."""
+    """Kind of the discipline: ``codel.py``."""
     upto_us: Annotated[list[Count], FEW]
-    """Upper bounds of classes of times in microseconds, ascending. A class is at most an eighth as
-    wide as its times are long; those without packets are left out."""
+    """Upper bounds of classes of times in microseconds, ascending. The width of a class is at most
+    an eighth of its times; classes without packets are left out."""
     packets: Annotated[list[Count], FEW]
-    """Packets of each class."""
+    """Number of packets in each class."""
 
 
 class CaptureStarted(Event, frozen=True):
@@ -146,29 +147,29 @@ class CaptureStarted(Event, frozen=True):
 
     capture: str
     link: str
-    """The direction whose packets are captured as they leave."""
+    """Direction whose packets are captured as they leave."""
     path: str
     """Path of the file, with ``HOST:`` in front if the lab runs on another machine."""
 
 
 class CaptureEnded(Event, frozen=True):
-    """A capture is over, and its file complete."""
+    """A capture has ended, and its file is complete."""
 
     capture: str
     path: str
     packets: int
     bytes: int
-    """Length of the file."""
+    """Length of the file in bytes."""
     dropped: int
-    """Packets that the kernel dropped."""
+    """Number of packets dropped by the kernel."""
     full: bool = False
-    """The file has reached its bound."""
+    """Whether the file has reached its size limit."""
     error: str | None = None
-    """Reason for its end, if neither its bound nor a command ended it."""
+    """Reason for the end, if neither the size limit nor a command caused it."""
 
 
 class TraceStarted(Event, frozen=True):
-    """From now on every segment that returns to the sender of a flow or download is traced."""
+    """Every segment that returns to the sender of a flow or download is traced from now on."""
 
     flow: str
 
@@ -182,31 +183,31 @@ class TraceEnded(Event, frozen=True):
 
 
 class TraceLost(Event, frozen=True):
-    """Segments that traces missed: too fast to read, or the kernel ran no BPF."""
+    """Segments missing from traces, because they came too fast or the kernel skipped BPF."""
 
     segments: Count
-    """Number of missed segments, all traces together."""
+    """Number of missing segments, all traces together."""
 
 
 MOST_LATE_S = 0.5
-"""Seconds of lateness beyond which the timeline that ran is not the one in the file. An idle
-machine takes 0.03 s to carry out a step; traffic is prepared beforehand and is 0.002 s late."""
+"""Largest acceptable lateness of a step in seconds; an idle machine takes 0.03 s for a step, and
+starts prepared traffic 0.002 s late."""
 
 
 class Applied(Event, frozen=True):
-    """A command took effect. Its names are filled in, so that it can be played again."""
+    """A command has taken effect. Its names are filled in, so that it can be repeated."""
 
     command: AnyCommand
     took_s: float = 0.0
-    """Seconds until it took effect: iperf3 and wget have to start first."""
+    """Seconds until the command took effect, such as the start of iperf3 or wget."""
     due: Moment | None = None
-    """Moment in the timeline; None if it is not from one, or in older recordings."""
+    """Moment in the timeline; None if the command is not from one, or in older recordings."""
     renewed: bool = False
-    """Whether it was caused by saving the file of an algorithm, which was reloaded."""
+    """Whether the cause was a saved algorithm file, which was reloaded."""
 
     @property
     def late_s(self) -> float:
-        """Seconds after its moment at which it took effect; 0 if it is no step of a timeline."""
+        """Seconds between a step's moment and its effect; 0 if it is not a step of a timeline."""
         return 0.0 if self.due is None else self.t - self.due
 
 
@@ -216,37 +217,37 @@ class Failed(Event, frozen=True):
     command: AnyCommand | None
     message: str
     due: Moment | None = None
-    """Moment at which the timeline wanted it, where it was to start together with others."""
+    """Moment in the timeline at which traffic should have started together."""
 
 
 class Health(Event, frozen=True):
     """The lab's own timing over the last second."""
 
     ticks: int
-    """Sweeps made."""
+    """Number of sweeps made."""
     missed: int
-    """Sweeps missed because an earlier one was late."""
+    """Number of sweeps missed because an earlier one was late."""
     late_p50_us: float
-    """Lateness of sweeps."""
+    """Lateness of sweeps in µs, median."""
     late_p99_us: float
     sweep_p50_us: float
-    """Duration of sweeps."""
+    """Duration of sweeps in µs, median."""
     lab_cpu: float
-    """CPU of the lab process and its delay line, in cores."""
+    """Cores used by the lab process and its delay line."""
     host_cpu: float
-    """Share of all cores in use, 0 to 1; what programs of a lower priority use is not counted."""
+    """Share of all cores in use, 0 to 1, without programs of lower priority."""
     steal: float
     """Share of all cores taken by the hypervisor, 0 to 1."""
     delay_late_p50_us: float | None = None
-    """Lateness of packets released by the delay line; None with netem."""
+    """Lateness in µs of packets released by the delay line, median; None with netem."""
     delay_late_p99_us: float | None = None
     events_dropped: int = 0
     """Events dropped because they were not read in time."""
     rate_accuracy: float | None = None
-    """Bytes that left a never-empty bottleneck, as a share of what its rate allows.
+    """Bytes that left a bottleneck that was never empty, as a share of what its rate allows.
 
-    The worst link of the second, or of as many seconds as it takes to send 100 full frames;
-    None if no queue lasted that long, or a discipline has its own rate.
+    The worst link over the last second, or over the seconds in which 100 full frames are sent; None
+    if no queue lasted that long, or a discipline has its own rate.
     """
 
 
@@ -256,11 +257,11 @@ class Log(Event, frozen=True):
     level: str
     text: str
     spoils: bool = False
-    """Whether measurements of this run can't be trusted because of it."""
+    """Whether the message means that this run's measurements can't be trusted."""
 
 
 class Ended(Event, frozen=True):
-    """The last event of an orderly end."""
+    """The last event of a lab that ends in an orderly way."""
 
     reason: str
 

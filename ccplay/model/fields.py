@@ -17,30 +17,30 @@ from ccplay.model.quoting import MisfitError
 class Field(msgspec.Struct, frozen=True):
     """A setting: its quantity, its bounds, and its names for people and files.
 
-    It stands in the annotation of a struct's field, ``Annotated[int, Field(…)]``, and
-    ``fields_of`` fills in what the struct knows: name, default, and whether it is required.
+    It is in the annotation of a struct's field, ``Annotated[int, Field(…)]``; ``fields_of`` adds
+    what the struct defines: name, default, and whether it is required.
     """
 
     quantity: Quantity
     meaning: str
-    """Meaning in one line, for editors and dialogs."""
+    """Meaning of the setting in one line, for editors and dialogs."""
     low: float | None = None
     high: float | None = None
-    """The bounds, inclusive; None if there is none."""
+    """Upper bound, inclusive; None if there is none."""
     default: Any = None
-    """The default value; None if the lab or the kernel chooses one."""
+    """Default value; None if the lab or the kernel chooses one."""
     required: bool = False
-    """Whether it must be given, or have a ``default`` to be sent instead."""
+    """Whether the setting must be given, or has a ``default`` to be sent."""
     key: str = ""
-    """Key in scenario files."""
+    """Key of the setting in scenario files."""
     label: str = ""
-    """Label in a dialog."""
+    """Label of the setting in a dialog."""
     hint: str = ""
     """Hint in a dialog: a few words, or examples."""
     unset: str = ""
     """Text for a missing value without ``default``: ``no limit``."""
     name: str = ""
-    """The name of the struct's field, or of the parameter."""
+    """Name of the struct's field, or of the parameter."""
 
     def read(self, value: Any) -> Any:
         """Read a value from TOML. Raises ``ValueError`` with an example."""
@@ -51,25 +51,25 @@ class Field(msgspec.Struct, frozen=True):
         return self._within(self.quantity.parse(text))
 
     def check(self, value: Any) -> Any:
-        """Return a value of the model in its type. Raises ``ValueError`` if it is invalid."""
+        """Return a value of the model in its own type. Raises ``ValueError`` if it is invalid."""
         return self._within(self.quantity.held(value))
 
     def write(self, value: Any) -> Plain:
-        """Write a value for a scenario file, so that ``read`` gives it back to the last digit."""
+        """Return a value for a scenario file, from which ``read`` restores it exactly."""
         return self.quantity.write(value)
 
     def show(self, value: Any) -> str:
-        """Write a value in short, so that a person and ``parse`` understand it."""
+        """Return a value as short text that people and ``parse`` understand."""
         return self.quantity.show(value)
 
     @property
     def bounds(self) -> str:
-        """Both bounds in words: ``16 bytes to 65507 bytes``."""
+        """Return both bounds as text: ``16 bytes to 65507 bytes``."""
         return f"{self.show(self.low)} to {self.show(self.high)}"
 
     @property
     def shape(self) -> Shape:
-        """Values accepted by ``read``, as JSON Schema with references to definitions."""
+        """Return the values that ``read`` accepts as JSON Schema, with references."""
         quantity = self.quantity
         shape = {"$ref": f"#/$defs/{quantity.name}"} if quantity.name else quantity.shape
         if quantity.is_number and self.low is not None:
@@ -92,7 +92,7 @@ class Field(msgspec.Struct, frozen=True):
 
 @cache
 def fields_of(struct: type[msgspec.Struct]) -> Mapping[str, Field]:
-    """Return the fields that a struct describes in its annotations, by name, in its order."""
+    """Return the fields described in a struct's annotations, by name, in the struct's order."""
     known = {each.name: each for each in msgspec.structs.fields(struct)}
     found = {}
     for name, annotation in get_type_hints(struct, include_extras=True).items():
@@ -112,7 +112,7 @@ def fields_of(struct: type[msgspec.Struct]) -> Mapping[str, Field]:
 def check(settings: msgspec.Struct, what: str) -> None:
     """Raise ``CommandError`` if a number in a command or a link's setting is out of bounds.
 
-    ``what`` it is of begins the message: ``flow 3``.
+    The message begins with ``what`` it belongs to: ``flow 3``.
     """
     for name, field in fields_of(type(settings)).items():
         value = getattr(settings, name)

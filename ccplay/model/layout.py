@@ -1,8 +1,8 @@
-"""Where the nodes of a network are drawn, on the screen and in reports alike.
+"""The places of a network's nodes in drawings, for screen and reports.
 
 Any graph of hosts and routers works. If the routers form a chain, traffic runs from left to right.
-A ring of routers with hosts is two rows of them, and hosts are outside. Else hosts are in the
-bottom row, and routers above by their distance from the next host.
+A ring of routers with hosts becomes two rows with hosts outside. Otherwise hosts are in the bottom
+row, and routers above by their distance from the nearest host.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from ccplay.model.network import ROUTER, Link, Network
 
 _SWEEPS = 8
-"""Rounds of ordering a row; after some of them nothing moves any more."""
+"""Number of rounds that order a row; fewer are usually enough."""
 
 _Near = Mapping[str, Sequence[str]]
 """Neighbours of each node."""
@@ -26,14 +26,14 @@ class Layout(msgspec.Struct, frozen=True):
     places: Mapping[str, tuple[float, float]]
     """Steps of each node to the right and down."""
     tiers: Sequence[Sequence[str]]
-    """Rows of nodes from the top, each from left to right; hosts are in the last one, and those of
-    a ring in the first one too."""
+    """Rows of nodes from the top, each from left to right; hosts are in the last row, and in a ring
+    also in the first."""
     is_chain: bool
     """Whether the routers form a chain, along which ``places`` run from left to right."""
 
 
 def layout(network: Network) -> Layout:
-    """Return where to draw the nodes of a network."""
+    """Return the places of a network's nodes."""
     hosts = {node.name: node.role for node in network.nodes if node.role != ROUTER}
     names = list(dict.fromkeys(node.name for node in network.nodes))
     near = _neighbours(names, _known(network, set(names)))
@@ -45,13 +45,13 @@ def layout(network: Network) -> Layout:
 
 
 def chained(network: Network) -> bool:
-    """Return whether the routers of a network form a chain, or there is one only."""
+    """Return whether the routers of a network form a chain; a single router does."""
     names = [node.name for node in network.nodes]
     return bool(_chain(network.routers, _neighbours(names, _known(network, set(names)))))
 
 
 def _known(network: Network, names: set[str]) -> list[Link]:
-    """Return the links between nodes: a stranger's recording may have others."""
+    """Return the links between known nodes, because strange recordings may have others."""
     return [link for link in network.links if {link.src, link.dst} <= names]
 
 
@@ -63,7 +63,7 @@ def _neighbours(names: Sequence[str], ways: Sequence[Link]) -> dict[str, list[st
 
 
 def _chain(routers: Sequence[str], near: _Near) -> list[str]:
-    """Return the routers from one end to the other; empty if they form no chain."""
+    """Return the routers from one end to the other; empty if they do not form a chain."""
     inner = {name: [each for each in near[name] if each in routers] for name in routers}
     ends = [name for name in routers if len(inner[name]) <= 1]
     if not ends or any(len(others) > 2 for others in inner.values()):
@@ -75,7 +75,7 @@ def _chain(routers: Sequence[str], near: _Near) -> list[str]:
 
 
 def _ring(routers: Sequence[str], near: _Near) -> list[str]:
-    """Return the routers of a ring in order; empty if they form none, or one is without hosts."""
+    """Return the routers of a ring in order; empty if they do not form one, or one has no hosts."""
     inner = {name: [each for each in near[name] if each in routers] for name in routers}
     if len(routers) < 3 or any(
         len(others) != 2 or len(near[name]) == 2 for name, others in inner.items()
@@ -100,7 +100,7 @@ def _around(ring: Sequence[str], hosts: Mapping[str, str], near: _Near) -> list[
 def _along(
     chain: Sequence[str], hosts: Mapping[str, str], near: _Near
 ) -> dict[str, tuple[float, float]]:
-    """Put routers side by side, senders to the left of theirs, all other hosts to the right."""
+    """Place routers side by side, senders to the left of theirs, all other hosts to the right."""
     if any(hosts.get(each) == "sender" for each in near[chain[-1]]) and not any(
         hosts.get(each) == "sender" for each in near[chain[0]]
     ):
@@ -120,9 +120,9 @@ def _along(
 
 
 def _tiers(hosts: Mapping[str, str], near: _Near) -> list[list[str]]:
-    """Return rows of nodes from the top: routers by their distance from the next host, then hosts.
+    """Return rows of nodes from the top: routers by distance from the nearest host, then hosts.
 
-    Each row is ordered so that links cross little.
+    Each row is ordered so that few links cross.
     """
     levels = dict.fromkeys(hosts, 0)
     queue = list(hosts)
@@ -146,7 +146,7 @@ def _tiers(hosts: Mapping[str, str], near: _Near) -> list[list[str]]:
 
 
 def _stacked(tiers: Sequence[Sequence[str]]) -> dict[str, tuple[float, float]]:
-    """Put rows of nodes below each other, each spread over the width of the widest."""
+    """Place rows of nodes one below the other, each spread over the width of the widest."""
     widest = max(len(row) for row in tiers)
     return {
         name: (_centred(index, row) * widest / max(len(row), 1), float(level))

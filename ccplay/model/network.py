@@ -1,7 +1,7 @@
-"""The network as data: nodes, cables, directed links, observed queues, and what follows from them.
+"""The network as data: nodes, cables, directed links, observed queues, and what they imply.
 
-A topology is a generator of one (``topologies``). Scenario, lab, screen and report ask the network
-for names, paths, peers and base RTTs; none of them knows which topology it is.
+A topology is a generator of networks (``topologies``). Scenario, lab, screen and report ask the
+network for names, paths, peers and base RTTs; none of them depends on the topology.
 """
 
 from __future__ import annotations
@@ -14,40 +14,41 @@ from ccplay.errors import CommandError
 from ccplay.model.base import FEW, Value
 
 BOTTLENECK = "bottleneck"
-"""The name that stands for all observed links of a network in scenario files and commands."""
+"""Name of all observed links of a network together, in scenario files and commands."""
 
 ROUTER = "router"
-"""The role of a node that forwards packets. Every other role is a host's."""
+"""Role of a node that forwards packets. All other roles are those of hosts."""
 
 MOST_PATHS = 64
-"""The most equal-cost paths between two hosts that ``Network.paths`` returns."""
+"""Largest number of equal-cost paths between two hosts that ``Network.paths`` returns."""
 
 
 _LONGEST_INTERFACE = 15
-"""Characters; ``IFNAMSIZ`` of include/uapi/linux/if.h is one more."""
+"""Largest length of an interface's name in characters; one less than ``IFNAMSIZ`` of
+include/uapi/linux/if.h."""
 
 
 class Written(Value, frozen=True):
-    """A network written out node by node, in a scenario or by a Mininet file."""
+    """A network whose nodes and cables are listed, in a scenario or by a Mininet file."""
 
     hosts: Annotated[list[str], FEW] = []
     routers: Annotated[list[str], FEW] = []
     cables: Annotated[list[tuple[str, str]], FEW] = []
-    """The two nodes that each of them joins."""
+    """Pairs of nodes joined by cables."""
     observed: Annotated[list[str], FEW] = []
-    """Directed links whose queue is observed; where it names none, every egress of a router."""
+    """Directed links whose queue is observed; if empty, every egress of a router."""
     name: str = ""
-    """Name on the screen; empty where numbers of nodes describe it."""
+    """Name on the screen; if empty, the numbers of nodes describe the network."""
     remarks: Annotated[list[str], FEW] = []
-    """Parts of its source without an effect here, in lines that the lab reports as warnings."""
+    """Parts of the source that have no effect here, as lines that the lab reports as warnings."""
 
 
 class Topology(Value, frozen=True):
-    """Which network to build: the name of a generator of ``topologies``, and its parameters."""
+    """The choice of a network: the name of a generator in ``topologies``, and its parameters."""
 
     kind: str = "dumbbell"
     pairs: int = 2
-    """The parameter ``pairs`` of a dumbbell; a field of its own, as in recordings of 0.1."""
+    """Parameter ``pairs`` of a dumbbell; a field of its own for recordings of 0.1."""
     parameters: dict[str, int] = {}
     """All other parameters by name; a missing one has its generator's default."""
     written: Written | None = None
@@ -55,7 +56,7 @@ class Topology(Value, frozen=True):
 
     @property
     def remarks(self) -> list[str]:
-        """What of its source has no effect here, in lines."""
+        """Parts of the source that have no effect here, one a line."""
         return self.written.remarks if self.written is not None else []
 
     def parameter(self, name: str, default: int) -> int:
@@ -70,38 +71,38 @@ class Node(Value, frozen=True):
     role: str
     """``sender``, ``receiver`` or ``router``; a sender is where traffic starts by default."""
     address: str
-    """The IPv4 address by which others reach it."""
+    """IPv4 address by which others reach the node."""
     peer: str = ""
-    """The host that it exchanges traffic with by default; empty for a router."""
+    """Host with which the node exchanges traffic by default; empty for a router."""
 
 
 class Link(Value, frozen=True):
-    """One direction of a cable: packets leave ``src`` by its ``interface``, towards ``dst``."""
+    """One direction of a cable: packets leave ``src`` through ``interface``, towards ``dst``."""
 
     name: str
     src: str
     dst: str
     interface: str
     address: str = ""
-    """The IPv4 address of ``interface``; empty in recordings of 0.1."""
+    """IPv4 address of ``interface``; empty in recordings of 0.1."""
 
 
 class Network(Value, frozen=True, dict=True):
-    """Nodes and links, and which links are observed; everything else is derived from these."""
+    """Nodes and links, and the observed links; everything else is derived from these."""
 
     topology: Topology
     nodes: Annotated[list[Node], FEW]
     links: Annotated[list[Link], FEW]
     bottlenecks: Annotated[list[str], FEW]
-    """Names of the links whose queue is observed. The screen shows the first one first."""
+    """Names of the links whose queue is observed. The screen shows the first one at first."""
     groups: Annotated[dict[str, Annotated[list[str], FEW]], FEW] = {}
-    """Several links by a name of their own, such as those of a tier: both ways of each cable."""
+    """Links by the name of a group, such as a tier: both directions of each cable."""
 
     # --- nodes ------------------------------------------------------------------------------
 
     @cached_property
     def hosts(self) -> list[str]:
-        """Names of the nodes that send and receive; those that start traffic come first."""
+        """Names of the nodes that send and receive; those that start traffic are first."""
         hosts = [node for node in self.nodes if node.role != ROUTER]
         return [node.name for node in sorted(hosts, key=lambda node: node.role == "receiver")]
 
@@ -112,7 +113,7 @@ class Network(Value, frozen=True, dict=True):
 
     @cached_property
     def senders(self) -> list[str]:
-        """Names of the hosts where traffic starts by default: all hosts where none is preferred."""
+        """Names of the hosts where traffic starts by default; all hosts if none has that role."""
         return [node.name for node in self.nodes if node.role == "sender"] or self.hosts
 
     def address(self, node: str) -> str:
@@ -120,7 +121,7 @@ class Network(Value, frozen=True, dict=True):
         return self._nodes[node].address
 
     def peer(self, host: str) -> str:
-        """Return the host that ``host`` exchanges traffic with by default; empty if it has none."""
+        """Return the default partner of ``host`` in traffic; empty if there is none."""
         if (node := self._nodes.get(host)) is None or node.role == ROUTER:
             return ""
         if node.peer:
@@ -138,12 +139,12 @@ class Network(Value, frozen=True, dict=True):
         return [name for name in self.bottlenecks if name in self._links]
 
     def link(self, name: str) -> Link:
-        """Return the directed link of this name. Raises ``KeyError``."""
+        """Return the directed link with this name. Raises ``KeyError``."""
         return self._links[name]
 
     @cached_property
     def cables(self) -> list[tuple[Link, Link]]:
-        """Both directions of every cable."""
+        """Return both directions of every cable."""
         places = {link.name: place for place, link in enumerate(self.links)}
         return [
             (link, self.opposite(link))
@@ -159,8 +160,7 @@ class Network(Value, frozen=True, dict=True):
         """Return the directed links that a name stands for.
 
         ``a->b`` is one link, ``a-b`` both directions of a cable, ``bottleneck`` all observed links,
-        and the name of a group its links.
-        Raises ``CommandError`` that lists the names there are.
+        and the name of a group its links. Raises ``CommandError`` with the known names for others.
         """
         if name == BOTTLENECK:
             return [self._links[each] for each in self.observed]
@@ -176,14 +176,14 @@ class Network(Value, frozen=True, dict=True):
 
     @cached_property
     def link_names(self) -> list[str]:
-        """The names of links that people type: ``bottleneck``, groups, every cable, ``a-b``."""
+        """Return the names that people type: ``bottleneck``, groups, every cable ``a-b``."""
         alias = [BOTTLENECK] if self.bottlenecks else []
         return [*alias, *self.groups, *(f"{there.src}-{there.dst}" for there, _ in self.cables)]
 
     def vantage(self, name: str) -> Link:
-        """Return the one link that stands for a name where both directions are seen at one end.
+        """Return the link that represents a name where both directions are seen at one end.
 
-        That is an observed link if there is one, else one that leaves a router. Raises
+        It is an observed link if there is one, else one that leaves a router. Raises
         ``CommandError`` as ``resolve`` does.
         """
 
@@ -197,7 +197,7 @@ class Network(Value, frozen=True, dict=True):
     # --- paths ------------------------------------------------------------------------------
 
     def next_hops(self, node: str, dst: str) -> list[Link]:
-        """Return the links by which ``node`` may forward a packet to ``dst``, all equally short."""
+        """Return the links through which ``node`` may forward to ``dst``, all equally short."""
         hops = self._hops_to(dst)
         return [
             link
@@ -206,14 +206,13 @@ class Network(Value, frozen=True, dict=True):
         ]
 
     def hops(self, node: str, dst: str) -> int:
-        """Return how many links there are between two nodes: more than there are without a path."""
+        """Return the number of links between two nodes; without a path, more than there are."""
         return self._hops_to(dst).get(node, len(self.links) + 1)
 
     def paths(self, src: str, dst: str) -> list[list[Link]]:
-        """Return the shortest paths between two nodes, ``MOST_PATHS`` at most.
+        """Return the shortest paths between two nodes, at most ``MOST_PATHS``; none without a path.
 
-        Hosts do not forward, so paths lead through routers only. There is none where no path
-        exists.
+        Hosts do not forward, so paths lead only through routers.
         """
         found: list[list[Link]] = []
         growing: list[list[Link]] = [[link] for link in self.next_hops(src, dst)]
@@ -226,18 +225,18 @@ class Network(Value, frozen=True, dict=True):
         return found
 
     def path(self, src: str, dst: str) -> list[Link]:
-        """Return the first of the shortest paths; empty where there is none."""
+        """Return the first of the shortest paths; empty if there is none."""
         return next(iter(self.paths(src, dst)), [])
 
     def round_trip(self, src: str, dst: str) -> list[Link]:
-        """Return the links of a path there and back; empty where there is none."""
+        """Return the links of a path there and back; empty if there is none."""
         there, back = self.path(src, dst), self.path(dst, src)
         return [*there, *back] if there and back else []
 
     def base_rtt(self, src: str, dst: str, delay: Callable[[str], float]) -> float:
         """Return the sum of the delays there and back, in the unit of ``delay``.
 
-        ``delay`` returns that of a directed link by its name.
+        ``delay`` returns the delay of a directed link by its name.
         """
         return sum(delay(link.name) for link in self.round_trip(src, dst))
 
@@ -337,6 +336,6 @@ def assemble(
 
 
 def _interface(node: str, port: int) -> str:
-    """Return the name of an interface; it is short where the node's would make it too long."""
+    """Return the name of an interface, shortened if the node's name makes it too long."""
     name = f"{node}-eth{port}"
     return name if len(name) <= _LONGEST_INTERFACE else f"eth{port}"

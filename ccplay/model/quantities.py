@@ -1,4 +1,4 @@
-"""Kinds of values: how each is typed, shown, written in a scenario file, and its JSON Schema."""
+"""Kinds of values: how each is typed, shown and written in a scenario file, and its JSON Schema."""
 
 from __future__ import annotations
 
@@ -32,50 +32,51 @@ from ccplay.units import (
 )
 
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain]"
-"""A value as TOML has it."""
+"""A value as read from TOML."""
 
 Shape: TypeAlias = dict[str, Any]
 """A part of a JSON Schema."""
 
 
 def same(value: Any) -> Plain:
-    """Return a value that TOML has as the model does."""
+    """Return a value of TOML unchanged, for quantities with the same type in the model."""
     plain: Plain = value
     return plain
 
 
 class Quantity(msgspec.Struct, frozen=True, eq=False):
-    """A kind of value. What reads one raises ``ValueError`` that says what would fit."""
+    """A kind of value. Its readers raise ``ValueError`` with a description of what would fit."""
 
     name: str
-    """Name of its definition in the JSON Schema; empty where its shape stands wherever it is
+    """Name of the definition in the JSON Schema; empty if the shape is repeated wherever it is
     used."""
     what: str
-    """A noun for messages: ``a rate such as "10 Mbit/s"``."""
+    """Noun for messages: ``a rate such as "10 Mbit/s"``."""
     type: type
-    """The type of the model's value."""
+    """Type of the value in the model."""
     read: Callable[[Any], Any]
-    """Takes a value as TOML has it."""
+    """Function that reads a value of TOML."""
     parse: Callable[[str], Any]
-    """Takes what a person types, without the quotes of TOML."""
+    """Function that reads text typed by a person, without the quotes of TOML."""
     shape: Shape
-    """What ``read`` takes, in JSON Schema, which knows no bounds of values with units."""
+    """JSON Schema of what ``read`` accepts; it has no bounds for values with units."""
     show: Callable[[Any], str] = str
-    """Writes a value in short, for people."""
+    """Function that returns a value as short text for people."""
     write: Callable[[Any], Plain] = same
-    """Writes a value for a scenario file, to the last digit: ``read`` gives it back."""
+    """Function that returns a value for a scenario file, from which ``read`` restores it
+    exactly."""
     unit: str = ""
-    """The unit of the model's value where it has one to show."""
+    """Unit of the value in the model, if it is shown."""
     unlimited: bool = False
-    """Whether 0 stands for ``unlimited``, which no bounds hold for."""
+    """Whether 0 stands for ``unlimited`` and is exempt from the bounds."""
 
     @property
     def is_number(self) -> bool:
-        """Whether JSON Schema can bound it."""
+        """Return whether JSON Schema can express the bounds."""
         return self.shape.get("type") in ("integer", ["integer", "string"])
 
     def held(self, value: Any) -> Any:
-        """Return a value of the model in its type. Raises ``ValueError`` for another type."""
+        """Return a value of the model in its own type. Raises ``ValueError`` for other types."""
         if self.type is int and isinstance(value, float) and value.is_integer():
             return int(value)
         fits = (int, float) if self.type is float else self.type
@@ -99,7 +100,7 @@ def _measured(
     strict: str = "",
     **more: Any,
 ) -> Quantity:
-    """Return a quantity that needs a unit; ``strict`` is what its text must have in a file."""
+    """Return a quantity with a unit; ``strict`` is the pattern of its text in a file."""
     such = f'{what} such as "{examples[0]}"'
 
     def parsed(text: str) -> Any:
@@ -193,7 +194,7 @@ INTERVAL = _measured(
     write=lambda length: write_time_us(round(length * 1e6)),
     type=float,
 )
-"""Interval in seconds, most often less than one."""
+"""Interval in seconds, usually less than one."""
 
 
 def _size(*examples: str) -> Quantity:
@@ -207,7 +208,7 @@ def _size(*examples: str) -> Quantity:
 
 
 PACKET_SIZE, SIZE = _size("1024 bytes"), _size("50 MB", "64 KiB", "177669 bytes")
-"""In bytes: of a packet, and of anything larger."""
+"""Sizes in bytes: of a packet, and of anything larger."""
 
 SHARE = _measured(
     *("share", "a share", parse_ratio),
@@ -237,7 +238,7 @@ QUEUE_SIZE = _measured(
     write=write_size,
     unit="bytes",
 )
-"""Size of a queue in bytes, which text without a unit means too."""
+"""Size of a queue in bytes, which is also the unit of text without one."""
 
 
 # --- plain numbers, switches ----------------------------------------------------------------
@@ -262,7 +263,7 @@ OCTETS = Quantity(
     *("whole", "a whole number of bytes", int, _whole, QUEUE_SIZE.parse, WHOLE.shape),
     show="{} B".format,
 )
-"""A small number of bytes: plain in files; people may give it a unit."""
+"""A small number of bytes: a plain number in files; people may type a unit."""
 
 
 def _number(value: Any) -> float:
@@ -272,18 +273,18 @@ def _number(value: Any) -> float:
 
 
 NUMBER = Quantity("number", "a plain number", float, _number, float, {"type": "number"})
-"""A number whose unit is in the name of what it is for."""
+"""A number whose unit is part of its field's name."""
 
 _COUNTED = ("packets", "packet", "pkts", "pkt", "p", "s")
 
 
 def _or_text(other: str, *words: str, before: str = "") -> Shape:
-    """Return what may be of another type too; a pattern asks only text for something."""
+    """Return the JSON Schema of a value that may be text too; the pattern concerns only text."""
     return {"type": [other, "string"], "pattern": rf"^\s*{before}\s*({any_case(words)})\s*$"}
 
 
 def _counted(unit: str, what: str) -> Quantity:
-    """Return whole numbers, to which text may add what they count."""
+    """Return a quantity of whole numbers, whose text may end in the name of what they count."""
 
     def parse(text: str) -> int:
         word = text.strip().lower()
@@ -339,4 +340,4 @@ SWITCH = Quantity(
     _or_text("boolean", *_SWITCH),
     show=lambda value: "on" if value else "off",
 )
-"""A flag of a queue discipline, which text may switch too."""
+"""A flag of a queue discipline, which may also be text."""

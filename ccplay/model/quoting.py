@@ -1,4 +1,4 @@
-"""Strangers' words in messages: quoted and shortened, with what was probably meant."""
+"""Text of strangers in messages: quoted and shortened, with a suggestion."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _LONGEST_WORD = 100
 
 
 class MisfitError(ValueError):
-    """A value that is not what its place asks for; the message says what would fit."""
+    """Raised for a value that does not fit its place; the message describes what would."""
 
 
 def quote(value: object) -> str:
-    """Return a value as a file may have it, shortened and printable: ``"cubik"``."""
+    """Return a value of a file, shortened and printable: ``"cubik"``."""
     if isinstance(value, bool):
         return "true" if value else "false"
     text = str(value)
@@ -26,7 +26,7 @@ def quote(value: object) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``; did you mean "cubic"?``, or all that is known where nothing is near."""
+    """Return ``; did you mean "cubic"?``, or all known names if none is similar."""
     known = tuple(islice(known, _MOST_KNOWN + 1))
     if len(word) <= _LONGEST_WORD and (near := _nearest(word.lower(), known[:_MOST_KNOWN])):
         return f"; did you mean {quote(near[0])}?"

@@ -6,7 +6,7 @@ from ccplay.model.base import CaState, Count, Event, Row, Value, Variable
 
 
 class TcpSamples(Value, frozen=True):
-    """``struct tcp_info`` of every sending socket at one sweep: one array a field.
+    """``struct tcp_info`` of every sending socket in one sweep: one array per field.
 
     Names, units and meanings are those of include/uapi/linux/tcp.h; see ``ss(8)`` too.
     """
@@ -14,33 +14,33 @@ class TcpSamples(Value, frozen=True):
     flow: list[str]
     cc: list[str]
     ca_state: list[CaState]
-    """0 Open, 1 Disorder, 2 CWR, 3 Recovery, 4 Loss."""
+    """Congestion state: 0 Open, 1 Disorder, 2 CWR, 3 Recovery, 4 Loss."""
     cwnd: list[Count]
     ssthresh: list[Count | None]
     srtt_us: list[Count]
     rttvar_us: list[Count]
     min_rtt_us: list[Count]
-    """0 where none has been measured yet."""
+    """Minimum RTT in µs; 0 before the first measurement."""
     mss: list[Count]
     unacked: list[Count]
     lost: list[Count]
     retrans: list[Count]
     total_retrans: list[Count]
     pacing_rate: list[Count]
-    """Bits per second; 0 where nothing limits it."""
+    """Pacing rate in bits per second; 0 if there is no limit."""
     delivery_rate: list[Count]
-    """Bits per second."""
+    """Delivery rate in bits per second."""
     bytes_acked: list[Count]
     bytes_sent: list[Count]
     delivered_ce: list[Count]
 
 
 class QdiscSamples(Value, frozen=True):
-    """Every sampled queue at one sweep: one array a field. Counters only grow.
+    """Every sampled queue in one sweep: one array per field. Counters only grow.
 
-    A link with classes has a row of its own, of kind ``htb``, with the sums, and one for each
-    class, called ``LINK CLASS``: ``r->h2 bulk``.
-    Where a discipline is replaced its counters start anew in the kernel, not here.
+    A link with classes has a row of kind ``htb`` with the sums, and a row for each class, called
+    ``LINK CLASS``: ``r->h2 bulk``. When a discipline is replaced, the kernel's counters restart;
+    these continue.
     """
 
     link: list[str]
@@ -49,7 +49,7 @@ class QdiscSamples(Value, frozen=True):
     qlen: list[Count]
     drops: list[Count]
     ecn_marks: list[Count | None]
-    """Number of ECN marks; None where neither the discipline nor, in its own row, the link counts
+    """Number of ECN marks; None if neither the discipline nor the link, in its own row, counts
     them."""
     overlimits: list[Count]
     requeues: list[Count]
@@ -58,7 +58,7 @@ class QdiscSamples(Value, frozen=True):
 
 
 class Sweep(Event, frozen=True):
-    """One tick of the probe: all flows and all queues, read together."""
+    """One tick of the probe: all flows and all queues, read at once."""
 
     tcp: TcpSamples | None = None
     qdisc: QdiscSamples | None = None
@@ -81,7 +81,7 @@ class Sweep(Event, frozen=True):
 
 
 class TcpRows(Value, frozen=True):
-    """``TcpSamples`` over several sweeps: of every field one row a flow."""
+    """``TcpSamples`` over several sweeps: for each field one row per flow."""
 
     flow: list[str]
     cc: list[str]
@@ -89,7 +89,7 @@ class TcpRows(Value, frozen=True):
 
 
 class QdiscRows(Value, frozen=True):
-    """``QdiscSamples`` over several sweeps: of every field one row a queue."""
+    """``QdiscSamples`` over several sweeps: for each field one row per queue."""
 
     link: list[str]
     kind: list[str]
@@ -103,7 +103,7 @@ class Sweeps(Event, frozen=True):
     """
 
     after_us: list[Count]
-    """Microseconds from each sweep to the next."""
+    """Microseconds between each sweep and the next."""
     tcp: TcpRows | None = None
     qdisc: QdiscRows | None = None
     own: dict[Variable, list[Row]] = {}
@@ -119,20 +119,20 @@ class TraceSamples(Event, frozen=True):
     """
 
     flow: str
-    """The connection: ``flow/2`` is stream 2."""
+    """Name of the connection: ``flow/2`` is stream 2."""
     after_us: list[Count]
-    """Microseconds from each segment to the next."""
+    """Microseconds between each segment and the next."""
     cwnd: Row
     ssthresh: Row
     srtt_us: Row
     snd_wnd: Row
-    """The window that the receiver offers, in bytes."""
+    """Receiver's advertised window in bytes."""
 
 
 class CaStateChanged(Event, frozen=True):
-    """A traced connection went into another state; the tracepoint ``tcp:tcp_cong_state_set``.
+    """A traced connection has entered another state; the tracepoint ``tcp:tcp_cong_state_set``.
 
-    The first one of a trace is the state at its first segment.
+    The first such event of a trace has the state at its first segment.
     """
 
     flow: str

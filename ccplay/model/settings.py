@@ -1,4 +1,4 @@
-"""Settings that several commands share, each described once."""
+"""Settings that several commands share, described once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ccplay.model.quantities import FLAG, PACKETS, SECONDS, SHARE, SIZE, TIME_US
 from ccplay.model.texts import ALGORITHM, GEMODEL, LINE, NAME, NAMES, choice
 
 DAY_S = 86_400
-"""The longest run, in seconds."""
+"""Longest run in seconds."""
 
 FLOW = Field(
     NAME, "The name of the flow", label="name", hint="for yourself", unset="the next number"

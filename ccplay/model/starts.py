@@ -1,4 +1,4 @@
-"""Starts that stand for several: of many senders, in both directions at once."""
+"""Starts that stand for several: of many senders, or in both directions at once."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ AnyStart = TypeVar("AnyStart", bound=Command)
 def singly(command: AnyStart, network: Network | None) -> tuple[AnyStart, ...]:
     """Return one command for each start that a command stands for.
 
-    That is one for each of several senders, and of these one for each direction: the second one is
-    named ``NAME-back``, or nothing yet. Raises ``CommandError`` where there are too few hosts.
+    These are one for each sender and, if traffic is bidirectional, one for each direction: the
+    second is named ``NAME-back``, or not yet. Raises ``CommandError`` if there are too few hosts.
     """
     return tuple(each for one in several(command, network) for each in _directions(one, network))
 
 
 def several(command: AnyStart, network: Network | None) -> tuple[AnyStart, ...]:
-    """Return a command for each sender of a start: hosts in their order, from ``src`` on.
+    """Return a command for each sender of a start: hosts in order, beginning with ``src``.
 
-    Raises ``CommandError`` where there are too few hosts.
+    Raises ``CommandError`` if there are too few hosts.
     """
     start: Any = command
     count = getattr(start, "senders", 1)
@@ -64,7 +64,7 @@ def _directions(command: AnyStart, network: Network | None) -> tuple[AnyStart, .
 
 
 def ends_of(start: Any, network: Network) -> tuple[str | None, str | None]:
-    """Return both hosts of a start, as a lab fills them in."""
+    """Return source and destination of a start, as a lab fills them in."""
     src, dst = start.src, start.dst
     if src is None and network.senders:
         src = network.senders[0]

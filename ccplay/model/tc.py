@@ -1,4 +1,4 @@
-"""The commands of tc(8) that do to a queue or a link what ccplay does."""
+"""The commands of tc(8) that are equivalent to ccplay's settings of a queue or a link."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from ccplay.model.quantities import RATE, SHARE, SWITCH, TIME_US
 from ccplay.model.values import LinkSetting, Qdisc
 
 CLASS = "1:1"
-"""HTB's class that has a link's queue as its leaf."""
+"""HTB class that has a link's queue as its leaf."""
 
 _UNITS = ((1_000_000, "s"), (1000, "ms"), (1, "us"))
 _RATES = ((1_000_000_000, "Gbit"), (1_000_000, "Mbit"), (1000, "kbit"), (1, "bit"))
 
 _MILLISECONDS = ("rehash", "db")
-"""Names of times that tc reads as a plain number of milliseconds."""
+"""Names of times that tc reads as plain numbers of milliseconds."""
 
 _NEEDED = {"red": {"avpkt": 1000}}
-"""Options that tc requires and the kernel does not, by kind."""
+"""Options required by tc, but not by the kernel, by kind."""
 
 
 def queue_line(qdisc: Qdisc, interface: str, parent: str = CLASS) -> str | None:
-    """Return the tc command that makes the same queue on an interface as ccplay does.
+    """Return the tc command for the same queue on an interface.
 
     For a discipline in software it makes the kernel's of the same name. None if no single command
-    can make it, or the discipline is unknown.
+    can make the queue, or the discipline is unknown.
     """
     words = queue_words(qdisc)
     if words is None:
@@ -41,7 +41,7 @@ def queue_line(qdisc: Qdisc, interface: str, parent: str = CLASS) -> str | None:
 
 
 def queue_words(qdisc: Qdisc) -> list[str] | None:
-    """Return a queue's kind and parameters as tc takes them; None as in ``queue_line``."""
+    """Return a queue's kind and parameters in the syntax of tc; None as in ``queue_line``."""
     found = described(qdisc.kind)
     if found is None or not found.in_kernel:
         return None
@@ -65,8 +65,8 @@ def queue_words(qdisc: Qdisc) -> list[str] | None:
 def queue_lines(command: SetQdisc, network: Network, classes: Sequence[str] = ()) -> list[str]:
     """Return the tc commands for a ``SetQdisc``, one for each interface of its link.
 
-    ``classes`` are the names of the link's classes, in order. The list is empty if tc has no such
-    command or the link is unknown.
+    ``classes`` are the names of the link's classes, in order. Empty if tc has no such command or
+    the link is unknown.
     """
     parent = CLASS
     if command.traffic_class is not None:
@@ -85,7 +85,7 @@ _HARMLESS = re.compile(r"[A-Za-z0-9 ._:/%-]*")
 
 
 def _harmless(lines: list[str]) -> list[str]:
-    """Return lines for a person's shell; none if one has a character that a shell might act on.
+    """Return lines for a person's shell; none if one has a character that a shell interprets.
 
     Names of interfaces and distributions may come from a stranger's recording.
     """
@@ -93,12 +93,12 @@ def _harmless(lines: list[str]) -> list[str]:
 
 
 def link_lines(command: SetLink, network: Network, now: Callable[[str], LinkSetting]) -> list[str]:
-    """Return the commands that change the same of a link; ``now`` returns a direction's setting.
+    """Return the tc commands for the same change of a link; ``now`` returns a direction's setting.
 
     The rate is that of HTB's class. Delay, jitter and faults are netem's, on an ifb device that
-    receives what arrives where the link ends (tc-mirred(8)), whether ccplay uses netem or its own
-    delay line; lines that make this device come first. The list is empty if tc has no such command
-    or the link is unknown.
+    receives the packets arriving at the link's end (tc-mirred(8)), whether ccplay uses netem or its
+    own delay line; the commands that make this device are first. Empty if tc has no such command or
+    the link is unknown.
     """
     try:
         links = network.resolve(command.link)
@@ -117,16 +117,16 @@ _IMPAIRMENTS = (
     *("delay_us", "jitter_us", "distribution", "loss", "gemodel"),
     *("reorder", "duplicate", "corrupt"),
 )
-"""Fields of a setting that are netem's."""
+"""Fields of a link's setting that netem implements."""
 
 FRAME = 1514
-"""Bytes of a full packet with its Ethernet header."""
+"""Length of a full packet with its Ethernet header in bytes."""
 
 
 def burst(rate: int) -> int:
-    """Return the bytes that HTB sends at once at a rate, bit/s: two frames, or those of 1 ms.
+    """Return the bytes that HTB sends at once at a rate in bit/s: two frames, or 1 ms of the rate.
 
-    A timer that is late by less costs no rate.
+    A timer that is late by less than that costs no rate.
     """
     return max(2 * FRAME, rate // 8 // 1000)
 
@@ -149,7 +149,7 @@ def _netem_lines(link: Link, network: Network, setting: LinkSetting) -> list[str
 
 
 def netem_words(setting: LinkSetting) -> Iterator[str]:
-    """Return netem's name and the parameters that make what a setting asks for."""
+    """Return netem's name and parameters for a link's setting."""
     # At this rate, which delays nothing, netem keeps packets in order.
     yield f"netem limit {NETEM_LIMIT} rate {scaled(NETEM_RATE, _RATES)}"
     if setting.delay_us or setting.jitter_us:
@@ -168,12 +168,12 @@ def netem_words(setting: LinkSetting) -> Iterator[str]:
 
 
 NETEM_LIMIT = 1 << 17
-"""Most packets in flight: full frames at 1 Gbit/s for 1.5 s."""
+"""Largest number of packets in flight: full frames at 1 Gbit/s for 1.5 s."""
 
 NETEM_RATE = 34_000_000_000
-"""Bits per second that delay a frame by 0.4 us. With a rate, netem keeps packets in order where
-jitter or a shorter delay would let later ones overtake (``netem_enqueue``, net/sched/sch_netem.c).
-"""
+"""Rate in bits per second that delays a frame by 0.4 us. With a rate, netem keeps packets in order
+if jitter or a shorter delay would let later ones overtake (``netem_enqueue``,
+net/sched/sch_netem.c)."""
 
 
 def _percent(share: float) -> str:
@@ -184,11 +184,11 @@ _FIRST = 0x10
 """Minor number of the first class that shares a link's rate."""
 
 _SELECTOR, _MASK = "ce_threshold_selector", "ce_threshold_mask"
-"""Two of the kernel's parameters that are one word for tc."""
+"""Parameters of the kernel that tc writes as one."""
 
 
 def _words(parameter: Parameter, value: Option) -> list[str]:
-    """Return the words for one parameter."""
+    """Return the words of one parameter."""
     if parameter.quantity is SWITCH:
         on, _, off = (parameter.tc or parameter.name).partition("|")
         return [word for word in (on if value else off,) if word]
@@ -209,5 +209,5 @@ def _text(parameter: Parameter, value: Option) -> str:
 
 
 def scaled(value: int, units: tuple[tuple[int, str], ...]) -> str:
-    """Return a whole number in the largest unit that has no fraction."""
+    """Return a whole number in the largest unit that leaves no fraction."""
     return next(f"{value // unit}{name}" for unit, name in units if value % unit == 0)

@@ -1,4 +1,4 @@
-"""Values that are text: names, algorithms, lines for people, one of several words."""
+"""Values that are text: names, algorithms, lines for people, and choices of a word."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ CONGESTION_CONTROLS = (
     *("lp", "nv", "scalable", "vegas", "veno", "westwood", "yeah"),
     *algorithms(),
 )
-"""All of Linux's, net/ipv4/tcp_*.c, and those that come as BPF programs.
+"""Congestion controls of Linux, net/ipv4/tcp_*.c, and those shipped as BPF programs.
 
-Which of them a kernel has is known once its lab reports it.
+A lab reports which of them its kernel has.
 """
 
 custom_algorithms: set[str] = set()
-"""Congestion controls of the user's own, which the command line has named."""
+"""Congestion controls of the user, named on the command line."""
 
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,15}"
-"""What a scenario may call traffic, hosts and classes."""
+"""Pattern of the names of traffic, hosts and classes in a scenario."""
 
 _LONGEST_LINE = 200
 _NAME = re.compile(NAME_PATTERN)
@@ -38,7 +38,7 @@ def worded(
     shape: Shape,
     write: Callable[[Any], Plain] = same,
 ) -> Quantity:
-    """Return a quantity of text, which ``read`` takes from a file and from a person alike."""
+    """Return a quantity of text, whose ``read`` serves files and people alike."""
     return Quantity(name, what, str, read, read, shape, write=write)
 
 
@@ -56,7 +56,7 @@ def _line(value: Any) -> str:
 
 
 def write_line(text: str) -> str:
-    """Write a line of text, cut to the length that a scenario may have."""
+    """Return a line of text, cut to the length that a scenario may have."""
     return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
 
 
@@ -71,7 +71,7 @@ def _name(value: Any) -> str:
 
 
 def choice(what: str, known: Iterable[str]) -> Quantity:
-    """Return a quantity that is one of some words; ``what`` names it in messages."""
+    """Return a quantity that is one of some words; ``what`` is its name in messages."""
     words = tuple(known)
 
     def read(value: Any) -> str:
@@ -110,11 +110,12 @@ GEMODEL = Quantity(
     show=lambda shares: " ".join(map(SHARE.show, shares)) or "none",
     write=lambda shares: " ".join(str(SHARE.write(each)) for each in shares) or "none",
 )
-"""A Gilbert-Elliott model: the chances to enter and to leave its bad state, the loss in either."""
+"""Gilbert-Elliott model: the probabilities of entering and leaving the bad state, and the loss in
+either."""
 
 
 def numbers(count: int, most: int) -> Quantity:
-    """Return a quantity that is ``count`` whole numbers up to ``most``, with spaces between."""
+    """Return a quantity of ``count`` whole numbers up to ``most``, separated by spaces."""
     what = f'{count} numbers from 0 to {most}, such as "{" ".join("1" * count)}"'
 
     def read(value: Any) -> str:
@@ -167,8 +168,8 @@ NAMES = Quantity(
     show=" ".join,
     write=list,
 )
-"""Names, a few; typed with spaces or commas between them."""
+"""A few names, typed with spaces or commas between them."""
 ALGORITHM = worded(
     "algorithm", "a congestion control", _congestion_control, {"enum": list(CONGESTION_CONTROLS)}
 )
-"""An algorithm of Linux, one that comes as a BPF program, or the user's own."""
+"""Name of an algorithm: Linux's, one shipped as a BPF program, or the user's own."""

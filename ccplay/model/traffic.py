@@ -1,4 +1,4 @@
-"""The kinds of traffic, one description each: every stage of the program iterates over them."""
+"""The kinds of traffic, each described once: every stage of the program iterates over them."""
 
 from __future__ import annotations
 
@@ -51,92 +51,91 @@ from ccplay.units import format_rate, format_size
 
 
 class Samples(msgspec.Struct, frozen=True, eq=False):
-    """What is measured of a kind of traffic while it runs, and the table that it is exported to."""
+    """The measurements of a kind of traffic while it runs, and the table that exports them."""
 
     event: type[Event]
     columns: Mapping[str, tuple[str, Cells]]
-    """Column and its cells by field of the event; a list has one row for each item."""
+    """Columns with their types by field of the event; a list has one row per item."""
     about: str
-    """A row in words."""
+    """Meaning of a row."""
 
 
 class TrafficKind(msgspec.Struct, frozen=True, eq=False):
-    """What a kind of traffic is called, what starts it, and what ends it."""
+    """A kind of traffic: its names, its commands and events, and what ends it."""
 
     name: str
-    """Name of one, such as ``flow``; the command's field that names it is called the same, with
-    underscores."""
+    """Name of the kind, such as ``flow``; with underscores it names the field of its commands."""
     plural: str
-    """What classes of links call all of the kind: ``flows``."""
+    """Name of all traffic of the kind in classes of links: ``flows``."""
     prefix: str
-    """Start of the names that ccplay gives: ``p`` gives ``p1``, ``p2`` …"""
+    """Prefix of the names that ccplay assigns: ``p`` yields ``p1``, ``p2`` …"""
     start: type[Command]
     stop: type[Command]
     started: type[Event]
     ended: type[Event]
     limits: tuple[str, ...] = ()
-    """Fields of ``start`` any of which makes it end by itself."""
+    """Fields of ``start`` any of which makes the traffic end by itself."""
     always_ends: bool = False
-    """Whether it ends by itself whatever ``start`` has."""
+    """Whether the traffic ends by itself regardless of ``start``."""
     limit_words: str = ""
-    """Settings that make it end, in a scenario's words."""
+    """Settings that make the traffic end, as written in scenarios."""
     connection: bool = False
-    """Whether it is one set of TCP connections that are sampled, traced and switched."""
+    """Whether the traffic is one set of TCP connections, which are sampled, traced and switched."""
     many_paths: bool = False
-    """Whether it is many transfers, each of which may take another of several paths."""
+    """Whether the traffic consists of transfers that may take different paths."""
     fills: bool = True
-    """Whether it sends enough to fill a queue."""
+    """Whether the traffic sends enough to fill a queue."""
     progress: tuple[type[Event], ...] = ()
-    """Events that come while it runs, at moments of their own between the sweeps."""
+    """Events sent while the traffic runs, at their own moments between the sweeps."""
     exported: Samples | None = None
     label: str = ""
-    """Name of one on the screen; empty where it is ``name``."""
+    """Name of the kind on the screen; if empty, ``name``."""
     about: str = ""
-    """The same in a sentence: ``cross traffic``; empty: its label."""
+    """Name of the kind in a sentence: ``cross traffic``; if empty, the label."""
     gist: Callable[[Any], str] = lambda _: ""
-    """What the event log has of a start besides its path."""
+    """Function that returns what the event log shows of a start besides its path."""
     offer: str = ""
-    """The palette's line that starts one; empty: none does, or one for each algorithm."""
+    """Line of the palette that starts the traffic; empty if there is none, or one per algorithm."""
     offer_gist: Callable[[Any], str] = lambda _: ""
-    """What the palette has of it besides its path."""
+    """Function that returns what the palette shows of a start besides its path."""
 
     @property
     def field(self) -> str:
-        """The field of its commands and events that names one: ``flow``, ``short_flows``."""
+        """Field of the commands and events with the traffic's name: ``flow``, ``short_flows``."""
         return self.name.replace("-", "_")
 
     @property
     def group(self) -> str:
-        """The key of its results: ``flows``, ``short_flows``."""
+        """Key of the kind's results: ``flows``, ``short_flows``."""
         return self.plural.replace("-", "_")
 
     @property
     def meaning_of_name(self) -> str:
-        """What its name in a scenario means, in a line."""
+        """Meaning of the traffic's name in a scenario, in one line."""
         return f"The name of the {self.about or self.word}"
 
     @property
     def word(self) -> str:
-        """What people call one: ``flow``, ``UDP``."""
+        """Name of the kind for people: ``flow``, ``UDP``."""
         return self.label or self.name
 
     def name_of(self, subject: object) -> str | None:
-        """Return the name in one of its commands or events."""
+        """Return the traffic's name in a command or event."""
         name: str | None = getattr(subject, self.field)
         return name
 
     def ends(self, start: object) -> bool:
-        """Whether what a command starts ends by itself."""
+        """Return whether the traffic started by a command ends by itself."""
         limits = (getattr(start, each) for each in self.limits)
         return self.always_ends or any(each is not None for each in limits)
 
     def stopping(self, name: str) -> StopTraffic:
-        """Return the command that stops the one of this name."""
+        """Return the command that stops the traffic with this name."""
         command: StopTraffic = self.stop(**{self.field: name})  # type: ignore[assignment]
         return command
 
     def starting(self, **fields: Any) -> StartTraffic:
-        """Return a command that starts one, with these of its fields that it has."""
+        """Return a command that starts such traffic, with those of the fields that it has."""
         known = {key: value for key, value in fields.items() if key in self.start.__struct_fields__}
         command: StartTraffic = self.start(**known)  # type: ignore[assignment]
         return command
@@ -279,22 +278,22 @@ KINDS = {kind.name: kind for kind in TRAFFIC}
 _STARTS: dict[type, TrafficKind] = {kind.start: kind for kind in TRAFFIC}
 _STOPS: dict[type, TrafficKind] = {kind.stop: kind for kind in TRAFFIC}
 STARTED = tuple(kind.started for kind in TRAFFIC)
-"""The events that begin traffic."""
+"""Events that begin traffic."""
 PROGRESS = tuple(event for kind in TRAFFIC for event in kind.progress)
-"""The events that come while traffic runs."""
+"""Events sent while traffic runs."""
 
 
 def started_by(command: object) -> TrafficKind | None:
-    """Return the kind of traffic that a command starts; None where it starts none."""
+    """Return the kind of traffic that a command starts; None if it starts none."""
     return _STARTS.get(type(command))
 
 
 def stopped_by(command: object) -> TrafficKind | None:
-    """Return the kind of traffic that a command stops; None where it stops none."""
+    """Return the kind of traffic that a command stops; None if it stops none."""
     return _STOPS.get(type(command))
 
 
 def is_limited(command: object) -> bool:
-    """Whether a command starts traffic that ends by itself."""
+    """Return whether a command starts traffic that ends by itself."""
     kind = started_by(command)
     return kind is not None and kind.ends(command)

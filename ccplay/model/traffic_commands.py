@@ -24,10 +24,10 @@ KERNEL_PATH_MANAGERS = ("kernel-signal", "kernel-subflow")
 """Path managers of the kernel itself, with endpoints at the receiver or at the sender."""
 
 PATH_MANAGERS = ("ndiffports", "fullmesh", *KERNEL_PATH_MANAGERS)
-"""Ways in which an MPTCP connection gets its subflows; the first is the default."""
+"""Ways in which an MPTCP connection obtains its subflows; the first is the default."""
 
 PING_PROTOCOLS = ("icmp", "udp")
-"""What a ping is made of; the first is the default."""
+"""Protocols of pings; the first is the default."""
 
 _UDP = Field(NAME, "The name of the cross traffic")
 _SHORT_FLOWS = Field(NAME, "The name of the short flows", key="short-flows")
@@ -39,11 +39,11 @@ class StartFlow(Command, frozen=True):
     flow: Annotated[str | None, settings.FLOW] = None
     """Name of the flow; None takes the next free number."""
     src: Annotated[str | None, settings.SRC] = None
-    """The sending host; None takes the first sender."""
+    """Sending host; None takes the first sender."""
     dst: Annotated[str | None, settings.DST] = None
-    """The receiving host; None takes the one opposite ``src``."""
+    """Receiving host; None takes the peer of ``src``."""
     cc: Annotated[str | None, settings.CC] = None
-    """The congestion control; None takes the sending host's default."""
+    """Congestion control; None takes the sending host's default."""
     streams: Annotated[
         int,
         # 128 is iperf3's own limit.
@@ -59,12 +59,13 @@ class StartFlow(Command, frozen=True):
         bool,
         Field(FLAG, "Negotiate ECN, so that queues can mark its packets instead of dropping them"),
     ] = False
-    """Some algorithms ask for it by themselves (RFC 3168)."""
+    """Whether to negotiate ECN (RFC 3168), which some algorithms do by themselves."""
     l4s: Annotated[
         bool,
         Field(FLAG, "Send data as ECT(1), which L4S queues keep apart (RFC 9331); includes ecn"),
     ] = False
-    """The kernel's TCP sends ECT(0), which is rewritten as packets leave the host."""
+    """Whether to send ECT(1): the kernel's TCP sends ECT(0), which is rewritten as packets leave
+    the host."""
     dscp: Annotated[str, settings.DSCP] = DEFAULT
     monitor: Annotated[bool, settings.MONITOR] = False
     via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
@@ -78,7 +79,8 @@ class StartFlow(Command, frozen=True):
             *(1, 128),
         ),
     ] = 1
-    """The lab answers with a command for each; a name gets ``-2``, ``-3`` …"""
+    """Number of hosts that send; the lab answers with a command for each, whose names end in
+    ``-2``, ``-3`` …"""
     mptcp: Annotated[
         bool, Field(FLAG, "Use Multipath TCP: one connection of several subflows (RFC 8684)")
     ] = False
@@ -98,14 +100,14 @@ class StartFlow(Command, frozen=True):
         str | None,
         Field(NAME, "Which of Linux' MPTCP schedulers shares the data between subflows"),
     ] = None
-    """Scheduler, one of the sysctl ``net.mptcp.available_schedulers``; None is the host's
+    """Scheduler, one of the sysctl ``net.mptcp.available_schedulers``; None takes the host's
     default."""
 
 
 def conflict(command: StartFlow) -> tuple[str, str]:
-    """Return a field of a flow that does not go with what it has for MPTCP, and why.
+    """Return a field of a flow that MPTCP excludes, and the reason.
 
-    Both are empty where all goes together.
+    Both are empty if there is none.
     """
     if command.mptcp:
         if command.streams > 1:
@@ -224,7 +226,7 @@ class StartUdp(Command, frozen=True):
             hint="payload: 16 to 65507 bytes",
         ),
     ] = 1024
-    """Bytes of payload of each packet; more than fits the links' MTU goes in fragments."""
+    """Payload of each packet in bytes; one that exceeds the links' MTU is fragmented."""
     duration_s: Annotated[float | None, settings.DURATION] = None
     monitor: Annotated[bool, settings.MONITOR] = False
     via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
@@ -243,7 +245,7 @@ class StartShortFlows(Command, frozen=True):
     """Start TCP transfers that arrive at random, each over a connection of its own."""
 
     short_flows: Annotated[str | None, _SHORT_FLOWS] = None
-    """What all of them together are called; None takes the next free name: ``x1``, ``x2`` …"""
+    """Name of the short flows together; None takes the next free name: ``x1``, ``x2`` …"""
     src: Annotated[str | None, settings.SRC] = None
     dst: Annotated[str | None, settings.DST] = None
     cc: Annotated[str | None, settings.CC] = None
@@ -281,7 +283,7 @@ class StartShortFlows(Command, frozen=True):
             hint="the same gives the same transfers",
         ),
     ] = 1
-    """Seed of the moments and sizes of transfers."""
+    """Seed of the transfers' moments and sizes."""
     duration_s: Annotated[
         float | None,
         replace(settings.DURATION, meaning="No transfer starts later than so long after the first"),
@@ -299,7 +301,7 @@ class StartShortFlows(Command, frozen=True):
 
 
 class StopShortFlows(Command, frozen=True):
-    """End short flows; transfers under way are broken off."""
+    """End short flows; unfinished transfers are aborted."""
 
     short_flows: Annotated[str, _SHORT_FLOWS]
 

@@ -1,4 +1,4 @@
-"""Events of traffic: what starts, samples and ends each kind of it."""
+"""Events of traffic: the start, samples and end of each kind."""
 
 from __future__ import annotations
 
@@ -11,62 +11,62 @@ from ccplay.model.values import Monitored
 
 
 class FlowStarted(Event, frozen=True):
-    """A flow has sent its first data. Stream 2 samples as ``flow/2`` and so on."""
+    """A flow has sent its first data. Its stream 2 is sampled as ``flow/2``, and so on."""
 
     flow: Name
     src: str
     dst: str
     cc: str
     port: int
-    """The receiver's TCP port."""
+    """TCP port of the receiver."""
     streams: Annotated[int, msgspec.Meta(ge=1, le=128)] = 1
-    """Number of parallel connections, at most as many as iperf3 can have."""
+    """Number of parallel connections, up to iperf3's limit."""
     ecn: bool = False
-    """Whether both ends have agreed on ECN: a queue that can marks packets rather than drop
+    """Whether both ends have agreed on ECN, so that queues may mark packets rather than drop
     them."""
     mptcp: bool = False
-    """Whether it is one MPTCP connection: ``flow`` samples as a whole, and its subflows by their
-    names."""
+    """Whether the flow is one MPTCP connection: ``flow`` is sampled as a whole, and its subflows by
+    their names."""
 
 
 class SubflowStarted(Event, frozen=True):
-    """A subflow of an MPTCP connection is open; it samples under its own name."""
+    """A subflow of an MPTCP connection is open; it is sampled under its own name."""
 
     flow: Name
     subflow: ConnectionName
-    """The flow, and a number in the order in which they were planned: ``1/2``."""
+    """Name of the subflow: the flow, and a number in the order of planning: ``1/2``."""
     src: str
-    """IPv4 address."""
+    """IPv4 address of the sender."""
     dst: str
     sport: int
-    """The source port; the receiver's is the flow's."""
+    """TCP port of the sender; the receiver's is the flow's."""
 
 
 class SubflowEnded(Event, frozen=True):
-    """A subflow is gone while its flow continues: the kernel gave it up, or was asked to."""
+    """A subflow has ended while its flow continues: the kernel gave it up, or was asked to."""
 
     flow: Name
     subflow: ConnectionName
 
 
 class FlowEnded(Event, frozen=True):
-    """A flow is over. ``error`` says why when nobody asked for it."""
+    """A flow has ended. ``error`` is the reason if nobody requested the end."""
 
     flow: str
     bytes: int
-    """Payload acknowledged, all streams together."""
+    """Acknowledged payload in bytes, all streams together."""
     duration_s: float
     retransmits: int
-    """Segments."""
+    """Number of retransmitted segments."""
     sent: Count = 0
-    """Payload sent, what was sent again included; 0 in recordings made before it was told."""
+    """Payload sent in bytes, retransmissions included; 0 in recordings that do not have it yet."""
     error: str | None = None
     monitored: Monitored | None = None
-    """What monitors saw of its packets; None where it was not asked for or is not available."""
+    """Monitors' counts of the flow's packets; None if not requested or unavailable."""
 
 
 class DownloadStarted(Event, frozen=True):
-    """wget has been started under ``cc``; its TCP samples travel under ``download``."""
+    """wget has been started with ``cc``; its TCP samples have the name ``download``."""
 
     download: Name
     src: str
@@ -76,14 +76,14 @@ class DownloadStarted(Event, frozen=True):
 
 
 class DownloadProgress(Event, frozen=True):
-    """How many bytes of a download have arrived."""
+    """The bytes of a download that have arrived."""
 
     download: str
     bytes: int
 
 
 class DownloadEnded(Event, frozen=True):
-    """A download is over after ``duration_s`` of wget's own clock."""
+    """A download has ended after ``duration_s`` of wget's own clock."""
 
     download: str
     bytes: int
@@ -92,7 +92,7 @@ class DownloadEnded(Event, frozen=True):
 
 
 class PingStarted(Event, frozen=True):
-    """ping(8) runs."""
+    """ping(8) has started."""
 
     ping: Name
     src: str
@@ -101,7 +101,7 @@ class PingStarted(Event, frozen=True):
 
 
 class PingSample(Event, frozen=True):
-    """One answer to a ping, or None for one that did not come back."""
+    """One reply to a ping, or None for a request without a reply."""
 
     ping: str
     seq: int
@@ -109,7 +109,7 @@ class PingSample(Event, frozen=True):
 
 
 class PingEnded(Event, frozen=True):
-    """A ping is over."""
+    """A ping has ended."""
 
     ping: str
     sent: int
@@ -118,7 +118,7 @@ class PingEnded(Event, frozen=True):
 
 
 class UdpStarted(Event, frozen=True):
-    """The first packets of cross traffic are being sent."""
+    """Cross traffic has begun to send packets."""
 
     udp: str
     src: str
@@ -126,13 +126,13 @@ class UdpStarted(Event, frozen=True):
     rate_bps: int
     packet_bytes: int
     port: int
-    """The receiver's UDP port."""
+    """UDP port of the receiver."""
 
 
 class UdpSample(Event, frozen=True):
-    """What has become of cross traffic by now, several times a second.
+    """Counts of cross traffic so far, several times a second.
 
-    The monitor has counted it, or else the receiver, which knows no delays.
+    They come from the monitor, or else from the receiver, which does not know delays.
     """
 
     udp: str
@@ -140,56 +140,56 @@ class UdpSample(Event, frozen=True):
 
 
 class UdpEnded(Event, frozen=True):
-    """Cross traffic is over."""
+    """Cross traffic has ended."""
 
     udp: str
     sent: int
-    """Packets, as the sender counted them."""
+    """Packets sent, counted by the sender."""
     received: int
-    """Packets, as the receiver counted them; it may leave the last one or two unread."""
+    """Packets received, counted by the receiver, which may leave the last one or two unread."""
     jitter_us: Duration | None
-    """The receiver's, smoothed as in RFC 3550; None where it could not tell."""
+    """Jitter in µs measured by the receiver, smoothed as in RFC 3550; None if it is unknown."""
     duration_s: float
-    """Seconds for which the sender sent."""
+    """Seconds for which packets were sent."""
     under_way: Count = 0
-    """Packets sent after the newest that was received, where the lab ended before they arrived."""
+    """Packets sent after the newest one received, if the lab ended before they arrived."""
     error: str | None = None
     monitored: Monitored | None = None
-    """What monitors saw of its packets; None as for a flow."""
+    """Monitors' counts of the packets; None if not requested or unavailable."""
 
 
 class ShortFlowsStarted(Event, frozen=True):
-    """Both programs of short flows run, and transfers arrive from now on."""
+    """Both programs of short flows run; transfers arrive from now on."""
 
     short_flows: Name
     src: str
     dst: str
     cc: str
     rate_bps: Count
-    """The mean load, as it was asked for."""
+    """Mean load as requested, in bits per second."""
     port: int
-    """The receiver's TCP port."""
+    """TCP port of the receiver."""
 
 
 class ShortFlowsProgress(Event, frozen=True):
-    """What has become of transfers since the last such event: one array a field."""
+    """The outcome of transfers since the last such event: one array per field."""
 
     short_flows: str
     started: Count
-    """Number of transfers that have started by now."""
+    """Number of transfers started so far."""
     failed: Count
-    """Number of transfers that have broken off by now."""
+    """Number of transfers aborted so far."""
     bytes: Annotated[list[Count], MANY]
-    """Payload of each that finished since."""
+    """Payload in bytes of each transfer that has finished since the last event."""
     fct_us: Annotated[list[Duration], MANY]
-    """Microseconds from each transfer's SYN until the receiver had read its last byte."""
+    """Microseconds from each finished transfer's SYN until the receiver had read its last byte."""
     path: Annotated[list[Count], MANY] = []
-    """Path of each transfer that finished since: the index of a ``FlowPath`` event of these short
-    flows. Empty where there is one path."""
+    """Path of each transfer that finished since the last event: the index of a ``FlowPath`` event
+    of these short flows. Empty if there is only one path."""
 
 
 class ShortFlowsEnded(Event, frozen=True):
-    """Short flows are over. Transfers that neither finished nor failed were broken off."""
+    """Short flows have ended. Transfers that neither finished nor failed were aborted."""
 
     short_flows: str
     error: str | None = None

@@ -1,4 +1,4 @@
-"""What commands and events carry: settings of links, features; and the bounds of settings."""
+"""Values in commands and events: settings of links, features, capabilities; and their bounds."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ccplay.model.quantities import OCTETS, SHARE
 from ccplay.model.texts import NAME
 
 MOST_VARIABLES = 48
-"""Most variables of a flow or a queue."""
+"""Largest number of variables of a flow or a queue."""
 
 INFINITE_SSTHRESH = 0x7FFFFFFF
-"""``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; it travels as None."""
+"""``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; it is sent as None."""
 
 MOST_SEGMENTS = 1 << 24
-"""Greatest cwnd or ssthresh that a path can hold, in segments: three minutes of 1 Gbit/s."""
+"""Largest cwnd or ssthresh that a path can hold, in segments: three minutes of 1 Gbit/s."""
 
 
 class Qdisc(Value, frozen=True):
-    """A queue discipline and its parameters, as ``tc-KIND(8)`` names them.
+    """A queue discipline and its parameters, named as in ``tc-KIND(8)``.
 
     ``limit`` is in packets for pfifo, in bytes for bfifo and tbf; times are in microseconds.
     """
@@ -38,24 +38,25 @@ class TrafficClass(Value, frozen=True):
 
     name: Annotated[str, Field(NAME, "What it is called")]
     share: Annotated[float, Field(SHARE, "The part of the link's rate that it is sure of", 0.01, 1)]
-    """Share of the link's rate that the class is sure of; it borrows what the others leave."""
+    """Guaranteed share of the link's rate; the class also borrows what the others leave."""
     traffic: Annotated[list[str], MANY] = []
-    """Names of traffic, or all of a kind: the plural of one of ``traffic.TRAFFIC``."""
+    """Names of traffic, or of whole kinds: the plural of one of ``traffic.TRAFFIC``."""
     qdisc: Qdisc | None = None
     """Queue of the class; None takes the link's own."""
 
 
 class LinkSetting(Value, frozen=True):
-    """What one direction of a link does to packets. None leaves a field as it is."""
+    """The settings of one direction of a link. None leaves a setting as it is."""
 
     rate: Annotated[int | None, settings.LINK_RATE] = None
     delay_us: Annotated[int | None, settings.DELAY] = None
     jitter_us: Annotated[int | None, settings.JITTER] = None
     loss: Annotated[float | None, settings.LOSS] = None
     qdisc: Qdisc | None = None
-    """The queue in front of the link, where it has no classes."""
+    """Queue in front of the link, if it has no classes."""
     classes: Annotated[list[TrafficClass], FEW] | None = None
-    """Several queues that share the rate; the last takes what no class names. Empty: one queue."""
+    """Queues that share the rate; the last serves all traffic that no class names. Empty: one
+    queue."""
     mtu: Annotated[
         int | None,
         Field(
@@ -66,13 +67,13 @@ class LinkSetting(Value, frozen=True):
         ),
     ] = None
     mark: Annotated[int | None, settings.MARK] = None
-    """Packets are counted as bytes, each of them as the MTU and its Ethernet header.
+    """Number of full packets waiting in the queue from which on arriving packets are marked.
 
-    With offloads one packet of the queue is up to 45 of the wire. Disciplines mark besides.
+    A full packet is the MTU and its Ethernet header. With offloads a packet in the queue stands for
+    up to 45 on the wire. Disciplines may mark too.
     """
     down: Annotated[bool | None, settings.DOWN] = None
-    """Whether both directions are down. Rate and queue are kept, what waits in the queue is
-    lost."""
+    """Whether both directions are down. Rate and queue are kept, waiting packets are lost."""
     distribution: Annotated[str | None, settings.DISTRIBUTION] = None
     gemodel: Annotated[Annotated[list[float], FEW] | None, settings.BURST_LOSS] = None
     reorder: Annotated[float | None, settings.REORDER] = None
@@ -80,72 +81,73 @@ class LinkSetting(Value, frozen=True):
     corrupt: Annotated[float | None, settings.CORRUPT] = None
 
     def changed_by(self, other: object) -> LinkSetting:
-        """Return this setting with every field that ``other`` sets: a setting, or a ``SetLink``."""
+        """Return this setting with every field set by ``other``: a setting, or a ``SetLink``."""
         wanted = {name: getattr(other, name, None) for name in self.__struct_fields__}
         changes = {name: value for name, value in wanted.items() if value is not None}
         return msgspec.structs.replace(self, **changes)
 
 
 LINK_OFF: dict[str, Any] = {"gemodel": [], "distribution": UNIFORM}
-"""Values of ``LinkSetting``'s fields that are no numbers where they are off; the others are 0."""
+"""Values of those fields of ``LinkSetting`` that are not numbers if they are off; the others are
+0."""
 
 
 class Feature(Value, frozen=True):
-    """Something that this machine has or lacks: an algorithm, a discipline, a tool."""
+    """A feature that this machine has or lacks: an algorithm, a discipline, a tool."""
 
     name: str
     available: bool
     summary: str = ""
     """Description in one line."""
     reason: str = ""
-    """Reason for which it is missing."""
+    """Reason why the feature is missing."""
     remedy: str = ""
-    """What to do about it."""
+    """Remedy if the feature is missing."""
     required: bool = False
-    """A lab can't run without it."""
+    """Whether a lab can't run without the feature."""
 
 
 class Monitored(Value, frozen=True):
-    """What was seen of a flow's packets between IP in its sending and IP in its receiving host.
+    """Counts of a flow's packets between IP in the sending and IP in the receiving host.
 
-    A packet is a whole one: put together from its fragments, with offloads each segment of a long
-    one; one sent again is another. Those without payload do not count.
+    A packet is a whole one: reassembled from its fragments, and with offloads each segment of a
+    long one; a retransmission is another packet. Packets without payload do not count.
     """
 
     sent: Count
-    """Number of packets sent; while some are under way, until the newest that arrived."""
+    """Number of packets sent; while some are in flight, up to the newest that arrived."""
     received: Count
     received_bytes: Count
-    """Bytes of payload received."""
+    """Payload received in bytes."""
     delay_mean_us: Duration | None
-    """Mean one-way delay of the packets that arrived, queues included; None where none did."""
+    """Mean one-way delay in µs of the packets that arrived, queues included; None if none did."""
     delay_min_us: Duration | None
     delay_max_us: Duration | None
 
 
 class Capabilities(Value, frozen=True):
-    """What the lab's kernel and machine offer, and what they lack with reason and remedy."""
+    """The features of the lab's kernel and machine, and those missing with reason and remedy."""
 
     kernel: str
     privilege: str
-    """``root`` or ``rootless``."""
+    """Privilege of the lab: ``root`` or ``rootless``."""
     congestion_controls: Annotated[list[Feature], FEW]
     qdiscs: Annotated[list[Feature], FEW]
     delay_engines: Annotated[list[Feature], FEW]
     tools: Annotated[list[Feature], FEW]
     classifiers: Annotated[list[Feature], FEW] = []
-    """What puts packets into classes."""
+    """Features that assign packets to classes."""
     markers: Annotated[list[Feature], FEW] = []
-    """What marks packets with CE in front of any discipline."""
+    """Features that mark packets with CE in front of any discipline."""
     monitors: Annotated[list[Feature], FEW] = []
-    """What follows packets from host to host."""
+    """Features that follow packets from host to host."""
     tracepoints: Annotated[list[Feature], FEW] = []
     """Tracepoints that report every acknowledgement of a flow."""
     mptcp: Annotated[list[Feature], FEW] = []
-    """What gives flows several paths; empty where the lab did not say."""
+    """Features that give flows several paths; empty if the lab did not report them."""
     schedulers: Annotated[list[Feature], FEW] = []
-    """What shares the data of an MPTCP connection between its subflows."""
+    """Schedulers that distribute the data of an MPTCP connection over its subflows."""
     cpus: int = 0
-    """Number of CPUs that the lab may use; 0 where it did not report it."""
+    """Number of CPUs that the lab may use; 0 if it did not report it."""
     python: str = ""
-    """The version that the lab runs on."""
+    """Version of Python that runs the lab."""

@@ -20,102 +20,101 @@ from msgspec.structs import replace
 from ccplay.units import format_rate
 
 Subject: TypeAlias = Literal["flow", "queue", "ping", "udp", "short-flows", "download"]
-"""What has a variable: one connection, one queue, or one traffic of a ``TrafficKind``."""
+"""Owner of a variable: a connection, a queue, or traffic of a ``TrafficKind``."""
 
 Combined: TypeAlias = Literal["sum", "mean", "greatest", ""]
-"""Way in which values of several subjects make one, such as those of a flow's parallel streams."""
+"""How values of several subjects are combined, such as those of a flow's parallel streams."""
 
 Cells: TypeAlias = Literal["text", "whole", "real", "flag"]
-"""Types of the cells of a column of samples."""
+"""Types of the cells in a column of samples."""
 
 _KERNELS = {"bbr_pacing_gain": 256, "bbr_cwnd_gain": 256, "dctcp_alpha": 1024}
-"""Number that counts as 1 in fractions of the kernel's own, whose names don't have it."""
+"""Numbers that stand for 1 in the kernel's own fractions, whose names do not contain them."""
 
 _UNITS = ("us", "bps", "segments", "packets", "bytes")
 _ONE = re.compile(r"[1-9]\d{2,}")
 
 _FACTORS = {"ms": 1e-3, "kbit/s": 1e-3, "Mbit/s": 1e-6, "kB": 1e-3, "MB": 1e-6, "%": 1e2}
-"""Factor from a variable's unit to the one of an axis."""
+"""Factors from a variable's unit to the unit of an axis."""
 
 _WHOLE_FROM = 100
-"""Value on an axis from which a fraction is not worth its room."""
+"""Value on an axis from which on fractions are not shown."""
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """A derivation: how fast a counter grew, as the mean over some time."""
+    """A derived variable: the rate at which a counter grew, averaged over some time."""
 
     counter: str
-    """The variable that only grows."""
+    """Variable that only grows."""
     over_s: float = 1.0
-    """Seconds of the mean that a screen shows; a report may choose others beside it."""
+    """Seconds over which a screen averages; a report may also use others."""
 
 
 class Variable(msgspec.Struct, frozen=True):
     """A quantity over time."""
 
     name: str
-    """The kernel's word, as the stream has it."""
+    """Name in the kernel's words, as in the stream."""
     words: str = ""
-    """What it is, in words; in a legend too."""
+    """Name for people, also in legends."""
     unit: str = ""
-    """``us``, ``bps``, ``segments``, ``packets``, ``bytes``, ``share`` or none."""
+    """Unit: ``us``, ``bps``, ``segments``, ``packets``, ``bytes``, ``share`` or none."""
     subject: Subject | None = None
-    """Subject that has it; None for a variable that is read off its name, which any subject may
-    report."""
+    """Kind of subject that has the variable; None if any may report it, and its name describes
+    it."""
     algorithm: str = ""
-    """First word of a name that algorithms or disciplines gave; empty for the others."""
+    """First word of names reported by algorithms or disciplines; empty for other variables."""
     one: int | None = None
-    """Number that counts as 1 of a fraction; None where it is none."""
+    """Number that stands for 1 in a fraction; None if the variable is not a fraction."""
     scale: str = ""
-    """Unit in which plots always have it; empty: the unit that suits its greatest value."""
+    """Unit used in all plots; if empty, the unit depends on the greatest value."""
     digits: int | None = None
     """Digits after the point in titles; None: one for small values with a scale, else none."""
     combined: Combined = ""
-    """Way in which several subjects make one value; empty where only each by itself has a
-    meaning."""
+    """How values of several subjects are combined; empty if they can't be."""
     kept: bool = False
-    """Whether the state keeps it over time; the others are only exported."""
+    """Whether the state keeps the variable over time rather than only exporting it."""
     named: str = ""
-    """Name of its column in exports, where that is not the name with its unit."""
+    """Name of the column in exports, if it is not the name with its unit."""
     cells: Cells = "whole"
-    """What its column holds."""
+    """Type of the cells in the column."""
     rate: Rate | None = None
-    """Way in which it is derived from a variable that is kept; None if it is sampled itself."""
+    """Derivation from a variable that is kept; None if the variable itself is sampled."""
     wire: str = ""
-    """Name in the stream, where ``one`` is part of that: ``htcp_beta_1000``."""
+    """Name in the stream, if it contains ``one``: ``htcp_beta_1000``."""
     about: str = ""
-    """Title of a figure's panel where ``title`` is too terse for one."""
+    """Title of a figure's panel, if ``title`` is too short for it."""
     label: str = ""
-    """Label of a figure's axis, where it is not ``words``."""
+    """Label of a figure's axis, if it is not ``words``."""
 
     @property
     def title(self) -> str:
-        """What it is, with the algorithm: ``bbr min rtt``."""
+        """Name for people with the algorithm: ``bbr min rtt``."""
         return f"{self.algorithm} {self.words}".lstrip()
 
     @property
     def column(self) -> str:
-        """Its column in exports; the unit is part of the name."""
+        """Name of the column in exports, which ends in the unit."""
         if self.named or not self.unit or self.name.endswith(f"_{self.unit}"):
             return self.named or self.name
         return f"{self.name}_{self.unit}"
 
     @property
     def series(self) -> str:
-        """Name of the series that it is read from: its own, or the counter it is the rate of."""
+        """Name of the series with the values: its own, or that of the counter behind a rate."""
         return self.rate.counter if self.rate else self.wire or self.name
 
     @property
     def whole(self) -> bool:
-        """Whether it counts whole things, of which there is no half."""
+        """Whether values are whole numbers of things."""
         return self.subject is not None and self.unit in ("segments", "packets")
 
     def real(self, value: float) -> float:
-        """Return a number in the unit, fractions as such: a gain of 320 is 1.25."""
+        """Return a number in the variable's unit; fractions are resolved: a gain of 320 is 1.25."""
         return float(value) / (self.one or 1)
 
     def axis(self, peak: float = math.inf) -> tuple[str, float]:
-        """Return the unit in which a plot with values up to ``peak`` has it, and its factor."""
+        """Return the unit for a plot with values up to ``peak``, and the factor to it."""
         unit = self.scale
         if not unit:
             match self.unit:
@@ -130,7 +129,7 @@ class Variable(msgspec.Struct, frozen=True):
         return unit, _FACTORS[unit]
 
     def write(self, value: float) -> str:
-        """Return a number that has been taken times the factor of ``axis``, without its unit."""
+        """Return a number, already scaled by the factor of ``axis``, as text without its unit."""
         if self.one is not None:
             return f"{value:.2f}"
         digits = self.digits
@@ -140,7 +139,7 @@ class Variable(msgspec.Struct, frozen=True):
         return f"{value:.{digits}f}"
 
     def say(self, value: float) -> str:
-        """Return a number with its unit: ``20.1 ms``."""
+        """Return a number as text with its unit: ``20.1 ms``."""
         if self.unit == "bps":
             return format_rate(value)
         unit, factor = self.axis(value)
@@ -178,7 +177,7 @@ FLOW_VARIABLES = (
     Variable("bytes_sent", "sent", "bytes", "flow", combined="sum", named="bytes_sent"),
     Variable("delivered_ce", "delivered with CE", "segments", "flow", combined="sum"),
 )
-"""Fields of ``TcpSamples`` but for names, in the order of exports."""
+"""Fields of ``TcpSamples`` except names, in the order of exports."""
 
 QUEUE_VARIABLES = (
     Variable(
@@ -201,15 +200,15 @@ QUEUE_VARIABLES = (
         "packets", "sent", "packets", "queue", combined="sum", kept=True, named="sent_packets"
     ),
 )
-"""Fields of ``QdiscSamples`` but for names, in the order of exports."""
+"""Fields of ``QdiscSamples`` except names, in the order of exports."""
 
 PING_VARIABLES = (
     Variable("rtt_us", "RTT", "us", "ping", digits=0, combined="mean", kept=True, cells="real"),
 )
-"""Fields of ``PingSample`` but for names and numbers."""
+"""Fields of ``PingSample`` except names and numbers."""
 
 DOWNLOAD_VARIABLES = (Variable("bytes", "arrived", "bytes", "download", named="bytes"),)
-"""Fields of ``DownloadProgress`` but for names."""
+"""Fields of ``DownloadProgress`` except names."""
 
 SHORT_FLOW_VARIABLES = (
     Variable("bytes", "size", "bytes", "short-flows", named="size_bytes"),
@@ -227,9 +226,10 @@ RECEIVED = Variable(
     combined="sum",
     kept=True,
 )
-"""Bits per second of cross traffic that arrived since the sample before, headers of IP included."""
+"""Rate in bits per second at which cross traffic arrived since the last sample, IP headers
+included."""
 LOSS = Variable("monitor_loss", "loss", "share", "udp", "monitor", combined="mean", kept=True)
-"""Share of the packets of cross traffic that did not arrive since the sample before."""
+"""Share of the packets of cross traffic lost since the last sample."""
 DELAY = Variable(
     "monitor_one_way_delay_us",
     "one way delay",
@@ -241,9 +241,10 @@ DELAY = Variable(
     about="one-way delay of the flow's packets",
     label="delay",
 )
-"""Mean one-way delay of what arrived since the sample before; monitored flows have it too."""
+"""Mean one-way delay of the packets that arrived since the last sample; monitored flows have it
+too."""
 UDP_VARIABLES = (RECEIVED, LOSS, DELAY)
-"""What a monitor sees of cross traffic between two of its samples."""
+"""Variables of cross traffic that a monitor computes between two of its samples."""
 
 
 def _by_name(variables: Sequence[Variable]) -> dict[str, Variable]:
@@ -258,21 +259,21 @@ VARIABLES: dict[Subject, dict[str, Variable]] = {
     "short-flows": _by_name(SHORT_FLOW_VARIABLES),
     "download": _by_name(DOWNLOAD_VARIABLES),
 }
-"""Every variable that a session has whatever its algorithms are, by subject and name."""
+"""Variables of every session, whatever its algorithms, by subject and name."""
 
 
 def kept(variables: Sequence[Variable]) -> tuple[str, ...]:
-    """Return the names of those that the state keeps over time."""
+    """Return the names of the variables that the state keeps over time."""
     return tuple(each.name for each in variables if each.kept)
 
 
 def columns(variables: Sequence[Variable]) -> dict[str, tuple[str, Cells]]:
-    """Return the column of each variable in exports by its name, and what the column holds."""
+    """Return the column of each variable in exports by its name, and the type of its cells."""
     return {each.name: (each.column, each.cells) for each in variables}
 
 
 def combine(how: Combined, values: Sequence[float]) -> float | None:
-    """Return what several subjects have together; None without any, or without a meaning."""
+    """Return the combined value of several subjects; None without any, or if it has no meaning."""
     if not values or not how:
         return values[0] if len(values) == 1 else None
     match how:
@@ -285,7 +286,7 @@ def combine(how: Combined, values: Sequence[float]) -> float | None:
 
 @lru_cache
 def variable(name: str) -> Variable:
-    """Return the variable that an algorithm, a discipline or a monitor calls so."""
+    """Return the variable with the name that an algorithm, a discipline or a monitor uses."""
     if name in VARIABLES["udp"]:
         # Of flows that are monitored; their senders' algorithms stand beside it.
         return replace(VARIABLES["udp"][name], subject=None)
@@ -299,7 +300,7 @@ def variable(name: str) -> Variable:
 
 
 def say(name: str, value: float) -> str:
-    """Return a variable in words: ``min rtt 20.1 ms`` for ``bbr_min_rtt_us`` and 20100."""
+    """Return a variable as text: ``min rtt 20.1 ms`` for ``bbr_min_rtt_us`` and 20100."""
     # The algorithm's own name stands beside it.
     known = variable(name)
     return f"{known.words} {known.say(value)}"

@@ -1,4 +1,4 @@
-"""Commands and settings in plain words, for the event log, menus and messages."""
+"""Commands and settings in plain words for the event log, menus and messages."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from ccplay.units import format_clock, format_rate, format_ratio, format_time_us
 _OfMarks: TypeAlias = Mark | ChangeMark | RemoveMark
 
 CA_STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
-"""``enum tcp_ca_state`` of include/uapi/linux/tcp.h, in its order."""
+"""Names of ``enum tcp_ca_state`` of include/uapi/linux/tcp.h, in its order."""
 
 
 def describe_qdisc(qdisc: Qdisc) -> str:
-    """Say what a queue is: ``pfifo 100 pkt``, ``codel target 5 ms``."""
+    """Return a queue as text: ``pfifo 100 pkt``, ``codel target 5 ms``."""
     known = {each.name: each for each in _parameters(qdisc.kind)}
     words = [qdisc.kind]
     for name, value in sorted(qdisc.options.items(), key=lambda option: option[0] != "limit"):
@@ -51,7 +51,7 @@ def describe_qdisc(qdisc: Qdisc) -> str:
 
 
 def limit_unit(kind: str) -> str:
-    """Say what the ``limit`` of a kind of queue counts: ``packets`` or ``bytes``."""
+    """Return the unit of the ``limit`` of a kind of queue: ``packets`` or ``bytes``."""
     return next(
         (each.quantity.unit for each in _parameters(kind) if each.name == "limit"), "packets"
     )
@@ -63,13 +63,13 @@ def _parameters(kind: str) -> tuple[Field, ...]:
 
 
 def describe_classes(classes: list[TrafficClass]) -> str:
-    """Say how a link's rate is shared: ``bulk 50 %, interactive 50 %``."""
+    """Return the shares of a link's classes as text: ``bulk 50 %, interactive 50 %``."""
     shares = (f"{each.name} {format_ratio(each.share)}" for each in classes)
     return ", ".join(shares) or "one queue"
 
 
 def describe_link(setting: LinkSetting | SetLink) -> str:
-    """Say what a link does: ``10 Mbit/s, 20 ms, loss 1 %``; fields that are None are left out."""
+    """Return a link's settings as text: ``10 Mbit/s, 20 ms, loss 1 %``; None is left out."""
     words = []
     if setting.rate is not None:
         words.append(format_rate(setting.rate) if setting.rate else "rate unlimited")
@@ -105,24 +105,24 @@ def _models(setting: LinkSetting | SetLink) -> list[str]:
 
 
 MODELS = ("gemodel", "reorder", "duplicate", "corrupt")
-"""Fields of a link for models of loss and of other faults."""
+"""Fields of a link with models of loss and of other faults."""
 
 
 def describe_loss(loss: float | None, monitored: Monitored | None) -> str:
-    """Say what became of packets: ``1 % lost``, where they were monitored ``, 55 ms one way``."""
+    """Return the loss of packets as text: ``1 % lost``, if monitored ``, 55 ms one way``."""
     lost = "none arrived" if loss is None else f"{format_ratio(loss)} lost"
     return lost + one_way(monitored)
 
 
 def one_way(monitored: Monitored | None) -> str:
-    """Say how long packets took on average: ``, 55 ms one way``; nothing where nobody knows."""
+    """Return the mean one-way delay as text: ``, 55 ms one way``; empty if it is unknown."""
     if monitored is None or monitored.delay_mean_us is None:
         return ""
     return f", {format_time_us(monitored.delay_mean_us)} one way"
 
 
 def describe(command: AnyCommand) -> str:
-    """Say what a command does, in one short line."""
+    """Return a command as one short line."""
     if isinstance(command, StartTraffic | StopTraffic):
         return _describe_traffic(command)
     match command:
@@ -179,5 +179,5 @@ def _describe_network(
 
 
 def _named(kind: str, name: str | None) -> str:
-    """Return what traffic is called; what it is where the lab has yet to name it."""
+    """Return the name of traffic; its kind if the lab has not named it yet."""
     return kind if name is None else f"{kind} {name}"

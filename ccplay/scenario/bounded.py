@@ -1,4 +1,4 @@
-"""TOML from strangers: files that would take long to read are refused before they are parsed."""
+"""TOML from strangers: texts that would take long to read are refused before they are parsed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import tomllib
 from typing import Any
 
 LARGEST_FILE = 1_000_000
-"""Bytes of the largest file."""
+"""Size of the largest file in bytes."""
 MOST_VALUES = 80_000
-"""Keys and values of a file, or of one value on the command line."""
+"""Largest number of keys and values in a file, or in one value on the command line."""
 MOST_PARTS = 8
-"""Most parts of one dotted key; valid keys have at most five."""
+"""Largest number of parts in a dotted key; valid keys have at most five."""
 DEEPEST = 16
-"""Most keys and indexes that lead to a value; valid paths have at most twelve."""
+"""Largest number of keys and indexes that lead to a value; valid paths have at most twelve."""
 
 _TEXT = re.compile(
     r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"{3,5})?'
@@ -23,16 +23,17 @@ _TEXT = re.compile(
     r"|\#[^\n]*+",
     re.DOTALL,
 )
-"""Strings and comments. An unterminated one extends to the end of its line or of the text."""
+"""Pattern of strings and comments. An unterminated one extends to the end of its line or of the
+text."""
 _LONG_KEY = re.compile(rf"(?:\.[^.,=\[\]{{}}\n]*+){{{MOST_PARTS}}}")
 
 
 class TooMuchError(ValueError):
-    """A text that exceeds a bound; the message names it."""
+    """Raised for a text that exceeds a bound, which the message names."""
 
 
 def loads(text: str) -> dict[str, Any]:
-    """Parse TOML in a time that grows with the length of ``text`` alone.
+    """Parse TOML in a time that depends only on the length of ``text``.
 
     Raises ``TooMuchError`` for too many or too deeply nested values, and ``ValueError`` for text
     that is not TOML (``tomllib.TOMLDecodeError``) or has a number or date that Python can't

@@ -1,4 +1,4 @@
-"""The cases of a scenario file: its common part under a case, the settings and the matrix."""
+"""The cases of a scenario file: its common part merged with a case, the settings and the matrix."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 MOST_CASES = 1000
 ENDS = ("duration", "all", "first")
-"""What can end a case."""
+"""Conditions that can end a case."""
 
 VALUES: dict[str, Field] = {
     "about": Field(PROSE, "What it shows: text for people"),
@@ -54,13 +54,13 @@ VALUES: dict[str, Field] = {
     "seed": SEED,
     "published_in": Field(LINE, "Source of the published values: reports cite it"),
 }
-"""The single values of a case, each described once."""
+"""Single values of a case, each described once."""
 TABLES = ("topology", "links", "hosts", "timeline", "metrics", "expect", "published")
 CASE_KEYS = (*VALUES, *TABLES)
-"""Source of a case."""
+"""Keys of a case, in the common part of a file or in a ``[[case]]``."""
 FILE_KEYS = ("title", *CASE_KEYS, "matrix", "case", "lesson")
 OWN_KEYS = ("name", *CASE_KEYS, "matrix")
-"""Keys of a ``[[case]]``."""
+"""Keys that a ``[[case]]`` may have."""
 
 
 class _Draft(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ def read_cases(
 
 
 def read_pages(table: dict[str, Node], cases: Sequence[Case], reader: Reader) -> Lesson | None:
-    """Read the lesson of a file, which is about the network of its first case."""
+    """Read the lesson of a file, which uses the network of the file's first case."""
     if "lesson" not in table:
         return None
     # Its steps name hosts and links, which a wrong topology does not have.
@@ -124,7 +124,7 @@ def _drafts(table: dict[str, Node], settings: list[Setting], reader: Reader) -> 
 
 
 def _merged(common: Node, cases: Node | None, reader: Reader) -> Iterator[tuple[str, Node]]:
-    """Yield the name of each ``[[case]]`` and its keys over the common part."""
+    """Yield the name of each ``[[case]]``, and its keys merged over the common part."""
     if cases is None:
         yield "", common
         return
@@ -179,7 +179,7 @@ def _case(node: Node, reader: Reader) -> Case:
 
 
 def _check_ends(case: Case, table: dict[str, Node], reader: Reader) -> None:
-    """Refuse an impossible end, and steps that could come after the end."""
+    """Refuse an impossible end, and steps that may come after the end."""
     if case.until == "first" and not case.sizes and not reader.mistakes.count:
         text = '"first" needs a start-flow with bytes: no other transfer has a fixed size'
         reader.mistakes.add(table["until"].place, text)

@@ -1,4 +1,4 @@
-"""A matrix of parameters: every case is run at each of its points."""
+"""A matrix of parameters: every case is run at each point of it."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ AXIS_KEYS = ("path", "values", "names")
 LARGEST_WHOLE = 2**53
 MOST_AXES = 32
 MOST_PATHS = 1000
-"""Most paths of an axis."""
+"""Largest number of paths in an axis."""
 
 Parameter: TypeAlias = str | int | float | bool
 
 
 class Axis(msgspec.Struct, frozen=True):
-    """One parameter and the values that it takes."""
+    """One parameter with its values."""
 
     name: str
     paths: tuple[tuple[KeyPath, Place], ...]
-    """Paths that it sets, and their places in the file."""
+    """Paths that the axis sets, with their places in the file."""
     place: Place
-    """Place of its values in the file."""
+    """Place of the values in the file."""
     values: tuple[tuple[Parameter, Node], ...]
-    """Name and value of each of its values."""
+    """Values with their names."""
 
 
 class Point(msgspec.Struct, frozen=True):
-    """One value of each axis."""
+    """A point of the matrix: one value of each axis."""
 
     parameters: Mapping[str, Parameter]
     values: tuple[tuple[Axis, Node], ...]
@@ -51,7 +51,7 @@ class Point(msgspec.Struct, frozen=True):
         return ", ".join([case, *values] if case else values)
 
     def lay_over(self, case: Node, reader: Reader) -> Node:
-        """Return a case with the values of this point in it."""
+        """Return a case with the values of this point merged into it."""
         for axis, value in self.values:
             for path, place in axis.paths:
                 case = reader.graft(case, path, value, place)
@@ -59,7 +59,7 @@ class Point(msgspec.Struct, frozen=True):
 
 
 def read_matrix(node: Node | None, reader: Reader) -> list[Axis]:
-    """Read the axes; omits one with a mistake."""
+    """Read the axes; those with a mistake are omitted."""
     axes: list[Axis] = []
     table = reader.table(node)
     if node is not None and len(table) > MOST_AXES:
@@ -85,7 +85,7 @@ def read_matrix(node: Node | None, reader: Reader) -> list[Axis]:
 
 
 def _starts(path: KeyPath) -> Iterator[KeyPath]:
-    """Yield the prefixes of a path, the path itself last."""
+    """Yield the prefixes of a path, the whole path last."""
     return (path[:length] for length in range(1, len(path) + 1))
 
 
@@ -99,7 +99,7 @@ def check_settings(axes: list[Axis], settings: list[Setting], reader: Reader) ->
 
 
 def size(axes: list[Axis]) -> int:
-    """Return the number of points; one without axes."""
+    """Return the number of points; 1 without axes."""
     return prod(len(axis.values) for axis in axes)
 
 

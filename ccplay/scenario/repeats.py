@@ -22,11 +22,11 @@ _Together: TypeAlias = dict[_Moment, list[str]]
 
 
 def repeated(case: Case, repeat: int) -> Case:
-    """Return a case as its repeat with this number, counted from 1, is run.
+    """Return a case as run in its repeat with this number, from 1.
 
-    It depends only on the case and the number: each repeat has another seed for the randomness of
-    links; each flow starts later by up to ``jitter_s``, and its other steps move with it; if the
-    case is ``balanced``, flows that start together take turns at being first.
+    The result depends only on the case and the number: each repeat has another seed for the
+    randomness of links; each flow starts later by up to ``jitter_s``, and its other steps move with
+    it; if the case is ``balanced``, flows that start together take turns at being first.
     """
     seed = (case.build.seed + repeat - 1) % MOST_SEEDS
     together = _starts(case.timeline) if case.balanced else {}
@@ -44,7 +44,7 @@ def repeated(case: Case, repeat: int) -> Case:
 
 
 def flow_of(step: Step) -> str | None:
-    """Return the flow that a step starts or acts on, else None."""
+    """Return the flow that a step starts or acts on; None if there is none."""
     match step.command:
         case StartFlow() | StopFlow() | SetCongestionControl() | TraceFlow() | UntraceFlow():
             return step.command.flow
@@ -54,7 +54,7 @@ def flow_of(step: Step) -> str | None:
 
 
 def _starts(timeline: Iterable[Step]) -> _Together:
-    """Return the flows by the moment at which they start."""
+    """Return the flows by the moments of their starts."""
     together: _Together = {}
     for step in timeline:
         if isinstance(step.command, StartFlow) and step.command.flow is not None:
@@ -63,7 +63,7 @@ def _starts(timeline: Iterable[Step]) -> _Together:
 
 
 def _turn(flows: list[str], repeat: int) -> list[str]:
-    """Return the flows in the order of this repeat's turn."""
+    """Return the flows in the order of this repeat."""
     first = (repeat - 1) % len(flows)
     return flows[first:] + flows[:first]
 
@@ -83,7 +83,7 @@ def _later(step: Step, offsets: dict[str, float]) -> Step:
 
 
 def _rotated(timeline: tuple[Step, ...], repeat: int, together: _Together) -> list[Step]:
-    """Return the timeline with the flows of a moment started in another order.
+    """Return the timeline with the flows that start at one moment in another order.
 
     Other steps of a flow at the same moment stay after its start.
     """

@@ -49,11 +49,11 @@ _NAMED = (
     *(LINE, PROSE, NUMBER, FLAG, NAME, evidence.METRIC, ALGORITHM, RATE, LINK_RATE, TIME_US, SIZE),
     *(QUEUE_SIZE, SHARE, GEMODEL, FREQUENCY, WHOLE, COUNT, SWITCH),
 )
-"""Quantities with a definition in the schema, one for each."""
+"""Quantities that have a definition in the schema."""
 
 
 def text() -> str:
-    """Return the schema as it is shipped in ``scenarios/schema.json``."""
+    """Return the schema in the form of ``scenarios/schema.json``."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -61,7 +61,7 @@ def schema() -> Shape:
     """Return the schema.
 
     It accepts every file that ``load`` accepts, unless a matrix supplies a required key of a step.
-    It knows keys, words and units, but not whether a file makes sense.
+    It checks keys, words and units, but not whether a file makes sense.
     """
     common = _case_keys()
     case = table({"name": ref("line"), **common}, meanings.FILE, ("name",))
@@ -90,7 +90,7 @@ def table(
     required: tuple[str, ...] = (),
     **more: Any,
 ) -> Shape:
-    """Return a table with exactly these keys, each with its meaning, and their older names."""
+    """Return the schema of a table with exactly these keys, with meanings and older names."""
     described = {
         key: {"description": meanings[key], **each} if key in meanings else each
         for key, each in properties.items()
@@ -121,7 +121,7 @@ def _described(fields: Iterable[Field]) -> dict[str, Shape]:
 
 
 def _keyed(fields: Mapping[str, Field]) -> dict[str, Shape]:
-    """Return fields that a table names, rather than each itself."""
+    """Return the fields of a table by their names, without the table itself."""
     return _described(replace(field, key=key) for key, field in fields.items())
 
 
@@ -182,7 +182,7 @@ def _definitions() -> dict[str, Shape]:
 
 
 def _topology() -> Shape:
-    """Return a topology that numbers describe."""
+    """Return the schema of a topology with numeric parameters."""
     kinds = [*generated()]
     said = {"kind": "; ".join(f"{each.name} is {each.summary}" for each in kinds)}
     kind: Shape = {"enum": [each.name for each in kinds]}
@@ -190,7 +190,7 @@ def _topology() -> Shape:
 
 
 def _written() -> Shape:
-    """Return a topology whose nodes and links are written out."""
+    """Return the schema of a topology with listed nodes and links."""
     name: Shape = {"type": "string", "pattern": f"^{NODE_PATTERN}$"}
     link = _described(fields_of(LinkSetting).values())
     link |= {"queue": ref("queue"), "classes": ref("classes")}
@@ -218,7 +218,7 @@ def _written() -> Shape:
 
 
 def _queue(discipline: Discipline, **more: Shape) -> Shape:
-    """Return a queue of this kind; ``more`` are other keys of its table."""
+    """Return the schema of a queue of this kind; ``more`` are other keys of its table."""
     names: Shape = {"const": discipline.kind}
     if discipline.software:
         names = {"enum": [discipline.kind, discipline.kind + SUFFIX]}
@@ -234,7 +234,7 @@ def _queue(discipline: Discipline, **more: Shape) -> Shape:
 
 
 def _changed_queue() -> Shape:
-    """Return a queue whose kind is elsewhere: in the common part, or in the matrix."""
+    """Return the schema of a queue whose kind is in the common part or in the matrix."""
     known: dict[str, list[Shape]] = {}
     said: dict[str, str] = {}
     for discipline in DISCIPLINES.values():
@@ -266,7 +266,7 @@ def _steps(action: type[Command]) -> Iterator[Shape]:
 
 
 def _one_of_each(action: type[Command]) -> list[Shape]:
-    """Return keys of an action of which it needs at least one."""
+    """Return the groups of keys of an action of which at least one is required."""
     if action is SetCongestionControl:
         return [{"oneOf": [{"required": ["flow"]}, {"required": ["host"]}]}]
     if action is SetLink:

@@ -1,4 +1,4 @@
-"""The scenario that tries a network which comes without one: some flows over it."""
+"""The default scenario for a network that is given without one: some flows over it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ccplay.scenario.values import Scenario
 from ccplay.scenario.writing import toml
 
 MOST_FLOWS = 4
-"""Most flows, each from one of the first hosts to its peer."""
+"""Largest number of flows, each from one of the first hosts to its peer."""
 
 _PATH = Path("network.toml")
 
 
 def trial(topology: str, settings: Sequence[str] = ()) -> Scenario:
-    """Return a scenario of a network: a flow from each of the first hosts to its peer.
+    """Return a scenario for a network: a flow from each of the first hosts to its peer.
 
-    ``topology`` is a value in TOML, ``settings`` are as in ``--set``. Raises ``ScenarioError``.
+    ``topology`` is a value of TOML, ``settings`` are as in ``--set``. Raises ``ScenarioError``.
     """
     head = f'duration = "20 s"\ntopology = {topology}\n'
     build = parse(head, _PATH, settings).cases[0].build

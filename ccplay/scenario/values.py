@@ -25,44 +25,44 @@ class Expectation(msgspec.Struct, frozen=True):
     """Path of the metric in the result: ``checkpoint.ratio``, ``flows.1.goodput_bps``, ``jain``."""
     low: float | None
     high: float | None
-    """The bounds, inclusive; None if there is none."""
+    """Upper bound, inclusive; None if there is none."""
     text: str
-    """The bounds as text: ``0.7 ± 20 %``, ``at least 0.9``."""
+    """Bounds as text: ``0.7 ± 20 %``, ``at least 0.9``."""
     why: str
     place: str = ""
-    """Place in the file."""
+    """Place of the expectation in the file."""
 
 
 class Published(msgspec.Struct, frozen=True):
-    """Values measured by others, shown beside ours; never a check."""
+    """Values measured by others, shown beside ours, but never checked."""
 
     metric: str
     values: tuple[float, ...]
     """Values of the metric, one or several."""
     note: str = ""
-    """Reason for which ours may differ."""
+    """Reason why our value may differ."""
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One run: a network and a timeline. Every case gets a lab of its own."""
+    """One case: a network and a timeline. Every run has a lab of its own."""
 
     name: str
     title: str
-    """The scenario's title, with the case's name if there are several."""
+    """Title of the scenario, with the case's name if there are several."""
     about: str
     build: Build
     timeline: tuple[Step, ...]
-    """Steps in the order of the file; those of one moment happen in that order."""
+    """Steps in the order of the file, which also holds for those at one moment."""
     duration_s: float
-    """Most seconds until the case ends."""
+    """Longest time in seconds until the case ends."""
     until: str = "duration"
-    """What ends the case: ``duration``; ``all``: as soon as all steps are done and all limited
-    traffic has ended; ``first``: as soon as the first flow of a fixed size is done."""
+    """Condition that ends the case: ``duration``; ``all``: all steps are done and all limited
+    traffic has ended; ``first``: the first flow of a fixed size is done."""
     parameters: Mapping[str, str | int | float | bool] = msgspec.field(default_factory=dict)
-    """Point in the file's matrix: the values as in the file, by axis."""
+    """Point in the file's matrix: values as written in the file, by axis."""
     repeats: int = 1
     jitter_s: float = 0.0
-    """Most seconds, chosen at random, by which a repeat delays the start of a flow."""
+    """Largest random delay of a flow's start in a repeat, in seconds."""
     balanced: bool = False
     """Whether, over the repeats, each flow starts first equally often."""
     metrics: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The flows of a fixed size and their bytes, in the order of the file."""
+        """Flows of a fixed size with their bytes, in the order of the file."""
         steps = sorted(self.timeline, key=lambda step: step.number)
         commands = [step.command for step in steps]
         return {
@@ -92,22 +92,22 @@ class Scenario(msgspec.Struct, frozen=True):
     about: str
     cases: tuple[Case, ...]
     settings: tuple[str, ...] = ()
-    """Settings of the command line, each ``PATH=VALUE``."""
+    """Settings from the command line, each ``PATH=VALUE``."""
     text: str = ""
-    """The scenario itself, of one that is in no file."""
+    """Text of the scenario, if it is not from a file."""
     lesson: Lesson | None = None
-    """The lesson that it carries."""
+    """Lesson contained in the file."""
 
     @property
     def name(self) -> str:
-        """The file's name without its ending, printable."""
+        """Name of the file without its ending, printable."""
         return printable(self.path.stem)
 
     def only(self, names: Sequence[str]) -> Scenario:
-        """Return the scenario with the cases that are named, in its own order; no names mean all.
+        """Return the scenario with the named cases, in its own order; no names mean all.
 
-        A name is a whole name of a case, or any part, which selects all cases that contain it.
-        Raises ``UsageError`` for a name that matches no case.
+        A name is the whole name of a case, or any part of it, which selects all cases that contain
+        it. Raises ``UsageError`` for a name that matches no case.
         """
         wanted: set[str] = set()
         for name in names:
@@ -131,10 +131,10 @@ class Scenario(msgspec.Struct, frozen=True):
 
 
 def _named(said: str, cases: Sequence[str]) -> list[str]:
-    """Return the cases that match a part of their name.
+    """Return the cases whose names contain a text.
 
-    The best match wins: the whole name, a part between commas, whole words in any case, and last
-    any other part that does not split a number.
+    The best match wins: the whole name, then a part between commas, then whole words in any case,
+    and last any other part that does not split a number.
     """
     if not (part := re.escape(said.strip())):
         return []

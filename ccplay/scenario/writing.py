@@ -1,4 +1,4 @@
-"""From play to script: the actions of a session as a scenario file that repeats them."""
+"""A session as a scenario file that repeats its actions."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ _DEFAULT_CC = "cubic"
 def write(state: LabState, *, title: str = "", until: float | None = None) -> str:
     """Return the scenario of a session, or of its part up to the moment ``until``.
 
-    Every command that took effect is a step at its moment; saving one's own algorithm is none. A
-    command that a scenario can't express becomes a comment with the reason. Raises
-    ``RecordingError`` if the network was never ready, and ``ScenarioError`` if no scenario can
-    express it.
+    Each command that took effect becomes a step at its moment, except the reload of a saved
+    algorithm. A command that a scenario can't express becomes a comment with the reason.
+
+    Raises ``RecordingError`` if the network was never ready, and ``ScenarioError`` if no scenario
+    can express it.
     """
     hello, ready_at = state.hello, state.ready_at
     end = state.now if until is None else until
@@ -70,7 +71,7 @@ def write(state: LabState, *, title: str = "", until: float | None = None) -> st
 
 
 def _done(state: LabState) -> list[Applied]:
-    """Return the commands, with the marks as they are in the end."""
+    """Return the commands, with the marks in their final state."""
     done: dict[int | str, Applied] = {}
     for number, each in enumerate(state.applied):
         match each.command:
@@ -90,7 +91,7 @@ def _done(state: LabState) -> list[Applied]:
 
 
 def _prove(text: str) -> None:
-    """Read the written text, so that mistakes are found now and not by its reader."""
+    """Read the written text, so that its mistakes are found now rather than by its reader."""
     try:
         parse(text, Path("scenario"))
     except ScenarioError as error:
@@ -117,7 +118,7 @@ def step(applied: Applied, ready_at: float) -> dict[str, Plain]:
 
 
 def _asked_at(applied: Applied) -> float:
-    """Return when the command was given: iperf3 takes a moment to start each time."""
+    """Return the moment at which the command was given, before iperf3 took its time to start."""
     return applied.t - applied.took_s
 
 
@@ -125,7 +126,7 @@ def _asked_at(applied: Applied) -> float:
 
 
 def _guess(state: LabState, topology: Topology, ready_at: float) -> Build:
-    """Return the requested network of a recording too old to contain it."""
+    """Return the network requested in a recording that is too old to contain it."""
     links = {}
     for name, changes in state.links.items():
         built = [each.setting for each in changes if each.t <= ready_at]
@@ -150,7 +151,7 @@ def _guess(state: LabState, topology: Topology, ready_at: float) -> Build:
 
 
 def network(build: Build) -> Iterator[str]:
-    """Yield the lines of a scenario file that make a network."""
+    """Yield the lines of a scenario file that describe a network."""
     yield from _topology(build.topology)
     for link, setting in build.links.items():
         yield f"{spell(('links', link))} = {_link(setting)}"

@@ -1,6 +1,6 @@
-"""A session: a source of events, the state and the sinks together, and the timeline that it plays.
+"""A session: a source of events with the state and the sinks, and the timeline that it plays.
 
-Also what undoes each command, and the archive of the latest sessions.
+Also the undoing of commands, the archive of the latest sessions, and the ways to start a lab.
 
-It knows nothing of screens and privileges.
+This package knows nothing of screens.
 """

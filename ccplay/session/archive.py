@@ -1,6 +1,6 @@
 """The archive: every live session is recorded automatically, in a folder of the user.
 
-The folder is bounded in number and in bytes: a new session replaces the oldest.
+The folder is limited in sessions and bytes: a new session replaces the oldest.
 """
 
 from __future__ import annotations
@@ -29,41 +29,41 @@ from ccplay.stream.wire import UnknownEvent
 from ccplay.units import format_size
 
 LAST = "last"
-"""The name of the newest session on a command line."""
+"""Name of the newest session on a command line."""
 
 _FOLDER, _SUFFIX = "sessions", ".ccplay"
 
 _NAME = re.compile(r"[0-9]{8}-[0-9]{6}-([a-z0-9.-]+)\.ccplay")
-"""``20261122-064833-playground.ccplay``: names sort by time."""
+"""Pattern of a session's file, ``20261122-064833-playground.ccplay``, so that names sort by time."""
 
 _NUMBERED = re.compile(r"@([1-9][0-9]{0,3})")
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """What the archive may hold."""
+    """The limits of the archive."""
 
     sessions: int = 20
     bytes: int = 500_000_000
-    """Most bytes of all sessions together."""
+    """Greatest number of bytes of all sessions together."""
     longest: int = 200_000_000
-    """Bytes of one: an hour of eight flows takes a quarter of it."""
+    """Greatest number of bytes of one session; an hour of eight flows takes a quarter of that."""
     spare: int = 200_000_000
-    """Bytes that stay free on the disk."""
+    """Bytes that are left free on the disk."""
 
 
 BOUNDS = Bounds()
 
 
 def folder() -> Path:
-    """Return where sessions are kept: below ``$XDG_STATE_HOME``, or ``~/.local/state``.
+    """Return the folder of sessions: below ``$XDG_STATE_HOME``, or ``~/.local/state``.
 
-    Under sudo(8) it is the caller's, who finds the same sessions with sudo and without.
+    Under sudo(8) it is the caller's folder, so sessions are the same with sudo and without.
     """
     return state_folder() / _FOLDER
 
 
 def sessions() -> list[Path]:
-    """Return the recordings of the archive, newest first; none where it can't be read."""
+    """Return the recordings of the archive, newest first; none if it can't be read."""
     where = folder()
     try:
         names = sorted(filter(_NAME.fullmatch, os.listdir(where)), reverse=True)  # noqa: PTH208
@@ -73,14 +73,14 @@ def sessions() -> list[Path]:
 
 
 def earlier(own: Path | None, most: int = 5) -> list[tuple[str, Path]]:
-    """Return the newest sessions besides ``own``, each with what a person calls it."""
+    """Return the ``most`` newest sessions except ``own``, each with a name for people."""
     there = [path for path in sessions() if path != own][:most]
     names = [f"session of {started(path):%m-%d %H:%M}" for path in there]
     return list(zip([f"{LAST} session", *names[1:]], there, strict=False))
 
 
 def started(path: Path) -> datetime:
-    """Return when a session of the archive began, in local time, as its name has it."""
+    """Return the local time at which a session began: from its name, or the time it was modified."""
     try:
         return datetime.strptime(path.name[:15], "%Y%m%d-%H%M%S").astimezone()
     except ValueError:
@@ -88,7 +88,7 @@ def started(path: Path) -> datetime:
 
 
 def label_of(path: Path) -> str:
-    """Return which scenario a session of the archive played, as its name has it."""
+    """Return the scenario of a session in the archive, from the name of its file."""
     found = _NAME.fullmatch(path.name)
     return found[1] if found else path.stem
 
@@ -96,8 +96,8 @@ def label_of(path: Path) -> str:
 def named(word: str) -> Path:
     """Return the recording that a word of a command line stands for.
 
-    ``last`` or ``@1`` is the newest session, ``@2`` the one before it; anything else, and an
-    existing file of that name, is a path. Raises ``UsageError`` where there is no such session.
+    ``last`` or ``@1`` is the newest session, ``@2`` the one before it; any other word is a path,
+    and so is the name of an existing file. Raises ``UsageError`` if there is no such session.
     """
     found = _NUMBERED.fullmatch(word)
     path = Path(word)
@@ -122,19 +122,19 @@ def is_running(path: Path) -> bool:
 
 
 def delete(paths: list[Path]) -> list[Path]:
-    """Delete sessions of the archive; return those that are left because they run.
+    """Delete sessions of the archive; return those that could not be deleted.
 
-    Raises ``OSError``.
+    Running sessions and other users' files stay. Raises ``OSError``.
     """
     with _opened() as here:
         return [path for path in paths if not _discard(here, path.name)]
 
 
 class SessionRecorder:
-    """Records one session into the archive, from its first event until a bound is reached."""
+    """Records one session into the archive, from its first event until a limit is reached."""
 
     def __init__(self, label: str, title: str = "", bounds: Bounds = BOUNDS) -> None:
-        """``label`` becomes a part of the file's name; nothing is written yet."""
+        """Prepare a recording with ``label`` in the file's name; nothing is written yet."""
         self._label = re.sub(r"[^a-z0-9.]+", "-", label.lower()).strip("-.")[:40] or "session"
         self._title = title
         self._bounds = bounds
@@ -144,7 +144,7 @@ class SessionRecorder:
         """Path of the recording; None before the first event."""
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
-        """Take one event. Raises ``RecordingError`` once no more can be recorded, with why."""
+        """Record one event. Raises ``RecordingError`` with the reason once that is impossible."""
         if self._recorder is None:
             try:
                 self._recorder = self._begin()
@@ -158,7 +158,7 @@ class SessionRecorder:
         self._recorder.put(event)
 
     def snapshot(self) -> BinaryIO | None:
-        """Return the recording as it is now; see ``sinks.Recording``."""
+        """Return the recording so far, open for reading; None before the first event."""
         return None if self._recorder is None else self._recorder.snapshot()
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ class SessionRecorder:
             raise OSError(errno.ENOSPC, reason)
         _make_room(here, self._bounds)
         name, file = _create(here, f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{self._label}")
-        # Held as long as it is recorded: nobody deletes it meanwhile.
+        # Held while recording, so that no other process deletes the file.
         _lock(file, fcntl.LOCK_EX)
         self.path = here.path / name
         return Recorder(self.path, self._title, file)
@@ -188,7 +188,7 @@ class SessionRecorder:
             raise RecordingError(f"the recording of this session ends here: {reason}")
 
     def _shortage(self) -> str | None:
-        """Return why nothing more should be written to the disk."""
+        """Return why nothing more should be written to the disk; None if there is room."""
         if self._directory is None:
             return None
         disk = os.fstatvfs(self._directory.descriptor)
@@ -198,7 +198,7 @@ class SessionRecorder:
 
 
 def _open() -> Directory:
-    """Open the archive, made where it is missing. Raises ``OSError``."""
+    """Open the archive, created if missing. Raises ``OSError``."""
     where = folder()
     if not where.is_absolute():
         raise OSError(errno.ENOENT, "there is no home directory; set XDG_STATE_HOME")
@@ -228,7 +228,7 @@ def _create(here: Directory, stem: str) -> tuple[str, BinaryIO]:
 
 
 def _make_room(here: Directory, bounds: Bounds) -> None:
-    """Delete the oldest sessions, so that one more fits, however long."""
+    """Delete the oldest sessions until one more of the greatest size fits."""
     sizes: dict[str, int] = {}
     for name in sorted(filter(_NAME.fullmatch, os.listdir(here.descriptor))):  # noqa: PTH208
         with contextlib.suppress(FileNotFoundError):
@@ -244,7 +244,7 @@ def _make_room(here: Directory, bounds: Bounds) -> None:
 
 
 def _discard(here: Directory, name: str) -> bool:
-    """Delete a session; return whether it is gone. One that runs stays."""
+    """Delete a session and return True; return False for a running session or a foreign file."""
     try:
         with here.open(name) as file:
             if not _lock(file, fcntl.LOCK_EX):
@@ -252,14 +252,14 @@ def _discard(here: Directory, name: str) -> bool:
     except FileNotFoundError:
         return True
     except OSError:
-        # Nothing of ours: no file, or one that only its owner may read.
+        # Not a session of this user: no regular file, or one that only its owner may read.
         return False
     here.discard(name)
     return True
 
 
 def _lock(file: BinaryIO, kind: int) -> bool:
-    """Lock a file; return whether nobody else holds it. See flock(2)."""
+    """Lock a file without waiting; return False if another process holds a lock. See flock(2)."""
     try:
         fcntl.flock(file.fileno(), kind | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Commands of a timeline that are due, and the lab's replies."""
+"""Matches the commands of a timeline that were sent with the lab's replies."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ Answer = TypeVar("Answer")
 
 
 class DueStep(msgspec.Struct, frozen=True):
-    """A command and its moment."""
+    """A command of a timeline and the moment at which it is due."""
 
     at: float
-    """Lab time in seconds, as ``Event.t``."""
+    """Lab time in seconds at which the step is due, as ``Event.t``."""
     command: AnyCommand
     place: str = ""
-    """Place in the scenario file; empty if it is in none."""
+    """Place of the step in the scenario file; empty if it is in none."""
     together: bool = False
-    """Whether the lab prepares it, and starts it with all others of its moment."""
+    """Whether the lab prepares the command and starts it together with others of its moment."""
     overrides: bool = False
-    """Whether it is carried out even where it undoes a setting of the user."""
+    """Whether the step runs even if it undoes a setting of the user."""
 
 
 def moment_of(step: DueStep) -> float:
-    """Return when a step is due, as ``Applied.due`` has it."""
+    """Return the moment of a step in seconds, rounded as in ``Applied.due``."""
     return round(max(step.at, 0.0), 6)
 
 
 def answers_apart(event: object) -> bool:
-    """Whether an event of the lab answers what starts together, out of the order of commands."""
+    """Whether an event answers a start that was prepared, so it is out of the commands' order."""
     return isinstance(event, Applied | Failed) and event.due is not None
 
 
@@ -45,24 +45,24 @@ class Outbox:
     def __init__(self) -> None:
         self._unanswered: deque[DueStep | None] = deque()
         self._together: dict[float, deque[DueStep]] = {}
-        """Steps that start together at one moment, by that moment; they are answered when it has
-        come."""
+        """Steps that start together, by their moment; the lab answers them only at that moment,
+        out of order."""
 
     @property
     def unanswered(self) -> tuple[DueStep, ...]:
-        """Steps that were sent, but not yet carried out or refused."""
+        """Steps that were sent, but are not yet carried out or refused."""
         preparing = chain.from_iterable(self._together.values())
         return (*(step for step in self._unanswered if step is not None), *preparing)
 
     def note(self, step: DueStep | None) -> None:
-        """Record that a command was sent; None: it is from no timeline."""
+        """Record that a step was sent; None stands for a command from no timeline."""
         if step is not None and step.together:
             self._together.setdefault(moment_of(step), deque()).append(step)
         else:
             self._unanswered.append(step)
 
     def match(self, event: Answer) -> Answer:
-        """Return an event of the lab; one that answers a step gets the step's moment."""
+        """Return an event of the lab; if it answers a step, with the step's moment in ``due``."""
         answers = isinstance(event, Failed) or (isinstance(event, Applied) and not event.renewed)
         if not answers:
             return event

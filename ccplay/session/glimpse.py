@@ -1,4 +1,4 @@
-"""A glimpse of a recording around one moment, before all of it has been read."""
+"""Reads a recording around one moment, so that it can be shown before all of it is read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ccplay.stream.limits import RecordingLimits
 from ccplay.stream.sources import complete_lines
 
 BEFORE_S, AFTER_S = 60.0, 30.0
-"""Seconds around the moment: more than the first window of the plots shows."""
+"""Seconds read before and after the moment: more than the plots show at first."""
 
 _SAMPLES = tuple(
     f'{{"event":"{kind}"'.encode()
@@ -22,20 +22,20 @@ _SAMPLES = tuple(
         *(each.__struct_config__.tag for each in PROGRESS),
     )
 )
-"""Beginnings of the lines that make up nearly all of a recording."""
+"""First bytes of the lines of samples, which make up nearly all of a recording."""
 
 _MOMENT = re.compile(rb'.*"t":([0-9.]{1,20})}\n')
 """Pattern of the moment at the end of an event."""
 
 _TAIL = 40
-"""Bytes that it fits into."""
+"""Bytes at the end of a line that contain the event's moment."""
 
 
 def glimpse(path: Path, t: float) -> LabState | None:
     """Return the state of a recording with only the samples around ``t``.
 
-    Everything built, started, changed and marked until then is there, as in the whole state. None
-    if that is not possible: reading the whole recording then reports the reason.
+    Everything built, started, changed and marked until then is in the state. Returns None for an
+    unreadable recording: reading all of it then reports the reason.
     """
     state, bounds = LabState(), RecordingLimits()
     try:
@@ -46,7 +46,7 @@ def glimpse(path: Path, t: float) -> LabState | None:
                     moment = _moment(line)
                     if moment > t + AFTER_S:
                         break
-                    # A block begins up to some seconds before its last sweep.
+                    # A block begins some seconds before its last sweep.
                     if moment < t - BEFORE_S:
                         continue
                 event = wire.decode_event(line)

@@ -1,4 +1,4 @@
-"""The user's changes in a session, in order, to undo and redo."""
+"""Keeps the user's changes in a session, in order, to undo and redo them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Change(msgspec.Struct, frozen=True):
     """A change by the user that took effect."""
 
     asked: AnyCommand
-    """The command as it was sent."""
+    """Command as it was sent."""
     done: Applied
     inverse: Inverse
 
@@ -30,15 +30,15 @@ class _Sent(msgspec.Struct):
     command: AnyCommand
     by_hand: bool
     undoes: Change | None = None
-    """What is taken back once this has taken effect."""
+    """Change that is undone once the command has taken effect."""
     was: Before | None = None
 
 
 class History:
-    """The changes by hand that can be undone, and those that can be done again.
+    """The user's changes that can be undone, and the undone ones that can be redone.
 
-    A lab carries commands out in their order and answers each once. What was in force before one
-    is what the state has when the one before it was answered.
+    A lab carries out commands in order and answers each once, so the settings before a command
+    are those in the state once the command before it was answered.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class History:
 
     @property
     def next(self) -> Change | None:
-        """The last change, the next to be undone; None where there is none."""
+        """The last change, which is the next to be undone; None if there is none."""
         return self._done[-1] if self._done else None
 
     def send(
@@ -59,18 +59,18 @@ class History:
         by_hand: bool,
         undoes: Change | None = None,
     ) -> None:
-        """Note that a command is sent. ``undoes``, see ``_Sent``."""
+        """Record that a command was sent; ``undoes`` is the change that it undoes, if any."""
         self._sent.append(_Sent(command, by_hand, undoes))
         if len(self._sent) == 1:
             self._look(state)
 
     def answer(self, event: object, state: LabState) -> None:
-        """Take in an event of the lab that ``state`` knows already."""
+        """Process an event of the lab that was already applied to ``state``."""
         answers = isinstance(event, Failed) or (isinstance(event, Applied) and not event.renewed)
         if not answers or not self._sent:
             return
         sent = self._sent.popleft()
-        # The lab may be a stranger's: what it says it did need not be what it was asked for.
+        # An untrusted lab may report another command than the one that was sent.
         if isinstance(event, Applied) and type(event.command) is type(sent.command):
             if sent.was is not None:
                 self._done.append(Change(sent.command, event, inverse(event, sent.was)))
@@ -79,13 +79,13 @@ class History:
         self._look(state)
 
     def begin_anew(self) -> None:
-        """Forget what was undone: something else was done since."""
+        """Forget the undone changes, because the user has changed something else."""
         self._undone.clear()
 
     def undo(self, state: LabState) -> Change:
-        """Return the change to undo, and forget it.
+        """Remove and return the change to undo.
 
-        Raises ``CommandError`` where there is none, or where it can't be undone any more.
+        Raises ``CommandError`` if there is none, or if it can't be undone any more.
         """
         self._wait("undone")
         if not self._done:
@@ -98,9 +98,9 @@ class History:
         return change
 
     def redo(self) -> AnyCommand:
-        """Return the command that does again what was undone last, and forget that.
+        """Remove the change that was undone last; return the command that redoes it.
 
-        Raises ``CommandError`` where there is none.
+        Raises ``CommandError`` if there is none.
         """
         self._wait("done again")
         if not self._undone:
@@ -108,13 +108,13 @@ class History:
         return self._undone.pop()
 
     def _wait(self, what: str) -> None:
-        """Raise ``CommandError`` where the lab has yet to answer something done by hand."""
+        """Raise ``CommandError`` if the lab has not yet answered a command of the user."""
         for each in self._sent:
             if each.by_hand or each.undoes is not None:
                 text = f"{quote(describe(each.command))} is still being carried out"
                 raise CommandError(f"nothing is {what} yet: {text}")
 
     def _look(self, state: LabState) -> None:
-        """Keep what is in force as the lab turns to the next command."""
+        """Keep the settings in force before the next unanswered command, if it is the user's."""
         if self._sent and self._sent[0].by_hand and state.hello is not None:
             self._sent[0].was = before(state, state.hello.network)

@@ -1,4 +1,4 @@
-"""What takes each command back, given what was in force before it."""
+"""Finds the commands that undo a command, from the settings in force before it."""
 
 from __future__ import annotations
 
@@ -37,35 +37,35 @@ from ccplay.units import format_clock
 
 
 class Before(msgspec.Struct, frozen=True):
-    """What was in force when the lab turned to a command."""
+    """The settings in force just before the lab carried out a command."""
 
     network: Network
     links: Mapping[str, LinkSetting]
-    """Settings by direction, where anything was set."""
+    """Settings of links by direction, of those that were ever set."""
     hosts: Mapping[str, str]
     """Default congestion control by host."""
     algorithms: Mapping[str, str]
-    """Congestion control by name of a flow or download."""
+    """Congestion control of each flow and download, by name."""
     starts: Mapping[str, StartTraffic]
-    """Command that started each traffic, its names filled in, by the traffic's name."""
+    """Command that started each traffic, with the names that the lab chose, by traffic name."""
     marks: Mapping[str, Entry]
     """Marks by name."""
     paths: Mapping[str, list[str]] = msgspec.field(default_factory=dict)
-    """Routers on the path of traffic by name where a command chose it; else none."""
+    """Routers on the path of traffic, by its name; empty if no command chose the path."""
 
 
 class Inverse(msgspec.Struct, frozen=True):
-    """What takes a command back."""
+    """The commands that undo a command, or the reason why there are none."""
 
     commands: tuple[AnyCommand, ...] = ()
     text: str = ""
-    """What they do, in a line: ``queue bottleneck back to pfifo 100 pkt``."""
+    """Line that describes the undoing: ``queue bottleneck back to pfifo 100 pkt``."""
     refusal: str = ""
-    """Reason for which nothing takes it back; empty where ``commands`` do."""
+    """Reason why the command can't be undone; empty if it can."""
 
 
 def before(state: LabState, network: Network) -> Before:
-    """Return what is in force now."""
+    """Return the settings in force now."""
     started = (each.command for each in state.applied if isinstance(each.command, StartTraffic))
     return Before(
         network=network,
@@ -79,7 +79,7 @@ def before(state: LabState, network: Network) -> Before:
 
 
 def _pinned(traffic: object) -> list[str]:
-    """Return the routers on the path that a command chose for traffic; none where none did."""
+    """Return the routers on the path that a command chose for traffic; empty if none did."""
     if not isinstance(traffic, Routed) or not traffic.paths or not traffic.paths[-1].pinned:
         return []
     return list(nodes_of(traffic.paths[-1])[1:-1])
@@ -98,7 +98,7 @@ def _switched(state: LabState) -> dict[str, str]:
 
 
 def inverse(done: Applied, was: Before) -> Inverse:
-    """Return what takes back a command that took effect."""
+    """Return the inverse of a command that took effect."""
     command = done.command
     if isinstance(command, StartTraffic):
         return _stop(command)
@@ -108,10 +108,10 @@ def inverse(done: Applied, was: Before) -> Inverse:
 
 
 def again(done: Applied, undo: Applied) -> AnyCommand:
-    """Return what does ``done`` once more, after ``undo`` has taken it back."""
+    """Return the command that redoes ``done`` after ``undo`` has undone it."""
     command = done.command
     if (kind := started_by(command)) is not None:
-        # A name stands for one thing in a session: this is another.
+        # A name stands for one thing per session, so this one needs a new name.
         return replace(command, **{kind.field: None})
     if (kind := stopped_by(command)) is not None:
         return kind.stopping(kind.name_of(undo.command) or "")
@@ -123,7 +123,7 @@ def again(done: Applied, undo: Applied) -> AnyCommand:
 
 
 def obstacle(command: AnyCommand, state: LabState) -> str:
-    """Return why a command can have no effect by now; empty where it can."""
+    """Return why a command can have no effect any more; empty if it can."""
     name = ""
     if (kind := stopped_by(command)) is not None:
         name = kind.name_of(command) or ""
@@ -193,7 +193,7 @@ def _queue(command: SetQdisc, was: Before) -> Inverse:
         if qdisc is not None:
             yield replace(command, link=link, qdisc=qdisc)
         elif not setting.rate:
-            # Only an unlimited link has no queue; setting that takes one away.
+            # Only an unlimited link has no queue; setting no limit removes the queue.
             yield SetLink(link=link, rate=0)
 
     return _of_links(command, was, put)
@@ -219,23 +219,23 @@ def _link(command: SetLink, was: Before) -> Inverse:
     def put(link: str, setting: LinkSetting) -> Iterator[AnyCommand]:
         yield SetLink(link=link, **{each: link_value(setting, each) for each in changed})
         if command.rate == 0 and setting.qdisc is not None:
-            # With the rate went the queue.
+            # Removing the rate has removed the queue, too.
             yield SetQdisc(link=link, qdisc=setting.qdisc)
 
     return _of_links(command, was, put)
 
 
 LINK_FIELDS = tuple(each for each in SetLink.__struct_fields__ if each != "link")
-"""What ``SetLink`` changes."""
+"""Names of the settings of a link that ``SetLink`` can change."""
 
 _OFF: dict[str, Any] = {"down": False, **LINK_OFF}
-"""Values of fields that are no numbers where they are off."""
+"""Values of ``SetLink`` that turn a setting off, for settings that 0 does not turn off."""
 
 
 def link_value(setting: LinkSetting, field: str) -> Any:
-    """Return what ``SetLink`` needs in one of ``LINK_FIELDS`` for a link to be as in ``setting``.
+    """Return the value of a field of ``SetLink`` that restores ``setting``.
 
-    What never was set reads as None there, and is off.
+    A setting that was never made is None in ``setting``; its value turns it off.
     """
     return getattr(setting, field) or _OFF.get(field, 0)
 
@@ -245,14 +245,14 @@ def _of_links(
     was: Before,
     put: Callable[[str, LinkSetting], Iterator[AnyCommand]],
 ) -> Inverse:
-    """Return what ``put`` makes of every direction, or of all at once where they are alike."""
+    """Return the inverse that ``put`` yields for each direction, or for the link if all agree."""
     try:
         links = was.network.resolve(command.link)
     except CommandError as error:
         return Inverse(refusal=str(error))
-    # A link that never was set is unlimited, and does nothing else either.
+    # A link that was never set is unlimited and has no other effect.
     settings = {link.name: was.links.get(link.name, LinkSetting()) for link in links}
-    # By the name that the command used: what is alike in all directions is one.
+    # Under the name in the command, so that equal directions need only one command.
     alike = [list(put(command.link, setting)) for setting in settings.values()]
     if all(each == alike[0] for each in alike):
         commands = alike[0]
@@ -264,7 +264,7 @@ def _of_links(
 
 
 def _back(command: AnyCommand) -> str:
-    """Return what a command sets, as something that was there before."""
+    """Return the description of a command that restores an earlier setting."""
     return describe(command).replace(" shared → ", " → ").replace(" → ", " back to ", 1)
 
 

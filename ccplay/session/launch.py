@@ -1,4 +1,4 @@
-"""How to start a lab: as root, rootless in a user namespace, with sudo, in a guest, or over ssh."""
+"""Builds the commands that start a lab: as root, rootless, with sudo, in a guest, or over ssh."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from ccplay.model.disciplines import SUFFIX
 from ccplay.stream.wire import GUEST_RUNS
 
 UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-"""unshare(1): private network, mounts and processes, which all end with their first process."""
+"""unshare(1) with private network, mounts and processes, which all end with the first process."""
 
 ROOTLESS = ("--user", "--map-root-user")
-"""An ordinary user is root inside, and only inside, a user namespace; see user_namespaces(7)."""
+"""Options of unshare(1) that make an ordinary user root inside a user namespace, and only there;
+see user_namespaces(7)."""
 
-# -P keeps the current directory, which may hold a stranger's files, off the import path.
+# -P keeps the current directory, which may contain others' files, off the import path.
 PYTHON = (sys.executable, "-P", "-m")
-"""What runs a module of ours."""
+"""Words that run a module of ccplay, which follows them."""
 
 _SERVER = "ccplay.lab"
 
@@ -35,13 +36,13 @@ def lab_argv(
 ) -> list[str]:
     """Return the command that starts a lab: here, or on ``host`` over ssh.
 
-    ``captures`` is a directory of that machine; None is the current one, or the home there.
-    ``custom`` are files of that machine: the user's congestion controls and disciplines. Raises
-    ``LabError`` with the remedy if an ordinary user can't start a lab on this machine.
+    ``captures`` is a directory on the lab's machine; None is the current one, or the home on
+    ``host``. ``custom`` are files on the lab's machine: the user's congestion controls and
+    disciplines. Raises ``LabError`` with the remedy if an ordinary user can't start a lab here.
     """
     if host is not None:
-        # ssh(1) would read a name that starts with a dash as an option.
-        # The remote command goes through a shell.
+        # Without --, ssh(1) would read a name that starts with a dash as an option. Quoted,
+        # because the remote command goes through a shell.
         place = ["--captures", str(captures)] if captures else []
         place += options_of(custom)
         said = shlex.join(["ccplay", "lab", *place, "--machine", host])
@@ -58,8 +59,8 @@ def options_of(custom: Sequence[Path]) -> list[str]:
 def topology_argv(host: str | None, file: Path | None, topo: str) -> list[str]:
     """Return the command that prints the network of a Mininet file: ``lab.network.mininet_file``.
 
-    ``file`` belongs to ``host``, where there is one; None: Mininet's own topologies. Raises
-    ``LabError`` as ``lab_argv`` does.
+    ``file`` is on ``host`` if there is one; None means Mininet's own topologies. Raises
+    ``LabError`` with the remedy if an ordinary user can't make namespaces on this machine.
     """
     if host is not None:
         words = ["--custom", str(file)] if file else []
@@ -68,7 +69,7 @@ def topology_argv(host: str | None, file: Path | None, topo: str) -> list[str]:
 
 
 def inner_topology_argv(file: Path | None, topo: str) -> list[str]:
-    """Return the command that ``ccplay lab --topo`` becomes."""
+    """Return the command that ``ccplay lab --topo`` executes in its place."""
     user = () if os.geteuid() == 0 else ROOTLESS
     return [*UNSHARE, *user, *PYTHON, *_mininet(file, topo)]
 
@@ -78,7 +79,7 @@ def _mininet(file: Path | None, topo: str) -> list[str]:
 
 
 def _in_namespaces(module: Sequence[str]) -> list[str]:
-    """Return the command that runs a Python module in namespaces of its own on this machine."""
+    """Return the command that runs a Python module in its own namespaces on this machine."""
     if os.geteuid() == 0:
         return [*UNSHARE, *PYTHON, *module]
     if (refusal := rootless_refusal()) is None:
@@ -93,10 +94,10 @@ def guest_argv(
 ) -> list[str]:
     """Return the command that starts a lab under a full kernel, in a virtual machine of its own.
 
-    Needs no privilege. Captures and ``custom`` files are this machine's; ``paced``, see
-    ``guest.boot.argv``. Raises ``LabError`` with the remedy if there is no guest.
+    The command needs no privilege. Captures and ``custom`` files are on this machine; ``paced``,
+    see ``guest.boot.argv``. Raises ``LabError`` with the remedy if there is no guest.
     """
-    # Most labs run on this kernel and should not wait for this import.
+    # Imported late: most labs run on this kernel and must not wait for these imports.
     from platformdirs import user_cache_path  # noqa: PLC0415
 
     from ccplay.guest import boot  # noqa: PLC0415
@@ -119,9 +120,9 @@ def guest_argv(
 def inner_argv(
     captures: Path | None = None, machine: str = "", custom: Sequence[Path] = ()
 ) -> list[str]:
-    """Return the command that ``ccplay lab`` becomes: the lab's server in its own namespaces.
+    """Return the command that ``ccplay lab`` executes in its place: the server in its namespaces.
 
-    Starting it directly saves the start of a Python. ``machine`` is the user's name for this one.
+    ``machine`` is the name by which the user calls this machine.
     """
     user = () if os.geteuid() == 0 else ROOTLESS
     return [*UNSHARE, *user, *PYTHON, *_server(captures, machine, custom)]
@@ -135,9 +136,9 @@ def _server(captures: Path | None, machine: str, custom: Sequence[Path]) -> list
 
 
 def words_of(argv: Sequence[str]) -> tuple[bool, Sequence[str]] | None:
-    """Return whether a lab on this machine is to have a user namespace, and its server's arguments.
+    """Return whether ``argv`` starts a lab in a user namespace, and its server's arguments.
 
-    None: ``argv`` starts something else, or needs sudo.
+    Returns None unless ``argv`` starts a lab on this machine, without sudo.
     """
     for user in ((), ROOTLESS):
         start = [*UNSHARE, *user, *PYTHON, _SERVER]
@@ -147,9 +148,9 @@ def words_of(argv: Sequence[str]) -> tuple[bool, Sequence[str]] | None:
 
 
 def ask_for_privilege(argv: Sequence[str]) -> None:
-    """Let sudo(8) ask for the password on the terminal, before a screen covers it.
+    """If ``argv`` uses sudo(8), let it ask for the password before a screen covers the terminal.
 
-    Raises ``LabError`` when it is refused.
+    Raises ``LabError`` if sudo refuses.
     """
     if argv[0] == "sudo" and subprocess.run(["sudo", "-v"], check=False).returncode != 0:
         raise LabError("sudo refused: start ccplay as root, or allow user namespaces")
@@ -170,7 +171,7 @@ def root_refusal() -> str | None:
 def rootless_refusal() -> str | None:
     """Return why an ordinary user can't start a lab here; None if they can.
 
-    A user namespace may exist without its capabilities, so those are tried, too.
+    A user namespace may lack its capabilities, so those are tried, too.
     """
     if (said := _try(*ROOTLESS, "ip", "link", "set", "lo", "up")) is None:
         return None
@@ -182,7 +183,7 @@ def rootless_refusal() -> str | None:
 
 
 def _try(*words: str) -> str | None:
-    """Run unshare(1) with ``words`` after our options; return its message if it fails."""
+    """Run unshare(1) with a lab's options and ``words``; return its message if it fails."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     try:
         result = subprocess.run(

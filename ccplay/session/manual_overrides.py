@@ -31,7 +31,7 @@ _OF_LINKS = tuple(field for field in SetLink.__struct_fields__ if field != "link
 
 
 class ByHand:
-    """The user's own settings in a session, and the steps of a timeline that respect them.
+    """The user's own settings in a session, which the steps of a timeline must not undo.
 
     Steps that only add something, such as a flow, a ping or a mark, always run.
     """
@@ -44,19 +44,19 @@ class ByHand:
         self._asked.append(command)
 
     def forget(self, command: AnyCommand) -> None:
-        """Forget a command that failed or was undone: what it set is free again."""
+        """Forget a command that failed or was undone; the timeline may set the same things again."""
         if command in self._asked:
             self._asked.remove(command)
 
     def _release(self, command: AnyCommand, network: Network) -> None:
-        """Forget what the user set of the things that a command sets."""
+        """Forget the user's commands that set any of the things that ``command`` sets."""
         things = _sets(command, network)
         self._asked = [each for each in self._asked if not _sets(each, network) & things]
 
     def spare(self, due: Iterable[DueStep], network: Network) -> tuple[list[DueStep], list[str]]:
-        """Return the steps of a moment that may run, and messages about the others.
+        """Return the steps of a moment that may run, and messages about those that are skipped.
 
-        Marks are skipped with the steps beside them.
+        If a step is skipped and only marks are left, the marks are skipped without a message.
         """
         due = list(due)
         for step in due:
@@ -81,7 +81,8 @@ class ByHand:
 def _parted(
     command: AnyCommand, taken: set[_Thing], network: Network
 ) -> tuple[list[AnyCommand], list[AnyCommand]]:
-    """Return the part of a step that undoes no taken setting, and the part that does."""
+    """Split a command into a part that leaves ``taken`` settings alone and a part that undoes them.
+    """
     undone = (_sets(command, network) | _needs(command)) & taken
     if not undone:
         return [command], []
@@ -115,12 +116,12 @@ def _sets(command: AnyCommand, network: Network) -> set[_Thing]:
             return {("trace", command.flow)}
         case StopCapture():
             return {("capture", command.capture)}
-    # The others stop traffic, or only add something.
+    # All other commands stop traffic, or only add something.
     return _needs(command)
 
 
 def _needs(command: AnyCommand) -> set[_Thing]:
-    """Return the traffic that must run for a step."""
+    """Return the traffic that must be running for a command to make sense."""
     if isinstance(command, SetCongestionControl | TraceFlow | UntraceFlow):
         return {("traffic", command.flow)} if command.flow else set()
     if isinstance(command, SetPath):

@@ -1,4 +1,4 @@
-"""The state at the end of a recording."""
+"""Reads the state at the end of a recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recordings to choose from, with a quick look at each."""
+"""Lists the recordings in a folder, from a quick look at each file."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from ccplay.stream import wire
 from ccplay.stream.sources import check_recording, complete_lines
 
 PATTERNS = ("*.ccplay", "runs/*.ccplay", "*/runs/*.ccplay")
-"""Patterns of recordings: in the folder, and in run directories."""
+"""Glob patterns of recordings in a folder and in its run directories."""
 
 _MOST = 50
-"""Most recordings listed."""
+"""Greatest number of recordings listed."""
 
 _FLOW_STARTED = b'{"event":"flow-started"'
-"""Bytes that its line begins with."""
+"""First bytes of a line that reports the start of a flow."""
 
 _HEAD, _TAIL = 1 << 16, 1 << 18
-"""Bytes read for a quick look."""
+"""Bytes read for a quick look, at the beginning and at the end of a recording."""
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A recording."""
+    """A recording in a list, and what is known of its content."""
 
     path: Path
     name: str
-    """Path below the folder that was searched."""
+    """Path of the recording, relative to the folder that was searched."""
     size: int
-    """Bytes."""
+    """Size of the recording in bytes."""
     began: datetime
     seconds: float | None = None
-    """Seconds from its start to its end; None if a quick look does not show it."""
+    """Seconds from the recording's start to its end; None if unknown after a quick look."""
     algorithms: tuple[str, ...] = ()
-    """Congestion controls of the flows that started, at a glance of those early on."""
+    """Congestion controls of all flows, or of the first ones after a quick look."""
     flows: int = 0
-    """Number of flows that were started; 0 at a glance."""
+    """Number of flows that were started; 0 after a quick look."""
     problem: str = ""
-    """Reason for which it can't be read; empty if it can."""
+    """Reason why the recording can't be read; empty if it can."""
 
 
 def find(folder: Path) -> list[Found]:
@@ -58,7 +58,7 @@ def find(folder: Path) -> list[Found]:
 
 
 def glance(path: Path, folder: Path) -> Found:
-    """Return what the beginning and the end of a recording show."""
+    """Return what is known of a recording from its beginning and its end."""
     name = wire.printable(str(path.relative_to(folder)))
     facts = path.stat()
     began = datetime.fromtimestamp(facts.st_mtime).astimezone()
@@ -88,7 +88,7 @@ def glance(path: Path, folder: Path) -> Found:
 
 
 def scan(path: Path, folder: Path) -> Found:
-    """Return the same, with all its flows: a look at each line."""
+    """Return what is known of a recording, all of its flows included; reads every line."""
     found = glance(path, folder)
     if found.problem:
         return found

@@ -1,4 +1,4 @@
-"""A session: events from a source go into the state and the sinks, commands go back."""
+"""A session: passes events from a source to the state and the sinks, and commands back."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from ccplay.stream.sources import LabSource, Source
 from ccplay.stream.wire import UnknownEvent
 
 _IDLE_S = 0.5
-"""Seconds after a frame for which sweeps may wait; a timeline that is idle is so for longer."""
+"""Seconds after a frame for which sweeps may wait; an idle timeline has no step for longer."""
 
 _TURNS = 5
-"""Turns of the event loop from when a pipe may be read until its events are in the state."""
+"""Turns of the event loop between reading from a pipe and having its events in the state."""
 
 
 class Timed(Protocol):
-    """Commands that wait for their moment; ``script.Script`` is one."""
+    """Commands that wait for their moment, such as a ``timeline.Script``."""
 
     def due(self, state: LabState) -> list[DueStep]:
         """Return the steps that are due, each once."""
@@ -54,29 +54,29 @@ class Session:
         recorded: bool | None = None,
         advice: Callable[[LabState], str] | None = None,
     ) -> None:
-        """Hold ``source``; ``glimpse`` returns a state to show until that much is read.
+        """Hold ``source``; ``glimpse`` returns a state to show until that much has been read.
 
-        ``idle`` returns whether what arrives may wait for the screen's next frame; without it
-        nothing waits. ``recorded`` says whether the events come from a recording; None: where no
-        lab can hear. ``advice`` returns what to add to the error that ends the source, or nothing.
+        ``idle`` returns whether events may wait for the screen's next frame; without it none wait.
+        ``recorded`` is whether the events come from a recording; by default, whether ``source``
+        takes no commands. ``advice`` returns words to add to the error that ends the source, or "".
         """
         self._whole = LabState()
         self._shown = self._whole
         self._swept: list[Sweep] = []
-        """Sweeps that wait until somebody looks at the state, to be folded together."""
+        """Sweeps that wait until the state is read, and are then applied together."""
         self._idle_until = 0.0
-        """Moment before which no step of the timeline can be due, as of the last frame."""
+        """Lab time in seconds until which sweeps may wait; 0 if they may not."""
         self.title = title
         self.failure: CcplayError | None = None
-        """The error that ended the source."""
+        """Error that ended the source; None if there was none."""
         self.done = False
         """Whether the source has ended: no more events will come."""
         self.recorded = not source.live if recorded is None else recorded
         """Whether the events come from a recording."""
         self.watched = False
-        """Whether others watch, who would have to wait with this screen."""
+        """Whether others watch, for whom events must not wait for this screen's next frame."""
         self.known_from = 0.0
-        """The moment before which a glimpse has no samples."""
+        """Lab time in seconds before which a glimpse has no samples; 0 if no glimpse is shown."""
         self._glimpse = glimpse
         self._idle = idle
         self._advice = advice
@@ -91,7 +91,7 @@ class Session:
 
     @property
     def state(self) -> LabState:
-        """The state of everything read, or a glimpse until more has been read."""
+        """The state of everything read, or a glimpse until as much has been read."""
         if self._swept:
             self._fold()
         return self._shown
@@ -103,7 +103,7 @@ class Session:
 
     @property
     def error(self) -> str | None:
-        """The reason why the source failed."""
+        """The reason why the source failed; None if it did not."""
         return None if self.failure is None else str(self.failure)
 
     @property
@@ -113,16 +113,16 @@ class Session:
 
     @property
     def archived(self) -> Path | None:
-        """Where this live session is recorded among the last ones; None where it is not."""
+        """The recording of this session in the archive; None if there is none."""
         return None if self._archive is None else self._archive.path
 
     @property
     def unanswered(self) -> tuple[DueStep, ...]:
-        """Steps of the timeline sent to the lab, but not yet carried out or refused."""
+        """Steps of the timeline that were sent, but are not yet carried out or refused."""
         return self._outbox.unanswered
 
     async def run(self) -> None:
-        """Process events until the source ends; an error is then in ``failure``."""
+        """Process events until the source ends; ``failure`` then has the error, if any."""
         try:
             await self._look_ahead()
             async for event in self._source.events():
@@ -140,7 +140,7 @@ class Session:
             await self.close()
 
     async def read_on(self) -> None:
-        """Process what has arrived until now: a frame is about to be drawn."""
+        """Process all events that have arrived, before a frame is drawn."""
         if self._idle is None or not self.live or not isinstance(self._source, LabSource):
             return
         state = self.state
@@ -152,9 +152,9 @@ class Session:
             await asyncio.sleep(0)
 
     def send(self, command: AnyCommand) -> None:
-        """Send a command to the lab; the outcome arrives as ``Applied`` or ``Failed``.
+        """Send a command of the user to the lab; its outcome is an ``Applied`` or a ``Failed``.
 
-        The rest of the timeline does not undo it.
+        The rest of the timeline will not undo it.
         """
         self._history.begin_anew()
         hello = self.state.hello
@@ -163,17 +163,17 @@ class Session:
 
     @property
     def undoable(self) -> str:
-        """What ``undo`` would do, in a line; empty where nothing was done by hand."""
+        """The line that describes what ``undo`` would do; empty if there is nothing to undo."""
         change = self._history.next
         if change is None:
             return ""
         return change.inverse.text or f"{describe(change.done.command)}: {change.inverse.refusal}"
 
     def undo(self) -> str:
-        """Take back the last change by hand that took effect; return what that does.
+        """Undo the user's last change that took effect; return a description.
 
-        The timeline goes on from there as if the change had not been made. Raises
-        ``CommandError`` with the reason where nothing can be undone.
+        The timeline continues as if the change had not been made. Raises ``CommandError`` with
+        the reason if nothing can be undone.
         """
         self._require_lab()
         self._fold()
@@ -188,7 +188,7 @@ class Session:
         return said
 
     def redo(self) -> str:
-        """Do again what was undone last; return what that is. Raises ``CommandError``."""
+        """Redo the change that was undone last; return a description. Raises ``CommandError``."""
         self._require_lab()
         command = self._history.redo()
         self._do(command)
@@ -197,7 +197,7 @@ class Session:
         return said
 
     def _require_lab(self) -> None:
-        """Raise ``CommandError`` where no lab can carry anything out."""
+        """Raise ``CommandError`` if there is no lab to carry out commands."""
         if self.recorded:
             raise CommandError("this is a recording: nothing in it can be undone")
         if self.done:
@@ -210,20 +210,20 @@ class Session:
         self._send(command, None, by_hand=True)
 
     def join(self, sink: Sink) -> None:
-        """Pass every event from now on to one more sink."""
+        """Pass every event from now on to ``sink``, too."""
         self._sinks.append(sink)
 
     def past(self) -> BinaryIO | None:
-        """Return a file with everything until now, to be closed; None where nothing is kept.
+        """Return an open file with all events so far; None if no sink keeps them.
 
-        Raises ``OSError``.
+        The caller closes the file. Raises ``OSError``.
         """
         kept = (sink for sink in self._sinks if isinstance(sink, Recording))
         found = next(kept, None)
         return None if found is None else found.snapshot()
 
     def spoil(self, text: str) -> None:
-        """Record in state and recording why measurements of this session can't be trusted."""
+        """Log, in the recording too, why measurements of this session can't be trusted."""
         if not self.done:
             self._take(Log(t=self.state.now, level="warning", text=text, spoils=True))
 

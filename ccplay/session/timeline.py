@@ -1,4 +1,4 @@
-"""A timeline as it is played: the commands that are due in a given state."""
+"""Plays a timeline: finds the commands that are due in a given state."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from ccplay.session.due_steps import DueStep
 from ccplay.state.lab_state import LabState
 
 _MOST_EARLY = 1000
-"""Most steps that are prepared before the network is ready; more are prepared after it."""
+"""Greatest number of steps prepared before the network is ready; others are prepared after it."""
 
 _SOON_S = 1.0
-"""Seconds after the network is ready within which traffic starts too soon to be prepared then."""
+"""Seconds after the network is ready; what starts within them is prepared before it is ready."""
 
 _LEAD_S, _LEAD_EACH_S, _LEAD_RTTS = 0.3, 0.03, 3
-"""How long before its moment a lab prepares traffic, for each of one moment, and for connections to
-open: about three times what the programs take on an idle machine, and two RTTs and a queue."""
+"""Time that a lab has to prepare the traffic of one moment: seconds, seconds per traffic, and RTTs
+to open connections: three times what programs take on an idle machine; two RTTs and a queue."""
 
 _LONGEST_LEAD_S = 3.0
-"""No traffic is prepared sooner."""
+"""Greatest number of seconds before its moment at which traffic is prepared."""
 
 
 class Script:
-    """The waiting steps. Time counts from the moment at which the network is ready (``Ready``).
+    """The steps of a timeline that are not due yet, timed from when the network is ready (``Ready``).
 
-    It depends only on the state, so it plays the same with and without a screen.
+    What is due depends only on the state, so a timeline plays the same without a screen.
     """
 
     def __init__(self, timeline: Sequence[Step]) -> None:
         self._waiting = list(timeline)
         self._began = False
         self._rtts_s: dict[float, float] = {}
-        """Longest base RTT in seconds of what starts at a moment, by that moment; paths take long
-        to find."""
+        """Longest base RTT in seconds of the traffic that starts at a moment, by that moment; kept
+        because paths take long to find."""
         commands = [step.command for step in timeline]
         stopped = {kind.name_of(each) for each in commands if (kind := stopped_by(each))}
         self._ending = [
@@ -54,16 +54,16 @@ class Script:
 
     @property
     def names(self) -> list[str]:
-        """The names of all traffic yet to be started, in the order of the file."""
+        """The names of all traffic that is yet to start, in the order of the file."""
         in_order = sorted(self._waiting, key=lambda step: step.number)
         commands = [step.command for step in in_order]
         started = [kind.name_of(each) for each in commands if (kind := started_by(each))]
         return [name for name in started if name is not None]
 
     def foretold(self, build: Build) -> Build:
-        """Return ``build`` with everything that the lab must know of the timeline beforehand.
+        """Return ``build`` with all that the lab must know of the timeline beforehand.
 
-        Traffic started by hand must not take a name of the script.
+        For example, traffic started by the user must not get a name that the timeline uses.
         """
         commands = [step.command for step in self._waiting]
         named = {cc: None for each in commands if (cc := getattr(each, "cc", None)) is not None}
@@ -80,7 +80,7 @@ class Script:
         )
 
     def _early(self) -> list[Step]:
-        """Return the starts of the first moments that no change precedes, in their order."""
+        """Return the first starts of traffic, in order, until another command or ``_SOON_S``."""
         known = [each for each in self._waiting if each.after is None]
         # A mark changes nothing.
         others = (each for each in known if not isinstance(each.command, Mark))
@@ -103,7 +103,7 @@ class Script:
         if not self._began:
             self._began = True
             if state.hello is not None and state.hello.build is not None:
-                # Those the lab starts by itself, and has; a lab of 0.1 has none.
+                # The lab starts these by itself; a lab of 0.1 has none.
                 build = state.hello.build
                 count = len(build.first) + sum(len(each.commands) for each in build.soon)
                 self._take(self._early()[:count])
@@ -117,7 +117,7 @@ class Script:
         for moment, step in known:
             starts = together and started_by(step.command) is not None
             if moment > (horizon if starts else state.now):
-                # Nothing overtakes a step that comes before it.
+                # No step may overtake an earlier one.
                 break
             due.append(DueStep(moment, step.command, step.place, together=starts))
             taken.append(step)
@@ -125,16 +125,16 @@ class Script:
         return due
 
     def _take(self, steps: Sequence[Step]) -> None:
-        """Let steps wait no longer."""
+        """Remove steps from those that wait."""
         if steps:
             taken = {id(each) for each in steps}
             self._waiting = [each for each in self._waiting if id(each) not in taken]
 
     def _lead_s(self, known: Sequence[tuple[float, Step]], state: LabState) -> float:
-        """Return how long before its moment the next traffic is to be prepared."""
+        """Return how many seconds before its moment the next traffic must be prepared."""
         starts = [(at, each.command) for at, each in known if started_by(each.command) is not None]
         moment = min((at for at, _ in starts if at > state.now), default=None)
-        # Until then links may change.
+        # Links may change before that.
         if moment is None or moment > state.now + _LONGEST_LEAD_S:
             return 0.0
         commands = [command for at, command in starts if at == moment]
@@ -149,16 +149,16 @@ class Script:
         return min((moment for moment in moments if moment is not None), default=None)
 
     def idle(self, state: LabState) -> bool:
-        """Return whether no step can be due within the next second, whatever happens."""
+        """Return whether no step can be due, or have to be prepared, within the next second."""
         if not self._waiting:
             return True
         moments = [self._moment(step, state) for step in self._waiting]
-        # Each may have to be prepared, and what follows another's end may come at any time.
+        # Any step may have to be prepared; one that follows the end of traffic may come any time.
         lead_s = _LONGEST_LEAD_S + 1.0
         return all(moment is not None and moment > state.now + lead_s for moment in moments)
 
     def finished(self, state: LabState) -> bool:
-        """Whether all steps are done and all traffic that was to end has ended."""
+        """Whether all steps are done, and all traffic with a size, duration or stop has ended."""
         return not self._waiting and all(ended_at(state, name) is not None for name in self._ending)
 
     def _moment(self, step: Step, state: LabState) -> float | None:
@@ -173,7 +173,7 @@ def ended_at(state: LabState, name: str) -> float | None:
 
 
 def _rtt_s(command: AnyCommand, state: LabState) -> float:
-    """Return the base RTT between the hosts of a start, as the links are now."""
+    """Return the base RTT in seconds between the hosts of a start, with the links' delays of now."""
     network = state.hello.network if state.hello is not None else None
     if network is None:
         return 0.0

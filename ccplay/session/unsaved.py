@@ -1,4 +1,4 @@
-"""A session without a recording, kept in memory until it is saved as a file."""
+"""Records a session in memory, until the user saves it as a file."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Unsaved:
     """A recording in memory, up to 100 MB."""
 
     def __init__(self, title: str = "") -> None:
-        """``title`` is kept in its first line."""
+        """Begin an empty recording; its first line keeps ``title``."""
         self._file = io.BytesIO()
         self._recorder = Recorder(Path("memory"), title, self._file)
         self.lost = ""
-        """Reason for which it can't be saved; empty where it can."""
+        """Reason why the recording can't be saved; empty if it can."""
         self.path: Path | None = None
-        """Path of the saved recording."""
+        """Path of the saved recording; None until it is saved."""
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
-        """Take one event. Raises ``RecordingError`` once it is too long."""
+        """Record one event. Raises ``RecordingError`` once the recording is too long."""
         if isinstance(event, Health) and self._recorder.size > _MOST_BYTES:
             self.lost = f"the session has grown longer than {format_size(_MOST_BYTES)}"
             self._file.close()
@@ -37,7 +37,7 @@ class Unsaved:
         self._recorder.put(event)
 
     def snapshot(self) -> BinaryIO | None:
-        """Return the recording as it is now; see ``sinks.Recording``."""
+        """Return a copy of the recording so far, open for reading; None once it is lost."""
         if self.lost:
             return None
         self._recorder.flush()
@@ -47,10 +47,13 @@ class Unsaved:
         return file
 
     def close(self) -> None:
-        """Keep what there is."""
+        """Do nothing: the recording stays in memory and can still be saved."""
 
     def write_to(self, path: Path, *, replace: bool = False) -> None:
-        """Write it to a file. Raises ``OSError``; ``FileExistsError`` without ``replace``."""
+        """Save the recording as a file.
+
+        Raises ``OSError``; ``FileExistsError`` for an existing file without ``replace``.
+        """
         self._recorder.flush()
         with writing.written(path, replace=replace) as file:
             file.write(self._file.getbuffer())

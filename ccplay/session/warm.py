@@ -1,4 +1,4 @@
-"""Labs forked from one warm process: starting Python and importing takes most of a start."""
+"""Forks labs from one warm process, because Python and imports take most of a lab's start."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ccplay.stream import pipe
 from ccplay.stream.programs import Program, spawn
 
 _DOOR = 3
-"""Descriptor of the socket in the warm process."""
+"""File descriptor of the request socket in the warm process."""
 
 _LAST_S = 1.0
-"""Most seconds that ccplay waits for it at its own end; it ends after its last lab."""
+"""Most seconds that ccplay waits at its end for the warm process, which ends after its last lab."""
 
 
 class WarmLabs:
-    """Starts labs: the first one as usual, all others as forks of one process."""
+    """Starts labs: the first as its own program, all others as forks of one warm process."""
 
     def __init__(self, argv: Sequence[str] = (*launch.PYTHON, "ccplay.lab.warm")) -> None:
-        """``argv`` starts the warm process."""
+        """Hold ``argv``, which starts the warm process when it is needed."""
         self._argv = argv
         self._labs = 0
         self._door: socket.socket | None = None
@@ -36,20 +36,23 @@ class WarmLabs:
 
     @property
     def process(self) -> int:
-        """Process ID of the warm process; 0 before the second lab."""
+        """Process ID of the warm process; 0 before its first fork."""
         return self._process
 
     async def start(self, argv: Sequence[str]) -> Program:
-        """Start ``argv``: a fork if it is that of a lab on this machine. Raises ``OSError``."""
+        """Start ``argv``, from the second on as a fork if it is a lab on this machine.
+
+        Raises ``OSError``.
+        """
         self._labs += 1
         if self._labs > 1 and (lab := launch.words_of(argv)) is not None:
-            # An environment too long for a message, or a warm process that has died.
+            # Forking fails if the environment is too long for a message or the process has died.
             with contextlib.suppress(OSError):
                 return await self.fork(*lab)
         return await spawn(argv)
 
     def close(self) -> None:
-        """Let the warm process end, as soon as its labs have ended."""
+        """End the warm process as soon as its labs have ended; wait for that up to a second."""
         if self._door is None:
             return
         atexit.unregister(self.close)
@@ -63,9 +66,9 @@ class WarmLabs:
         os.close(ended)
 
     async def fork(self, user: bool, words: Sequence[str]) -> Program:
-        """Fork a lab with these arguments, with ``user`` in a user namespace, too.
+        """Fork a lab whose server has the arguments ``words``; ``user``: in a user namespace, too.
 
-        Raises ``OSError``, also if it can't make its namespaces.
+        Raises ``OSError``, also if the lab can't make its namespaces.
         """
         request = {"user": user, "arguments": list(words), "environment": dict(os.environ)}
         orders, output, errors, news = (_pipe() for _ in range(4))
@@ -100,7 +103,7 @@ class WarmLabs:
                         (os.POSIX_SPAWN_DUP2, theirs.fileno(), _DOOR),
                         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
                         (os.POSIX_SPAWN_DUP2, 0, 1),
-                        # A lab that it can't start is spawned, and reports the reason.
+                        # A lab that can't be forked is spawned instead, and reports the reason.
                         (os.POSIX_SPAWN_DUP2, 0, 2),
                     ],
                     setpgroup=0,
@@ -115,7 +118,7 @@ def _pipe() -> tuple[FileIO, FileIO]:
 
 
 class _News(asyncio.Protocol):
-    """The fork's reports on its pipe: its process ID, then the exit code of the lab."""
+    """Receives a fork's reports on a pipe: its process ID, then the exit code of the lab."""
 
     def __init__(self) -> None:
         self._said = b""
@@ -123,13 +126,13 @@ class _News(asyncio.Protocol):
         self.ended = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
-        """Process what the fork writes."""
+        """Store what the fork writes; its first line is the process ID."""
         self._said += data
         if b"\n" in self._said and not self.started.done():
             self.started.set_result(int(self._said.split()[0]))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - its name, too
-        """Process its end; if it reported no exit code, fork and lab were killed."""
+        """Report the lab's exit code; if there is none, fork and lab were killed."""
         if not self.started.done():
             self.started.set_exception(ChildProcessError("no lab was forked"))
         _, *codes = self._said.split() or [b""]
@@ -154,11 +157,11 @@ class _Forked:
         self.pid = pid
 
     async def wait(self) -> int:
-        """Wait for its end; return its exit code, or minus the signal that ended it."""
+        """Wait for the lab's end; return its exit code, or minus the signal that ended it."""
         return await asyncio.shield(self._news.ended)
 
     def kill(self) -> None:
-        """Send SIGKILL, unless it has ended."""
+        """Send SIGKILL, unless the lab has ended."""
         if not self._news.ended.done():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -178,7 +181,7 @@ async def _forked(stdin: FileIO, stdout: FileIO, stderr: FileIO, news: FileIO) -
     try:
         return _Forked(orders, output, errors, heard, await heard.started)
     except BaseException:
-        # A lab without stdin ends, also one whose start was cancelled.
+        # Closing its stdin ends a lab, also one that is still starting.
         for each in (orders, output[0], errors[0]):
             each.close()
         raise

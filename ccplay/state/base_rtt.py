@@ -1,4 +1,4 @@
-"""Base RTTs over time: the delays that the links of a path are set to add, there and back."""
+"""Base RTTs over time: the sums of the delays set for a path's links, there and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ccplay.state.lab_state import LabState
 def base_rtt(
     state: LabState, network: Network | None, src: str, dst: str
 ) -> tuple[tuple[float, float | None], ...]:
-    """Return the base RTT between two hosts in ms at each change; None if no delay is added."""
+    """Return the base RTT between two hosts in ms at each change; None without added delay."""
     if network is None:
         return ()
     names = [link.name for link in network.round_trip(src, dst)]

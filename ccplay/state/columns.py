@@ -1,4 +1,4 @@
-"""Tables of results: what each kind of result shows of itself, in a terminal and on a page."""
+"""Tables of results: the columns of each kind of result, in a terminal and on a page."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import msgspec
 from ccplay.units import format_rate, format_ratio, format_size
 
 UNKNOWN = "–"
-"""What stands for a value that is not known."""
+"""Text for an unknown value."""
 
 
 class Measure(msgspec.Struct, frozen=True):
-    """How values of a column are written."""
+    """The format of a column's values."""
 
     write: Callable[[Any], str]
-    """Function that writes a value with the unit, for a terminal."""
+    """Function that returns a value with its unit as text, for a terminal."""
     number: Callable[[Any], str]
-    """Function that writes a value without the unit, where the column's head has it."""
+    """Function that returns a value as text without the unit, which is in the column's head."""
     unit: str = ""
-    """What the head has then; empty where the number has its own."""
+    """Unit in the column's head; empty if the number has its own."""
 
 
 def _milliseconds(value: float) -> str:
@@ -39,17 +39,17 @@ def _count(value: float) -> str:
 
 
 WORDS = Measure(str, str)
-"""Words; all others are numbers, which stand right."""
+"""Format of words, which are left-aligned; all numbers are right-aligned."""
 TEXT = Measure(str, str)
-"""Numbers that are words already."""
+"""Format of numbers that are text already."""
 RATE = Measure(format_rate, format_rate)
-"""Bits per second."""
+"""Format of bits per second."""
 SIZE = Measure(format_size, format_size)
-"""Bytes."""
+"""Format of bytes."""
 MILLISECONDS = Measure(_milliseconds, _number, "ms")
 SECONDS = Measure(lambda value: f"{value:.1f} s", lambda value: f"{value:.2f}", "s")
 SHARE = Measure(format_ratio, lambda share: f"{share * 100:.2f}", "%")
-"""Shares of one."""
+"""Format of shares of one."""
 COUNT = Measure(_count, _count)
 PACKETS = Measure(_count, _count, "packets")
 SEGMENTS = Measure(_count, _count, "segments")
@@ -57,48 +57,47 @@ BYTES = Measure(_count, _count, "bytes")
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column: one value of a row, or several of one measure side by side."""
+    """A column: one value of a row, or several values of the same format side by side."""
 
     title: str
     values: tuple[str, ...]
-    """The row's attributes that it shows."""
+    """Attributes of a row that the column shows."""
     measure: Measure = WORDS
     parts: tuple[str, ...] = ()
-    """What each of several values is: ``p50``, ``p99``."""
+    """Name of each of several values: ``p50``, ``p99``."""
     note: str = ""
-    """What the unit is of, on a page: ``by the queue``."""
+    """Addition to the unit on a page: ``by the queue``."""
     short: str = ""
-    """Title in a terminal; empty for the same."""
+    """Title in a terminal; if empty, that of the page."""
     brief: tuple[int, ...] | None = None
-    """Indices of the values that a terminal has room for; None for all, empty for no column at
-    all."""
+    """Indices of the values shown in a terminal; None for all, empty for no column."""
     none: str = UNKNOWN
-    """What stands for a value that is not known."""
+    """Text for an unknown value."""
 
     @property
     def is_words(self) -> bool:
-        """Whether it holds words rather than numbers."""
+        """Whether the column contains words rather than numbers."""
         return self.measure is WORDS
 
     @property
     def in_brief(self) -> bool:
-        """Whether a terminal has room for it."""
+        """Whether a terminal shows the column."""
         return self.brief != ()
 
     @property
     def brief_title(self) -> str:
-        """What stands above it in a terminal: ``srtt p50/p99``."""
+        """Title in a terminal: ``srtt p50/p99``."""
         parts = "/".join(self.parts[at] for at in self._brief()) if self.parts else ""
         return f"{self.short or self.title} {parts}".rstrip()
 
     @property
     def unit(self) -> str:
-        """What stands below its title on a page: ``p50 / p99, ms``."""
+        """Line below the title on a page: ``p50 / p99, ms``."""
         several = " / ".join(self.parts)
         return ", ".join(each for each in (several, self.measure.unit, self.note) if each)
 
     def brief_cell(self, row: object) -> str:
-        """Return what a terminal shows: a unit that several values share stands once."""
+        """Return the cell in a terminal, where several values share one unit."""
         chosen = [self.values[at] for at in self._brief()]
         cells = [self._write(getattr(row, each), self.measure.write) for each in chosen]
         units = {cell.partition(" ")[2] for cell in cells}
@@ -108,7 +107,7 @@ class Column(msgspec.Struct, frozen=True):
         return " / ".join(cells)
 
     def cell(self, row: object) -> str:
-        """Return what a page shows."""
+        """Return the cell on a page."""
         write = self.measure.number
         return " / ".join(self._write(getattr(row, each), write) for each in self.values)
 
@@ -124,15 +123,16 @@ def _itself(result: object) -> tuple[object, ...]:
 
 
 class Table(msgspec.Struct, frozen=True, eq=False):
-    """A table of results; several kinds may have rows in one."""
+    """A table of results, which several kinds may share."""
 
     title: str
-    """Title above it on a page."""
+    """Title of the table on a page."""
     columns: tuple[Column, ...]
     rows: Callable[[Any], Sequence[object]] = _itself
-    """The rows of a result: mostly the result itself, none where it has nothing to show."""
+    """Function that returns the rows of a result: usually the result itself; none if it is
+    empty."""
     in_brief: bool = True
-    """Whether a terminal shows it."""
+    """Whether a terminal shows the table."""
 
 
 def _followed(result: Any) -> tuple[object, ...]:
@@ -157,4 +157,4 @@ MONITORED = Table(
     ),
     _followed,
 )
-"""What became of packets that a monitor followed, whatever sent them."""
+"""Columns of packets that a monitor followed, for all kinds of traffic."""

@@ -32,7 +32,7 @@ FLOW_SERIES = kept(FLOW_VARIABLES)
 class Flow(msgspec.Struct):
     """A sampled TCP connection: a stream of a flow, a subflow, or a download.
 
-    A flow over MPTCP is one with the sums of its subflows, which stand beside it.
+    An MPTCP flow has the sums of its subflows, which are listed beside it.
     """
 
     name: str
@@ -40,16 +40,17 @@ class Flow(msgspec.Struct):
     dst: str
     cc: str
     kind: str
-    """``flow``, ``subflow`` or ``download``."""
+    """Kind of the connection: ``flow``, ``subflow`` or ``download``."""
     started: float
     series: dict[str, Series]
     feed: Feed = msgspec.field(default_factory=Feed)
-    """What its series read."""
+    """Feed that the connection's series read."""
     mss: int = 0
     acked: int = 0
-    """Acknowledged payload in bytes at the newest sweep; exact, unlike the series."""
+    """Acknowledged payload in bytes at the newest sweep; exact, unlike series."""
     sent: int = 0
-    """Payload sent by then in bytes, retransmissions included; at the end of all streams."""
+    """Payload sent in bytes by the newest sweep, retransmissions included; at the end of all
+    streams."""
     ecn: bool = False
     """Whether both ends have agreed on ECN."""
     ended: float | None = None
@@ -60,25 +61,25 @@ class Flow(msgspec.Struct):
     monitored: Monitored | None = None
     """Monitored packets of all streams; None before the end, or if not monitored."""
     cc_changes: list[tuple[float, str]] = msgspec.field(default_factory=list)
-    """Moment and name of each algorithm, the first included."""
+    """Moments and names of the connection's algorithms, the first included."""
     trace: Trace | None = None
-    """The trace; None if it was never traced."""
+    """Trace of the connection; None if it was never traced."""
     own: dict[str, Series] = msgspec.field(default_factory=dict)
-    """Variables of its algorithms, by the names of ``Sweep.own``."""
+    """Variables of the connection's algorithms, by the names of ``Sweep.own``."""
     paths: list[FlowPath] = msgspec.field(default_factory=list)
-    """Paths that it took of several, oldest first; none if there was one path only."""
+    """Paths that the connection took, oldest first; empty if there was only one."""
     misbehaved: list[Misbehaved] = msgspec.field(default_factory=list)
-    """Moments at which an algorithm began to misbehave, and stopped, oldest first."""
+    """Moments at which an algorithm began to misbehave or stopped, oldest first."""
     mptcp: bool = False
-    """Whether it is an MPTCP connection, with ``subflows``."""
+    """Whether the flow is an MPTCP connection with ``subflows``."""
     subflows: list[Flow] = msgspec.field(default_factory=list)
-    """Subflows that have opened, oldest first; they are in ``flows`` of the state too."""
+    """Subflows that have opened, oldest first; the state's ``flows`` contains them too."""
     ends: tuple[str, str] = ("", "")
-    """IPv4 addresses of a subflow, the sender's first; empty for all others."""
+    """IPv4 addresses of a subflow, the sender's first; empty for other connections."""
 
     @property
     def parent(self) -> str:
-        """The flow of this stream or subflow: ``1`` for ``1/2`` and for itself."""
+        """Name of the flow of a stream or subflow: ``1`` for ``1/2`` and for itself."""
         return self.name.partition("/")[0]
 
     @property
@@ -88,11 +89,11 @@ class Flow(msgspec.Struct):
 
     @property
     def via(self) -> tuple[str, ...]:
-        """The nodes on its newest path, both hosts included; none where there is one path only."""
+        """Nodes on the newest path, both hosts included; empty if there is only one path."""
         return nodes_of(self.paths[-1]) if self.paths else ()
 
     def wrong_at(self, t: float) -> str:
-        """Return the misbehaviour of its algorithm at ``t``; empty if there was none."""
+        """Return the misbehaviour of the algorithm at ``t``; empty if there was none."""
         then = [each.wrong for each in self.misbehaved if each.t <= t]
         over = self.ended is not None and self.ended <= t
         return then[-1] if then and not over else ""
@@ -114,25 +115,26 @@ class Connections(TrafficState):
         super().__init__()
         self.sweeps = Timeline()
         self.flows: dict[str, Flow] = {}
-        """Every sampled connection: streams ``1``, ``1/2`` … of flows, subflows, and downloads."""
+        """All sampled connections: streams ``1``, ``1/2`` … of flows, subflows, and downloads."""
         self.streams: dict[str, dict[str, Flow]] = {}
-        """Connections by the name of their flow or download, then by their own; no subflows."""
+        """Connections by the name of their flow or download, then by their own, without
+        subflows."""
         self.places: dict[str, int] = {}
-        """Number of each connection, from 0, in the order in which they were asked for."""
+        """Index of each connection, from 0, in the order of the requests."""
         self.traced: set[str] = set()
         """Flows and downloads that are being traced."""
         self.untold = 0
-        """Segments missing from those traces, and from traces that overlap with them."""
+        """Segments missing from running traces, and from traces that overlap with them."""
         self.flow_intake = Intake[Flow](FLOW_SERIES)
 
     def open(self, name: str, kind: str, event: FlowStarted | DownloadStarted) -> Flow:
-        """Add a connection that opens."""
+        """Add a connection that has opened."""
         flow = self._open(name, kind, (event.src, event.dst), event.cc, event.t)
         self.streams.setdefault(flow.parent, {})[name] = flow
         return flow
 
     def open_subflow(self, flow: Flow, event: SubflowStarted) -> None:
-        """Add a subflow that opens."""
+        """Add a subflow that has opened."""
         hosts = flow.src, flow.dst
         subflow = self._open(event.subflow, "subflow", hosts, flow.cc, event.t)
         subflow.ends = event.src, event.dst

@@ -1,4 +1,4 @@
-"""Downloads: how far each has come, and what it measured."""
+"""Downloads: their progress and their results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ccplay.state.traffic import Handlers
 
 
 class Download(msgspec.Struct):
-    """A download and how far it has come."""
+    """A download with its progress."""
 
     kind: ClassVar[str] = "download"
     name: str
@@ -36,29 +36,29 @@ class DownloadResult(msgspec.Struct, frozen=True, kw_only=True):
     src: str
     dst: str
     bytes: int
-    """Bytes that arrived."""
+    """Bytes that have arrived."""
     total: int
-    """Bytes asked for."""
+    """Bytes requested."""
     seconds: float | None
     """Seconds by wget's own clock; null if it did not finish."""
     rate_bps: float | None
-    """``bytes`` in bits over ``seconds``."""
+    """Rate in bits per second over ``seconds``."""
     cwnd_max: float | None
-    """The web server's, in segments."""
+    """Largest cwnd of the web server in segments."""
     routes: list[Route] = []
-    """The paths that its data took, if there were several to take."""
+    """Paths that the data took, if there were several."""
     error: str | None
 
     @property
     def arrived(self) -> str:
-        """Its bytes, and of how many where some are missing: ``100 of 177,669``."""
+        """Bytes that have arrived, with the total if some are missing: ``100 of 177,669``."""
         return (
             f"{self.bytes:,}" if self.bytes == self.total else f"{self.bytes:,} of {self.total:,}"
         )
 
     @property
     def path(self) -> str:
-        """From where to where: ``h1 → h2``."""
+        """Source and destination: ``h1 → h2``."""
         return f"{self.src} → {self.dst}"
 
 
@@ -81,11 +81,11 @@ METRICS = {
     "rate_bps": "download rate",
     "seconds": "download time",
 }
-"""Metrics of a download in words."""
+"""Names of a download's metrics."""
 
 
 def result(state: Connections, download: Download) -> DownloadResult:
-    """Return how far a download has come, and how fast it was."""
+    """Return the result of a download so far."""
     finished = download.ended is not None and download.error is None
     seconds = download.duration_s if finished else None
     flow = state.flows.get(download.name)

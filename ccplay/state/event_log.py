@@ -1,4 +1,4 @@
-"""The event log: commands, events and marks, line by line."""
+"""The event log: commands, events and marks as lines."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ class Entry(msgspec.Struct, frozen=True):
 
     t: float
     kind: str
-    """``applied``, ``mark``, ``traffic``, ``file``, ``info``, ``warning`` or ``error``."""
+    """Kind of the line: ``applied``, ``mark``, ``traffic``, ``file``, ``info``, ``warning`` or
+    ``error``."""
     text: str
     name: str = ""
-    """Name in commands, of a user's mark."""
+    """Name of a user's mark in commands."""
     detail: str = ""
-    """Lines of tc(8) that would do the same; empty: there are none."""
+    """Equivalent lines of tc(8); empty if there are none."""
 
     @property
     def is_mark(self) -> bool:
-        """Whether it is drawn through the plots, as the cause of a possible effect."""
+        """Whether the line is drawn through the plots, as the cause of a possible effect."""
         return self.kind in ("applied", "mark")
 
 
 class EventLog:
-    """The lines of a session."""
+    """The lines of a session's event log."""
 
     def __init__(self) -> None:
         self.log: list[Entry] = []
-        """Lines in the order of arrival; a mark may have an earlier moment than the line before."""
+        """Lines in the order of arrival; a mark's moment may be earlier than that of the line
+        before."""
         self._marks: dict[str, int] = {}
         """Index of the line of each mark, by name."""
 
@@ -66,5 +68,5 @@ class EventLog:
 
 
 def lateness(event: Applied) -> str:
-    """Return how late a step of the timeline took effect; empty within the tolerance."""
+    """Return how late a step of the timeline was, as text; empty within the tolerance."""
     return f", {event.late_s:.1f} s late" if event.late_s > MOST_LATE_S else ""

@@ -1,4 +1,4 @@
-"""The result of a flow: what its parallel streams did together, and its columns of tables."""
+"""The result of a flow, all its parallel streams together, and its columns in tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ccplay.state.subflows import SUBFLOWS, Subflow, subflow_result
 
 
 class Switch(msgspec.Struct, frozen=True):
-    """A running flow took another congestion control."""
+    """A switch of a running flow to another congestion control."""
 
     t: float
     """Seconds since the start of the stream."""
@@ -37,23 +37,24 @@ class Misbehaviour(msgspec.Struct, frozen=True):
     """A misbehaviour of a congestion control."""
 
     t: float
-    """Seconds since the start of the stream, once it had lasted for some seconds."""
+    """Seconds from the start of the stream until the misbehaviour was detected."""
     until: float | None
-    """Seconds; null if it lasted until the flow ended."""
+    """Seconds from the start of the stream until it stopped; null if it lasted until the flow
+    ended."""
     cc: str
     wrong: str
-    """What is wrong, such as ``keeps cwnd at 1``."""
+    """Description, such as ``keeps cwnd at 1``."""
 
 
 class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A long-lived flow, its parallel streams together.
+    """The result of a long-lived flow, its parallel streams together.
 
     cwnd and srtt percentiles are over all sweeps in which a stream was sampled.
     """
 
     id: str
     cc: str
-    """The algorithm that it started with; ``switches`` has later ones."""
+    """Algorithm at the start; ``switches`` has later ones."""
     switches: list[Switch]
     src: str
     dst: str
@@ -61,67 +62,69 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     started_s: float
     """Seconds since the start of the stream."""
     goodput_bps: float | None
-    """Payload acknowledged by the receiver, in bits, over ``duration_s``."""
+    """Payload acknowledged by the receiver, in bits per second over ``duration_s``."""
     bytes: int
-    """Payload acknowledged."""
+    """Acknowledged payload in bytes."""
     duration_s: float
     fct_s: float | None = None
-    """Flow completion time: from its first to its last byte; null where it had no fixed size, or
-    was not done."""
+    """Flow completion time in seconds, from the first to the last byte; null if the flow had no
+    fixed size or was not done."""
     retransmits: int
-    """Retransmitted segments."""
+    """Number of retransmitted segments."""
     loss: float | None = None
-    """Share of its segments that were retransmitted."""
+    """Share of the flow's segments that were retransmitted."""
     tx_bps: float | None = None
-    """Payload sent, retransmissions included, in bits, over ``duration_s``."""
+    """Payload sent, retransmissions included, in bits per second over ``duration_s``."""
     ecn: bool = False
     """Whether both ends agreed on ECN."""
     cwnd_p50: float | None
-    """Segments."""
+    """Median of cwnd in segments."""
     cwnd_p99: float | None
     cwnd_max: float | None
     slow_start_s: float | None = None
-    """Seconds until it left slow start, by a loss, a mark or HyStart; null if never."""
+    """Seconds until the flow left slow start, by a loss, a mark or HyStart; null if it never
+    did."""
     slow_start_cwnd: float | None = None
-    """The cwnd that slow start had reached then, in segments."""
+    """cwnd at the end of slow start, in segments."""
     srtt_p50_ms: float | None
     srtt_p95_ms: float | None
     srtt_p99_ms: float | None
     srtt_mean_ms: float | None = None
-    """Mean over all sweeps: there and back."""
+    """Mean of srtt in ms over all sweeps, there and back."""
     min_rtt_ms: float | None
-    """The least RTT that the kernel has measured."""
+    """Lowest RTT in ms measured by the kernel."""
     misbehaved: list[Misbehaviour] = []
-    """Misbehaviour of its algorithms, in any of its parallel streams."""
+    """Misbehaviour of the flow's algorithms, in any of its parallel streams."""
     delay_mean_ms: float | None = None
-    """Mean one-way delay from the sending host's IP to the receiving one's, over every packet that
-    arrived; null if the flow was not monitored, like the next fields."""
+    """Mean one-way delay in ms from the sending host's IP to the receiving one's, over every packet
+    that arrived; null, like the next fields, if the flow was not monitored."""
     delay_min_ms: float | None = None
     delay_max_ms: float | None = None
     rx_bps: float | None = None
-    """Payload that arrived, what came twice included, in bits, over ``duration_s``."""
+    """Payload that arrived, duplicates included, in bits per second over ``duration_s``."""
     packets: int | None = None
-    """Sent until the newest that arrived, each copy counted; those without payload are not."""
+    """Packets sent up to the newest that arrived, copies included, packets without payload
+    excluded."""
     packet_loss: float | None = None
     """Share of packets that did not arrive."""
     routes: list[Route] = []
-    """The paths that each stream took, if there were several to take."""
+    """Paths that each stream took, if there were several."""
     mptcp: bool = False
-    """Whether it was one MPTCP connection; its goodput is that of the connection, over all
+    """Whether the flow was one MPTCP connection; its goodput is the connection's, over all
     subflows."""
     subflows: list[Subflow] = []
     """Subflows in the order in which they opened."""
     error: str | None
-    """Reason for which it died, if it was not stopped."""
+    """Reason why the flow died, if it was not stopped."""
 
     @property
     def algorithms(self) -> str:
-        """Its algorithms in their order: ``reno → cubic``."""
+        """Algorithms in the order of their use: ``reno → cubic``."""
         return " → ".join([self.cc, *(switch.cc for switch in self.switches)])
 
     @property
     def path(self) -> str:
-        """From where to where: ``h1 → h2``."""
+        """Source and destination: ``h1 → h2``."""
         return f"{self.src} → {self.dst}"
 
 
@@ -162,11 +165,11 @@ METRICS = {
     "delay_min_ms": "least one-way delay",
     "delay_max_ms": "greatest one-way delay",
 }
-"""Metrics of a flow in words."""
+"""Names of a flow's metrics."""
 
 
 def result(state: Sampled, flow: Flow) -> FlowResult:
-    """Return what a flow has measured until now; ``flow`` is its first stream."""
+    """Return the result of a flow so far; ``flow`` is its first stream."""
     first, streams = flow, list(state.streams[flow.name].values())
     size = state.sizes.get(flow.name)
     sent = first.bytes if first.ended is not None else _sum_of_last(streams, "bytes_acked")
@@ -217,7 +220,7 @@ def result(state: Sampled, flow: Flow) -> FlowResult:
 
 
 def _misbehaved(flow: Flow) -> list[Misbehaviour]:
-    """Return what a connection's algorithms did wrong, from when to when."""
+    """Return the periods in which a connection's algorithms misbehaved."""
     ends = [*(round(each.t, 3) for each in flow.misbehaved[1:]), None]
     return [
         Misbehaviour(round(each.t, 3), until, each.cc, each.wrong)
@@ -227,7 +230,7 @@ def _misbehaved(flow: Flow) -> list[Misbehaviour]:
 
 
 def _arrivals(seen: Monitored | None, duration: float) -> dict[str, Any]:
-    """Return what has become of a flow's packets, where they were followed."""
+    """Return the counts of a flow's packets, if they were monitored."""
     if seen is None:
         return {}
     return {
@@ -238,7 +241,7 @@ def _arrivals(seen: Monitored | None, duration: float) -> dict[str, Any]:
 
 
 def _slow_start(state: Sampled, flow: Flow) -> tuple[float | None, float | None]:
-    """Return how long the first slow start lasted, and its cwnd: until ssthresh was finite."""
+    """Return the length of the first slow start, until ssthresh was finite, and cwnd at its end."""
     ssthresh, cwnd = flow.series["ssthresh"], flow.series["cwnd"]
     ticks = range(max(ssthresh.first, state.sweeps.first, 0), ssthresh.end)
     left = next((tick for tick in ticks if ssthresh.at(tick) is not None), None)
@@ -250,7 +253,7 @@ def _slow_start(state: Sampled, flow: Flow) -> tuple[float | None, float | None]
 
 
 def _completion_time(size: int | None, flow: Flow) -> float | None:
-    """Return how long a flow of a fixed size took, None where it has no end of its own."""
+    """Return the completion time of a flow of a fixed size; None for other flows."""
     done = size is not None and flow.ended is not None and flow.bytes >= size
     return round(flow.duration_s, 3) if done else None
 
@@ -265,5 +268,5 @@ def _values(streams: list[Flow], name: str) -> list[float]:
 
 
 def _sum_of_last(streams: list[Flow], name: str) -> int:
-    """Add up the newest values of a counter; exact to a ten-millionth (series are floats)."""
+    """Return the sum of a counter's newest values; exact to a ten-millionth (series are floats)."""
     return round(sum(flow.series[name].newest or 0 for flow in streams))

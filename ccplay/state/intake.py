@@ -1,4 +1,4 @@
-"""Takes in samples row by row; each series reads its column when somebody looks at it.
+"""Accepts samples row by row; each series reads its column when it is needed.
 
 A thousand connections have 17,000 series, of which a screen shows a hundred at a time.
 """
@@ -13,7 +13,7 @@ from ccplay.state.rows import Feed, Rows
 from ccplay.state.series import Series
 
 _LONGEST = 256
-"""Most sweeps that wait to be read; they are kept twice, in 4 bytes a value."""
+"""Largest number of sweeps that wait to be read; they are kept twice, in 4 bytes per value."""
 
 
 class _Sampled(Protocol):
@@ -31,26 +31,26 @@ class Intake(Generic[Owner]):
     """Samples of connections or queues, sweep by sweep."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """``names`` are the fields of samples that are kept, in the order of an owner's series."""
+        """Keep the fields ``names`` of samples, in the order of an owner's series."""
         self._names = names
         self._members: Sequence[object] = ()
         self.owners: list[Owner | None] = []
-        """Owners of the samples of the newest sweep, in its order; None if unknown."""
+        """Owners of the newest sweep's samples, in its order; None if unknown."""
         self._rows = Rows(0, 0, 0)
         self._turn = 0
-        """The next of them that reads."""
+        """Index of the owner that reads next."""
         self._due = 0
-        """Turns that are due, in parts of an owner."""
+        """Number of reads that are due, in fractions of an owner."""
 
     def fits(self, tick: int, members: Sequence[object]) -> bool:
-        """Whether a sweep of ``members`` at ``tick`` can be added; else begin anew."""
+        """Return whether a sweep of ``members`` at ``tick`` can be added without ``begin``."""
         rows = self._rows
         if rows.complete or rows.end != tick or rows.end - rows.tick >= _LONGEST:
             return False
         return members == self._members
 
     def begin(self, tick: int, members: Sequence[object], owners: list[Owner | None]) -> None:
-        """Expect ``members`` from ``tick`` on, which are ``owners``."""
+        """Start with the members ``members`` at ``tick``, which belong to ``owners``."""
         self.renew()
         staying = {id(owner) for owner in owners}
         for owner in self.owners:
@@ -74,7 +74,7 @@ class Intake(Generic[Owner]):
                 _read(owner)
 
     def renew(self) -> None:
-        """Begin anew with the next sweep: a name may have another owner."""
+        """Start over with the next sweep, because a name may have another owner."""
         self._rows.complete = True
 
 

@@ -1,4 +1,4 @@
-"""What sessions keep of each kind of traffic: a row for each row of ``TRAFFIC``."""
+"""What a session keeps of each kind of traffic: one entry for each kind in ``TRAFFIC``."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from ccplay.state.udp import UdpResult
 
 
 class Kept(msgspec.Struct, frozen=True, eq=False):
-    """What is kept of a kind, and what it comes to."""
+    """The state and the results of a kind of traffic."""
 
     handlers: Handlers
-    """What its events change."""
+    """Functions that apply the kind's events to the state."""
     result: Callable[[Any, Any], msgspec.Struct]
-    """Returns the result of one, of a state and the traffic in it."""
+    """Function that returns a result from the state and the traffic in it."""
     tables: tuple[Table, ...]
-    """What a terminal and a page show of its results."""
+    """Tables of the results, for a terminal and a page."""
     metrics: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Words for those metrics of its result that mean something else than elsewhere."""
+    """Names of those metrics of the result that mean something else than in other results."""
 
 
 KEPT: Mapping[str, Kept] = {
@@ -48,11 +48,11 @@ KEPT: Mapping[str, Kept] = {
         short_flows.HANDLERS, short_flows.result, short_flows.TABLES, short_flows.METRICS
     ),
 }
-"""What the state keeps of each kind, by the kind's name."""
+"""State and results of each kind by its name."""
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Which run of which case it was: what every result begins with."""
+    """The identity of a run: the first fields of every result."""
 
     name: str
     parameters: dict[str, str | int | float | bool] = msgspec.field(default_factory=dict)
@@ -62,16 +62,16 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the attempt; more than 1 if earlier ones could not be trusted, see
     ``Result.discarded``."""
     recording: str | None = None
-    """Path of its recording, relative to the result's file."""
+    """Path of the recording, relative to the result's file."""
     machine: str | None = None
-    """Name of the machine that made it; null where one machine made all."""
+    """Name of the machine that made the run; null if one machine made all."""
     duration_s: float
     """Seconds from when the network was ready to the last event."""
     interrupted: bool
 
 
 class TrafficResults(RunResult, frozen=True, kw_only=True):
-    """What a run measured of its traffic: a list a kind, named as ``TrafficKind.group``."""
+    """The results of a run's traffic: a list for each kind, named as ``TrafficKind.group``."""
 
     flows: list[FlowResult] = msgspec.field(default_factory=list)
     pings: list[PingResult] = msgspec.field(default_factory=list)
@@ -81,7 +81,7 @@ class TrafficResults(RunResult, frozen=True, kw_only=True):
 
 
 def results(state: Sampled) -> dict[str, list[Any]]:
-    """Return the results of all traffic by ``TrafficKind.group``, in the order of its start."""
+    """Return the results of all traffic by ``TrafficKind.group``, in the order of the starts."""
     found: dict[str, list[Any]] = {kind.group: [] for kind in TRAFFIC}
     for each in state.traffic.values():
         found[KINDS[each.kind].group].append(_result(state, each))

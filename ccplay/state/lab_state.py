@@ -70,11 +70,12 @@ class LabState(Sampled):
     def __init__(self) -> None:
         super().__init__()
         self.version = 0
-        """Grows with every change; while it stays, so does all that is derived from the state."""
+        """Number that grows with every change; values derived from the state are valid as long as
+        it stays."""
         self.phase = "starting"
-        """``starting``, ``building``, ``ready`` or ``ended``."""
+        """Phase of the lab: ``starting``, ``building``, ``ready`` or ``ended``."""
         self.ready_at: float | None = None
-        """Moment at which the network was ready; None before."""
+        """Moment at which the network was ready; None before that."""
         self.hello: Hello | None = None
         self.building: Building | None = None
         self.interfaces: InterfaceCounters | None = None
@@ -82,7 +83,7 @@ class LabState(Sampled):
         self.sojourns = SojournCounts()
         """Sojourn times of packets in disciplines in software."""
         self.captures: dict[str, CaptureStarted] = {}
-        """Captures that are running."""
+        """Running captures."""
         self.links: dict[str, list[LinkChanged]] = {}
         """Every setting of each direction of a link, oldest first."""
         self.hosts: dict[str, str] = {}
@@ -98,7 +99,7 @@ class LabState(Sampled):
         self.end_reason: str | None = None
 
     def apply(self, event: object) -> None:
-        """Apply one event; one of an unknown kind changes nothing."""
+        """Apply one event; an event of an unknown kind changes nothing."""
         self.version += 1
         for handler in _HANDLERS.get(type(event), ()):
             handler(self, event)
@@ -106,7 +107,7 @@ class LabState(Sampled):
             self.now = event.t
 
     def apply_sweeps(self, sweeps: Sequence[Sweep]) -> None:
-        """Apply sweeps between which nothing else happened: the same as one by one, but faster."""
+        """Apply sweeps without other events between them, faster than one by one."""
         if race.runs(self):
             for each in sweeps:
                 self.apply(each)
@@ -122,7 +123,7 @@ class LabState(Sampled):
         return changes[max(bisect_right(changes, t, key=lambda change: change.t) - 1, 0)]
 
     def setting_now(self, link: str) -> LinkSetting:
-        """Return what a direction of a link does now; an empty setting before it was built."""
+        """Return the present setting of a link's direction; an empty one before it was built."""
         changes = self.links.get(link)
         return changes[-1].setting if changes else LinkSetting()
 
@@ -199,7 +200,7 @@ def _applied(state: LabState, event: Applied) -> None:
 
 
 def _as_tc(state: LabState, command: Command) -> str:
-    """Return the lines of tc(8) that would do the same; empty where there are none."""
+    """Return the equivalent lines of tc(8); empty if there are none."""
     if state.hello is None or not isinstance(command, SetQdisc | SetLink):
         return ""
     network = state.hello.network
@@ -256,7 +257,7 @@ _OF_THE_LAB: Handlers = {
 
 
 def _together(*tables: Handlers) -> dict[type, tuple[Callable[[Any, Any], None], ...]]:
-    """Return all handlers of each type of event, from several tables."""
+    """Return all handlers by type of event, merged from several tables."""
     found: dict[type, tuple[Callable[[Any, Any], None], ...]] = {}
     for table in tables:
         for kind, handler in table.items():

@@ -6,13 +6,13 @@ from ccplay.model.values import Monitored
 from ccplay.model.variables import UDP_VARIABLES
 
 RECEIVED, LOSS, DELAY = (each.name for each in UDP_VARIABLES)
-"""Names of these variables."""
+"""Names of the variables for the rate, the loss and the delay."""
 
 
 def lately(before: Monitored | None, now: Monitored, seconds: float) -> dict[str, float | None]:
-    """Return the variables over the ``seconds`` since the count before, or since the first packet.
+    """Return the variables over the ``seconds`` since an earlier count, or since the first packet.
 
-    None if unknown: nothing arrived, or no time has passed.
+    None is unknown: nothing arrived, or no time has passed.
     """
     sent, received, size = now.sent, now.received, now.received_bytes
     delays_us = _delays_us(now)
@@ -28,5 +28,5 @@ def lately(before: Monitored | None, now: Monitored, seconds: float) -> dict[str
 
 
 def _delays_us(seen: Monitored) -> float:
-    """Return the delays of all packets together."""
+    """Return the sum of all packets' delays in µs."""
     return (seen.delay_mean_us or 0.0) * seen.received

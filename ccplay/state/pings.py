@@ -1,4 +1,4 @@
-"""Pings: their answers over time, and what they measured."""
+"""Pings: their replies over time, and their results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ccplay.state.traffic import Handlers, TrafficState
 
 
 class Ping(msgspec.Struct):
-    """A ping and its answers; a lost one is a missing value of ``rtt_us``."""
+    """A ping and its replies; a lost one is a missing value of ``rtt_us``."""
 
     kind: ClassVar[str] = "ping"
     name: str
@@ -28,7 +28,7 @@ class Ping(msgspec.Struct):
     error: str | None = None
 
     def lines(self, t: float) -> tuple[str, ...]:
-        """Return what the screen has of it at ``t``: the last answer and the range of all."""
+        """Return the screen's text at ``t``: the last reply and the range of all."""
         if self.ended is not None and self.ended <= t:
             return (f"ping ended: {self.error or f'{self.sent} sent, {self.lost} lost'}",)
         tick = self.rtt_us.timeline.before_or_at(t)
@@ -59,7 +59,7 @@ class PingResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """From where to where: ``h1 → h2``."""
+        """Source and destination: ``h1 → h2``."""
         return f"{self.src} → {self.dst}"
 
 
@@ -88,11 +88,11 @@ METRICS = {
     "p95_ms": "95th percentile of RTT",
     "max_ms": "greatest RTT",
 }
-"""Metrics of a ping in words."""
+"""Names of a ping's metrics."""
 
 
 def result(_: TrafficState, ping: Ping) -> PingResult:
-    """Return what a ping has measured until now."""
+    """Return the result of a ping so far."""
     least, p50, p95, most = percentiles_ms(ping.rtt_us.all(), 0, 50, 95, 100)
     return PingResult(
         id=ping.name,

@@ -1,4 +1,4 @@
-"""The least and the greatest values of blocks of a series, level upon level."""
+"""The lowest and highest values of blocks of a series, in levels of growing blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ FANOUT = 16
 
 
 class Pyramid:
-    """Of a level's 16 blocks each the extremes make a block of the next; it grows on demand."""
+    """The extremes of blocks of values; each block of a level covers 16 of the level below.
+
+    The levels grow on demand.
+    """
 
     __slots__ = ("_highs", "_lows")
 
@@ -21,11 +24,11 @@ class Pyramid:
 
     @property
     def covered(self) -> int:
-        """How many of the values are in blocks."""
+        """Number of values that are in blocks."""
         return len(self._lows[0]) * FANOUT if self._lows else 0
 
     def clear(self) -> None:
-        """Forget all blocks."""
+        """Discard all blocks."""
         self._lows.clear()
         self._highs.clear()
 
@@ -45,9 +48,9 @@ class Pyramid:
             level += 1
 
     def extremes(self, values: array[float], index: int, stop: int) -> tuple[float, float] | None:
-        """Return the least and the greatest of the values from ``index`` to ``stop``.
+        """Return the lowest and the highest of the values from ``index`` to ``stop``.
 
-        All whole blocks of the lowest level up to ``stop`` must be there. None without a value.
+        All whole blocks of the lowest level up to ``stop`` must exist. None without a value.
         """
         lows: list[float] = []
         highs: list[float] = []
@@ -75,7 +78,7 @@ class Pyramid:
 
 
 def extremes(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the least and the greatest of some values, NaN left out; None without any."""
+    """Return the lowest and the highest of some values, without NaN; None without any."""
     low, high = min(values), max(values)
     # NaN is never less or greater than another value, so it remains only if it comes first.
     if low != low:

@@ -1,4 +1,4 @@
-"""The race of a session: flows of a fixed size, and what all had when the first was done."""
+"""The race of a session: flows of a fixed size, and every flow's bytes when the first was done."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _NOTHING: Mapping[str, int] = {}
 
 
 class Finish(msgspec.Struct, frozen=True):
-    """The moment at which the first flow of a fixed size was found done."""
+    """The moment at which the first flow of a fixed size was seen to be done."""
 
     t: float
-    """Seconds since the start of the stream: that of a sweep, or of a flow's end."""
+    """Seconds since the start of the stream, of a sweep or of a flow's end."""
     first: str
-    """The flow that was done."""
+    """Name of the flow that was done."""
     bytes: Mapping[str, int]
-    """Exact payload acknowledged by then, all streams of a flow together, by flow."""
+    """Exact acknowledged payload in bytes at that moment, by flow, its streams together."""
 
 
 class Racing(Connections):
@@ -38,8 +38,8 @@ class Racing(Connections):
         self.sizes: dict[str, int] = {}
         """Bytes of each flow of a fixed size, in the order of their starts."""
         self.finish: Finish | None = None
-        """Finish of the first flow; None until then. Series hold floats of 24 bits: they are no
-        source of it."""
+        """Finish of the first flow; None until then. Series can't provide it, because they are
+        floats of 24 bits."""
 
 
 def _applied(state: Racing, event: Applied) -> None:
@@ -61,7 +61,7 @@ def _sweep(state: Racing, event: Sweep) -> None:
 
 
 def _sweeps(state: Racing, event: Sweeps) -> None:
-    """Find the sweep of a block; only a block at whose end a flow is done is read in full."""
+    """Find the finish in a block of sweeps, which is read only if a flow is done at its end."""
     if not runs(state) or event.tcp is None or "bytes_acked" not in event.tcp.fields:
         return
     rows = dict(zip(event.tcp.flow, event.tcp.fields["bytes_acked"], strict=True))
@@ -81,7 +81,7 @@ def _sweeps(state: Racing, event: Sweeps) -> None:
 
 
 def _held(row: Row, sweeps: int) -> list[int | None]:
-    """Return the counts of a block's row, each until the next one that is known."""
+    """Return the counts in a block's row, each repeated until the next known one."""
     return list(accumulate(sweep_codec.counts(row, sweeps), _newer))
 
 
@@ -96,7 +96,7 @@ def _flow_ended(state: Racing, event: FlowEnded) -> None:
 
 
 def runs(state: Racing) -> bool:
-    """Say whether each sweep may be the one at which the first flow is done."""
+    """Return whether a race is undecided: there are flows of a fixed size, and none is done."""
     return bool(state.sizes) and state.finish is None
 
 
@@ -107,9 +107,10 @@ def _look(
     acked: Mapping[str, int | None],
     ended: Mapping[str, int] = _NOTHING,
 ) -> None:
-    """Keep the finish where one of ``names`` is done at ``t``.
+    """Record the finish if one of ``names`` is done at ``t``.
 
-    ``acked`` is what a sweep reports of each stream, ``ended`` the payload of a flow that ends.
+    ``acked`` has each stream's acknowledged bytes in a sweep, ``ended`` the payload of a flow that
+    ends.
     """
     if done := _done(state, t, names, acked, ended):
         # Two flows may end within a sweep; the one further beyond its size was first.
@@ -125,7 +126,7 @@ def _done(
     acked: Mapping[str, int | None],
     ended: Mapping[str, int] = _NOTHING,
 ) -> dict[str, int]:
-    """Return the payload of those that have all their bytes."""
+    """Return the payload of the flows that have all their bytes."""
     found = ((name, _payload(state, t, name, acked, ended)) for name in names)
     return {name: size for name, size in found if size is not None and size >= state.sizes[name]}
 
@@ -133,7 +134,7 @@ def _done(
 def _payload(
     state: Racing, t: float, name: str, acked: Mapping[str, int | None], ended: Mapping[str, int]
 ) -> int | None:
-    """Return the payload of a flow, its streams together; None for one not started by ``t``."""
+    """Return the payload of a flow, its streams together; None if it had not started by ``t``."""
     first = state.flows.get(name)
     if first is None or first.kind != "flow" or first.started > t:
         return None
@@ -146,4 +147,4 @@ def _payload(
 
 
 HANDLERS: Handlers = {Applied: _applied, Sweep: _sweep, Sweeps: _sweeps, FlowEnded: _flow_ended}
-"""Handlers to call before those of samples and flows, so that the counts of before are known."""
+"""Handlers to call before those of samples and flows, so that earlier counts are still known."""

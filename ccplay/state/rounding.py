@@ -1,4 +1,4 @@
-"""Means, percentiles and rates, rounded as results have them."""
+"""Means, percentiles and rates, rounded for results."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from ccplay.model.values import Monitored
 
 
 def rate_bps(size: int, seconds: float) -> float | None:
-    """Return bytes over seconds in bit/s, None where no time has passed."""
+    """Return bytes over seconds in bit/s; None if no time has passed."""
     return round(size * 8 / seconds, 1) if seconds > 0 and math.isfinite(seconds) else None
 
 
 def milliseconds(microseconds: float | None) -> float | None:
-    """Return microseconds in milliseconds, to the microsecond."""
+    """Return microseconds as milliseconds with three decimals."""
     return None if microseconds is None else round(microseconds / 1000, 3)
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """Return the mean of values, None where there are none."""
+    """Return the mean of values; None if there are none."""
     return round(fmean(values), 3) if values else None
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:
-    """Return the percentile of ``values``, None if there are none; 0 is the least of them.
+    """Return the percentile of ``values``; None if there are none; 0 is the lowest value.
 
-    Between two values it is linear, as in most tools: Hyndman and Fan, "Sample Quantiles in
+    It is linear between two values, as in most tools: Hyndman and Fan, "Sample Quantiles in
     Statistical Packages", 1996, definition 7.
     """
     if not values:
@@ -41,12 +41,12 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
 
 
 def percentiles_ms(microseconds: Sequence[float], *percents: float) -> list[float | None]:
-    """Return percentiles of times in milliseconds, None where there are none."""
+    """Return percentiles of times in milliseconds; None if there are none."""
     return [milliseconds(percentile(microseconds, each)) for each in percents]
 
 
 def delays(seen: Monitored | None) -> dict[str, Any]:
-    """Return the one-way delays of monitored traffic by the results' names of them."""
+    """Return the one-way delays of monitored traffic by their names in results."""
     if seen is None:
         return {}
     return {

@@ -1,4 +1,4 @@
-"""Paths that traffic took where there were several, and their table."""
+"""Paths that traffic took if there were several, and their table."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ class Route(msgspec.Struct, frozen=True):
     t: float
     """Seconds since the start of the stream."""
     stream: str
-    """The connection, or other traffic: ``1/2`` is stream 2 of flow 1."""
+    """Name of the connection or other traffic: ``1/2`` is stream 2 of flow 1."""
     nodes: list[str]
-    """Nodes from the sender to the receiver; empty where every path was down."""
+    """Nodes from the sender to the receiver; empty if every path was down."""
     pinned: bool = False
-    """Whether a command chose it, not the hash."""
+    """Whether a command chose the path rather than the hash."""
     back: list[str] = []
-    """Nodes from the receiver to the sender, by which ACKs return; empty where not known."""
+    """Nodes from the receiver to the sender, which ACKs take; empty if unknown."""
     transfers: int | None = None
-    """Number of transfers of short flows that took it; null for other traffic."""
+    """Number of short flows' transfers that took the path; null for other traffic."""
 
     @property
     def path(self) -> str:
-        """The nodes in words: ``h1 → leaf1 → spine2 → leaf3 → h9``."""
+        """Nodes as text: ``h1 → leaf1 → spine2 → leaf3 → h9``."""
         return " → ".join(self.nodes) or "none: down"
 
     @property
     def acks(self) -> str:
-        """The nodes that ACKs pass, in words; ``the same`` where they are those of the path."""
+        """Nodes on the path of ACKs as text; ``the same`` if they are those of the path."""
         return way_back(self.nodes, self.back) or ("the same" if self.back else "")
 
     @property
     def chosen(self) -> str:
-        """What chose it."""
+        """The choice of the path as text: by a command or by the hash."""
         return "pinned" if self.pinned else "by hash"
 
 
@@ -49,12 +49,12 @@ def nodes_of(path: FlowPath) -> tuple[str, ...]:
 
 
 def way_back(nodes: Sequence[str], back: Sequence[str]) -> str:
-    """Return the nodes by which ACKs return, in words, where they are not those of the path."""
+    """Return the nodes on the path of ACKs as text, if they are not those of the path."""
     return "" if [*back] == [*nodes][::-1] else " → ".join(back)
 
 
 def back_of(path: FlowPath) -> tuple[str, ...]:
-    """Return the nodes that ACKs pass, both hosts included."""
+    """Return the nodes on the path of ACKs, both hosts included."""
     return _passed(path.back)
 
 
@@ -64,7 +64,7 @@ def _passed(links: Sequence[str]) -> tuple[str, ...]:
 
 
 def routes(paths: Sequence[FlowPath], transfers: Sequence[int] = ()) -> list[Route]:
-    """Return the result of paths, in their order; ``transfers`` took each of short flows'."""
+    """Return the results of paths in order; ``transfers`` has those of short flows on each."""
     counts: list[int | None] = [*transfers, *([None] * (len(paths) - len(transfers)))]
     return [
         Route(

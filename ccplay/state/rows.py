@@ -1,4 +1,4 @@
-"""Rows of samples that wait until each series reads its column."""
+"""Rows of samples, kept until each series has read its column."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _MISSING = math.nan
 
 
 class Rows:
-    """Sweeps of the same members, one row of each field a sweep."""
+    """Sweeps of the same members: for each field one row per sweep."""
 
     __slots__ = ("_fields", "_width", "complete", "end", "tick")
 
     def __init__(self, tick: int, fields: int, width: int) -> None:
-        """Expect the first sweep at ``tick``: a row of ``width`` values for each field."""
+        """Expect the first sweep at ``tick``, with a row of ``width`` values for each field."""
         self.tick = self.end = tick
         self.complete = False
         """Whether no sweep will follow."""
@@ -34,18 +34,18 @@ class Rows:
         self.end += 1
 
     def column(self, field: int, at: int, tick: int) -> array[float]:
-        """Return the values of a column of a field from ``tick`` on."""
+        """Return a field's values in a column from ``tick`` on."""
         return self._fields[field][max(tick - self.tick, 0) * self._width + at :: self._width]
 
 
 class Feed:
-    """Where the series of one connection or queue find what was sampled of it."""
+    """The samples of one connection or queue, for its series to read."""
 
     __slots__ = ("columns",)
 
     def __init__(self) -> None:
         self.columns: list[tuple[Rows, int]] = []
-        """Rows that some of its series may not have read, oldest first, and its column there."""
+        """Rows that some series may not have read, oldest first, with the column to read."""
 
     @property
     def end(self) -> int:
@@ -61,6 +61,6 @@ class Feed:
         return columns[at:]
 
     def drop(self) -> None:
-        """Drop what all its series have read."""
+        """Discard the rows that all series have read."""
         newest, _ = self.columns[-1]
         del self.columns[: None if newest.complete else -1]

@@ -29,7 +29,7 @@ class Queue(msgspec.Struct):
     kind: str
     series: dict[str, Series]
     feed: Feed
-    """What its series read."""
+    """Feed that the queue's series read."""
     own: dict[str, Series] = msgspec.field(default_factory=dict)
     """Statistics reported by its disciplines, by the names of ``Sweep.queue_own``."""
 
@@ -40,12 +40,12 @@ class Sampled(Racing):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
-        """``t`` of the newest event."""
+        """Moment ``t`` of the newest event."""
         self.queues: dict[str, Queue] = {}
         self.queue_intake = Intake[Queue](QUEUE_SERIES)
 
     def queue(self, link: str, kind: str) -> Queue:
-        """Return the queue of a direction, which now has this kind."""
+        """Return the queue of a direction, with this as its present kind."""
         queue = self.queues.get(link)
         if queue is None:
             feed = Feed()
@@ -71,7 +71,7 @@ def _take_tcp(state: Sampled, tick: int, samples: TcpSamples) -> None:
 
 
 def _take_others(state: Sampled, tick: int, event: Sweep) -> None:
-    """Take in the samples of queues, and the variables of algorithms and disciplines."""
+    """Apply the samples of queues, and the variables of algorithms and disciplines."""
     if event.tcp is not None and event.own:
         _own(state, tick, state.flow_intake.owners, event.own)
     if event.qdisc is None:
@@ -113,10 +113,10 @@ def _variable(state: Sampled, subject: Flow | Queue | None, variable: str) -> Se
 
 
 def fold(state: Sampled, events: Sequence[Sweep]) -> None:
-    """Apply sweeps that follow each other: the same as one by one, at less cost."""
+    """Apply successive sweeps with the same result as one by one, but faster."""
     tick = state.sweeps.extend([each.t for each in events])
     known: TcpSamples | None = None
-    """Samples of which the flows have learnt nothing but when their algorithms began."""
+    """Samples of which the flows know only when their algorithms began."""
     for at, event in enumerate(events, tick):
         samples = event.tcp
         if known is not None and not _alike(known, samples):

@@ -1,4 +1,4 @@
-"""Numbers over time, bounded, with a min/max pyramid: zooming out never loses a peak."""
+"""Numbers over time, of bounded length, with a pyramid of extremes: zooming out loses no peak."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from ccplay.state.pyramid import FANOUT, Pyramid, extremes
 from ccplay.state.rows import Feed
 
 MISSING = math.nan
-"""Placeholder of an unknown value; plots leave a gap there."""
+"""Placeholder of an unknown value, which plots show as a gap."""
 
 _WAITING = 1024
-"""Number of newest values, at least, that are in no block yet while only few are looked at."""
+"""Smallest number of newest values that are in no block yet while few values are read."""
 
 _INSTANT_S = 1e-9
-"""Seconds; what does not last as long has no rate."""
+"""Seconds below which a period is too short for a rate."""
 
 _SPREAD = 47
-"""Number of values of which a median is taken at most."""
+"""Largest number of values from which a median is computed."""
 
 _COUNTED = 128
-"""Number of values, at least, that are counted where there are as many."""
+"""Smallest number of values that are counted, if there are as many."""
 
 _PLACES = tuple((at + at * at * 0.754877666 % 1) / _SPREAD for at in range(_SPREAD))
-"""Places of the values as shares of a stretch: one in each of its parts, at steps that do not meet
-a sawtooth of some period always at one height."""
+"""Positions of the values to pick as shares of a stretch: one in each of its parts, at irregular
+distances, which do not always meet a sawtooth at the same height."""
 
 
 class Timeline:
-    """The moments, in seconds, at which the series that share it have their values.
+    """The moments, in seconds, of the values of all series that share it.
 
-    A moment's *tick* is its number since the start. It stays valid when old moments are removed: at
+    A moment's *tick* is its index since the start, and stays valid when old moments are removed: at
     ``limit`` the oldest quarter is discarded.
     """
 
@@ -46,9 +46,9 @@ class Timeline:
         self._first = 0
         self._moments = array("d")
         self._asked: tuple[object, list[tuple[int, int, float]]] = (None, [])
-        """The stretches that ``between`` was asked for last, and the answer."""
+        """Stretches that ``between`` was called with last, and the answer."""
         self._edges: tuple[object, list[int]] = (None, [])
-        """The same of ``ticks``."""
+        """Moments that ``ticks`` was called with last, and the answer."""
 
     def append(self, t: float) -> int:
         """Add a moment, not earlier than the last, and return its tick."""
@@ -90,7 +90,7 @@ class Timeline:
         return self._first + bisect_right(self._moments, t) - 1
 
     def ticks(self, edges: Sequence[float]) -> Sequence[int]:
-        """Return ``at_or_after`` of each. Several series ask for the same."""
+        """Return ``at_or_after`` of each moment, cached because several series ask for the same."""
         key = (self._first, len(self._moments), edges)
         if key != self._edges[0]:
             moments, first = self._moments, self._first
@@ -100,8 +100,9 @@ class Timeline:
     def between(self, stretches: Sequence[tuple[float, float]]) -> Sequence[tuple[int, int, float]]:
         """Return the first and the last tick within each stretch, and the seconds between them.
 
-        A stretch leads from one moment to another, in order of both. Where there are no two ticks
-        within one, seconds are 0 or less. Several series ask for the same.
+        A stretch is a pair of moments; both are in ascending order over the stretches. If there are
+        not two ticks within one, the seconds are 0 or less. The answer is cached, because several
+        series ask for the same.
         """
         key = (self._first, len(self._moments), stretches)
         if key != self._asked[0]:
@@ -126,7 +127,7 @@ class Timeline:
 
 
 class Series:
-    """One value a tick of its timeline, from the tick at which it began.
+    """One value for each tick of its timeline, from the tick at which it began.
 
     ``extremes`` costs O(log n) for any width, and O(width) the first time.
     """
@@ -134,7 +135,7 @@ class Series:
     __slots__ = ("_began", "_feed", "_field", "_pyramid", "_read", "timeline")
 
     def __init__(self, timeline: Timeline, feed: Feed | None = None, field: int = 0) -> None:
-        """Values are put, or read from a field of ``feed`` as soon as somebody looks."""
+        """Start empty; values are put, or read from a field of ``feed`` when needed."""
         self.timeline = timeline
         self._feed, self._field = feed, field
         self._began = -1
@@ -142,7 +143,7 @@ class Series:
         self._pyramid = Pyramid()
 
     def read_on(self) -> None:
-        """Read what its feed has received."""
+        """Read the new samples of the feed."""
         if self._feed is None:
             return
         for rows, column in self._feed.since(self._began + len(self._read)):
@@ -154,13 +155,13 @@ class Series:
 
     @property
     def _values(self) -> array[float]:
-        """All values; ``_began`` is valid once this was asked for."""
+        """All values; ``_began`` is valid only after they have been read."""
         if self._feed is not None and self._feed.end > self._began + len(self._read):
             self.read_on()
         return self._read
 
     def put(self, tick: int, value: float | None) -> None:
-        """Set the value at ``tick``, later than any before; ticks skipped are ``MISSING``."""
+        """Set the value at ``tick``, later than all before; skipped ticks are ``MISSING``."""
         values = self._values
         if tick != self._began + len(values):
             self._skip_to(tick)
@@ -169,7 +170,7 @@ class Series:
             self._forget()
 
     def extend(self, tick: int, floats: bytes) -> None:
-        """Set as many values as there are C floats, the first at ``tick``."""
+        """Set a value for each of some C floats, the first at ``tick``."""
         values = self._values
         if tick != self._began + len(values):
             self._skip_to(tick)
@@ -202,11 +203,11 @@ class Series:
         return None if value != value else value
 
     def latest(self, tick: int) -> float | None:
-        """Return the newest value at or before ``tick`` within the series, None without one."""
+        """Return the newest value at or before ``tick`` within the series; None without one."""
         return self.at(min(tick, self.end - 1))
 
     def extremes(self, start: int, end: int, most: float = math.inf) -> tuple[float, float] | None:
-        """Return the least and the greatest value of ticks ``start`` to ``end`` (not included).
+        """Return the lowest and the highest value of ticks ``start`` to ``end`` (not included).
 
         Values above ``most`` are ignored.
         """
@@ -217,10 +218,10 @@ class Series:
         return (min(values), max(values)) if values else None
 
     def median(self, start: int, end: int, most: float = math.inf) -> float | None:
-        """Return the median of ticks ``start`` to ``end`` (not included), None without a value.
+        """Return the median of ticks ``start`` to ``end`` (not included); None without a value.
 
-        Of more than 47 ticks it is the median of 47 spread over them: its rank is half way up
-        within some 20 % of the values. Values above ``most`` are left out.
+        For more than 47 ticks it is the median of 47 spread over them: its rank differs from half
+        by up to some 20 % of the values. Values above ``most`` are left out.
         """
         values = self._values
         index = max(start - self._began, 0)
@@ -237,7 +238,7 @@ class Series:
         return found[len(found) // 2] if found else None
 
     def shares(self, start: int, end: int, numbers: int) -> tuple[float, ...] | None:
-        """Return how large a share of ticks ``start`` to ``end`` (not included) has each number.
+        """Return the share of each number among ticks ``start`` to ``end`` (not included).
 
         Numbers count from 0. Of 256 ticks or more only some are counted. None without a value.
         """
@@ -250,7 +251,7 @@ class Series:
         return tuple(count / total for count in counts) if total else None
 
     def build(self, most: int) -> bool:
-        """Make ``extremes`` fast over up to ``most`` more values; False where few are left."""
+        """Prepare ``extremes`` for up to ``most`` more values; return False if few are left."""
         values = self._values
         if len(values) - self._pyramid.covered < _WAITING:
             return False
@@ -272,10 +273,10 @@ class Series:
     def rates(
         self, stretches: Sequence[tuple[float, float]], least_s: float = 0.0
     ) -> list[float | None]:
-        """Return how fast a counter grew per second in each stretch, from one moment to another.
+        """Return the growth of a counter per second in each stretch from one moment to another.
 
-        Where it began within a stretch, it is the mean of what there is; None where that is less
-        than ``least_s``.
+        If it began within a stretch, the rate is the mean since then; None if that is less than
+        ``least_s``.
         """
         timeline, values, begin = self.timeline, self._values, self._began
         first, end = max(begin, timeline.first), begin + len(values)
@@ -306,7 +307,7 @@ class Series:
 
     @property
     def newest(self) -> float | None:
-        """The newest value that is known, None where there is none."""
+        """The newest known value; None if there is none."""
         return next((value for value in reversed(self._values) if value == value), None)
 
     def window(self, start: int, end: int) -> Sequence[float]:
@@ -332,5 +333,5 @@ class Series:
 
 @lru_cache(maxsize=256)
 def _picked(ticks: int) -> Callable[[Sequence[float]], tuple[float, ...]]:
-    """Return a function that picks the values of ``ticks`` of which a median is taken."""
+    """Return a function that picks those values of ``ticks`` from which a median is computed."""
     return itemgetter(*(int(at * ticks) for at in _PLACES))

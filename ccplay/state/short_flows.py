@@ -1,4 +1,4 @@
-"""Short flows: how many there were, and how long each took to complete, by its size."""
+"""Short flows: the numbers of transfers, and their completion times by size."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ccplay.state.samples import Sampled
 from ccplay.state.traffic import Handlers, TrafficState
 
 SIZES = {"small": (0, 100_000), "medium": (100_000, 1_000_000), "large": (1_000_000, 1 << 60)}
-"""Classes of transfers by their bytes: from the first to below the second."""
+"""Size classes of transfers in bytes: from the first number to below the second."""
 SIZES_IN_WORDS = {"small": "below 100 kB", "medium": "100 kB to 1 MB", "large": "from 1 MB"}
-"""Their names on paper."""
+"""Names of the size classes in print."""
 
 
 class ShortFlowsResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,16 +38,16 @@ class ShortFlowsResult(msgspec.Struct, frozen=True, kw_only=True):
     started_s: float
     """Seconds since the start of the stream."""
     load_bps: int
-    """The mean that was asked for."""
+    """Mean load as requested, in bits per second."""
     started: int
-    """Transfers."""
+    """Number of transfers started."""
     finished: int
     failed: int
-    """Transfers whose connection broke."""
+    """Number of transfers whose connection failed."""
     under_way: int
-    """Transfers that had not finished when this was measured."""
+    """Number of transfers that had not finished."""
     bytes: int
-    """Payload of those that finished."""
+    """Payload in bytes of the finished transfers."""
     fct_mean_ms: float | None
     fct_p50_ms: float | None
     fct_p95_ms: float | None
@@ -70,26 +70,26 @@ class ShortFlowsResult(msgspec.Struct, frozen=True, kw_only=True):
     duration_s: float | None = None
     """Seconds from the start of the first until all had ended."""
     goodput_bps: float | None = None
-    """Payload of those that finished, in bits, over ``duration_s``."""
+    """Payload of the finished transfers in bits per second over ``duration_s``."""
     small_goodput_bps: float | None = None
     medium_goodput_bps: float | None = None
     large_goodput_bps: float | None = None
     routes: list[Route] = []
-    """The paths that transfers took, and how many took each, if there were several to take."""
+    """Paths with the number of transfers that took each, if there were several."""
     error: str | None
 
     @property
     def path(self) -> str:
-        """From where to where: ``h1 → h2``."""
+        """Source and destination: ``h1 → h2``."""
         return f"{self.src} → {self.dst}"
 
 
 class SizeClass(msgspec.Struct, frozen=True):
-    """A row of the table: all transfers, or those of a class of sizes."""
+    """A row of the table: all transfers, or those of a size class."""
 
     id: str
     sizes: str
-    """Sizes that it holds, such as ``below 100 kB``."""
+    """Sizes in the class, such as ``below 100 kB``."""
     finished: str
     goodput_bps: float | None
     fct_mean_ms: float | None
@@ -104,7 +104,7 @@ _ORDERS = ("mean", "median", "95th percentile of", "99th percentile of")
 
 
 def size_classes(result: ShortFlowsResult) -> list[SizeClass]:
-    """Return a row of all transfers, and one for each class of sizes that has any."""
+    """Return a row for all transfers, and one for each size class that has any."""
     every = [getattr(result, each) for each in _MEASURED]
     done = f"{result.finished:,} of {result.started:,}"
     rows = [SizeClass(result.id, f"all, {result.path}", done, *every)]
@@ -154,11 +154,11 @@ METRICS = {
     **{f"{name}_finished": f"transfers {text}" for name, text in SIZES_IN_WORDS.items()},
     **{f"{name}_goodput_bps": f"goodput {text}" for name, text in SIZES_IN_WORDS.items()},
 }
-"""Metrics of short flows in words."""
+"""Names of short flows' metrics."""
 
 
 class ShortFlows(msgspec.Struct):
-    """Transfers that arrive at random, and those of them that are done."""
+    """Transfers that arrive at random, with the results of finished ones."""
 
     kind: ClassVar[str] = "short-flows"
     name: str
@@ -168,23 +168,23 @@ class ShortFlows(msgspec.Struct):
     load_bps: int
     started: float
     moments: list[float] = msgspec.field(default_factory=list)
-    """Moments at which reports came; what had become of transfers by then is in the same place
-    below."""
+    """Moments of the reports; the lists below have the counts of each at the same index."""
     begun: list[int] = msgspec.field(default_factory=list)
     failed: list[int] = msgspec.field(default_factory=list)
     done: list[int] = msgspec.field(default_factory=list)
     sizes: list[int] = msgspec.field(default_factory=list)
-    """Bytes of each that is done, in the order of their ends; ``fct_us`` has its FCT."""
+    """Bytes of each finished transfer, in the order of their ends; ``fct_us`` has the completion
+    times."""
     fct_us: list[float] = msgspec.field(default_factory=list)
     paths: list[FlowPath] = msgspec.field(default_factory=list)
-    """The paths that transfers took of several, in the order of their first."""
+    """Paths that transfers took, in the order of the first transfer on each."""
     taken: list[int] = msgspec.field(default_factory=list)
-    """Number of finished transfers that took each of ``paths``."""
+    """Number of finished transfers on each of ``paths``."""
     ended: float | None = None
     error: str | None = None
 
     def lines(self, t: float) -> tuple[str, ...]:
-        """Return what the screen has of it at ``t``, the longest line first."""
+        """Return the screen's texts at ``t``, the longest first."""
         if self.error and self.ended is not None and self.ended <= t:
             return (f"short flows ended: {self.error}",)
         at = bisect_right(self.moments, t) - 1
@@ -206,7 +206,7 @@ class ShortFlows(msgspec.Struct):
 
 
 def result(state: Sampled, flows: ShortFlows) -> ShortFlowsResult:
-    """Return what transfers have measured until now."""
+    """Return the result of short flows so far."""
     begun, failed = (flows.begun or [0])[-1], (flows.failed or [0])[-1]
     done = list(zip(flows.sizes, flows.fct_us, strict=True))
     duration = (state.now if flows.ended is None else flows.ended) - flows.started
@@ -239,7 +239,7 @@ def result(state: Sampled, flows: ShortFlows) -> ShortFlowsResult:
 
 
 def _times(prefix: str, fct_us: Sequence[float]) -> dict[str, float | None]:
-    """Return mean and percentiles of completion times, in milliseconds."""
+    """Return mean and percentiles of completion times in milliseconds."""
     found = {f"p{each}": percentile(fct_us, each) for each in (50, 95, 99)}
     found["mean"] = fmean(fct_us) if fct_us else None
     return {

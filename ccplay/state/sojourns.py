@@ -1,4 +1,4 @@
-"""Sojourn times of packets in queues, as counts of packets by time."""
+"""Sojourn times of packets in queues, as numbers of packets by time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from ccplay.model.events import SojournTimes
 
 _MOST_KINDS, _MOST_TIMES = 100, 1000
-"""Disciplines of a link, and different times of each, that are kept; a lab has far fewer."""
+"""Largest numbers of disciplines of a link, and of distinct times of each, that are kept; a lab has
+far fewer."""
 
 
 class SojournCounts:
@@ -29,9 +30,9 @@ class SojournCounts:
                 counts[upto_us] += packets
 
     def of(self, link: str, kind: str = "") -> Mapping[int, int]:
-        """Return packets by the time that they did not exceed, in microseconds, of one link.
+        """Return the packets of a link by the time in µs that they did not exceed.
 
-        Without ``kind`` those of all its disciplines together.
+        Without ``kind`` the packets of all its disciplines are counted together.
         """
         kinds = self._counts.get(link, {})
         chosen = [kinds[kind]] if kind in kinds else [] if kind else list(kinds.values())

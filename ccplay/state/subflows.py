@@ -1,4 +1,4 @@
-"""The result of a subflow of an MPTCP connection, and its columns of tables."""
+"""The result of a subflow of an MPTCP connection, and its columns in tables."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ class Subflow(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     src: str
-    """IPv4 address."""
+    """IPv4 address of the sender."""
     dst: str
     cc: str
     started_s: float
     """Seconds since the start of the stream."""
     duration_s: float
     goodput_bps: float | None
-    """Payload acknowledged, in bits, over ``duration_s``; data sent again by another subflow
-    counts for each, so the sum may exceed the flow's."""
+    """Acknowledged payload in bits per second over ``duration_s``; data sent again by another
+    subflow count for both, so the sum may exceed the flow's."""
     bytes: int
     retransmits: int
-    """Segments."""
+    """Number of retransmitted segments."""
     cwnd_p50: float | None
-    """Segments."""
+    """Median of cwnd in segments."""
     srtt_p50_ms: float | None
     min_rtt_ms: float | None
     nodes: list[str] = []
-    """Nodes of its newest path, both hosts included; empty where there is one path only."""
+    """Nodes on the newest path, both hosts included; empty if there is only one path."""
     ended: bool = False
-    """Whether it was gone before the flow ended."""
+    """Whether the subflow ended before its flow."""
 
     @property
     def path(self) -> str:
-        """The nodes in words, or else the addresses."""
+        """Nodes of the path as text, or else the addresses."""
         return " → ".join(self.nodes or (self.src, self.dst))
 
 
@@ -72,11 +72,11 @@ SUBFLOWS = Table(
     ),
     _subflows,
 )
-"""The subflows of all flows over MPTCP."""
+"""Table of the subflows of all MPTCP flows."""
 
 
 def subflow_result(state: Sampled, flow: Flow, subflow: Flow) -> Subflow:
-    """Return what a subflow has measured until now, or until its flow's last byte."""
+    """Return the result of a subflow so far, or until its flow's last byte."""
     end = flow.started + flow.duration_s if flow.ended is not None else state.now
     gone = subflow.ended is not None and (flow.ended is None or subflow.ended < flow.ended)
     duration = max((subflow.ended if gone and subflow.ended else end) - subflow.started, 0.0)

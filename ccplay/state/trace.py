@@ -21,13 +21,13 @@ class Trace(msgspec.Struct):
     """Values of a connection at each segment that its sender received."""
 
     series: dict[str, Series] = msgspec.field(default_factory=_series)
-    """Series of ``TRACE_SERIES``, on their own timeline: one moment for each segment."""
+    """Series of ``TRACE_SERIES`` on their own timeline, with one moment per segment."""
     ca_state: Series = msgspec.field(default_factory=lambda: Series(Timeline()))
-    """Congestion state: one value for each change, at its exact moment."""
+    """Congestion states, one value per change at its exact moment."""
 
     @property
     def moments(self) -> Timeline:
-        """Moment of each segment."""
+        """Moments of the segments."""
         return self.series["cwnd"].timeline
 
     def covers(self, t: float, within_s: float = 1.0) -> bool:
@@ -36,7 +36,7 @@ class Trace(msgspec.Struct):
         return tick >= self.moments.first and self.moments.time(tick) > t - within_s
 
     def add(self, samples: TraceSamples) -> None:
-        """Add some segments, later than all before."""
+        """Add segments that are later than all before."""
         moments = sweep_codec.moments(samples)
         tick = self.moments.extend(moments)
         said = {
@@ -47,5 +47,5 @@ class Trace(msgspec.Struct):
             series.extend(tick, said[name])
 
     def change(self, event: CaStateChanged) -> None:
-        """Add a change of the congestion state, later than all before."""
+        """Add a change of the congestion state that is later than all before."""
         self.ca_state.put(self.ca_state.timeline.append(event.t), event.ca_state)

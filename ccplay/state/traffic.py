@@ -1,4 +1,4 @@
-"""What is known of traffic: each by its name, and the event log that its end is written to."""
+"""The state of traffic by name, and the event log that records its end."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from ccplay.state.series import Series
 
 
 class Traffic(Protocol):
-    """What every kind of traffic has in common."""
+    """The attributes common to every kind of traffic."""
 
     @property
     def kind(self) -> str:
-        """The name of its ``TrafficKind``."""
+        """Name of the traffic's ``TrafficKind``."""
 
     @property
     def name(self) -> str:
-        """What commands call it."""
+        """Name of the traffic in commands."""
 
     @property
     def src(self) -> str:
-        """The host that sends."""
+        """Sending host."""
 
     @property
     def dst(self) -> str:
-        """The host that receives."""
+        """Receiving host."""
 
     @property
     def started(self) -> float:
-        """Seconds since the start of the stream."""
+        """Moment of the start in seconds since the start of the stream."""
 
     @property
     def ended(self) -> float | None:
-        """As ``started``; None while it runs."""
+        """Moment of the end in seconds since the start of the stream; None while it runs."""
 
     @property
     def error(self) -> str | None:
-        """Why it ended, where nobody asked for it."""
+        """Reason for the end if nobody requested it."""
 
 
 @runtime_checkable
 class Listed(Protocol):
-    """Traffic that is no single connection: the screen has a line of its own words."""
+    """Traffic that is not a single connection, for which the screen shows a line of text."""
 
     def lines(self, t: float) -> tuple[str, ...]:
-        """Return what the screen has of it at ``t``: the same in several lengths, longest first."""
+        """Return the line at ``t`` in several lengths, longest first."""
 
 
 @runtime_checkable
@@ -56,20 +56,20 @@ class Seen(Protocol):
 
     @property
     def name(self) -> str:
-        """What commands call it."""
+        """Name of the traffic in commands."""
 
     @property
     def seen(self) -> dict[str, Series]:
-        """The monitor's variables over time by name."""
+        """Variables of the monitor over time by name."""
 
 
 @runtime_checkable
 class Routed(Traffic, Protocol):
-    """Traffic of which is known which of several paths it took."""
+    """Traffic whose path, one of several, is known."""
 
     @property
     def paths(self) -> list[FlowPath]:
-        """The paths, oldest first; none if there was one path only."""
+        """Paths of the traffic, oldest first; empty if there was only one."""
 
 
 T = TypeVar("T", bound=Traffic)
@@ -81,14 +81,14 @@ class TrafficState(EventLog):
     def __init__(self) -> None:
         super().__init__()
         self.traffic: dict[str, Traffic] = {}
-        """Everything that was started, in its order.
+        """All traffic that was started, in the order of the starts.
 
-        In recordings of 0.1 two kinds may have one name: the later one stands under
-        ``KIND NAME``, which no command can name.
+        In recordings of 0.1 two kinds may have one name: the later one is kept under ``KIND NAME``,
+        which no command can use.
         """
 
     def of(self, kind: type[T]) -> dict[str, T]:
-        """Return all traffic of a class by name, in the order of its start."""
+        """Return all traffic of a class by name, in the order of the starts."""
         # Of a thousand downloads one is asked whether it is of the class.
         one_each = {type(each): each for each in self.traffic.values()}
         wanted = [one for one, each in one_each.items() if isinstance(each, kind)]
@@ -99,20 +99,20 @@ class TrafficState(EventLog):
         }
 
     def add(self, traffic: Traffic) -> None:
-        """Keep traffic that has started."""
+        """Add traffic that has started."""
         known = self.traffic.get(traffic.name)
         apart = known is not None and known.kind != traffic.kind
         self.traffic[f"{traffic.kind} {traffic.name}" if apart else traffic.name] = traffic
 
     def find(self, kind: type[T], name: str) -> T | None:
-        """Return the traffic of a class that has this name."""
+        """Return the traffic of a class with this name."""
         found = self.traffic.get(name)
         if found is None or isinstance(found, kind):
             return found
         return self.of(kind).get(name)
 
     def find_of(self, kind: str, name: str) -> Traffic | None:
-        """Return the traffic of a kind that has this name."""
+        """Return the traffic of a kind with this name."""
         found = self.traffic.get(name)
         if found is None or found.kind == kind:
             return found

@@ -1,4 +1,4 @@
-"""Cross traffic by UDP: what was sent, what its monitor sees, and what it measured."""
+"""Cross traffic by UDP: its packets, its monitor's values, and its results."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from ccplay.state.traffic import Handlers, TrafficState
 from ccplay.units import format_part, format_rate, format_ratio, format_time_us
 
 _OVER_S = 0.95
-"""Seconds over which rates, loss and delay are means, at least; counts come when the machine has
-time for them."""
+"""Shortest time in seconds over which rates, loss and delay are averaged; counts arrive when the
+machine has time for them."""
 
 
 class Udp(msgspec.Struct):
-    """Cross traffic, and at its end what became of its packets."""
+    """Cross traffic with the counts of its packets."""
 
     kind: ClassVar[str] = "udp"
     name: str
@@ -47,37 +47,37 @@ class Udp(msgspec.Struct):
     sent: int = 0
     received: int = 0
     under_way: int = 0
-    """Packets of which nobody knows whether they would have arrived."""
+    """Number of packets that were in flight at the end, whose fate is unknown."""
     jitter_us: float | None = None
     monitored: Monitored | None = None
-    """What has become of its packets so far; None where that is not known."""
+    """Counts of packets so far; None if unknown."""
     counts: deque[tuple[float, Monitored]] = msgspec.field(default_factory=deque)
-    """The newest counts with their moments, as far back as variables reach."""
+    """Latest counts with their moments, as far back as variables need them."""
     seen: dict[str, Series] = msgspec.field(default_factory=dict)
-    """What has arrived over time, as ``monitor_rates.lately`` has it; empty as above."""
+    """Variables over time, named as in ``monitor_rates.lately``; empty without counts."""
     received_bytes: Series = msgspec.field(default_factory=lambda: Series(Timeline()))
-    """Payload that has arrived so far."""
+    """Payload in bytes that has arrived so far."""
     paths: list[FlowPath] = msgspec.field(default_factory=list)
-    """Paths that it took of several, oldest first; none if there was one path only."""
+    """Paths that the traffic took, oldest first; empty if there was only one."""
     stopped: float | None = None
-    """Moment at which it was told to end: the last of its packets may be under way."""
+    """Moment at which the traffic was asked to end; its last packets may still be in flight."""
     duration_s: float | None = None
     ended: float | None = None
     error: str | None = None
 
     @property
     def timeline(self) -> Timeline:
-        """The moments at which its packets were counted."""
+        """Moments at which packets were counted."""
         return self.received_bytes.timeline
 
     @property
     def loss(self) -> float | None:
-        """The share of its packets that was lost; None where that of none is known."""
+        """Share of packets that were lost; None if unknown for all."""
         known = self.sent - self.under_way
         return (known - self.received) / known if known > 0 else None
 
     def learn(self, t: float, seen: Monitored) -> None:
-        """Take in what has become of its packets by ``t``."""
+        """Apply the counts of packets at ``t``."""
         counts = self.counts
         while len(counts) > 1 and counts[1][0] <= t - _OVER_S:
             counts.popleft()
@@ -93,7 +93,7 @@ class Udp(msgspec.Struct):
         self.monitored = seen
 
     def lines(self, t: float) -> tuple[str, ...]:
-        """Return what the screen has of it at ``t``: what it sends, and what became of that."""
+        """Return the screen's text at ``t``: the rate sent, and what arrived."""
         if self.ended is not None and self.ended <= t:
             if self.error:
                 return (f"UDP ended: {self.error}",)
@@ -123,51 +123,51 @@ class Udp(msgspec.Struct):
 
 
 class UdpResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Cross traffic: what iperf3 counted at both of its ends."""
+    """The result of cross traffic: what iperf3 counted at both ends."""
 
     id: str
     src: str
     dst: str
     packet_bytes: int
-    """Payload of each packet."""
+    """Payload of each packet in bytes."""
     started_s: float
     """Seconds since the start of the stream."""
     duration_s: float | None
-    """Seconds for which it sent; null before its end, like all values known at its end."""
+    """Seconds for which packets were sent; null, like all values known at the end, before it."""
     sent: int | None
-    """Packets."""
+    """Number of packets sent."""
     received: int | None
-    """Packets; the receiver may leave the last one or two unread."""
+    """Number of packets received; the receiver may leave the last one or two unread."""
     tx_bps: float | None
-    """Payload sent, in bits, over ``duration_s``."""
+    """Payload sent in bits per second over ``duration_s``."""
     rx_bps: float | None
-    """Payload received, in bits, over ``duration_s``."""
+    """Payload received in bits per second over ``duration_s``."""
     loss: float | None
     """Share of sent packets that were not received, except those in flight at the end."""
     jitter_ms: float | None
-    """The receiver's, smoothed as in RFC 3550, at the end."""
+    """Jitter in ms at the receiver, smoothed as in RFC 3550, at the end."""
     delay_mean_ms: float | None = None
-    """Mean one-way delay of every packet that arrived; null if it was not monitored, like the next
-    fields."""
+    """Mean one-way delay in ms of every packet that arrived; null, like the next fields, if not
+    monitored."""
     delay_min_ms: float | None = None
     delay_max_ms: float | None = None
     routes: list[Route] = []
-    """The paths that it took, if there were several to take."""
+    """Paths that the traffic took, if there were several."""
     error: str | None
 
     @property
     def packets(self) -> int | None:
-        """What the monitored packets are compared with: those sent."""
+        """Number of packets sent, to compare with the monitored ones."""
         return self.sent
 
     @property
     def packet_loss(self) -> float | None:
-        """The share of its packets that was lost."""
+        """Share of packets that were lost."""
         return self.loss
 
     @property
     def path(self) -> str:
-        """From where to where: ``h1 → h2``."""
+        """Source and destination: ``h1 → h2``."""
         return f"{self.src} → {self.dst}"
 
 
@@ -195,11 +195,11 @@ METRICS = {
     "delay_min_ms": "least one-way delay",
     "delay_max_ms": "greatest one-way delay",
 }
-"""Metrics of UDP traffic in words."""
+"""Names of UDP's metrics."""
 
 
 def result(_: TrafficState, udp: Udp) -> UdpResult:
-    """Return what was counted at both ends."""
+    """Return the counts at both ends."""
     told = udp.ended is not None and udp.sent > 0
     seconds, size = udp.duration_s, udp.packet_bytes
     return UdpResult(

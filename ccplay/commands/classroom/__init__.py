@@ -1,1 +1,1 @@
-"""Commands for a classroom, one file a subcommand."""
+"""Commands for a classroom, one file per subcommand."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ccplay.lesson.library import Opened
 
 _GRACE_S = 1.5
-"""Seconds until a closed screen kills its lab."""
+"""Seconds after which a closed screen kills its lab."""
 
 _ABOUT = """\
 A lesson shows pages beside the running network: read, predict, see, ask why. The measurements of
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _take(opened: Opened, arguments: argparse.Namespace) -> int:
-    """Open a lesson on the screen, as far as it was taken before."""
+    """Open a lesson on the screen, at the page reached before."""
     from ccplay.lesson import progress
     from ccplay.session.archive import SessionRecorder
     from ccplay.session.session import Session
@@ -110,7 +110,7 @@ def _take(opened: Opened, arguments: argparse.Namespace) -> int:
     front = os.getpid()
     code = show(session, arguments, label=opened.scenario.path.stem, lesson=desk)
     if os.getpid() == front:
-        # The session was another process, which has said this.
+        # The session ran in the child process, which has printed this already.
         return code
     for text in lost:
         tell(f"ccplay: your progress is not kept: {text}")
@@ -124,7 +124,7 @@ def _take(opened: Opened, arguments: argparse.Namespace) -> int:
 
 
 def _hand_in(opened: Opened, name: str) -> int:
-    """Write the page with the answers into the current folder."""
+    """Write the page with the answers into the current folder. Raises ``UsageError``."""
     from pathlib import Path
 
     from ccplay.commands.report import check_libraries
@@ -204,7 +204,7 @@ def _take_headless(opened: Opened, arguments: argparse.Namespace) -> int:
 
 
 def _ignore(_: Taken) -> None:
-    """Print nothing yet."""
+    """Print nothing: with ``--json`` all pages are printed at the end."""
 
 
 def _print(taken: Taken) -> None:

@@ -1,4 +1,4 @@
-"""``ccplay share``: a session that is shared, in browsers too."""
+"""``ccplay share``: serves a shared session to browsers, too."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _session(word: str | None) -> Shared:
-    """Return the session of this name, or the only one. Raises ``UsageError``."""
+    """Return the shared session of this name, or the only one. Raises ``UsageError``."""
     from ccplay.share import places
 
     if word:
@@ -69,7 +69,7 @@ def _session(word: str | None) -> Shared:
 
 
 def show(served: Served) -> None:
-    """Print the link, for people with a QR code."""
+    """Print the link, and on a terminal its QR code."""
     from ccplay.web import code
 
     print(served.link, flush=True)
@@ -77,8 +77,8 @@ def show(served: Served) -> None:
 
 
 def show_code(rows: list[str]) -> None:
-    """Write a QR code to a terminal; elsewhere it is of no use."""
+    """Print a QR code to stderr if that is a terminal."""
     if sys.stderr.isatty():
-        # Black on white, whatever the terminal's colours are: cameras want it so.
+        # Black on white, whatever the terminal's colours are: cameras need that.
         lines = [f"\x1b[38;5;16;48;5;231m{row}\x1b[0m" for row in rows]
         print("\n".join(lines), file=sys.stderr, flush=True)

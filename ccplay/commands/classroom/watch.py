@@ -1,4 +1,4 @@
-"""``ccplay watch``: a session that someone shares, on a screen of one's own."""
+"""``ccplay watch``: follows a session that someone shares, on the spectator's own screen."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("watch needs a terminal; over ssh: ssh -t HOST ccplay watch")
     word = arguments.session
     if word is None and arguments.restricted:
-        # A restricted account can name a session in no other way.
+        # A restricted account can't name a session in any other way.
         word = os.environ.get("SSH_ORIGINAL_COMMAND", "").strip()
         if "/" in word:
             raise UsageError("a restricted account can watch sessions by name only")
@@ -92,7 +92,10 @@ def _list(there: list[Shared]) -> int:
 
 
 def _choose(there: list[Shared]) -> Shared | None:
-    """Return the only session, or the one that is chosen; None for none. Raises ``UsageError``."""
+    """Return the only session, or the one that the user picks from a list; None if they pick none.
+
+    Raises ``UsageError`` if there is no session.
+    """
     if not there:
         raise UsageError("nobody shares a session; to share yours: ccplay --share")
     if len(there) == 1:

@@ -1,1 +1,1 @@
-"""``ccplay cluster``, and the runs of ``ccplay run`` on a cluster; nothing of Dask at import."""
+"""``ccplay cluster``, and ``ccplay run`` on a cluster; Dask is imported only when needed."""

@@ -1,4 +1,4 @@
-"""``ccplay cluster``: the certificate of a cluster, and a worker."""
+"""``ccplay cluster``: makes a cluster's certificate, or runs a worker."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     launch.lab_argv()
     if arguments.stdin:
         asyncio.run(worker.serve_for_stdin())
-        # Labs that still run end with this process, and their threads must not delay it.
+        # Labs that still run end with this process; its threads must not delay the exit.
         os._exit(0)
     if arguments.where is None:
         raise UsageError("name the scheduler's address: ccplay cluster worker tls://HOST:8786")

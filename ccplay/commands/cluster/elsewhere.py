@@ -1,4 +1,4 @@
-"""What ``ccplay run --cluster`` needs: the benches, and refusals of what does not go with them."""
+"""Opens the benches of ``ccplay run --cluster``, and refuses options that don't go with them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from ccplay.stream.sources import Source
 
 _LOCAL = ("host", "guest", "record", "capture", "captures", "share", "share_group", "receiver")
-"""Options of ``run`` that are about a lab on this machine, or one that this machine starts."""
+"""Options of ``run`` that need a lab which this machine starts, so they can't go with a cluster."""
 
 
 def of_run(arguments: argparse.Namespace) -> Elsewhere:
-    """Return what opens the cluster that the command line of ``run`` names.
+    """Return the function that opens the benches of the cluster named by the command line.
 
     Raises ``UsageError`` if Dask is missing or another option does not fit.
     """
@@ -65,7 +65,7 @@ def of_run(arguments: argparse.Namespace) -> Elsewhere:
 
 
 def add_away(parser: argparse.ArgumentParser) -> None:
-    """Add the options for an experiment that goes on without this machine."""
+    """Add the options for an experiment that continues without this machine."""
     group = parser.add_mutually_exclusive_group()
     for name, what in (
         ("detach", "with --cluster: hand the runs over to the cluster, and return at once"),
@@ -77,7 +77,7 @@ def add_away(parser: argparse.ArgumentParser) -> None:
 
 
 def check_away(arguments: argparse.Namespace) -> None:
-    """Raise ``UsageError`` if an option does not go with one of ``add_away``."""
+    """Raise ``UsageError`` if an option contradicts ``--detach``, ``--attach`` or ``--cancel``."""
     if not (away := getattr(arguments, "away", "")):
         return
     where = arguments.cluster or ""
@@ -108,7 +108,7 @@ def check(scenario: Scenario) -> None:
 
 
 def no_lab(_: Build) -> Source:
-    """Start no lab here: raises ``LabError``."""
+    """Raise ``LabError``: a cluster's labs run on its workers."""
     raise LabError("runs of a cluster are made on its workers")
 
 

@@ -1,4 +1,4 @@
-"""Disciplines that drop early, by the length of the queue: RED, CHOKe, SFB.
+"""Disciplines that drop early, depending on the queue's length: RED, CHOKe, SFB.
 
 tc-red(8), tc-choke(8), tc-sfb(8); net/sched/sch_KIND.c.
 """
@@ -13,7 +13,7 @@ _START, _END = "average queue where drops start", "average queue where all drop"
 
 
 def _averaging() -> tuple[Parameter, ...]:
-    """Return how RED and CHOKe average the queue: parameters of the kernel's alone."""
+    """Return the parameters of RED's and CHOKe's average, which only the kernel has."""
     return (
         parameter("burst", PACKETS, "packets that may come at once", None, low=1, only=KERNEL),
         parameter("probability", SHARE, "drops at max", 0.02, only=KERNEL),

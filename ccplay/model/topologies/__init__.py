@@ -1,6 +1,6 @@
-"""Topologies: each a file with a generator of networks, and the parameters that it takes.
+"""Topologies: each is a file with a generator of networks and its parameters.
 
-A generator is pure: it knows no kernel, no scenario and no screen.
+A generator is pure: it does not know the kernel, the scenario or the screen.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ TOPOLOGIES: dict[str, TopologyKind] = {
         written.KIND,
     )
 }
-"""Every topology by name: the table that scenarios, schema, lab and screen read."""
+"""All topologies by name, read by scenarios, schema, lab and screen."""
 
 
 def parameters() -> Iterable[Field]:
-    """Yield every parameter by its name once: where several topologies have it, what any takes."""
+    """Yield every parameter once by its name; one of several topologies has the widest bounds."""
     found: dict[str, list[Field]] = {}
     for each in (each for kind in TOPOLOGIES.values() for each in kind.parameters):
         found.setdefault(each.name, []).append(each)
@@ -57,12 +57,12 @@ def parameters() -> Iterable[Field]:
 
 
 def generated() -> Iterable[TopologyKind]:
-    """Yield the topologies that numbers alone describe."""
+    """Yield the topologies that numeric parameters describe completely."""
     return (kind for kind in TOPOLOGIES.values() if kind is not written.KIND)
 
 
 def topology_of(kind: str, values: Mapping[str, int]) -> Topology:
-    """Return a topology with these parameters; missing ones have their generator's default."""
+    """Return a topology with these parameters; missing ones have the generator's default."""
     others = {name: value for name, value in values.items() if name != "pairs"}
     return Topology(kind=kind, pairs=values.get("pairs", Topology().pairs), parameters=others)
 
@@ -83,7 +83,7 @@ def plan(topology: Topology) -> Network:
 
 
 def describe_topology(topology: Topology) -> str:
-    """Return a topology in words: ``dumbbell, 2 pairs``."""
+    """Return a topology as text: ``dumbbell, 2 pairs``."""
     kind = TOPOLOGIES.get(topology.kind)
     if kind is None:
         return topology.kind

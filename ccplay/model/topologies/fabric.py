@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ccplay.model.network import Network, Topology, assemble
 
 EDGE, AGGREGATION, CORE = "edge", "aggregation", "core"
-"""Names of tiers of cables: those of hosts, those above them, and those at the top."""
+"""Names of the tiers of cables: at the hosts, above these, and at the top."""
 
 
 def numbered(prefix: str, count: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""What describes a topology: its name, its parameters and its generator."""
+"""The description of a topology: its name, its parameters and its generator."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ccplay.model.quantities import WHOLE
 
 
 def parameter(name: str, low: int, high: int, default: int, meaning: str) -> Field:
-    """Return a whole number that a topology takes; ``name`` is what it counts, in the plural."""
+    """Return a numeric parameter of a topology; ``name`` is the plural of what it counts."""
     return Field(WHOLE, meaning, low, high, default, key=name, name=name)
 
 
 def value(parameter: Field, topology: Topology) -> int:
-    """Return a parameter of ``topology``. Raises ``CommandError`` where out of bounds."""
+    """Return a parameter of ``topology``. Raises ``CommandError`` if it is out of bounds."""
     number = topology.parameter(parameter.name, parameter.default)
     try:
         parameter.check(number)
@@ -28,7 +28,7 @@ def value(parameter: Field, topology: Topology) -> int:
 
 
 def counted(parameter: Field, count: int) -> str:
-    """Return a parameter in words: ``1 pair``, ``2 pairs``; one that is a letter: ``k = 4``."""
+    """Return a parameter as text: ``1 pair``, ``2 pairs``; one with a single letter: ``k = 4``."""
     if len(parameter.name) == 1:
         return f"{parameter.name} = {count}"
     noun = parameter.name
@@ -38,16 +38,16 @@ def counted(parameter: Field, count: int) -> str:
 
 
 def goes_without_saying(parameter: Field, count: int) -> bool:
-    """Return whether a network has one of something because nobody asked for more."""
+    """Return whether a parameter is its default of one, which descriptions leave out."""
     return count == 1 and parameter.default == 1
 
 
 class TopologyKind(msgspec.Struct, frozen=True):
-    """A topology: what people call it, what it takes, and what makes it."""
+    """A topology: its name, its parameters and its generator."""
 
     name: str
     summary: str
-    """Drawing in words, in one line: ``h1 - r - h2``."""
+    """Drawing of the network in one line: ``h1 - r - h2``."""
     parameters: tuple[Field, ...]
     generate: Callable[..., Network]
-    """Takes the ``Topology``, then the values of ``parameters`` in their order."""
+    """Generator: it receives the ``Topology`` and the values of ``parameters`` in their order."""

@@ -1,4 +1,4 @@
-"""Multihomed: two hosts with several links each, and a path of its own for each of them."""
+"""Multihomed: two hosts with several links each, and a path for each of these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Written: nodes and links listed one by one, in a scenario or by a Mininet file."""
+"""Written: nodes and links that are listed one by one, in a scenario or by a Mininet file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.topologies.kind import TopologyKind
 
 MOST_HOSTS, MOST_ROUTERS, MOST_LINKS = 128, 256, 400
-"""Most nodes and cables: as many as the largest fat tree has."""
+"""Largest numbers of nodes and cables, those of the largest fat tree."""
 
 NODE_PATTERN = r"[A-Za-z0-9]([A-Za-z0-9_-]{0,14}[A-Za-z0-9_])?"
-"""Names of hosts and routers."""
+"""Pattern of the names of hosts and routers."""
 
 _NODE = re.compile(NODE_PATTERN)
 _NAMES = "up to 16 letters, digits, dashes and underscores, no dash at either end"
@@ -28,7 +28,7 @@ Where: TypeAlias = tuple[str | int, ...]
 
 
 def mistakes(written: Written) -> Iterator[tuple[Where, str]]:
-    """Yield what is wrong with names and links, each with its place."""
+    """Yield the mistakes in names and links, each with its place."""
     nodes: set[str] = set()
     for key, names in (("hosts", written.hosts), ("routers", written.routers)):
         for number, name in enumerate(names):
@@ -72,7 +72,7 @@ def _wrong_links(written: Written, nodes: set[str]) -> Iterator[tuple[Where, str
 
 
 def apart(written: Written) -> Iterator[tuple[Where, str]]:
-    """Yield the nodes that packets of the first host don't reach; hosts do not forward."""
+    """Yield the nodes that packets of the first host can't reach; hosts do not forward."""
     if not written.hosts:
         return
     first, routers = written.hosts[0], set(written.routers)
@@ -95,9 +95,9 @@ def apart(written: Written) -> Iterator[tuple[Where, str]]:
 
 
 def generate(topology: Topology) -> Network:
-    """Return the network as written; its addresses are ccplay's own.
+    """Return the network as listed, with addresses assigned by ccplay.
 
-    Each host of the first half has a peer in the second, as far away as any that is left. Raises
+    Each host of the first half has a peer in the second, as far away as possible. Raises
     ``CommandError`` with the first mistake.
     """
     written = topology.written or Written()
@@ -125,7 +125,7 @@ def generate(topology: Topology) -> Network:
 def _farthest(
     network: Network, senders: Iterable[str], receivers: Iterable[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield each sender with the farthest receiver that is left, the first of those as far."""
+    """Yield each sender with the farthest receiver left, the first of several equally far."""
     left = [*receivers]
     for sender in senders:
         other = max(left, key=lambda each: network.hops(sender, each))
@@ -134,9 +134,9 @@ def _farthest(
 
 
 def observing(written: Written, names: Collection[str]) -> Written:
-    """Return a written network without mistakes that observes these directed links.
+    """Return a valid written network that observes these directed links.
 
-    What the first sender's traffic crosses is shown first.
+    Those on the path of the first sender's traffic are shown first.
     """
     network = generate(Topology(kind="written", written=replace(written, observed=[])))
     return replace(written, observed=[each for each in network.bottlenecks if each in names])
@@ -151,7 +151,7 @@ def _in_order(network: Network) -> list[str]:
 
 
 def describe(written: Written) -> str:
-    """Return it in words: its name, or ``written, 4 hosts, 3 routers``."""
+    """Return the network as text: its name, or ``written, 4 hosts, 3 routers``."""
     counts = {"host": len(written.hosts), "router": len(written.routers)}
     said = [f"{count} {noun}{'' if count == 1 else 's'}" for noun, count in counts.items()]
     return written.name or ", ".join(["written", *said])

@@ -53,7 +53,7 @@ def _flatten(text: str) -> str:
 
 
 def _numbered(text: str, prefix: str) -> str:
-    """Number the ids that are referred to, and remove the others."""
+    """Replace the ids that are referred to by short ones, and remove the others."""
     names = dict.fromkeys(match[2] for match in _REFERENCE.finditer(text))
     ids = {name: f"{prefix}-{number}" for number, name in enumerate(names)}
     text = _ID.sub(lambda m: f' id="{ids[m[1]]}"' if m[1] in ids else "", text)

@@ -17,7 +17,7 @@ KEYS = ("name", "share", "traffic", "queue")
 
 
 def read_classes(node: Node | None, reader: Reader) -> list[TrafficClass] | None:
-    """Read ``[{ name = "bulk", share = "50 %", traffic = ["flows"] }, …]``; None where none are.
+    """Read ``[{ name = "bulk", share = "50 %", traffic = ["flows"] }, …]``; None if missing.
 
     An empty list stands for one queue.
     """

@@ -24,7 +24,7 @@ _METRIC = re.compile(METRIC_PATTERN)
 
 
 def metric(value: Any) -> str:
-    """Read the name of a metric; whether runs have it is checked elsewhere."""
+    """Read the name of a metric, without a check whether runs measure it."""
     if not isinstance(value, str) or len(value) > 100 or not _METRIC.fullmatch(value):
         raise MisfitError(
             f'{quote(value)} is not a metric: give its path in the result: "flows.1.goodput_bps"'
@@ -50,7 +50,7 @@ def read_metrics(node: Node | None, reader: Reader) -> tuple[str, ...]:
 
 
 def read_expect(node: Node | None, reader: Reader) -> tuple[Expectation, ...]:
-    """Read the checks; omits one with a mistake."""
+    """Read the checks; those with a mistake are omitted."""
     checks = (_expectation(each, reader) for each in _members(node, "tables", reader))
     return tuple(check for check in checks if check is not None)
 
@@ -112,7 +112,7 @@ def _around(table: dict[str, Node], node: Node, reader: Reader) -> tuple[float, 
 
 
 def _tolerance(tolerance: Any, value: float) -> float:
-    """Return how far a metric may differ from ``value``."""
+    """Return the distance by which a metric may differ from ``value``."""
     if not isinstance(tolerance, str):
         width = float(NUMBER.read(tolerance))
         if width < 0:

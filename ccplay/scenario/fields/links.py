@@ -14,7 +14,7 @@ KEYS = (*(each.key for each in fields_of(LinkSetting).values()), "queue", "class
 
 
 def read_link(node: Node, reader: Reader, besides: Iterable[str] = ()) -> LinkSetting:
-    """Read what a link does to packets; ``besides`` are keys of its table that others read."""
+    """Read the settings of a link; ``besides`` are keys of its table that others read."""
     table = reader.table(node, (*KEYS, *besides))
     queue = table.get("queue")
     values = {

@@ -1,4 +1,4 @@
-"""Meanings, in one line, of keys that hold tables and lists; a ``Field`` has its own."""
+"""The meanings, one line each, of keys with tables and lists; a ``Field`` has its own meaning."""
 
 from __future__ import annotations
 

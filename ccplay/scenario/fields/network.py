@@ -25,7 +25,7 @@ _KIND = choice("topology", TOPOLOGIES)
 
 
 def host_problem(network: Network, host: str) -> str | None:
-    """Return why ``host`` is not a host of the network; None if it is."""
+    """Return why ``host`` is not a host of the network; None if it is one."""
     if host in network.hosts:
         return None
     if host in network.routers:
@@ -34,7 +34,7 @@ def host_problem(network: Network, host: str) -> str | None:
 
 
 def link_problem(network: Network, link: str) -> str | None:
-    """Return why ``link`` names no link of the network; None if it does."""
+    """Return why ``link`` does not name a link of the network; None if it does."""
     try:
         network.resolve(link)
     except CommandError:
@@ -48,13 +48,13 @@ def directions(network: Network, link: str) -> list[str]:
 
 
 def is_observed(network: Network, link: str) -> bool:
-    """Return whether a name stands for observed links only: queues must form there."""
+    """Return whether a name stands for observed links only, where queues can form."""
     names = directions(network, link)
     return bool(names) and set(names) <= set(network.observed)
 
 
 def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Network | None]:
-    """Read the network to build; None if the topology is a mistake."""
+    """Read the network to build; None if its topology has a mistake."""
     before = reader.mistakes.count
     topology, links = _topology(case.get("topology"), reader)
     network = None
@@ -112,7 +112,7 @@ def _check_link(
 
 
 def _topology(node: Node | None, reader: Reader) -> tuple[Topology, dict[str, LinkSetting]]:
-    """Return the topology, and the settings that its own links have."""
+    """Return the topology, and the settings given with its own links."""
     having: dict[str, list[str]] = {key: ["written"] for key in KEYS}
     for each in generated():
         for parameter in each.parameters:

@@ -15,7 +15,7 @@ from ccplay.scenario.file.tree import Node, Reader, unknown_key
 
 
 def _kind(value: Any) -> str:
-    """Read a kind, one of the user's own included. Raises ``ValueError`` with what was meant."""
+    """Read a kind, possibly the user's own. Raises ``ValueError`` with a suggestion."""
     try:
         return str(choice("queue discipline", kinds()).read(value))
     except ValueError as error:
@@ -25,7 +25,7 @@ def _kind(value: Any) -> str:
 
 
 def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | None:
-    """Read ``{ kind = "codel", target = "5 ms" }``; None if it is a mistake."""
+    """Read ``{ kind = "codel", target = "5 ms" }``; None if it has a mistake."""
     if "kind" not in table:
         reader.mistakes.add(place, 'kind is missing: which queue, such as "pfifo"')
         return None
@@ -61,7 +61,7 @@ def _any(value: Any) -> Option:
 
 
 def write_qdisc(qdisc: Qdisc) -> dict[str, Plain]:
-    """Write a queue discipline: its kind and the parameters that were given."""
+    """Write a queue discipline with its given parameters."""
     known = described(qdisc.kind)
     parameters = {} if known is None else {each.name: each for each in known.parameters}
     said: dict[str, Plain] = {"kind": qdisc.kind}

@@ -1,4 +1,4 @@
-"""The timeline of a scenario: what to do when, read into commands."""
+"""The timeline of a scenario: moments and actions, read into commands."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ AT = Field(
     *(0, DAY_S),
     key="at",
 )
-"""The moment of a step."""
+"""Field for the moment of a step."""
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A step as read; its names are not checked yet."""
+    """A step as read, before its names are checked."""
 
     place: Place
     at_s: float
@@ -59,12 +59,12 @@ class Draft(msgspec.Struct, frozen=True):
     command: Command
 
     def at(self, field: str) -> Place:
-        """Return the place of a command's field."""
+        """Return the place in the file of a command's field."""
         return (*self.place, fields_of(type(self.command))[field].key)
 
 
 def read_timeline(node: Node | None, duration_s: float, reader: Reader) -> list[Draft]:
-    """Read every step; omits one with a mistake."""
+    """Read every step; those with a mistake are omitted."""
     nodes = reader.members(node)
     if node is not None and len(nodes) > MOST_STEPS:
         reader.mistakes.add(node.place, f"more than {MOST_STEPS} steps")

@@ -1,4 +1,4 @@
-"""A network written out in a scenario: ``hosts``, ``routers`` and ``links`` of its topology."""
+"""A network listed in a scenario: ``hosts``, ``routers`` and ``links`` of its topology."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ KEYS = ("hosts", "routers", "links", "observed", "name", "remarks")
 """Keys of a written topology."""
 
 _NO_ENDS = ("", "")
-"""Ends of a link whose ends could not be read."""
+"""Placeholder for the ends of a link that could not be read."""
 
 
 def read_written(
     node: Node, table: dict[str, Node], reader: Reader
 ) -> tuple[Topology, dict[str, LinkSetting]]:
-    """Read a written topology, and the settings of its links by name.
+    """Read a listed topology, and the settings of its links by name.
 
-    Unless ``observed`` names them, links with a rate are observed where a router sends; without any
-    rate all are. What such an entry does not set is none: no delay, no loss.
+    Unless ``observed`` names them, links with a rate are observed where a router sends; if none has
+    a rate, all are. A link has no delay and no loss unless its entry sets them.
     """
     before = reader.mistakes.count
     for key, example in (("hosts", '["h1", "h2"]'), ("links", '[{ ends = ["h1", "r1"] }]')):
@@ -72,7 +72,7 @@ def _limited(links: list[tuple[tuple[str, str], LinkSetting]]) -> list[str]:
 
 
 def _whole(setting: LinkSetting) -> LinkSetting:
-    """Return a setting that leaves no delay to a default."""
+    """Return a setting in which a missing delay is none rather than the default."""
     return setting if setting.delay_us is not None else replace(setting, delay_us=0)
 
 

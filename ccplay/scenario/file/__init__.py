@@ -1,1 +1,1 @@
-"""A scenario file as text: found, parsed, located line by line."""
+"""A scenario file as text: found, parsed, and located line by line."""

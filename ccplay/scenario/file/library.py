@@ -16,21 +16,21 @@ from ccplay.scenario.file.reading import load, read
 from ccplay.visible import printable
 
 MOST_LISTED = 100
-"""Most files listed of a folder: each takes up to a second to read."""
+"""Largest number of files listed from a folder: each takes up to a second to read."""
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A scenario in a list."""
+    """A scenario in a listing."""
 
     name: str
-    """Argument of ``ccplay run``."""
+    """Argument for ``ccplay run``."""
     title: str
     cases: int
     """Number of cases; 0 if the file is refused."""
 
 
 def find(name_or_path: str | Path) -> Path:
-    """Return the path of a scenario: ``bufferbloat`` comes with ccplay, ``./mine.toml`` does not.
+    """Return the path of a scenario: ``bufferbloat`` is shipped, ``./mine.toml`` is a file.
 
     Raises ``ScenarioError`` with a suggestion.
     """
@@ -52,17 +52,17 @@ def find(name_or_path: str | Path) -> Path:
 
 
 def shipped() -> dict[str, Path]:
-    """Return the scenarios that come with ccplay, by name."""
+    """Return the scenarios shipped with ccplay, by name."""
     return {path.stem: path for path in sorted(assets("scenarios").glob("*.toml"))}
 
 
 def shipped_entries() -> list[Entry]:
-    """Return list entries of the scenarios that come with ccplay."""
+    """Return listing entries of the scenarios shipped with ccplay."""
     return [_entry(name, path) for name, path in shipped().items()]
 
 
 def in_folder(folder: Path) -> list[Entry]:
-    """Return list entries of a folder: at most a hundred scenarios."""
+    """Return listing entries of a folder, at most a hundred."""
     try:
         paths = sorted(folder.glob("*.toml"))
     except OSError:
@@ -80,7 +80,7 @@ def _entry(name: str, path: Path) -> Entry:
 
 
 def _is_meant_as_one(path: Path) -> bool:
-    """Whether a TOML file has a table that only scenarios have."""
+    """Return whether a TOML file has a table that only scenarios have."""
     try:
         keys = bounded.loads(read(path)).keys()
     except (ScenarioError, ValueError):

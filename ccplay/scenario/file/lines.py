@@ -1,6 +1,6 @@
-"""Line numbers of keys and values in a TOML file, which tomllib does not give.
+"""Line numbers of keys and values in a TOML file, which tomllib does not provide.
 
-It relies on valid TOML, so it only has to find where each value ends.
+The text must be valid TOML, so that only the end of each value has to be found.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _Place = tuple[str | int, ...]
 
 
 def line_of(text: str, place: _Place) -> int:
-    """Return the line, counted from 1, of ``place``, or of its nearest parent."""
+    """Return the line, from 1, of ``place``, or of its nearest parent."""
     return nearest(locate(text), place)
 
 
 def nearest(lines: dict[_Place, int], place: _Place) -> int:
-    """Return the line of ``place`` among those located, or of its nearest parent."""
+    """Return the line of ``place`` among located places, or of its nearest parent."""
     while place and place not in lines:
         place = place[:-1]
     return lines.get(place, 1)
@@ -48,7 +48,7 @@ def _unquoted(key: str) -> str:
 
 
 class _Scanner:
-    """A position in the text, moving forward."""
+    """A position that moves forward in the text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -80,7 +80,7 @@ class _Scanner:
         return self._lines
 
     def _header(self, keys: list[str]) -> _Place:
-        """Return the path of a header; an array on the way means its last table."""
+        """Return the path of a header; an array on the path stands for its last table."""
         place: _Place = ()
         for key in keys:
             if size := self._array_sizes.get(place, 0):
@@ -98,7 +98,7 @@ class _Scanner:
         self._value(place)
 
     def _key(self) -> list[str]:
-        """Read a key with its dots."""
+        """Read a dotted key."""
         keys = []
         while True:
             self._skip_space()

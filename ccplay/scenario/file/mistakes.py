@@ -1,4 +1,4 @@
-"""Mistakes in a scenario file: collected with their places, reported all at once."""
+"""The mistakes in a scenario file: collected with their places, and reported together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Place: TypeAlias = tuple[str | int, ...]
 
 
 class SetPath(str):
-    """The path of a ``--set`` as it was written: the first part of its value's place."""
+    """The path of a ``--set`` as typed, used as the first part of its value's place."""
 
     __slots__ = ()
 
@@ -22,36 +22,36 @@ class SetPath(str):
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SHOWN = 20
 _MOST = 100
-"""Most mistakes collected; more would not help."""
+"""Largest number of mistakes collected."""
 
 
 class Mistakes:
     """The mistakes in one file."""
 
     def __init__(self, file: str, text: str) -> None:
-        """``file`` names it in messages; ``text`` is its content, to find lines in."""
+        """Collect mistakes of ``file``, whose content ``text`` is used to find lines."""
         self._file = file
         self._text = text
         self._found: dict[tuple[Place, str], dict[str, None]] = {}
         self._cases: set[str] = set()
         self._case = ""
         self.count = 0
-        """Number of calls of ``add``, by which a reader of a value knows if it was valid."""
+        """Number of calls of ``add``; readers compare it to see whether a value was valid."""
 
     def within(self, case: str) -> None:
-        """Set the case that is being read: some mistakes occur only in some cases."""
+        """Set the case that is being read, because some mistakes occur only in some cases."""
         self._case = case
         self._cases.add(case)
 
     def add(self, place: Place, text: str) -> None:
-        """Record a mistake; one that several cases inherit is reported once."""
+        """Record a mistake; one inherited by several cases is reported once."""
         self._found.setdefault((place, text), {})[self._case] = None
         self.count += 1
         if len(self._found) > _MOST:
             self.raise_any()
 
     def refuse(self, text: str) -> NoReturn:
-        """Raise ``ScenarioError``: the file as a whole is not worth reading further."""
+        """Raise ``ScenarioError`` at once: the rest of the file is not read."""
         raise ScenarioError(f"{self._file}: {text}")
 
     def raise_any(self) -> None:
@@ -92,7 +92,7 @@ def _line(lines: dict[Place, int], place: Place) -> int:
 
 
 def spell(place: Place) -> str:
-    """Write a place for people: ``case[1].links."r1->r2".rate``."""
+    """Return a place as text: ``case[1].links."r1->r2".rate``."""
     if place and isinstance(place[0], SetPath):
         inner = f": {spell(place[1:])}" if place[1:] else ""
         return f"--set {quote(str(place[0]))[1:-1]}{inner}"

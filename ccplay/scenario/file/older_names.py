@@ -1,4 +1,4 @@
-"""Older names of keys: a file or a setting that has them is read as if it had today's."""
+"""Older names of keys, which are read as if they were today's names."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from ccplay.scenario.file.paths import KeyPath
 from ccplay.scenario.file.tree import Node
 
 TODAYS = {"figures": "metrics", "figure": "metric"}
-"""Today's names by the older ones, which stay valid."""
+"""Today's names by older ones, which stay valid."""
 
 _OF_NAMES = ("hosts", "links", "matrix", "measures")
-"""Tables whose keys are names that the user gives."""
+"""Tables whose keys are names chosen by the user."""
 
 
 def renewed(node: Node, mistakes: Mistakes, *, names: bool = False) -> Node:
-    """Return a part of a file with today's names of keys; each value keeps the place it has.
+    """Return a part of a file with today's names of keys; values keep their places.
 
-    ``names`` is whether its keys are the user's. A key under both of its names is a mistake.
+    ``names`` is whether its keys are the user's. A key under both names is a mistake.
     """
     if isinstance(node.value, list):
         return Node(node.place, [renewed(each, mistakes) for each in node.value])

@@ -1,4 +1,4 @@
-"""Paths into a scenario file as people write them: ``links."r->h2".delay``, ``timeline.0.cc``."""
+"""Paths into a scenario file as typed by people: ``links."r->h2".delay``, ``timeline.0.cc``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ccplay.model.quoting import MisfitError, quote
 from ccplay.scenario.bounded import DEEPEST
 
 KeyPath: TypeAlias = tuple[str, ...]
-"""Keys, from the outermost table inwards; members of lists by their number."""
+"""Keys from the outermost table inwards; members of lists are numbers."""
 
 NOWHERE: KeyPath = ()
 
@@ -30,7 +30,7 @@ def read_path(value: Any) -> KeyPath:
 
 
 def split_setting(text: str) -> tuple[str, KeyPath, str]:
-    """Split ``PATH=VALUE`` into the path as it is written, the path, and the value's text.
+    """Split ``PATH=VALUE`` into the path as typed, the path, and the value's text.
 
     Raises ``MisfitError``.
     """

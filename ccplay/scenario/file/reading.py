@@ -1,4 +1,4 @@
-"""Reads a scenario file: from TOML to cases, refused as a whole for any mistake."""
+"""Reads a scenario file into cases; any mistake refuses the whole file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LINE_AND_COLUMN = re.compile(r" \(at line (\d+), column (\d+)\)$")
 
 
 def load(path: Path, settings: Sequence[str] = ()) -> Scenario:
-    """Read a scenario file, overridden by ``settings``, each ``PATH=VALUE`` as in ``--set``.
+    """Read a scenario file, with ``settings`` as in ``--set``, each ``PATH=VALUE``.
 
     Raises ``ScenarioError`` with every mistake: file, line (or setting), place and suggestion.
     """
@@ -34,7 +34,7 @@ def load(path: Path, settings: Sequence[str] = ()) -> Scenario:
 
 
 def parse(text: str, path: Path, settings: Sequence[str] = ()) -> Scenario:
-    """Read the text of a scenario file; ``path`` names it. Raises ``ScenarioError``."""
+    """Read the text of a scenario file called ``path``. Raises ``ScenarioError``."""
     text = text.replace("\r\n", "\n")
     mistakes = Mistakes(path.name, text)
     root = renewed(grow(_toml(text, path)), mistakes)
@@ -57,7 +57,7 @@ def _scenario(root: Node, path: Path, settings: Sequence[str], reader: Reader) -
 
 
 def read(path: Path) -> str:
-    """Return the text of a scenario file. Raises ``ScenarioError`` if it is none."""
+    """Return the text of a scenario file. Raises ``ScenarioError`` if it is not one."""
     try:
         with open_regular(path) as file:
             content = file.read(LARGEST_FILE + 1)
@@ -80,13 +80,13 @@ def read(path: Path) -> str:
 
 
 def _run_in(path: Path) -> str:
-    """Return a hint at the scenario in a directory written by ``ccplay run --out``."""
+    """Return a hint about the scenario in a directory written by ``ccplay run --out``."""
     inside = path / "scenario.toml"
     return f"; the scenario that was run there is {inside}" if inside.is_file() else ""
 
 
 def _meant(path: Path) -> str:
-    """Return a hint for another file of ccplay that was given as a scenario."""
+    """Return a hint about another kind of ccplay's files that was given as a scenario."""
     said = shlex.quote(str(path))
     if path.suffix == ".c":
         return f"; offer your own algorithm with ccplay --algorithm {said}"

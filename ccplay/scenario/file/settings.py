@@ -19,14 +19,14 @@ _OPENS = ("[", "{", '"', "'")
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """A value, its path, and its name in messages."""
+    """A value with its path, and its name in messages."""
 
     path: KeyPath
     value: Node
 
     @property
     def place(self) -> Place:
-        """Its place, which is not in the file."""
+        """Place of the value, which is not in the file."""
         return self.value.place
 
 
@@ -45,7 +45,7 @@ def read_settings(settings: Sequence[str], mistakes: Mistakes) -> list[Setting]:
 
 
 def lay_over(below: Node, settings: Iterable[Setting], reader: Reader) -> Node:
-    """Return a case with the settings; a later one overrides an earlier one."""
+    """Return a case with the settings merged into it; later ones override earlier ones."""
     for setting in settings:
         below = reader.graft(below, setting.path, setting.value, setting.place)
     return below
@@ -64,7 +64,7 @@ def _setting(text: str, mistakes: Mistakes) -> Setting:
 
 
 def _value(text: str) -> Any:
-    """Read a value as TOML, or else as text, to save a second pair of quotes."""
+    """Read a value as TOML, else as plain text, which saves a second pair of quotes."""
     try:
         table = bounded.loads(f"value = {text}")
     except bounded.TooMuchError as error:

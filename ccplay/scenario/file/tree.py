@@ -1,4 +1,4 @@
-"""The values of a file with their places; a case's table is merged over the common one."""
+"""The values of a file with their places; the table of a case is merged over the common one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ccplay.scenario.file.paths import KeyPath
 T = TypeVar("T")
 
 MOST_READ = 250_000
-"""Most keys and values of all cases together: a small file can multiply them."""
+"""Largest number of keys and values in all cases together: a small file can multiply them."""
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -25,7 +25,7 @@ class Node(msgspec.Struct, frozen=True):
 
 
 def grow(value: Any, place: Place = ()) -> Node:
-    """Return the output of tomllib with places."""
+    """Return the output of tomllib as nodes with places."""
     if isinstance(value, dict):
         return Node(place, {key: grow(each, (*place, key)) for key, each in value.items()})
     if isinstance(value, list):
@@ -36,7 +36,7 @@ def grow(value: Any, place: Place = ()) -> Node:
 def overlay(below: Node, above: Node) -> Node:
     """Return ``below`` overridden by ``above``, table by table.
 
-    A table that names a ``kind`` replaces the other: the limit of a pfifo is not a bfifo's.
+    A table with a ``kind`` replaces the other one, because the limit of a pfifo is not a bfifo's.
     """
     if not (isinstance(below.value, dict) and isinstance(above.value, dict)):
         return above
@@ -82,7 +82,7 @@ def _planted(path: KeyPath, above: Node, at: Place) -> Node:
 
 
 class Reader:
-    """Reads nodes; a wrong value becomes a mistake and a default.
+    """Reads nodes; a wrong value becomes a mistake and is replaced by a default.
 
     Raises ``ScenarioError`` once it has read more than ``MOST_READ``.
     """
@@ -101,7 +101,7 @@ class Reader:
     def graft(self, below: Node, path: KeyPath, above: Node, at: Place) -> Node:
         """Return ``below`` with ``above`` merged over the value at ``path``.
 
-        Missing tables on the way are created with the place ``at``. A path beyond the members of a
+        Missing tables on the path are created with the place ``at``. A path beyond the members of a
         list is a mistake.
         """
         self.spend()
@@ -158,7 +158,7 @@ class Reader:
 
 
 def unknown_key(key: str, known: Iterable[str], told: str = "") -> str:
-    """Record an unknown key, with its name if its place does not show it."""
+    """Record an unknown key; the message has its name if its place does not show it."""
     text = f"unknown key{f' {quote(told)}' if told else ''}{did_you_mean(key, known)}"
     if key in ("timeline", "case"):
         text += "; in TOML everything after a [table] belongs to it: move it above the first one"
@@ -166,7 +166,7 @@ def unknown_key(key: str, known: Iterable[str], told: str = "") -> str:
 
 
 def _size(node: Node) -> int:
-    """Return the number of values in one, and the length of its texts."""
+    """Return the number of values within a value, and the length of their texts."""
     match node.value:
         case dict():
             return 1 + sum(map(_size, node.value.values()))
@@ -178,7 +178,7 @@ def _size(node: Node) -> int:
 
 
 def plain(node: Node) -> Any:
-    """Return the value without its places."""
+    """Return a value without places."""
     if isinstance(node.value, dict):
         return {key: plain(each) for key, each in node.value.items()}
     if isinstance(node.value, list):

@@ -1,4 +1,4 @@
-"""The measures of a page: metrics of the result, or what is taken of a variable's samples."""
+"""The measures of a page: metrics of the result, or statistics of a variable's samples."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MEASURE: dict[str, Field] = {
 def read_fields(
     node: Node, table: Mapping[str, Node], fields: Mapping[str, Field], reader: Reader
 ) -> dict[str, Any]:
-    """Return the values of single fields; one that is missing and required is a mistake."""
+    """Return the values of single fields; a missing required one is a mistake."""
     found: dict[str, Any] = {}
     for key, field in fields.items():
         if key in table:
@@ -53,7 +53,7 @@ def read_fields(
 def read_measures(
     node: Node | None, network: Network | None, started: Collection[str], reader: Reader
 ) -> dict[str, Measure]:
-    """Read the measures of a page; ``started`` has the names of all traffic until there."""
+    """Read the measures of a page; ``started`` has the names of all traffic so far."""
     table = reader.table(node)
     if node is not None and len(table) > MOST_MEASURES:
         reader.mistakes.add(node.place, f"more than {MOST_MEASURES} measures")
@@ -70,7 +70,7 @@ def _measure(
     known: tuple[Collection[str], Collection[str]],
     reader: Reader,
 ) -> Measure | None:
-    """Read a measure; ``known`` has the page's measures, and all traffic until there."""
+    """Read a measure; ``known`` has the page's measures, and the names of all traffic so far."""
     others, started = known
     before = reader.mistakes.count
     table = reader.table(node, MEASURE)
@@ -102,7 +102,7 @@ def _measure(
 def _problems(
     path: str, *, taken: bool, network: Network | None, started: Collection[str]
 ) -> Iterator[str]:
-    """Yield why no run measures a metric; ``taken`` is whether samples of a variable are."""
+    """Yield why no run measures a metric; ``taken`` is whether it is a statistic of samples."""
     group, _, rest = path.partition(".")
     member, _, name = rest.rpartition(".")
     kinds = [kind.group for kind in TRAFFIC]

@@ -44,7 +44,7 @@ _ASK = Field(LINE, "The question", required=True)
 
 
 def read_question(node: Node, measures: dict[str, Measure], reader: Reader) -> Question:
-    """Read what a page asks about its measures."""
+    """Read the question of a page about its measures."""
     table = reader.table(node, QUESTION_KEYS)
     said = read_fields(node, table, {"ask": _ASK}, reader)
     kinds = [key for key in QUESTION_KEYS[1:] if key in table]

@@ -1,4 +1,4 @@
-"""Reads the lesson of a scenario file; whatever is wrong becomes a mistake with its place."""
+"""Reads the lesson of a scenario file; mistakes are recorded with their places."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from ccplay.scenario.step import Step
 
 MOST_PAGES = 30
 LONGEST_TEXT = 4000
-"""Characters of a page's text or explanation: spectators receive it in one line."""
+"""Largest length in characters of a page's text or explanation: spectators receive it in one
+line."""
 
 LESSON_KEYS = ("aim", "pages")
 VALUES: dict[str, Field] = {
@@ -39,7 +40,7 @@ LOOK_KEYS = ("plots", *LOOK)
 
 
 def read_lesson(node: Node | None, network: Network | None, reader: Reader) -> Lesson | None:
-    """Read the lesson of a file; ``network`` is that of its first case, None where it is wrong."""
+    """Read the lesson of a file; ``network`` is its first case's, None if that has a mistake."""
     if node is None:
         return None
     table = reader.table(node, LESSON_KEYS)
@@ -88,7 +89,7 @@ def _steps(
     taken: dict[str, str],
     reader: Reader,
 ) -> tuple[Step, ...]:
-    """Read the steps of a page; ``taken`` has the place of all traffic of the pages before."""
+    """Read the steps of a page; ``taken`` has the places of all traffic on earlier pages."""
     before = reader.mistakes.count
     drafts = read_timeline(node, run_s or 600.0, reader)
     whole = reader.mistakes.count == before

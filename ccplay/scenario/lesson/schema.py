@@ -34,7 +34,7 @@ _MEANINGS = {
 def definitions(
     table: Table, described: Callable[[Mapping[str, Field]], dict[str, Shape]]
 ) -> dict[str, Shape]:
-    """Return the definitions of a lesson; ``table`` and ``described`` are the schema's own."""
+    """Return the definitions of a lesson, made by the schema's ``table`` and ``described``."""
 
     def of(fields: Mapping[str, Field], **more: Shape) -> Shape:
         needed = tuple(key for key, field in fields.items() if field.required)

@@ -1,4 +1,4 @@
-"""Units of a lesson's measures, and the factors to them from the units of metrics."""
+"""The units of a lesson's measures, and the factors to them from the units of metrics."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ FACTORS: dict[str, dict[str, float]] = {
     "kB": {"bytes": 1e-3, "": 1e-3},
     "MB": {"bytes": 1e-6, "": 1e-6},
 }
-"""Factor from each unit that a metric may have, by the unit of the measure."""
+"""Factors from the units that a metric may have, by the unit of the measure."""
 
 _SUBJECTS = {"flows": "flow", "downloads": "flow", "queues": "queue", "pings": "ping"}
-"""Subject whose variables the members of a result's key have, by key."""
+"""Subjects of variables by the key of a result's members."""
 
 GOODPUT = "goodput_bps"
 UTILISATION = "utilisation"
 DELAY = "delay_ms"
-"""Variables that lessons know besides those that are sampled."""
+"""Variables of lessons that are computed rather than sampled."""
 
 _DERIVED = {
     ("flow", GOODPUT): "bps",
@@ -36,19 +36,19 @@ _DERIVED = {
 
 
 def subject_of(group: str) -> str | None:
-    """Return whose variables the members of a result's group have; None for no samples."""
+    """Return the subject of the variables in a result's group; None if it has no samples."""
     return _SUBJECTS.get(group)
 
 
 def variables_of(subject: str) -> list[str]:
-    """Return the names of the variables that a measure may take samples of."""
+    """Return the names of the variables whose samples a measure may use."""
     known: dict[str, Variable] = VARIABLES[subject]  # type: ignore[index]
     names = [name for name, each in known.items() if each.kept]
     return [*names, *(name for kind, name in _DERIVED if kind == subject)]
 
 
 def base_unit(measure: Measure) -> str:
-    """Return the unit of a measure's metric as the result or the state has it."""
+    """Return the unit of a measure's metric in the result or the state."""
     if measure.relative_to:
         return ""
     group, _, rest = measure.metric.partition(".")
@@ -71,12 +71,12 @@ def _suffix(name: str) -> str:
 
 
 def factor(measure: Measure) -> float | None:
-    """Return the factor from a measure's metric to its unit; None where they don't fit."""
+    """Return the factor from a measure's metric to its unit; None if the units don't match."""
     return FACTORS[measure.unit].get(base_unit(measure))
 
 
 def say(measure: Measure, value: float | None) -> str:
-    """Write a measured value in the unit of its measure: ``486 ms``."""
+    """Return a measured value in the unit of its measure: ``486 ms``."""
     if value is None:
         return "not measured"
     size = abs(value)

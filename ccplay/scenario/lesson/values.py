@@ -1,4 +1,4 @@
-"""The content of a lesson: pages beside a running network, each with what it asks and measures."""
+"""The content of a lesson: pages beside a running network, with their questions and measures."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Measure(msgspec.Struct, frozen=True):
     metric: str
     """Path of a metric in the result, or with ``take`` of a variable: ``flows.1.cwnd``."""
     text: str
-    """What it is, for people."""
+    """Description of the measure for people."""
     unit: str = ""
-    """Unit in which it is shown and compared: ``ms``, ``Mbit/s``, ``%``."""
+    """Unit in which the measure is shown and compared: ``ms``, ``Mbit/s``, ``%``."""
     take: Take = ""
-    """What is taken of a variable's samples; empty for a metric of the result."""
+    """Statistic of a variable's samples; empty for a metric of the result."""
     from_s: float = 0.0
     """Seconds of the page's run from which on samples count."""
     to_s: float | None = None
-    """Seconds until which they do; None is the end of the run."""
+    """Seconds of the page's run until which samples count; None for the end of the run."""
     relative_to: str = ""
-    """Path of the metric that it is divided by, or another measure's name; empty for none."""
+    """Path of a metric, or name of another measure, to divide by; empty for none."""
 
 
 class Bound(msgspec.Struct, frozen=True):
@@ -37,59 +37,59 @@ class Bound(msgspec.Struct, frozen=True):
     measure: str
     low: float | None = None
     high: float | None = None
-    """Inclusive; None if there is none."""
+    """Upper bound, inclusive; None if there is none."""
 
     def holds(self, value: float | None) -> bool:
-        """Return whether a measured value is within the bounds; None never is."""
+        """Return whether a measured value is within the bounds, which None never is."""
         if value is None:
             return False
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """One of several answers, right where all of its conditions hold."""
+    """One of several answers, which is right if all of its conditions hold."""
 
     text: str
     when: tuple[Bound, ...]
     usual: bool = False
-    """Whether ``Page.why`` explains this one: what a run usually measures."""
+    """Whether ``Page.why`` explains this choice, the usual outcome."""
 
 
 class Range(msgspec.Struct, frozen=True):
-    """A question for a number: typed, or marked as a region of a plot."""
+    """A question for a number, typed or marked as a region of a plot."""
 
     measure: str
     low: float
     high: float
-    """Greatest answer that is taken, in the measure's unit; ``low`` is the least."""
+    """Highest accepted answer in the measure's unit; ``low`` is the lowest."""
     tolerance: float = 0.25
     """Share of the measured value by which a typed number may differ."""
     plot: str = ""
-    """The plot on which a region is predicted; empty where a number is typed."""
+    """Plot on which a region is predicted; empty if a number is typed."""
     width: float = 0.0
-    """Height of the region, in the measure's unit."""
+    """Height of the region in the measure's unit."""
     usual: Bound | None = None
-    """What a run usually measures, and ``Page.why`` explains."""
+    """Usual outcome, which ``Page.why`` explains."""
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What a page asks before its steps run."""
+    """The question that a page asks before its steps run."""
 
     ask: str
     choices: tuple[Choice, ...] = ()
-    """Two or more; none where a number is asked for."""
+    """Answers to choose from, two or more; none if the question asks for a number."""
     range: Range | None = None
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What a page shows of the network: what it leaves out stays as it is."""
+    """The view that a page asks for; settings that it leaves out stay as they are."""
 
     plots: tuple[str, ...] = ()
     """Names of plots from left to right."""
     flow: str = ""
-    """The traffic that is selected."""
+    """Name of the traffic that is selected."""
     queue: str = ""
-    """The direction whose queue is shown: ``r1->r2``."""
+    """Direction whose queue is shown: ``r1->r2``."""
     window_s: float | None = None
     """Seconds that the plots show."""
 
@@ -99,16 +99,16 @@ class Page(msgspec.Struct, frozen=True):
 
     title: str
     text: str
-    """Markdown."""
+    """Text of the page in Markdown."""
     steps: tuple[Step, ...] = ()
-    """What runs once the question is answered; moments count from then."""
+    """Steps that run once the question is answered; moments count from then."""
     run_s: float = 0.0
-    """Seconds from then until the answer can be revealed."""
+    """Seconds from the answer until the result can be revealed."""
     look: Look = msgspec.field(default_factory=Look)
     measures: Mapping[str, Measure] = msgspec.field(default_factory=dict)
     question: Question | None = None
     why: str = ""
-    """Markdown: what is revealed, and why it is so."""
+    """Explanation in Markdown, shown with the result."""
 
 
 class Lesson(msgspec.Struct, frozen=True):
@@ -116,7 +116,7 @@ class Lesson(msgspec.Struct, frozen=True):
 
     pages: tuple[Page, ...]
     aim: str = ""
-    """Aim in one line: what one can explain afterwards."""
+    """Aim in one line: what the reader can explain afterwards."""
 
     @property
     def run_s(self) -> float:
@@ -125,5 +125,5 @@ class Lesson(msgspec.Struct, frozen=True):
 
     @property
     def questions(self) -> int:
-        """How many pages ask something."""
+        """Number of pages with a question."""
         return sum(page.question is not None for page in self.pages)

@@ -1,1 +1,1 @@
-"""Rules across values of a scenario: names must exist, and the order must be possible."""
+"""Rules across the values of a scenario: names must exist, and the order must be possible."""

@@ -1,4 +1,4 @@
-"""Captures in a scenario: from its steps and from the command line."""
+"""Captures in a scenario, from its steps and from the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ccplay.scenario.values import Case, Scenario
 
 MOST_CAPTURES = 16
 LARGEST_CAPTURE = 100_000_000
-"""A limit: a stranger's file must not fill the reader's disk."""
+"""Largest size of a capture in bytes: a stranger's file must not fill the user's disk."""
 
 
 def captured(scenario: Scenario, links: Sequence[str]) -> Scenario:

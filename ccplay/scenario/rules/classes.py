@@ -1,7 +1,7 @@
 """Rules between classes and the steps of a timeline that refer to them.
 
-A step may wait for the end of traffic, so the order of two steps may be unknown: only steps that
-fail in any order are mistakes.
+A step may wait for the end of traffic, so that the order of two steps may be unknown: only steps
+that fail in any order are mistakes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ccplay.scenario.file.mistakes import Mistakes
 def check_classes(
     drafts: list[Draft], links: Mapping[str, LinkSetting], network: Network, mistakes: Mistakes
 ) -> None:
-    """Record queues of classes that a link never has, and classes without a rate to share."""
+    """Record queues of classes that a link never has, and classes that have no rate to share."""
     known = _Links(drafts, links, network)
     for draft in drafts:
         match draft.command:
@@ -37,7 +37,7 @@ def check_classes(
 
 
 class _Links:
-    """Classes that each direction of a link may ever have, and whether it has a rate."""
+    """The classes that each direction of a link may ever have, and whether it has a rate."""
 
     def __init__(
         self, drafts: list[Draft], links: Mapping[str, LinkSetting], network: Network
@@ -64,7 +64,7 @@ class _Links:
                     self._rated.update(directions(self._network, link))
 
     def queue_problem(self, link: str, wanted: str | None) -> str | None:
-        """Return why the queue of a class, or None for the link's own, never exists."""
+        """Return why the queue of a class never exists; None stands for the link's own queue."""
         for each in directions(self._network, link):
             there = self._ever.get(each, {})
             if wanted is None and self._has_classes(each):
@@ -75,11 +75,11 @@ class _Links:
         return None
 
     def always_has_classes(self, link: str) -> bool:
-        """Whether at least one direction has classes in any order of the steps."""
+        """Return whether at least one direction has classes in any order of the steps."""
         return any(self._has_classes(each) for each in directions(self._network, link))
 
     def may_have_a_rate(self, link: str) -> bool:
-        """Whether all directions have a rate at some time."""
+        """Return whether all directions may have a rate at some time."""
         return all(each in self._rated for each in directions(self._network, link))
 
     def _note(self, direction: str, classes: tuple[str, ...]) -> None:
@@ -89,5 +89,5 @@ class _Links:
             self._once_without.add(direction)
 
     def _has_classes(self, direction: str) -> bool:
-        """Whether it has some from the start, and always."""
+        """Return whether a direction has classes from the start, and always."""
         return direction in self._at_first and direction not in self._once_without

@@ -1,4 +1,4 @@
-"""The user's algorithms and disciplines: a scenario may have their names, never their files."""
+"""The user's algorithms and disciplines: a scenario may use their names, but never names files."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from ccplay.state.lab_state import LabState
 
 
 def admit(names: Iterable[str]) -> None:
-    """Allow these as congestion controls in scenarios read from now on."""
+    """Allow these congestion controls in scenarios that are read from now on."""
     texts.custom_algorithms.update(names)
 
 
 def admit_disciplines(names: Iterable[str]) -> None:
-    """Allow these as queues in scenarios read from now on, with any parameters."""
+    """Allow these disciplines, with any parameters, in scenarios that are read from now on."""
     for name in names:
         disciplines.custom.setdefault(name, Discipline(name, "your own", (), open=True))
 
 
 @contextmanager
 def admitted(algorithms: Iterable[str], queues: Iterable[str] = ()) -> Iterator[list[str]]:
-    """Allow the user's own in scenarios read meanwhile; yield the names of their files."""
+    """Allow the user's own files in scenarios read within the context; yield their names."""
     before, queues_before = set(texts.custom_algorithms), set(disciplines.custom)
     # A stranger's recording may have any names.
     able = _able(algorithms)
@@ -53,8 +53,8 @@ def _able(names: Iterable[str]) -> list[str]:
 def rerun(file: Path, state: LabState, said: Sequence[str] = ()) -> str:
     """Return the command that repeats a session saved in ``file``.
 
-    ``said`` are the words of the command line about the lab; without them, the user's algorithms
-    and disciplines are assumed in the current folder.
+    ``said`` are the options of the command line about the lab; without them, the user's algorithms
+    and disciplines are assumed to be in the current folder.
     """
     build = state.hello.build if state.hello else None
     named = (build.algorithms, build.disciplines) if build else ((), ())

@@ -1,4 +1,4 @@
-"""A link has several names and the later entry wins: it must not undo an earlier, higher one."""
+"""Precedence between the names of one link: a later entry must not undo a higher one before it."""
 
 from __future__ import annotations
 

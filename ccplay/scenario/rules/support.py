@@ -19,14 +19,14 @@ _IN_A_FULL_KERNEL = {"queue discipline", "classifier", "congestion control"}
 
 
 def check_against(scenario: Scenario, capabilities: Capabilities) -> None:
-    """Raise ``UnsupportedError`` with everything missing in this kernel, reasons and remedies."""
+    """Raise ``UnsupportedError`` with all features missing here, with reasons and remedies."""
     lacks, kinds = _lacks(scenario, capabilities)
     if lacks:
         raise UnsupportedError(*lacks, *_guest(kinds, capabilities))
 
 
 def only_in_guest(scenario: Scenario, capabilities: Capabilities) -> str | None:
-    """Return what a scenario needs, this kernel lacks and a guest here has; None: nothing."""
+    """Return what a scenario needs, this kernel lacks and a guest has; None if nothing."""
     _, kinds = _lacks(scenario, capabilities)
     if not kinds or not kinds <= _IN_A_FULL_KERNEL or boot.lack() is not None:
         return None
@@ -34,7 +34,7 @@ def only_in_guest(scenario: Scenario, capabilities: Capabilities) -> str | None:
 
 
 def _lacks(scenario: Scenario, capabilities: Capabilities) -> tuple[dict[str, None], set[str]]:
-    """Return everything missing, each once, and the kinds of it."""
+    """Return the missing features, each once, and their kinds."""
     lacks: dict[str, None] = {}
     kinds: set[str] = set()
     for case in scenario.cases:
@@ -64,7 +64,7 @@ def guest_offer(scenario: Scenario, capabilities: Capabilities) -> str:
 
 
 def _guest(kinds: set[str], capabilities: Capabilities) -> Iterator[str]:
-    """Return a hint at the guest, if the lab used this machine's kernel and a guest helps."""
+    """Return a hint about the guest, if the lab used this machine's kernel and a guest helps."""
     if kinds := kinds & _IN_A_FULL_KERNEL:
         what = f"this {' and '.join(sorted(kinds))}"
         if said := boot.offer(capabilities.kernel, what, "--kernel auto"):
@@ -90,7 +90,7 @@ def _queues(case: Case) -> Iterator[tuple[Qdisc, str, bool]]:
 
 
 def _beyond_ours(queue: Qdisc, capabilities: Capabilities, *, shares: bool) -> str:
-    """Return what the kernel's discipline would do, and ccplay's in its place does not."""
+    """Return what the kernel's discipline would do and ccplay's replacement does not."""
     if is_software(queue.kind) or serves(queue.kind, capabilities.qdiscs) != SOFTWARE:
         return ""
     here = f"queue discipline {quote(queue.kind)} is not in this kernel, and ccplay's own"

@@ -31,7 +31,7 @@ from ccplay.scenario.rules.captures import check_captures
 from ccplay.scenario.step import Step
 
 _TRACEABLE = tuple(kind for kind in TRAFFIC if kind.connection)
-"""Kinds of traffic that a trace may name as ``flow``."""
+"""Kinds of traffic that a trace may name as its ``flow``."""
 
 
 def check_timeline(
@@ -39,7 +39,7 @@ def check_timeline(
 ) -> tuple[Step, ...]:
     """Return the steps with all traffic named; violations become mistakes.
 
-    Of a timeline that is not ``whole``, an omitted step may be one that others refer to.
+    In a timeline that is not ``whole`` others may refer to an omitted step.
     """
     drafts = [each for draft in drafts for each in _apart(draft, several, network, mistakes)]
     drafts = _name_traffic(drafts)
@@ -67,7 +67,7 @@ def _apart(
     network: Network | None,
     mistakes: Mistakes,
 ) -> list[Draft]:
-    """Return the steps that one stands for; too many senders are a mistake."""
+    """Return the steps that a step stands for; too many senders are a mistake."""
     try:
         return [replace(draft, command=command) for command in into(draft.command, network)]
     except CommandError as error:
@@ -76,7 +76,7 @@ def _apart(
 
 
 def _name_traffic(drafts: list[Draft]) -> list[Draft]:
-    """Name unnamed traffic: its kind's prefix and the first free number, from 1."""
+    """Name unnamed traffic by its kind's prefix and the first free number, from 1."""
     taken = {kind.name_of(draft.command) for draft in drafts if (kind := started_by(draft.command))}
     free = {kind: filterfalse(taken.__contains__, _names(kind)) for kind in TRAFFIC}
     named = []
@@ -95,7 +95,7 @@ def _names(kind: TrafficKind) -> Iterator[str]:
 
 
 def _traffic(drafts: list[Draft], mistakes: Mistakes) -> dict[str, Draft]:
-    """Return the steps that start traffic, by name. No name can be used twice."""
+    """Return the steps that start traffic, by name. No name may be used twice."""
     traffic: dict[str, Draft] = {}
     for draft in drafts:
         kind = started_by(draft.command)
@@ -158,7 +158,7 @@ def _check_references(draft: Draft, traffic: dict[str, Draft], mistakes: Mistake
 
 
 def _check_path(draft: Draft, name: str, traffic: dict[str, Draft], mistakes: Mistakes) -> None:
-    """Record a path for traffic that is never started, has none to choose, or starts later."""
+    """Record a path for traffic that is never started, has no choice of paths, or starts later."""
     known = [each for each, start in traffic.items() if hasattr(start.command, "via")]
     if name not in known:
         text = f"no traffic {quote(name)} with a path is ever started"
@@ -169,7 +169,7 @@ def _check_path(draft: Draft, name: str, traffic: dict[str, Draft], mistakes: Mi
 
 
 def _references(command: Command) -> Iterator[tuple[TrafficKind, str]]:
-    """Yield the traffic that a command expects to run."""
+    """Yield the traffic that a command expects to be running."""
     if (kind := stopped_by(command)) is not None and (name := kind.name_of(command)) is not None:
         yield kind, name
     elif isinstance(command, SetCongestionControl | TraceFlow | UntraceFlow) and command.flow:
@@ -177,7 +177,7 @@ def _references(command: Command) -> Iterator[tuple[TrafficKind, str]]:
 
 
 def _check_waits(drafts: list[Draft], traffic: dict[str, Draft], mistakes: Mistakes) -> None:
-    """Every ``after`` must name traffic that is started and can end before."""
+    """Record each ``after`` that names no traffic that is started and can end before."""
     stopped = {
         kind.name_of(draft.command) for draft in drafts if (kind := stopped_by(draft.command))
     }
