@@ -94,7 +94,7 @@ def describe_link(setting: LinkSetting | SetLink) -> str:
 
 
 def _models(setting: LinkSetting | SetLink) -> list[str]:
-    """Say what a link does to single packets: ``reorder 1 %``; a command may turn it off."""
+    """Return the settings for single packets as text: ``reorder 1 %``; commands may end them."""
     fields = fields_of(SetLink)
     values = {name: getattr(setting, name) for name in MODELS}
     return [

@@ -27,12 +27,12 @@ _labs = WarmLabs()
 
 
 def forked(argv: Sequence[str], build: Build) -> LabSource:
-    """Return a lab that a warm process of this worker forks, which saves most of its start."""
+    """Return a lab forked from this worker's warm process, which saves most of its start."""
     return LabSource(argv, build, start=_labs.start)
 
 
 class RunningLab:
-    """A lab with its state, and ways to wait for what should come to pass."""
+    """A lab with its state, and methods that await conditions."""
 
     def __init__(self, source: LabSource, *sinks: Sink) -> None:
         self.source = source
@@ -48,7 +48,7 @@ class RunningLab:
             self.session.send(command)
 
     async def until(self, condition: Callable[[LabState], object], within_s: float = 60.0) -> None:
-        """Wait until ``condition`` holds; say what the lab's log was when it never does."""
+        """Wait until ``condition`` holds; if it never does, fail with the lab's log."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_s
         while not condition(self.state):
@@ -60,18 +60,18 @@ class RunningLab:
             await asyncio.sleep(0.01)
 
     async def swept(self) -> None:
-        """Wait for a sweep that is newer than all that has been told so far."""
+        """Wait for a sweep that is newer than all events received so far."""
         told = self.state.now
         await self.until(lambda state: state.sweeps.before_or_at(told) < state.sweeps.end - 1)
 
     async def run_for(self, seconds: float) -> None:
-        """Wait until the lab's own clock has advanced so far."""
+        """Wait until the lab's own clock has advanced by so many seconds."""
         end = self.state.now + seconds
         # An emulated guest's clock may take its time.
         await self.until(lambda state: state.now >= end, seconds * 10 + 10)
 
     def namespace(self, host: str) -> Namespace:
-        """Return the network namespace of a host: that of the ``cat`` which holds it open."""
+        """Return the network namespace of a host, which a ``cat`` holds open."""
         assert self.source.pid is not None
         for process in psutil.Process(self.source.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess, OSError):
@@ -81,7 +81,7 @@ class RunningLab:
         raise AssertionError(f"no process is in {host}")
 
     async def close(self) -> None:
-        """End it in order; how well it kept time counts for tests of physics."""
+        """End the lab in order; its timekeeping counts for tests of physics."""
         await self.session.close()
         await self._pump
         note(judge(self.state))
@@ -89,9 +89,9 @@ class RunningLab:
 
 @asynccontextmanager
 async def running(build: Build, *sinks: Sink, fork: bool = True) -> AsyncIterator[RunningLab]:
-    """Start a lab, wait until it takes commands, end it afterwards.
+    """Start a lab, wait until it accepts commands, and end it afterwards.
 
-    One that is not forked has the test's environment, by which its processes can be found.
+    A lab that is not forked has the test's environment, by which its processes can be found.
     """
     start = forked if fork else LabSource
     lab = RunningLab(start(launch.lab_argv(), build), *sinks)
@@ -103,7 +103,7 @@ async def running(build: Build, *sinks: Sink, fork: bool = True) -> AsyncIterato
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say plainly where a machine lets nobody make a lab."""
+    """Skip with the reason where the machine does not allow labs."""
     try:
         launch.lab_argv()
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the reason
@@ -112,6 +112,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def all_arrived(udp: Udp) -> bool:
-    """Return whether the monitor saw every packet arrive; iperf3 may miss what comes at its end."""
+    """Return whether the monitor saw every packet arrive; iperf3 may miss the last ones."""
     assert udp.monitored is not None
     return udp.monitored.received == udp.monitored.sent == udp.sent

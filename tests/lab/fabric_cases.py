@@ -31,14 +31,14 @@ def built(kind: str, parameters: dict[str, int], seed: int = 1) -> Iterator[Buil
 
 
 async def stands(kind: str, parameters: dict[str, int]) -> int:
-    """Build a network, which proves that all pairs reach each other; return how many there are."""
+    """Build a network, which proves that all pairs reach each other; return the number of pairs."""
     with built(kind, parameters) as made:
         count = len(made.network.hosts)
         return count * (count - 1)
 
 
 async def broken(what: str) -> str:
-    """Break something in a leaf-spine that stands; return what is reported."""
+    """Break something in a running leaf-spine; return what is reported."""
     with built("leaf-spine", {"leaves": 2, "spines": 1, "hosts": 1}) as made:
         routing = made.routing
         if what == "cable":
@@ -53,7 +53,7 @@ async def broken(what: str) -> str:
 
 
 async def spread(seed: int) -> dict[str, Any]:
-    """Open 64 connections over two spines; count them, and those that took a path not foretold."""
+    """Open 64 connections over two spines; return the counts, and those on an unpredicted path."""
     with built("leaf-spine", {"leaves": 2, "spines": 2, "hosts": 1}, seed) as made:
         network, (src, dst) = made.network, made.network.hosts
         listening = made.namespace(dst).socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -78,7 +78,7 @@ async def spread(seed: int) -> dict[str, Any]:
 
 
 async def paths(kind: str, parameters: dict[str, int], seed: int) -> list[str]:
-    """Return the path that the kernel foretells for each of 64 connections, from end to end."""
+    """Return the kernel's prediction of the path of each of 64 connections."""
     with built(kind, parameters, seed) as made:
         hosts = made.network.hosts
         ends = hosts[0], made.network.peer(hosts[0])
@@ -87,7 +87,7 @@ async def paths(kind: str, parameters: dict[str, int], seed: int) -> list[str]:
 
 
 def _forwarded(made: BuiltNetwork) -> Counter[str]:
-    """Return by spine how many packets it has received from the sender's leaf."""
+    """Return the number of packets that each spine received from the sender's leaf."""
     return Counter(
         {
             spine: carried(made.namespace(spine))[link.interface][2]
@@ -98,7 +98,7 @@ def _forwarded(made: BuiltNetwork) -> Counter[str]:
 
 
 async def detour() -> dict[str, Any]:
-    """Take cables of a leaf-spine down and up again; return what paths there are each time."""
+    """Take cables of a leaf-spine down and up again; return the paths after each change."""
     with built("leaf-spine", {"leaves": 2, "spines": 2, "hosts": 1}) as made:
         network, routing = made.network, made.routing
         ends = ("h1", "h2")

@@ -19,22 +19,22 @@ from tests.lab.conftest import RunningLab, forked
 _ICMP, _TCP, _UDP = 1, 6, 17
 _ECHO = 8
 _HELLO_OCTETS = 32
-"""An IP packet of iperf3's hello by UDP, which is no data."""
+"""Length of the IP packet with iperf3's UDP hello, which is not data."""
 
 
 class Firsts(NamedTuple):
-    """Seconds of Unix time, in order."""
+    """Moments in Unix time, in ascending order."""
 
     packets: list[float]
-    """The first packet of each: of a flow its SYN."""
+    """Moments of the first packet of each; for a flow its SYN."""
     data: list[float]
-    """The first data of each; a ping's first request, too."""
+    """Moments of the first data of each; for a ping its first request."""
     flows: list[float]
-    """When each flow began, as the lab reports it."""
+    """Moments at which each flow began, as reported by the lab."""
 
 
 def firsts(folder: Path) -> Firsts:
-    """Return when each sent its first packet and its first data; answers do not count.
+    """Return the moments of each one's first packet and first data; answers do not count.
 
     ``folder`` has one capture.
     """
@@ -55,14 +55,14 @@ def firsts(folder: Path) -> Firsts:
 
 
 def _payload(frame: bytes) -> int:
-    """Return the bytes that a TCP segment carries."""
+    """Return the number of bytes in a TCP segment's payload."""
     header = 4 * (frame[14] & 15)
     whole = int(struct.unpack_from("!H", frame, 16)[0])
     return whole - header - 4 * (frame[14 + header + 12] >> 4)
 
 
 def _sender(frame: bytes) -> tuple[int, int] | None:
-    """Return protocol, and port or identifier, of a packet that traffic sends; else None."""
+    """Return protocol, and port or identifier, of a packet sent by traffic; else None."""
     protocol, payload = frame[23], 14 + 4 * (frame[14] & 15)
     if protocol == _ICMP and frame[payload] == _ECHO:
         return protocol, int(struct.unpack_from("!H", frame, payload + 4)[0])
@@ -75,10 +75,10 @@ def _sender(frame: bytes) -> tuple[int, int] | None:
 async def moments(
     folder: Path, commands: Sequence[StartTraffic], *, together: bool = True
 ) -> tuple[float, Firsts]:
-    """Start traffic from h1 and return when it should, and when the first data were sent.
+    """Start traffic from h1; return the intended moment, and the moments of the first data.
 
-    Seconds of Unix time. Without ``together`` the commands are given one after another, and the
-    first is the moment.
+    In Unix time. Without ``together`` the commands are sent one after another, and the moment is
+    that of the first.
     """
     links = {"bottleneck": LinkSetting(rate=100_000_000, delay_us=5_000)}
     build = Build(topology=Topology(kind="linear"), links=links)

@@ -23,7 +23,7 @@ async def every(
     faults: list[dict[str, Any]],
     count: int,
 ) -> dict[str, Any]:
-    """Run all that the guest is asked in one guest, which takes long to boot."""
+    """Run all cases of the guest in one guest, because it takes long to boot."""
     return {
         "kinds": await whole(wanted, "netem"),
         "links": await links(settings),
@@ -32,9 +32,10 @@ async def every(
 
 
 async def whole(wanted: dict[str, dict[str, Option]], engine: str) -> dict[str, dict[str, Any]]:
-    """Put every kind in place with all of its parameters, under load, and return what holds.
+    """Install every kind with all of its parameters, under load, and return what the kernel has.
 
-    For each: what was told, ``TCA_OPTIONS`` as ccplay and as tc's line made them; or what was said.
+    For each: the reported setting, and ``TCA_OPTIONS`` as made by ccplay and by tc's line; or the
+    error.
     """
     seen: dict[str, dict[str, Any]] = {}
     async with bench(engine=engine) as made, made.flood(12_000_000):
@@ -52,7 +53,7 @@ async def whole(wanted: dict[str, dict[str, Option]], engine: str) -> dict[str, 
 
 
 async def links(settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Change a link by ccplay and then by tc's lines; return what the kernel has of both."""
+    """Change a link with ccplay and then with tc's lines; return what the kernel has after each."""
     seen = []
     for setting in settings:
         async with bench(engine="netem") as made:
@@ -78,7 +79,7 @@ OFF: dict[str, Any] = {
 
 
 async def _link_image(made: Bench) -> dict[str, Any]:
-    """Return netem's parameters, its limit and rate, and the class of HTB."""
+    """Return netem's parameters with its limit and rate, and the class of HTB."""
     netem = await made.run(made.there.dst, "tc", "qdisc", "show")
     htb = await made.run(made.there.src, "tc", "class", "show", "dev", made.there.interface)
     (line,) = (each for each in netem.splitlines() if " netem " in each)
@@ -113,7 +114,8 @@ async def _run(made: Bench, argv: list[str]) -> str:
 
 
 _COUNTED = {"sfq": 24}
-"""Bytes at the end of ``TCA_OPTIONS`` that count drops and marks: ``struct tc_sfqred_stats``."""
+"""Number of bytes at the end of ``TCA_OPTIONS`` that count drops and marks: ``struct
+tc_sfqred_stats``."""
 
 
 def _image(made: Bench) -> dict[str, Any]:

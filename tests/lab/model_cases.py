@@ -11,16 +11,16 @@ from tests.lab.network_cases import bench
 _ANSWER = re.compile(r"icmp_seq=(\d+) ttl=\d+ time=([\d.]+) ms( \(DUP!\))?")
 
 EVERY_S = 0.005
-"""Between two pings."""
+"""Interval between two pings in seconds."""
 
 
 async def pings(
     engine: str, settings: list[dict[str, Any]], count: int, every_s: float
 ) -> list[dict[str, Any]]:
-    """Ping through a link with each of some settings of its one direction.
+    """Ping through a link with each of some settings of one direction.
 
-    Return of each which echoes were answered, in order, with RTTs in ms; which of them twice; what
-    the link then reports of itself; and how many packets the engine counts as lost.
+    Return for each the answered echoes in order, with RTTs in ms; those answered twice; the link's
+    setting as reported afterwards; and the number of packets that the engine counts as lost.
     """
     seen = []
     for setting in settings:

@@ -20,14 +20,14 @@ from ccplay.model.traffic_commands import StartFlow
 
 
 async def switched_off() -> Any:
-    """Switch MPTCP off in the lab's namespace; return what is reported, and a flow's refusal."""
+    """Disable MPTCP in the lab's namespace; return what is reported, and a flow's refusal."""
     write_sysctls({"net.mptcp.enabled": 0})
     (feature,) = capabilities.discover().mptcp
     return msgspec.to_builtins(feature), await _refusal(StartFlow(mptcp=True))
 
 
 async def unknown_scheduler() -> str:
-    """Return why a flow with a scheduler that no kernel has does not start."""
+    """Return the refusal of a flow with a scheduler that no kernel has."""
     return await _refusal(StartFlow(mptcp=True, scheduler="nobody"))
 
 

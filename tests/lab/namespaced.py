@@ -33,16 +33,16 @@ from tests.lab.trust import note
 ROOT = Path(__file__).parents[2]
 
 _MOST_S = 300.0
-"""Seconds that a case may take."""
+"""Longest time in seconds for a case."""
 
 _BEAT_S = 0.02
 
 
 def call(case: str, *arguments: object, rootless: bool = False, guest: bool = False) -> Any:
-    """Return what coroutine ``case`` (``module:function``) returns inside new namespaces.
+    """Return the result of coroutine ``case`` (``module:function``) inside new namespaces.
 
     ``rootless`` maps root in a user namespace, where it has no power over the machine; ``guest``
-    runs under the guest's kernel. How well the case kept time counts for tests of physics, see
+    runs under the guest's kernel. The case's timekeeping counts for tests of physics, see
     ``physical``.
     """
     return judged(case, *arguments, rootless=rootless, guest=guest)[0]
@@ -51,9 +51,9 @@ def call(case: str, *arguments: object, rootless: bool = False, guest: bool = Fa
 def judged(
     case: str, *arguments: object, rootless: bool = False, guest: bool = False
 ) -> tuple[Any, HealthResult | None]:
-    """Return what ``call`` does, and how well the case kept time, where it reported that.
+    """Return the result of ``call``, and how well the case kept time, if reported.
 
-    Who shares it between tests has each of them ``note`` that.
+    A fixture that shares them between tests has each of these ``note`` the timekeeping.
     """
     if rootless and (refusal := launch.rootless_refusal()) is not None:
         pytest.skip(f"no user namespaces here: {refusal}")
@@ -74,7 +74,7 @@ def judged(
 
 
 async def _in_guest(words: Sequence[str]) -> tuple[int, str, str]:
-    """Return what ``_forked`` does of ``main`` in namespaces under the guest's kernel."""
+    """Return the result of ``_forked`` for ``main`` in namespaces under the guest's kernel."""
     script = f"from {__name__} import main; main()"
     argv = [*launch.inner_argv()[: len(launch.UNSHARE)], sys.executable, "-c", script, *words]
     # A guest ends with its stdin, so that stays open.
@@ -97,7 +97,7 @@ async def _in_guest(words: Sequence[str]) -> tuple[int, str, str]:
 
 
 async def _forked(words: Sequence[str], rootless: bool) -> tuple[int, str, str]:
-    """Return exit code, output and complaints of ``main`` in a fork of a warm process."""
+    """Return exit code, output and errors of ``main`` in a fork of a warm process."""
     with contextlib.chdir(ROOT):
         fork = await _warm.fork(rootless, words)
     async with asyncio.timeout(_MOST_S):
@@ -108,7 +108,7 @@ async def _forked(words: Sequence[str], rootless: bool) -> tuple[int, str, str]:
 
 
 def serve() -> None:
-    """Run ``main``, in a fork, to its end."""
+    """Run ``main`` in a fork to its end."""
     code = 1
     try:
         main()
@@ -121,7 +121,7 @@ def serve() -> None:
 
 
 def wait_warm() -> None:
-    """Import what all cases need, and fork each."""
+    """Import what all cases need, and fork for each of them."""
     for path in Path(__file__).parent.glob("*_cases.py"):
         importlib.import_module(f"tests.lab.{path.stem}")
     warm.main(serve)
@@ -148,7 +148,7 @@ def main() -> None:
 
 @contextmanager
 def timekeeper() -> Iterator[Timekeeper]:
-    """Keep time as a lab does, in a thread: a case may do something else for longer."""
+    """Keep time in a thread as a lab does, because a case may block its own for longer."""
     keeper, over = Timekeeper(lambda: [os.getpid()]), threading.Event()
     keeper.begin(time.monotonic())
 

@@ -15,13 +15,13 @@ from ccplay.bpf.build import _types, _vmlinux_header
 SHIM = Path(__file__).with_name("native.c")
 
 CWR, RECOVERY, LOSS = 2, 3, 4
-"""Congestion states, ``enum tcp_ca_state``: a mark, a loss, a timeout."""
+"""Numbers of congestion states in ``enum tcp_ca_state``: after a mark, a loss, a timeout."""
 
 
 def compiled(source: Path, header: Path, folder: Path, shim: Path = SHIM) -> ctypes.CDLL:
-    """Build a source against the folder of its header, into ``folder``.
+    """Compile a source with the headers of its own folder, into ``folder``.
 
-    ``shim`` includes it, and ``native.c`` where it has more to call.
+    ``shim`` includes the source, and ``native.c`` if it has more functions to call.
     """
     library = folder / f"{source.stem}.so"
     types = _vmlinux_header(_types()).parent
@@ -33,7 +33,7 @@ def compiled(source: Path, header: Path, folder: Path, shim: Path = SHIM) -> cty
 
 
 class Connection:
-    """In congestion avoidance at ``cwnd``, on a path of ``base_us`` without a queue."""
+    """A connection in congestion avoidance at ``cwnd``; its path has ``base_us`` and no queue."""
 
     def __init__(self, lib: ctypes.CDLL, cwnd: int, base_us: int = 100_000) -> None:
         self._lib = lib
@@ -61,7 +61,7 @@ class Connection:
 
     @property
     def shown(self) -> dict[str, int]:
-        """What it shows of itself, by name."""
+        """Values that the algorithm exports, by name."""
         values = list((ctypes.c_uint64 * 8).in_dll(self._lib, "now_shown"))
         return dict(zip(self._names, values, strict=False))
 
@@ -70,22 +70,22 @@ class Connection:
             self._field(name).value = value
 
     def round_trip(self, queue_us: int = 0, acked: int = 2, marked: float = 0.0) -> int:
-        """Have a window acknowledged by ACKs of several segments; return by how much cwnd grew.
+        """Acknowledge a window by ACKs of several segments; return the growth of cwnd.
 
-        ``marked`` is the share of segments that have met congestion.
+        ``marked`` is the share of segments that were marked.
         """
         before = self.cwnd
         self._lib.round_trip(self._sk, self.base_us + queue_us, acked, round(1000 * marked))
         return self.cwnd - before
 
     def congestion(self, state: int = RECOVERY) -> float:
-        """Find a mark, a loss or a timeout, and repair it; return what it leaves of cwnd."""
+        """Report a mark, a loss or a timeout, and recover; return the share of cwnd left."""
         before = self.cwnd
         self._lib.congestion(self._sk, state)
         return self.ssthresh / before
 
     def undo(self) -> None:
-        """Find that it was no congestion after all."""
+        """Report that the last congestion was none."""
         self._lib.undo(self._sk)
 
     def _field(self, name: str) -> Any:

@@ -30,7 +30,7 @@ PFIFO_100 = Qdisc(kind="pfifo", options={"limit": 100})
 
 
 class Bench:
-    """A built, shaped network and ways to load and measure it."""
+    """A built, shaped network, with methods to load and measure it."""
 
     def __init__(self, built: building.BuiltNetwork, shaper: Shaper, said: list[list[str]]) -> None:
         self.built = built
@@ -87,7 +87,7 @@ class Bench:
         raise AssertionError("the link under study has no queue")
 
     def sent(self) -> tuple[int, float]:
-        """Return how many bytes have left the queue under study, and when: the quickest reading."""
+        """Return the bytes that have left the queue under study, and the moment of reading."""
         readings = []
         for _ in range(5):
             begun = time.monotonic()
@@ -105,13 +105,13 @@ class Bench:
 
     @asynccontextmanager
     async def flood(self, bits_per_second: int) -> AsyncIterator[None]:
-        """Send full frames by UDP, heedless of loss."""
+        """Send full frames by UDP regardless of loss."""
         async with self.traffic("-u", "-b", str(bits_per_second), "-l", "1472"):
             yield
 
     @asynccontextmanager
     async def traffic(self, *options: str) -> AsyncIterator[None]:
-        """Run iperf3 towards the receiver until left; options are the client's."""
+        """Run iperf3 towards the receiver within the context; options are the client's."""
         server = await self.start(self.receiver, "iperf3", "-s", "-1", "--forceflush")
         assert server.stdout is not None
         while b"listening" not in await server.stdout.readline():
@@ -145,7 +145,7 @@ async def bench(
 
 
 async def reach(kind: str, pairs: int) -> list[str]:
-    """Ping every node from every host; return those that did not answer."""
+    """Ping every node from every host; return the pairs without an answer."""
     network = plan(Topology(kind=kind, pairs=pairs))
     built = building.build(network, lambda *_: None)
     pings = {}
@@ -163,7 +163,7 @@ async def reach(kind: str, pairs: int) -> list[str]:
 
 
 async def delays(engine: str, asked_us: list[int]) -> list[float]:
-    """Return the median RTT in ms for every one-way delay asked for, and for none at last."""
+    """Return the median RTT in ms for every requested one-way delay, and at last for none."""
     rtts = []
     async with bench(engine=engine) as made:
         for delay_us in [*asked_us, 0]:
@@ -173,7 +173,7 @@ async def delays(engine: str, asked_us: list[int]) -> list[float]:
 
 
 async def wire_rates(asked: list[int]) -> list[list[float]]:
-    """Return for every rate what TCP put on the wire, and whether offloads are on."""
+    """Return for every rate the rate of TCP on the wire, and whether offloads are on."""
     measured = []
     async with bench(delay_us=5_000) as made:
         for rate in asked:
@@ -190,7 +190,7 @@ async def wire_rates(asked: list[int]) -> list[list[float]]:
 
 
 async def full_queue(engine: str) -> dict[str, float]:
-    """Fill 100 packets at 10 Mbit/s; return RTT in ms and what rate and queue changes keep."""
+    """Fill 100 packets at 10 Mbit/s; return the RTT in ms, and what later changes keep."""
     async with bench(engine=engine, delay_us=10_000) as made, made.flood(12_000_000):
         await made.until(lambda: made.leaf()["qlen"] >= 99)
         full = median(await made.rtts_ms(40, "-i", "0.05"))
@@ -218,7 +218,7 @@ async def full_queue(engine: str) -> dict[str, float]:
 
 
 async def losses(engine: str, count: int, loss: float) -> int:
-    """Return how many of ``count`` pings are lost where one way loses that share."""
+    """Return how many of ``count`` pings are lost if one direction loses that share."""
     async with bench(engine=engine, rate=100_000_000) as made:
         await made.shaper.apply(made.there, LinkSetting(loss=loss))
         text = await made.run(
@@ -230,7 +230,7 @@ async def losses(engine: str, count: int, loss: float) -> int:
 
 
 async def killed_line() -> dict[str, Any]:
-    """Kill the delay line; return what was said of it and the RTT afterwards."""
+    """Kill the delay line; return what is reported and the RTT afterwards."""
     async with bench(delay_us=10_000) as made:
         (first,) = made.shaper.processes
         os.kill(first, signal.SIGKILL)
@@ -241,7 +241,7 @@ async def killed_line() -> dict[str, Any]:
 
 
 async def ending_delay(engine: str) -> dict[str, Any]:
-    """Ping fast while the delay goes from 20 ms to none; return what was lost and what is left."""
+    """Ping fast while the delay drops from 20 ms to none; return losses and remains."""
     async with bench(engine=engine, delay_us=20_000) as made:
         address = made.address(made.receiver)
         ping = await made.start(made.sender, "ping", "-i", "0.002", "-c", "500", address)
@@ -259,7 +259,7 @@ async def ending_delay(engine: str) -> dict[str, Any]:
 
 
 async def jitter(engine: str) -> dict[str, float]:
-    """Return order and RTTs under 10 ms ± 5 ms: the least, and what one in ten is over."""
+    """Return order and RTTs under 10 ms ± 5 ms: the lowest, and the 90th percentile."""
     async with bench(engine=engine) as made:
         await made.shaper.apply(made.there, LinkSetting(delay_us=10_000, jitter_us=5_000))
         text = await made.run(
@@ -275,7 +275,7 @@ async def jitter(engine: str) -> dict[str, float]:
 
 
 async def offload_crossing() -> list[list[list[Any]]]:
-    """Go to 1 Gbit/s and back to 10 Mbit/s; return which links said what of offloads."""
+    """Change the rate to 1 Gbit/s and back to 10 Mbit/s; return the links' reports of offloads."""
     async with bench() as made:
         return [
             [[each.link, each.offloads] for each in await made.both(rate=rate)]
@@ -284,7 +284,7 @@ async def offload_crossing() -> list[list[list[Any]]]:
 
 
 async def ifb_detour() -> dict[str, float]:
-    """Send arrivals through an ifb as netem's way does, here with a plain FIFO on it."""
+    """Send arriving packets through an ifb, as for netem, here with a plain FIFO on it."""
     async with bench() as made:
         link = made.there
         arrival = Arrival(

@@ -16,9 +16,9 @@ from tests.lab.network_cases import Bench, bench
 
 
 async def replacements(wanted: dict[str, list[dict[str, Option]]]) -> dict[str, Any]:
-    """Put every kind in place with each of its options, under load, and return what holds.
+    """Install every kind with each of its options, under load, and return what the kernel has.
 
-    For each: the setting that was told, all that the kernel has of it, and what the probe reads.
+    For each: the reported setting, the whole setting in the kernel, and what the probe reads.
     """
     seen: dict[str, Any] = {}
     async with bench() as made, made.flood(12_000_000):
@@ -57,7 +57,7 @@ def _read(made: Bench) -> QdiscCounters:
 
 
 async def rtts_under_load(engine: str, kinds: list[str]) -> dict[str, float]:
-    """Return the median RTT in ms beside a CUBIC flow for every kind, each with its defaults."""
+    """Return the median RTT in ms beside a CUBIC flow for every kind with its defaults."""
     rtts = {}
     async with bench(engine=engine, delay_us=10_000) as made, made.traffic("-C", "cubic"):
         for kind in kinds:

@@ -16,13 +16,13 @@ from ccplay.stream.sinks import Recorder
 from tests.lab.conftest import RunningLab, forked
 
 DISK = Path("/run")
-"""A small tmpfs of these namespaces' own; see ``make_run_private``."""
+"""Folder of a small tmpfs that only these namespaces have; see ``make_run_private``."""
 
 LEFT = 100_000
 
 
 async def fill_the_disk() -> dict[str, Any]:
-    """Record a lab with flows until nothing more fits, and run on for a second."""
+    """Record a lab with flows until the disk is full, and run on for a second."""
     free = os.statvfs(DISK).f_bavail * os.statvfs(DISK).f_bsize
     (DISK / "ballast").write_bytes(bytes(free - LEFT))
     path = DISK / "x.ccplay"

@@ -27,20 +27,20 @@ from tests.lab.conftest import RunningLab, forked
 from tests.lab.trust import note, starved
 
 PACKET_BITS = 1514 * 8
-"""A full packet on the wire."""
+"""Length of a full packet on the wire in bits."""
 
 _MSS = 1448
 
 OPEN, RECOVERY = 0, 3
 
 _STARTED_S = 400.0
-"""So long a lab may take to start, and a flow in it; it only ends what hangs. A guest's kernel
+"""Longest time in seconds for the start of a lab and a flow, against hangs only. A guest's kernel
 boots first, emulated: on two cores with ten others that took more than two minutes."""
 
 
 @dataclass(frozen=True)
 class Track:
-    """Where one flow rides alone: the hosts, the cable, and the link whose queue is sampled."""
+    """The place of a flow that rides alone: hosts, cable, and the link whose queue is sampled."""
 
     src: str
     dst: str
@@ -59,19 +59,19 @@ def hop(number: int) -> Track:
 
 @dataclass(frozen=True)
 class Path:
-    """A bottleneck; as it stands, 16.5 packets fit into the wires and 50 more into the queue."""
+    """A bottleneck; by default 16.5 packets fit into the wires and 50 more into the queue."""
 
     rate: int = 10_000_000
     delay_us: int = 10_000
-    """One way."""
+    """One-way delay in µs."""
     limit: int = 50
     loss: float = 0.0
     mark: int | None = None
-    """Packets in the queue from which on they are marked CE; both hosts then agree on ECN."""
+    """Packets in the queue from which on packets are marked CE; both hosts then agree on ECN."""
 
     @property
     def wires(self) -> float:
-        """Packets that are under way without a queue."""
+        """Number of packets in flight without a queue."""
         return self.rate * self.delay_us * 2e-6 / PACKET_BITS
 
     def links(self, track: Track) -> dict[str, LinkSetting]:
@@ -79,7 +79,7 @@ class Path:
         return {track.cable: both, track.link: LinkSetting(loss=self.loss, mark=self.mark)}
 
     def commands(self, track: Track) -> list[AnyCommand]:
-        """What turns the path of another ride into this one."""
+        """Commands that turn the path of another ride into this one."""
         return [
             SetLink(link=track.cable, rate=self.rate, delay_us=self.delay_us),
             SetQdisc(link=track.cable, qdisc=self._queue),
@@ -93,7 +93,7 @@ class Path:
 
 @dataclass
 class Sample:
-    """The flow and the queue at one sweep."""
+    """The flow and its queue in one sweep."""
 
     t: float
     cc: str
@@ -108,17 +108,17 @@ class Sample:
 
 @dataclass
 class Ride:
-    """All samples of a flow and of the queue that it has to itself."""
+    """All samples of a flow and of the queue that it has alone."""
 
     path: Path
     flow: str
     link: str
     samples: list[Sample] = field(default_factory=list)
     health: HealthResult = field(default_factory=lambda: judge(LabState()))
-    """How well the lab kept time, known at its end."""
+    """Timekeeping of the lab, known after its end."""
 
     def take(self, event: AnyEvent | UnknownEvent) -> None:
-        """Add what a sweep has of the flow."""
+        """Add the sample of the flow from a sweep."""
         if not isinstance(event, Sweep) or event.tcp is None or event.qdisc is None:
             return
         tcp, at = event.tcp, event.qdisc.link.index(self.link)
@@ -143,19 +143,19 @@ class Ride:
         )
 
     def since(self, seconds: float) -> Ride:
-        """Return what came later than so long after the first sample."""
+        """Return the samples from some seconds after the first one on."""
         begin = self.samples[0].t + seconds
         samples = [each for each in self.samples if each.t >= begin]
         return replace(self, samples=samples)
 
     @property
     def goodput(self) -> float:
-        """Payload acknowledged, in bits per second."""
+        """Return the acknowledged payload in bits per second."""
         first, last = self.samples[0], self.samples[-1]
         return (last.acked - first.acked) * 8 / (last.t - first.t)
 
     def teeth(self) -> Iterator[list[Sample]]:
-        """Yield stretches of avoidance from one reduction to the next, those at the ends left out.
+        """Yield stretches of avoidance between two reductions, without the first and the last.
 
         The samples are those in state Open with cwnd at ssthresh or above.
         """
@@ -170,7 +170,7 @@ class Ride:
                 stretch, begun = [], True
 
     def cuts(self) -> list[float]:
-        """Return what each reduction has left of cwnd: the new ssthresh over the cwnd before."""
+        """Return the share of cwnd left by each reduction: the new ssthresh over the old cwnd."""
         return [
             after[0].ssthresh / before[-1].cwnd
             for before, after in pairwise(self.teeth())
@@ -178,7 +178,7 @@ class Ride:
         ]
 
     def every_cut(self) -> list[float]:
-        """Return what is left of cwnd at each entry into Recovery, from whatever state and size."""
+        """Return the share of cwnd left at each entry into Recovery, from any state and size."""
         found = []
         for at, (before, now) in enumerate(pairwise(self.samples)):
             if before.ca_state != RECOVERY and now.ca_state == RECOVERY and now.ssthresh:
@@ -193,18 +193,18 @@ class Ride:
         return [tooth[-1].cwnd for tooth in self.teeth()]
 
     def period(self) -> float:
-        """Return the mean time from reduction to reduction, in seconds."""
+        """Return the mean time between two reductions in seconds."""
         ends = [tooth[-1].t for tooth in self.teeth()]
         return (ends[-1] - ends[0]) / (len(ends) - 1)
 
     def growth(self, begin: float = 0.0, end: float = 1.0) -> float:
-        """Return segments gained an RTT, over this part of each tooth; the median of all teeth."""
+        """Return the growth in segments per RTT in this part of each tooth: the median."""
         return median(
             gained(tooth[int(len(tooth) * begin) : int(len(tooth) * end)]) for tooth in self.teeth()
         )
 
     def theory(self) -> Theory:
-        """Return what theory has for these samples."""
+        """Return the theory for these samples."""
         timeline = Timeline()
         names = ("ca_state", "cwnd", "ssthresh", "srtt_us")
         series = {name: Series(timeline) for name in names}
@@ -226,14 +226,14 @@ class Ride:
 
 
 def gained(samples: list[Sample]) -> float:
-    """Return segments gained an RTT."""
+    """Return the growth in segments per RTT."""
     first, last = samples[0], samples[-1]
     rtts = sum((b.t - a.t) / b.srtt_s for a, b in pairwise(samples))
     return (last.cwnd - first.cwnd) / rtts
 
 
 class Riders:
-    """The sink of a lab: gives each sweep to those who ride."""
+    """The sink of a lab, which passes each sweep to the rides."""
 
     def __init__(self) -> None:
         self.all: list[Ride] = []
@@ -257,19 +257,20 @@ Leg: TypeAlias = tuple[str, Path, float]
 
 
 async def ride(cc: str, path: Path, seconds: float) -> Ride:
-    """Let one flow ride alone in a lab for so long."""
+    """Let one flow ride alone in a lab for some seconds."""
     return (await ride_in_turn([[(cc, path, seconds)]]))[0]
 
 
 async def ride_in_turn(
     groups: Sequence[Sequence[Leg]], argv: Sequence[str] = (), sample_hz: float = 100.0
 ) -> list[Ride]:
-    """Let one group of flows after another ride, each flow over a bottleneck of its own.
+    """Let groups of flows ride one after the other, each flow over a bottleneck of its own.
 
-    One delays the packets of another a little where all are delayed in software: by milliseconds
-    where there are six, enough for an estimate of bandwidth to be wrong. Nothing is handed on from
-    group to group: nodes keep no metrics of connections, see tcp(7). But hosts that agreed on ECN
-    go on to do so, so groups with a path that marks come last. ``argv`` starts the lab, if given.
+    If all are delayed in software, packets of one flow are slightly late because of those of
+    another: by milliseconds with six flows, enough to distort an estimate of bandwidth. Groups do
+    not affect later ones, because nodes keep no metrics of connections, see tcp(7). But hosts that
+    agreed on ECN continue to do so, so groups with a path that marks come last. ``argv`` starts the
+    lab, if given.
     """
     marks = [any(path.mark is not None for _, path, _ in legs) for legs in groups]
     assert marks == sorted(marks)
@@ -297,7 +298,7 @@ async def ride_in_turn(
 
 
 async def _change(lab: RunningLab, legs: Sequence[Leg], tracks: Sequence[Track]) -> None:
-    """Turn the paths of one group into those of the next, once their queues are empty."""
+    """Turn the paths of one group into those of the next once their queues are empty."""
     await lab.swept()
     for (_, path, _), track in zip(legs, tracks, strict=False):
         lab.send(*path.commands(track))
@@ -306,7 +307,7 @@ async def _change(lab: RunningLab, legs: Sequence[Leg], tracks: Sequence[Track])
 
 
 def _at_both_ends(legs: Sequence[Leg], tracks: Sequence[Track]) -> dict[str, str]:
-    """Return by host the algorithms of legs whose paths mark: there both ends agree on ECN."""
+    """Return by host the algorithms of legs whose paths mark, where both ends agree on ECN."""
     return {
         host: cc
         for (cc, path, _), track in zip(legs, tracks, strict=False)
@@ -319,7 +320,7 @@ def _at_both_ends(legs: Sequence[Leg], tracks: Sequence[Track]) -> dict[str, str
 async def _riding(
     build: Build, argv: Sequence[str] = ()
 ) -> AsyncIterator[tuple[RunningLab, Riders]]:
-    """Start a lab, and end it; then each ride knows how well it kept time."""
+    """Start a lab, and end it; then record its timekeeping in each ride."""
     riders = Riders()
     lab = RunningLab(forked(argv or launch.lab_argv(), build), riders)
     try:
@@ -332,7 +333,7 @@ async def _riding(
 
 
 async def _one(lab: RunningLab, riders: Riders, flow: str, leg: Leg, track: Track) -> Ride:
-    """Let a flow ride from its first data on for so long."""
+    """Let a flow ride for some seconds from its first data on."""
     cc, path, seconds = leg
     taken = riders.start(Ride(path, flow, track.link))
     lab.send(StartFlow(flow=flow, src=track.src, dst=track.dst, cc=cc))
@@ -345,14 +346,14 @@ async def _one(lab: RunningLab, riders: Riders, flow: str, leg: Leg, track: Trac
 
 
 Wanted: TypeAlias = Mapping[str, Leg]
-"""What rides, by the name of the ride."""
+"""Rides by name."""
 
 
 async def rides(wanted: Wanted, at_once: int = 4) -> Ridden:
-    """Run several, some side by side, each in a lab of its own.
+    """Run several rides, some at a time, each in a lab of its own.
 
-    Those that the machine had too little for are run once more, with fewer side by side; beside
-    other tests they are not, as a test that fails there is tried again alone.
+    Rides for which the machine was too busy are repeated once with fewer at a time; not beside
+    other tests, because a test that fails there is tried again alone.
     """
     found = Ridden(wanted)
     found.update(await _side_by_side(wanted, at_once))
@@ -364,12 +365,12 @@ async def rides(wanted: Wanted, at_once: int = 4) -> Ridden:
 
 
 class Ridden(dict[str, Ride]):
-    """Rides by name; who takes one is judged by how well its lab kept time, see ``physical``."""
+    """Rides by name; a test that uses one is judged by its lab's timekeeping, see ``physical``."""
 
     def __init__(self, wanted: Wanted) -> None:
-        """Run one of ``wanted`` when it is taken, unless it was added before.
+        """Run one of ``wanted`` when it is first used, unless it was added before.
 
-        If the machine had too little for it, it is run once more.
+        A ride for which the machine was too busy is repeated once.
         """
         super().__init__()
         self._wanted = wanted
@@ -386,7 +387,7 @@ class Ridden(dict[str, Ride]):
         return ride
 
     def starved(self) -> list[str]:
-        """Name those that the machine had too little for."""
+        """Names of the rides for which the machine was too busy."""
         return [name for name, ride in self.items() if starved(ride.health)]
 
 

@@ -30,7 +30,7 @@ async def carry_out(
     record: Path,
     watch: Callable[[LabState], None],
 ) -> Finished:
-    """Wait as long as the case takes; log that the run was completed."""
+    """Wait for as long as the case takes, and log that the run was completed."""
     state = LabState()
     state.ready_at = 0.0
     watch(state)
@@ -49,7 +49,7 @@ def _log(order: Order, record: Path) -> None:
 
 
 async def examine(_: Source) -> Capabilities:
-    """Return what the case needs."""
+    """Return the requirements of the case."""
     return Capabilities(
         kernel=os.environ.get(KERNEL, "6.0"),
         privilege="root",

@@ -36,11 +36,11 @@ needs_bpf = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
 LINEAR = Build(topology=Topology(kind="linear"))
 
 LOSS = 4
-"""A congestion state: a timeout."""
+"""Number of the congestion state after a timeout."""
 
 
 def own(folder: Path) -> Path:
-    """Write an algorithm of a name that nothing else on this host has."""
+    """Write an algorithm with a name that nothing else on this host uses."""
     path = folder / f"t{uuid.uuid4().hex[:7]}.bpf.c"
     path.write_bytes((ALGORITHMS / "template.bpf.c").read_bytes())
     return path
@@ -51,20 +51,20 @@ def called(path: Path) -> str:
 
 
 def in_kernel(path: Path) -> list[str]:
-    """Return under which names the whole host offers the algorithm of a file."""
+    """Return the names under which the whole host offers a file's algorithm."""
     names = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     return [name for name in names if name.endswith(f"_{called(path)}")]
 
 
 def loaded() -> set[int]:
-    """Return the numbers of all algorithms that the kernel holds, under a name or without."""
+    """Return the numbers of all algorithms in the kernel, with a name or without."""
     argv = [find_tool("bpftool") or "bpftool", "-j", "struct_ops", "show"]
     said = subprocess.run(argv, capture_output=True, check=True)
     return {each["id"] for each in json.loads(said.stdout)}
 
 
 def loaded_for(lab: RunningLab) -> set[int]:
-    """Return the numbers of the algorithms that a lab holds: others load theirs."""
+    """Return the numbers of the algorithms that a lab has loaded; other labs load theirs."""
     held: set[int] = set()
     for process in parts(lab):
         for each in Path(f"/proc/{process.pid}/fdinfo").glob("*"):
@@ -74,14 +74,14 @@ def loaded_for(lab: RunningLab) -> set[int]:
 
 
 async def gone(path: Path, within_s: float = 60.0) -> bool:
-    """Wait until no name is left; the kernel frees it as the last process of the lab is reaped."""
+    """Wait until no name is left; the kernel frees it when the lab's last process is reaped."""
     return not await nothing_left(lambda: in_kernel(path), within_s)
 
 
 async def start(
     path: Path, begin: Callable[[Sequence[str], Build], LabSource] = forked
 ) -> RunningLab:
-    """Start a lab with traffic under the algorithm of a file."""
+    """Start a lab with traffic that uses the algorithm of a file."""
     lab = RunningLab(begin(launch.lab_argv(custom=[path]), LINEAR))
     await lab.until(lambda state: state.phase == "ready")
     lab.send(StartFlow(flow="1", cc=called(path)))
@@ -90,7 +90,7 @@ async def start(
 
 
 def parts(lab: RunningLab) -> list[psutil.Process]:
-    """Find what made the lab's namespaces, and its server."""
+    """Return the process that made the lab's namespaces, and its server."""
     assert lab.source.pid is not None
     unshare = psutil.Process(lab.source.pid)
     return [unshare, *unshare.children()]
@@ -99,9 +99,9 @@ def parts(lab: RunningLab) -> list[psutil.Process]:
 @needs_bpf
 @pytest.mark.parametrize("part", ["unshare", "python"])
 async def test_after_sigkill_the_host_no_longer_has_it(tmp_path: Path, part: str) -> None:
-    """Under traffic: what is under way keeps the algorithm for some seconds, under no name.
+    """Under traffic: packets in flight keep the algorithm for some seconds, without a name.
 
-    The lab is a program of its own, as the first of a command is.
+    The lab is a separate program, as the first lab of a command is.
     """
     path = own(tmp_path)
     lab = await start(path, LabSource)
@@ -119,7 +119,7 @@ async def test_after_sigkill_the_host_no_longer_has_it(tmp_path: Path, part: str
 
 @needs_bpf
 async def test_an_orderly_end_takes_it_back(tmp_path: Path) -> None:
-    """Even where nobody ever answers what is under way: that would keep it for two minutes."""
+    """Even if packets in flight are never answered, which would keep it for two minutes."""
     path = own(tmp_path)
     lab = await start(path)
     assert (theirs := loaded_for(lab))
@@ -132,7 +132,7 @@ async def test_an_orderly_end_takes_it_back(tmp_path: Path) -> None:
 
 @needs_bpf
 async def test_labs_side_by_side_have_each_their_own(tmp_path: Path) -> None:
-    """One ends, and the other's goes on working."""
+    """One lab ends, and the other's algorithm keeps working."""
     path = own(tmp_path)
     one, other = await asyncio.gather(start(path), start(path))
     try:
@@ -150,7 +150,7 @@ async def test_labs_side_by_side_have_each_their_own(tmp_path: Path) -> None:
 
 @needs_bpf
 async def test_a_running_flow_a_host_and_a_download_take_it() -> None:
-    """And events, samples and defaults say the name that people use."""
+    """Events, samples and defaults show the name that people use."""
     async with running(LINEAR) as lab:
         lab.send(StartFlow(flow="1", cc="reno"))
         await lab.until(lambda state: "1" in state.flows)
@@ -187,7 +187,7 @@ async def test_a_bad_one_is_refused_with_its_reason_and_the_lab_lives(tmp_path: 
 
 @needs_bpf
 async def test_one_that_was_refused_is_looked_at_again_when_it_is_saved(tmp_path: Path) -> None:
-    """Until it can be chosen; and a save that changes nothing says so."""
+    """Until it can be chosen; a save without changes is reported as such."""
     path = own(tmp_path)
     source, undo = path.read_text(), "return reno_undo_cwnd(sk);"
     path.write_text(source.replace(undo, "return nonsense(sk);"))
@@ -209,13 +209,13 @@ async def test_one_that_was_refused_is_looked_at_again_when_it_is_saved(tmp_path
 
 
 def said(state: LabState, *words: str) -> bool:
-    """Say whether one entry of the log has all of these words."""
+    """Return whether one entry of the log contains all of these words."""
     return any(all(word in entry.text for word in words) for entry in state.log)
 
 
 @needs_bpf
 async def test_saving_the_file_swaps_it_under_a_running_flow(tmp_path: Path) -> None:
-    """With a mark in the plots; a mistake changes nothing, and the old one leaves the kernel."""
+    """A mark shows it; a mistake changes nothing, and the old version leaves the kernel."""
     path = own(tmp_path)
     source, name = path.read_text(), called(path)
     lab = await start(path)
@@ -259,7 +259,7 @@ def test_names_that_linux_has_are_refused(tmp_path: Path) -> None:
 
 @needs_bpf
 async def test_an_algorithm_that_does_no_good_is_told_and_harms_nobody_else(tmp_path: Path) -> None:
-    """Its cwnd is stuck at 1; the flow beside it still has the link."""
+    """Its cwnd stays at 1; the other flow still has the link."""
     path = own(tmp_path)
     text = path.read_text()
     stuck = text.replace("acked = tcp_slow_start(tp, acked);", "set_cwnd(tp, 1);\n\t\treturn;")

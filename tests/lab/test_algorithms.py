@@ -30,15 +30,15 @@ pytestmark = [
 
 PLAIN = Path()
 DEEP = Path(limit=200)
-"""Loss comes at 217."""
+"""Path with a long queue: loss comes at a cwnd of 217."""
 LONG = Path(delay_us=50_000)
-"""RTT 100 ms and more; 83 packets under way, loss at 133 or beyond."""
+"""Path with an RTT of 100 ms and more: 83 packets in flight, loss at 133 or more."""
 SHALLOW = Path(delay_us=50_000, limit=8)
-"""RTT 100 ms, and a tenth more when the queue is full: loss at 91."""
+"""Path with an RTT of 100 ms, and a tenth more when the queue is full: loss at 91."""
 RANDOM = Path(limit=400, loss=0.01)
-"""Loss without a queue."""
+"""Path that loses packets without a queue."""
 MARKED = Path(limit=200, mark=20)
-"""Congestion is told by marks, long before the queue is full."""
+"""Path that signals congestion by marks, long before the queue is full."""
 
 WANTED = {
     "reno": ("reno", PLAIN, 22.0),
@@ -66,18 +66,18 @@ WANTED = {
 }
 
 AT_ONCE = 4
-"""Rides at a time."""
+"""Number of rides at a time."""
 
 START_S = 4.0
-"""Slow start, and what is lost in it, are over by then."""
+"""Seconds after which slow start, and the recovery of its losses, are over."""
 
 
 @pytest.fixture(scope="module")
 def ridden(request: pytest.FixtureRequest) -> Ridden:
-    """Run all once, side by side; each lab loads what it needs under a name of its own.
+    """Run all rides once, several at a time; each lab loads its algorithms under names of its own.
 
-    A few tests have each ride run when they take it. Four labs use a core: six were too much for
-    two that have other labs to run.
+    A few rides are run when a test first uses them. Four labs use a core: six were too much for two
+    cores that run other labs too.
     """
     here = [item for item in request.session.items if item.path == request.path]
     if len(here) <= AT_ONCE:
@@ -102,7 +102,7 @@ def test_each_carries_traffic_under_its_own_name(ridden: Ridden, name: str) -> N
 @pytest.mark.parametrize("name", ["reno", "cubic"])
 @physical
 def test_ours_does_what_the_kernels_own_does(ridden: Ridden, name: str) -> None:
-    """Same goodput, same sawtooth. The kernel's works by the same equations, rounded otherwise."""
+    """Goodput and sawtooth agree. The kernel uses the same equations with other rounding."""
     kernels, ours = settled(ridden, name), settled(ridden, f"{name}.bpf")
     assert {each.cc for each in kernels.samples} == {name}
     assert ours.goodput == pytest.approx(kernels.goodput, rel=0.02)
@@ -118,7 +118,7 @@ def test_cwnd_is_where_theory_has_it(ridden: Ridden, name: str) -> None:
     """On Reno's line, or on W(t) with its Reno-friendly region; measured, 1 % away from it.
 
     A whole segment is 2 % of these windows, and srtt lags behind a growing queue. The path is so
-    short that W(t) is but 3 to 6 % away from Reno's cwnd too; the other way round it is 17 %.
+    short that W(t) differs from Reno's cwnd by only 3 to 6 %; on a long path they differ by 17 %.
     """
     ride = ridden[name]
     theory = ride.theory()
@@ -130,7 +130,7 @@ def test_cwnd_is_where_theory_has_it(ridden: Ridden, name: str) -> None:
 
 
 def _distance(ride: Ride, line: Series) -> float:
-    """Return how far cwnd is from a line on average, as a share of it, once slow start is over."""
+    """Return the mean distance of cwnd from a line, as a share of it, after slow start."""
     begin = ride.samples[0].t + START_S
     known = [
         abs(each.cwnd / value - 1)
@@ -223,7 +223,7 @@ def test_vegas_keeps_two_to_four_segments_in_the_queue(ridden: Ridden) -> None:
 
 @physical
 def test_veno_takes_loss_without_a_queue_for_random(ridden: Ridden) -> None:
-    """4/5 remain; a single cut is off by rounding at a cwnd of 10 to 20, so the median counts."""
+    """4/5 remain; at a cwnd of 10 to 20 rounding distorts single cuts, so the median counts."""
     assert 0.7 < median(ridden["veno.bpf, random"].every_cut()) < 0.85
 
 
@@ -239,7 +239,7 @@ def test_westwood_falls_to_what_the_wires_hold(ridden: Ridden, name: str) -> Non
 
 @physical
 def test_yeah_clears_the_queue_before_it_overflows(ridden: Ridden) -> None:
-    """At more than 80 packets in the queue cwnd falls by what is queued, without any loss."""
+    """Above 80 packets in the queue, cwnd falls by the queue's length, without any loss."""
     falls = [
         before
         for before, after in pairwise(ridden["yeah.bpf"].samples)
@@ -253,7 +253,7 @@ def test_yeah_clears_the_queue_before_it_overflows(ridden: Ridden) -> None:
 
 @physical
 def test_illinois_grows_the_less_the_more_delay_there_is(ridden: Ridden) -> None:
-    """Half on loss, as the queue is full; alpha falls from 0.9 behind the cut to 0.3 at the top."""
+    """Half remains after a loss, as the queue is full; alpha falls from 0.9 after it to 0.3."""
     ride = settled(ridden, "illinois.bpf")
     assert ride.cut() == pytest.approx(0.5, abs=0.04)
     assert 0.45 < ride.growth(0.0, 0.3) < 1.1
@@ -262,7 +262,7 @@ def test_illinois_grows_the_less_the_more_delay_there_is(ridden: Ridden) -> None
 
 @physical
 def test_ledbat_holds_its_delay_at_the_target(ridden: Ridden) -> None:
-    """60 ms of its own, on top of 20 ms; it comes down to that from above."""
+    """60 ms of queueing on top of 20 ms, reached from above."""
     ride = ridden["ledbat.bpf"].since(14.0)
     assert ride.losses() == 0
     assert median(each.srtt_s for each in ride.samples) == pytest.approx(0.080, abs=0.012)
@@ -285,7 +285,7 @@ def test_dctcp_holds_the_queue_at_the_marking_threshold(ridden: Ridden) -> None:
 
 
 async def test_a_plain_name_is_the_kernels_where_it_has_one() -> None:
-    """And else ours, which is then called what it is."""
+    """Otherwise ours, shown under its own name."""
     async with running(Build(topology=Topology(kind="linear"))) as lab:
         lab.send(StartFlow(flow="a", cc="reno"), StartFlow(flow="b", cc="scalable"))
         await lab.until(lambda state: {"a", "b"} <= set(state.flows))

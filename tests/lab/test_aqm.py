@@ -27,7 +27,7 @@ _missing = lack()
 
 @dataclass
 class Watched(Seen):
-    """Sojourn times and flows too."""
+    """Events with sojourn times and flows."""
 
     sojourns: Counter[int] = field(default_factory=Counter)
     own: dict[str, list[int]] = field(default_factory=dict)
@@ -49,24 +49,24 @@ class Watched(Seen):
                     self.acked.setdefault(flow, []).append(event.tcp.bytes_acked[row])
 
     def forget(self) -> None:
-        """Begin to measure."""
+        """Discard all events, to begin a measurement."""
         for each in (self.pings, self.sojourns, self.own, self.rtts_ms, self.acked):
             each.clear()
 
     def sojourn_ms(self) -> float:
-        """Return the median."""
+        """Return the median sojourn time in ms."""
         found = counted(self.sojourns)
         assert found is not None
         return found.quantile(0.5)
 
     def share(self, *flows: str) -> float:
-        """Return what these flows have of all that was acknowledged."""
+        """Return these flows' share of all acknowledged bytes."""
         grown = {flow: each[-1] - each[0] for flow, each in self.acked.items()}
         return sum(grown[each] for each in flows) / sum(grown.values())
 
 
 async def measure(lab: RunningLab, seen: Watched, kind: str, settle_s: float, for_s: float) -> None:
-    """Put a discipline to work, let it settle, and see what it does."""
+    """Install a discipline, let it settle, and measure its effect."""
     lab.send(SetQdisc(link=lab.state.hello.network.observed[0], qdisc=Qdisc(kind=kind)))  # type: ignore[union-attr]
     await lab.run_for(settle_s)
     seen.forget()
@@ -84,12 +84,12 @@ def path(pairs: int, kind: str, rate: int = RATE) -> Build:
 @pytest.mark.parametrize("flows", [1, 8])
 @physical
 async def test_packets_wait_around_the_target(flows: int) -> None:
-    """Half of them: CoDel's target is 5 ms, PIE's is 15 ms; a FIFO of 400 packets holds 484 ms.
+    """The median: CoDel's target is 5 ms, PIE's is 15 ms; a FIFO of 400 packets holds 484 ms.
 
-    CoDel lets a flow's queue be beyond its target for 100 ms at a time, and eight flows together
-    need ever more drops until they heed them: 5 times the target. With FQ-CoDel a packet also waits
-    for one of each other flow, 10 ms with eight, and two of its own for their next turns. PIE
-    looks every 15 ms, and swings around its target up to twice as much.
+    CoDel lets a flow's queue exceed its target for 100 ms at a time, and eight flows together need
+    ever more drops until they react: 5 times the target. With FQ-CoDel a packet also waits for one
+    of each other flow, 10 ms with eight, and two of its own for their next turns. PIE checks every
+    15 ms, and swings around its target up to twice as much.
     """
     seen = Watched()
     async with running(path(1, "pfifo"), seen) as lab:
@@ -106,7 +106,7 @@ async def test_packets_wait_around_the_target(flows: int) -> None:
 @pytest.mark.parametrize("kind", ["fq.py", "sfq.py", "cake.py"])
 @physical
 async def test_a_ping_passes_a_bulk_flow(kind: str) -> None:
-    """It waits for the frame that is being sent, and for one or two whose turn is before."""
+    """It waits for the frame being sent, and for one or two whose turn is earlier."""
     seen = Watched()
     async with running(path(1, kind), seen) as lab:
         lab.send(StartFlow(cc="cubic"), StartPing(interval_s=0.02))
@@ -118,7 +118,7 @@ async def test_a_ping_passes_a_bulk_flow(kind: str) -> None:
 
 @physical
 async def test_cake_shares_by_host_and_others_by_flow() -> None:
-    """Four flows of one host beside one of another: a half each, or four fifths and one."""
+    """Four flows of one host compete with one of another: a half each, or four fifths and one."""
     seen = Watched()
     async with running(path(2, "cake.py"), seen) as lab:
         lab.send(*(StartFlow(flow=f"a{n}", src="s1", cc="cubic") for n in range(4)))
@@ -132,10 +132,10 @@ async def test_cake_shares_by_host_and_others_by_flow() -> None:
 @pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
 @physical
 async def test_dualpi2_gives_l4s_its_half_without_a_queue() -> None:
-    """RFC 9332, section 2.1: rates alike, the L4S queue marked from 1 ms on.
+    """RFC 9332, section 2.1: equal rates, the L4S queue marked from 1 ms on.
 
-    Each has a third at least: RTTs differ, and eight seconds hold few teeth of CUBIC's. At
-    40 Mbit/s a frame takes 0.3 ms. As ECT(0) the same flow would wait with CUBIC around 15 ms.
+    Each has at least a third: RTTs differ, and eight seconds have few teeth of CUBIC's. At 40
+    Mbit/s a frame takes 0.3 ms. As ECT(0) the same flow would wait some 15 ms with CUBIC.
     """
     seen = Watched()
     async with running(path(2, "dualpi2.py", 40_000_000), seen) as lab:

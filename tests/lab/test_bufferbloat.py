@@ -25,12 +25,12 @@ PAGE_BYTES = 177_669
 
 
 def wait_ms(packets: float) -> float:
-    """Milliseconds that a full-sized packet waits behind this number of others."""
+    """Return the milliseconds that a full-sized packet waits behind this number of others."""
     return packets * FRAME_BITS / RATE_BPS * 1000
 
 
 class Measured(dict[str, Any]):
-    """Cases by name; who takes one is judged by how well its lab kept time, see ``physical``."""
+    """Cases by name; a test that uses one is judged by its lab's timekeeping, see ``physical``."""
 
     def __getitem__(self, name: str) -> Any:
         note(self.health(name))
@@ -52,16 +52,16 @@ async def run(case: str) -> dict[str, Any]:
 
 
 async def run_all(cases: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Run each by a command of its own, side by side: together they would be repeated for long."""
+    """Run each case by a command of its own, at the same time: one command would repeat runs."""
     cases = tuple(cases)
     return dict(zip(cases, await asyncio.gather(*map(run, cases)), strict=True))
 
 
 @pytest.fixture(scope="module")
 def measured() -> Measured:
-    """Run each case, and once more what the machine had too little for, but not beside other tests:
+    """Run each case; repeat those for which the machine was too busy, but not beside other tests.
 
-    a test that fails there is tried again alone.
+    A test that fails beside others is tried again alone.
     """
     found = Measured(asyncio.run(run_all(("idle", "reno, 100 packets", "reno, 20 packets"))))
     again = [name for name in found if starved(found.health(name))]
@@ -72,7 +72,7 @@ def measured() -> Measured:
 
 @physical
 def test_the_idle_rtt_is_the_links_own(measured: Measured) -> None:
-    """Nothing waits, so only the delay counts; 1 ms is for the stacks and the processes."""
+    """Without a queue only the delay counts; 1 ms is allowed for the stacks and the processes."""
     (ping,) = measured["idle"]["pings"]
     assert ping["lost"] == 0
     assert ping["p50_ms"] == pytest.approx(BASE_RTT_MS, abs=1.0)
@@ -83,8 +83,8 @@ def test_the_idle_rtt_is_the_links_own(measured: Measured) -> None:
 def test_under_reno_the_rtt_is_what_the_queue_explains(measured: Measured, limit: int) -> None:
     """Reno's sawtooth swings cwnd between half of (BDP + limit) and all of it.
 
-    The queue holds cwnd less the BDP of 2.5 packets. Half a sawtooth below the least and one
-    packet in transmission above the most are allowed for, and 5 % for clocks.
+    The queue holds cwnd less the BDP of 2.5 packets. The bounds allow for half a sawtooth below the
+    lowest and one packet in transmission above the highest value, and 5 % for clocks.
     """
     (ping,) = measured[f"reno, {limit} packets"]["pings"]
     full = BASE_RTT_MS + wait_ms(limit + 1)
@@ -105,7 +105,7 @@ def test_the_queue_fills_to_its_limit_and_never_beyond(measured: Measured, limit
 @pytest.mark.parametrize("limit", [20, 100])
 @physical
 def test_reno_uses_the_link(measured: Measured, limit: int) -> None:
-    """Goodput: what framing allows, less the page and the pings that pass beside (a tenth)."""
+    """Goodput is what framing allows, less a tenth for the page and the pings beside it."""
     case = measured[f"reno, {limit} packets"]
     (flow,) = case["flows"]
     shared = PAGE_BYTES * 8 / flow["duration_s"]
@@ -115,10 +115,10 @@ def test_reno_uses_the_link(measured: Measured, limit: int) -> None:
 
 @physical
 def test_the_page_is_several_times_slower_behind_a_long_queue(measured: Measured) -> None:
-    """Idle it takes its bytes over the rate, and little more.
+    """On an idle link it takes its bytes over the rate, and little more.
 
     Its 123 segments need a handshake and four rounds of slow start from 10 (RFC 6928): five round
-    trips, each behind a queue that is half full at least.
+    trips, each behind a queue that is at least half full.
     """
     idle, long, short = (
         measured[name]["downloads"][0]["seconds"]

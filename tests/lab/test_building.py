@@ -34,7 +34,7 @@ CUT = "return max(cwnd * KEPT / 1024, 2U);"
     ],
 )
 def test_what_is_never_meant_is_refused(tmp_path: Path, cut: str, wrong: str) -> None:
-    """A warning would not be seen where the file is saved under a running flow."""
+    """A warning would be overlooked when the file is saved under a running flow."""
     assert CUT in TEMPLATE
     source = tmp_path / "mine.bpf.c"
     source.write_text(TEMPLATE.replace(CUT, cut))
@@ -61,7 +61,7 @@ def test_the_line_of_a_mistake_is_found_under_any_name(tmp_path: Path) -> None:
 
 
 def test_an_endless_loop_is_refused_in_few_words(tmp_path: Path) -> None:
-    """The verifier follows it for a million steps, and would tell each: that takes minutes."""
+    """The verifier follows it for a million steps and would report each, which takes minutes."""
     source = tmp_path / "mine.bpf.c"
     loop = "u64 sum = 0;\n\tfor (u32 i = 1; i < 10000000; i++)\n\t\tsum += sum / i + cwnd;\n\t"
     source.write_text(TEMPLATE.replace(CUT, loop + "return sum;"))

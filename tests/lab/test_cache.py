@@ -22,7 +22,7 @@ NOBODY = 65534
 
 
 def kept(folder: Path) -> Path:
-    """The one object in the cache."""
+    """Return the only object in the cache."""
     (found,) = (folder / "ccplay" / "algorithms").glob("*.o")
     return found
 
@@ -50,13 +50,13 @@ def open_up(path: Path) -> None:
 
 
 def link(path: Path) -> None:
-    """To a file that is whole."""
+    """Replace the object by a link to a valid file."""
     path.rename(path.with_name("elsewhere"))
     path.symlink_to("elsewhere")
 
 
 def swap(path: Path) -> None:
-    """Lay the object of another source there, whole."""
+    """Replace the object by a valid one of another source."""
     before = path.read_bytes()
     path.unlink()
     build(algorithms()["illinois.bpf"])
@@ -124,7 +124,7 @@ def test_a_cache_of_a_stranger_s_is_refused(
 def test_a_header_in_the_current_directory_is_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may be anybody's: /tmp is such a directory."""
+    """Anybody may have put it there, for example into /tmp."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     for name in ("ccplay_cc.h", "vmlinux.h"):

@@ -41,7 +41,7 @@ def test_capabilities_name_everything_known_and_why_it_is_missing(rootless: bool
 
 @anyone
 def test_algorithms_switch_on_running_flows_and_on_hosts(rootless: bool) -> None:
-    """Restricted algorithms too: the lab's root is root enough for its own namespaces."""
+    """Restricted ones too: the lab's root has the privilege for its own namespaces."""
     said = call(f"{CASES}:switch", "reno", "cubic", "bbr", rootless=rootless)
     assert said == ["reno", "cubic", "bbr", "bbr", "bbr"]
 
@@ -49,7 +49,7 @@ def test_algorithms_switch_on_running_flows_and_on_hosts(rootless: bool) -> None
 async def test_a_lab_runs_where_the_path_has_no_system_directories(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As that of Debian's users; iptables lies in one of those that it lacks."""
+    """As for Debian's ordinary users; iptables is in one of the missing directories."""
     there = os.environ["PATH"].split(":")
     monkeypatch.setenv("PATH", ":".join(each for each in there if not each.endswith("sbin")))
     async with running(Build(topology=Topology(kind="linear"))) as lab:

@@ -42,7 +42,7 @@ pytestmark = needs_tcpdump
 
 @asynccontextmanager
 async def running(captures: Path, *options: str) -> AsyncIterator[RunningLab]:
-    """Run a lab that writes captures there; ``options`` are more of unshare(1)."""
+    """Run a lab that writes captures there; ``options`` are further ones of unshare(1)."""
     argv, at = launch.lab_argv(captures=captures), len(launch.UNSHARE)
     lab = RunningLab(forked([*argv[:at], *options, *argv[at:]], BUILD))
     try:
@@ -53,12 +53,12 @@ async def running(captures: Path, *options: str) -> AsyncIterator[RunningLab]:
 
 
 def ended(state: LabState, text: str) -> bool:
-    """Whether the log tells of a capture's end in these words."""
+    """Return whether the log reports a capture's end in these words."""
     return any(each.text.startswith("capture c") and text in each.text for each in state.log)
 
 
 async def quiet(lab: RunningLab) -> int:
-    """Wait until no packet passes any more; return how many have passed, both ways.
+    """Wait until no more packets pass; return how many have passed in both directions.
 
     Half a second is longer than a full queue, a round trip and a retransmission take.
     """
@@ -84,13 +84,13 @@ def only_file(folder: Path) -> Path:
 
 
 def capinfos(path: Path) -> str:
-    """Return what Wireshark's own tool says of a file."""
+    """Return Wireshark's summary of a file."""
     argv = ["capinfos", str(path)]
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 
 async def packets_in(path: Path) -> list[str]:
-    """Read a file with tcpdump: a line a packet."""
+    """Read a file with tcpdump, one line per packet."""
     process = await asyncio.create_subprocess_exec(
         *("tcpdump", "-n", "-r", str(path)),
         stdout=asyncio.subprocess.PIPE,
@@ -102,7 +102,7 @@ async def packets_in(path: Path) -> list[str]:
 
 
 async def test_a_capture_holds_every_packet_that_crossed_the_link(tmp_path: Path) -> None:
-    """Both ways, as the queues count them: tcpdump reads the file back."""
+    """In both directions, as the queues count them; tcpdump reads the file."""
     async with running(tmp_path) as lab:
         lab.send(StartCapture())
         await captured(lab)
@@ -130,7 +130,7 @@ async def test_a_capture_holds_every_packet_that_crossed_the_link(tmp_path: Path
 async def test_a_rootless_lab_captures_with_what_need_not_become_somebody_else(
     tmp_path: Path,
 ) -> None:
-    """Where tcpdump insists on a user of its own, dumpcap does it; the file is as complete."""
+    """If tcpdump insists on its own user, dumpcap captures; the file is as complete."""
     if (refusal := launch.rootless_refusal()) is not None:
         pytest.skip(f"no user namespaces here: {refusal}")
     options = launch.ROOTLESS if os.geteuid() == 0 else ()
@@ -219,7 +219,7 @@ async def test_a_capture_that_dies_says_why_and_the_lab_goes_on(
 async def test_a_killed_lab_leaves_a_readable_file_and_no_process(
     tmp_path: Path, part: str
 ) -> None:
-    """With the lab its capture dies, wherever it is; what it had written can be read."""
+    """The capture dies with the lab at any moment; the part already written can be read."""
     marker = f"ccplay-{uuid.uuid4()}"
     process = await asyncio.create_subprocess_exec(
         *launch.lab_argv(captures=tmp_path),
@@ -251,7 +251,7 @@ async def test_a_killed_lab_leaves_a_readable_file_and_no_process(
 
 
 async def test_captures_that_run_at_the_end_are_completed(tmp_path: Path) -> None:
-    """An orderly end tells of them, as the last thing but one."""
+    """An orderly end reports them just before its last event."""
     ends: list[CaptureEnded] = []
 
     class Ends:

@@ -45,7 +45,7 @@ def qlen(state: LabState, queue: str) -> float:
 
 
 def longest(state: LabState, queue: str) -> float:
-    """Return the most packets that a queue has had."""
+    """Return the largest number of packets that a queue has held."""
     series = state.queues[queue].series["qlen"] if queue in state.queues else None
     extremes = series.extremes(series.first, series.end) if series is not None else None
     return 0 if extremes is None else extremes[1]
@@ -76,7 +76,7 @@ async def page_s(lab: RunningLab, name: str) -> float:
 
 
 async def carried(lab: RunningLab, queue: str, seconds: float) -> float:
-    """Return how many bits per second leave a queue."""
+    """Return the rate at which a queue sends, in bits per second."""
     series, sweeps = lab.state.queues[queue].series["bytes"], lab.state.sweeps
     begin = series.end - 1
     await lab.run_for(seconds)
@@ -137,7 +137,7 @@ async def test_htb_reports_what_a_class_sends_at_its_own_rate_and_what_it_borrow
 
 @physical
 async def test_one_queue_becomes_two_and_one_again_while_a_flow_runs() -> None:
-    """The link's counters go on, the flow too, and the ping feels each change."""
+    """The link's counters and the flow continue, and the ping shows each change."""
     async with running(build()) as lab:
         await loaded(lab, "r->h2")
         # Behind 100 frames even a Reno that has just halved leaves some 40.
@@ -224,7 +224,7 @@ async def test_a_name_goes_before_a_kind_and_what_is_unnamed_to_the_last() -> No
 
 @physical
 async def test_downloads_from_one_server_are_told_apart() -> None:
-    """Both run at once, between the same hosts, and share the rate by their classes."""
+    """Both run at once between the same hosts, and share the rate by their classes."""
     first = TrafficClass(name="first", share=0.75, traffic=["w1"])
     async with running(build(first, TrafficClass(name="rest", share=0.25))) as lab:
         lab.send(StartDownload(download="w2", bytes=PAGE), StartDownload(download="w1", bytes=PAGE))
@@ -242,6 +242,6 @@ async def test_downloads_from_one_server_are_told_apart() -> None:
 
 
 async def test_filters_go_with_their_traffic() -> None:
-    """What is left in the kernel is the one filter that leads everything else to the last class."""
+    """Only the filter that directs all other traffic into the last class is left in the kernel."""
     found = await asyncio.to_thread(call, "tests.lab.class_cases:filters")
     assert found == {"before": 1, "running": 3, "after": 1, "one queue": 0, "classes": [0x10001]}

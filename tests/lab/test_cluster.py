@@ -37,7 +37,7 @@ _PATIENCE_S = 240.0
 
 
 class Cluster:
-    """A scheduler with TLS and two workers, each another machine by its name."""
+    """A scheduler with TLS and two workers that appear as different machines."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -103,7 +103,7 @@ async def clustered(folder: Path) -> AsyncIterator[Cluster]:
 
 
 async def outcome(process: Process) -> Any:
-    """Return the result that a run prints, once it has ended well."""
+    """Return the result that a run prints, once it has succeeded."""
     async with asyncio.timeout(_PATIENCE_S):
         out, talk = await process.communicate()
     assert process.returncode == 0, talk.decode()
@@ -158,7 +158,7 @@ async def test_two_workers_make_the_runs_that_this_machine_makes(tmp_path: Path)
 
 
 async def _strangers_are_refused(cluster: Cluster, folder: Path) -> None:
-    """Whoever has another certificate reaches no worker."""
+    """A client with another certificate reaches no worker."""
     certificate.make(folder)
     cluster.pair = folder
     process = await cluster.run(*RACE)
@@ -169,7 +169,7 @@ async def _strangers_are_refused(cluster: Cluster, folder: Path) -> None:
 
 
 async def test_no_run_is_lost_or_counted_twice(tmp_path: Path) -> None:
-    """A worker is killed in the middle, then the scheduler, which comes back."""
+    """A worker is killed during a run, then the scheduler, which is restarted."""
     (path := tmp_path / "many.toml").write_text(MANY)
     async with clustered(tmp_path) as cluster:
         scheduler = await cluster.scheduler()
@@ -189,7 +189,7 @@ async def test_no_run_is_lost_or_counted_twice(tmp_path: Path) -> None:
 
 
 def _seeds(out: Path) -> list[int]:
-    """Return the seed of each run's network, as its recording has it."""
+    """Return the seed of each run's network from its recording."""
     found = []
     for run in read_run_directory(out).cases:
         recording = recording_of(out, run)

@@ -20,14 +20,14 @@ EF, CS1 = 46, 8
 
 
 def count(file: Path, condition: str) -> int:
-    """Return the packets of a capture that fulfil a condition of pcap-filter(7)."""
+    """Return the number of packets in a capture that match a filter of pcap-filter(7)."""
     argv = ["tcpdump", "-nr", str(file), condition]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     return len(done.stdout.splitlines())
 
 
 async def test_l4s_data_is_ect_1_and_other_data_is_not(tmp_path: Path) -> None:
-    """The kernel's TCP says ECT(0) once ECN is agreed on, and nothing of a SYN."""
+    """The kernel's TCP sends ECT(0) once ECN is negotiated, and leaves the SYN unmarked."""
     async with running(tmp_path) as lab:
         lab.send(StartCapture())
         await captured(lab)

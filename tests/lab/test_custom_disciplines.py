@@ -25,7 +25,7 @@ ROOMY = FIFO.replace("100 packets", "5000 packets")
 
 
 class Seen:
-    """Events in their order; also the sink that takes them."""
+    """Events in their order; also the sink that receives them."""
 
     def __init__(self) -> None:
         self.events: list[object] = []
@@ -46,7 +46,7 @@ class Seen:
         return [each for each in self.events if isinstance(each, Applied) and each.renewed]
 
     def kinds(self) -> list[str]:
-        """Return the kinds that stood before the link, one after the other."""
+        """Return the kinds of queues in front of the link, in the order of their use."""
         found = [
             each.setting.qdisc.kind
             for each in self.events
@@ -60,7 +60,7 @@ class Seen:
         return next(self.sweeps())
 
     def sweeps(self) -> Iterator[Sweep]:
-        """Yield those with queues, the newest first."""
+        """Yield sweeps with queues, the newest first."""
         for each in reversed(self.events):
             if isinstance(each, Sweep) and each.qdisc is not None:
                 yield each
@@ -68,7 +68,7 @@ class Seen:
 
 @asynccontextmanager
 async def under(file: Path, seen: Seen) -> AsyncIterator[RunningLab]:
-    """Yield a lab whose bottleneck has the discipline of a file, with cross traffic above it."""
+    """Yield a lab whose bottleneck has a file's discipline, under more traffic than it can send."""
     link = LinkSetting(rate=10_000_000, delay_us=1_000, qdisc=Qdisc(kind="pfifo"))
     own = LinkSetting(qdisc=Qdisc(kind="mine"))
     build = Build(topology=Topology(kind="linear"), links={"bottleneck": link, "r->h2": own})
@@ -81,7 +81,7 @@ async def under(file: Path, seen: Seen) -> AsyncIterator[RunningLab]:
 
 
 async def test_saving_it_swaps_it_and_no_packet_is_lost(tmp_path: Path) -> None:
-    """Saved as it was, with a mistake, with an exception, and mended; packets wait all the time."""
+    """Unchanged, with a mistake, with an exception, and repaired; packets wait all the time."""
     file, seen = tmp_path / "mine.py", Seen()
     file.write_text(ROOMY)
     async with under(file, seen) as lab:
@@ -127,7 +127,7 @@ async def test_saving_it_swaps_it_and_no_packet_is_lost(tmp_path: Path) -> None:
 async def test_one_that_sends_nothing_is_replaced(
     tmp_path: Path, wrong: tuple[str, ...], said: str
 ) -> None:
-    """It holds packets for ever, or computes for ever; what waited then leaves."""
+    """It holds packets forever, or computes forever; the waiting packets then leave."""
     file, seen = tmp_path / "mine.py", Seen()
     file.write_text(instead(POP, *wrong))
     async with under(file, seen) as lab:

@@ -29,7 +29,7 @@ _PATIENCE_S = 60.0
 
 
 class Experiment:
-    """One scenario on a cluster whose workers log what they complete."""
+    """A scenario on a cluster whose workers log the runs that they complete."""
 
     def __init__(self, cluster: Cluster, seconds: float, scheduler: Process) -> None:
         self.scheduler = scheduler
@@ -59,7 +59,7 @@ class Experiment:
         return talk.decode()
 
     def completed(self) -> list[int]:
-        """Return the repeats that workers completed, sorted."""
+        """Return the repeats that workers have completed, sorted."""
         return sorted(int(line.split()[0]) for line in self.log.read_text().splitlines())
 
     async def until_completed(self, number: int) -> None:
@@ -98,7 +98,7 @@ async def test_runs_go_on_without_the_machine_that_ordered_them(tmp_path: Path) 
 
 
 async def test_who_comes_back_may_leave_again(tmp_path: Path) -> None:
-    """Ctrl-C while attached leaves the rest to the cluster; no run is made twice or broken off."""
+    """Ctrl-C while attached leaves the rest to the cluster; no run is repeated or aborted."""
     async with experiment(tmp_path, seconds=1.0) as made:
         await made.worker("one")
         await made.said("--detach")
@@ -128,7 +128,7 @@ async def test_another_worker_conducts_when_one_dies(tmp_path: Path) -> None:
 
 
 async def test_what_is_cancelled_ends(tmp_path: Path) -> None:
-    """No run is begun afterwards; what was finished is fetched by the command that resumes."""
+    """No further run begins; the command that resumes fetches the finished ones."""
     async with experiment(tmp_path, seconds=1.0) as made:
         await made.worker("one")
         await made.said("--detach")

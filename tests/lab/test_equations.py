@@ -28,7 +28,7 @@ Start: TypeAlias = Callable[..., Connection]
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Start:
-    """Return what starts a connection under an algorithm, which is compiled once."""
+    """Return a function that starts a connection with an algorithm, which is compiled once."""
     folder = tmp_path_factory.mktemp("native")
     libraries: dict[str, ctypes.CDLL] = {}
 
@@ -72,7 +72,7 @@ GROWTH = {
     # Where no W_max is known: 5 %, as in Linux.
     "cubic": {100: 5.0, 1000: 50.0, 10_000: 500.0},
 }
-"""By name and window the segments that cwnd grows by in an RTT of 100 ms."""
+"""Growth of cwnd in segments per RTT of 100 ms, by name and window."""
 
 
 @pytest.mark.parametrize("acked", [1, 2, 16])
@@ -80,7 +80,7 @@ GROWTH = {
 def test_growth_is_the_same_however_much_an_ack_acknowledges(
     start: Start, name: str, acked: int
 ) -> None:
-    """At any window: what makes no whole segment yet must not be lost."""
+    """At any window, because fractions of a segment must not be lost."""
     for window, growth in GROWTH[name].items():
         connection = start(name, window)
         gained = [connection.round_trip(acked=acked) for _ in range(5)]
@@ -118,7 +118,7 @@ def test_what_a_loss_leaves(start: Start, name: str, kept: float) -> None:
 
 @pytest.mark.parametrize("name", [each.removesuffix(".bpf") for each in sorted(algorithms())])
 def test_no_window_is_beyond_reason(start: Start, name: str) -> None:
-    """Whatever RTT and window: nothing wraps round, and cwnd stays what the kernel can bear."""
+    """At any RTT and window nothing overflows, and cwnd stays within the kernel's limits."""
     for window in (1, 2, 3, 100_000):
         for base in (1, 100, 10_000_000):
             connection = start(name, window, base)
@@ -158,7 +158,7 @@ def test_cubic_makes_room_where_loss_comes_earlier(start: Start) -> None:
 
 
 def test_cubic_goes_on_where_a_loss_was_none(start: Start) -> None:
-    """RFC 9438, section 4.9: W_max, K and the epoch are what they were, after a timeout, too."""
+    """RFC 9438, section 4.9: W_max, K and the epoch are restored, after a timeout too."""
     for state in (CWR, LOSS):
         connection = start("cubic", 1000)
         connection.congestion()
@@ -177,7 +177,7 @@ def test_cubic_goes_on_where_a_loss_was_none(start: Start) -> None:
 
 
 def test_cubic_forgets_after_a_timeout(start: Start) -> None:
-    """RFC 9438, section 4.8: W_max is where avoidance begins, K is 0."""
+    """RFC 9438, section 4.8: W_max is cwnd at the start of avoidance, K is 0."""
     connection = start("cubic", 1000)
     connection.congestion(LOSS)
     assert connection.ssthresh == 700
@@ -187,7 +187,7 @@ def test_cubic_forgets_after_a_timeout(start: Start) -> None:
 
 
 def test_bic_halves_the_way_an_rtt(start: Start) -> None:
-    """By 16 segments at the most and 0.2 at the least, and the other way round beyond W_max."""
+    """By at most 16 segments and at least 0.2, and in reverse beyond W_max."""
     connection = start("bic", 200)
     connection.congestion()
     for _ in range(60):
@@ -222,7 +222,7 @@ def test_htcp_grows_by_the_clock(start: Start, base_us: int, growth: float) -> N
 
 
 def test_htcp_keeps_what_the_path_holds_where_throughput_is_the_same(start: Start) -> None:
-    """beta = RTT_min / RTT_max = 100 / 150 ms, once two stretches were alike."""
+    """beta = RTT_min / RTT_max = 100 / 150 ms, once two periods had the same throughput."""
     connection = start("htcp", 1000)
     kept = []
     for _ in range(3):
@@ -234,7 +234,7 @@ def test_htcp_keeps_what_the_path_holds_where_throughput_is_the_same(start: Star
 
 
 def test_htcp_goes_on_where_a_loss_was_none(start: Start) -> None:
-    """D counts on from the loss before."""
+    """D continues from the loss before."""
     connection = start("htcp", 1000)
     for _ in range(30):
         fast = connection.round_trip()
@@ -280,7 +280,7 @@ def test_illinois_forgets_after_a_timeout(start: Start) -> None:
 
 @pytest.mark.parametrize("delay_ms", [0, 30, 54, 59, 66, 90, 120, 600])
 def test_ledbat_grows_and_falls_by_the_distance_to_its_target(start: Start, delay_ms: int) -> None:
-    """RFC 6817: cwnd += (60 ms - delay) / 60 ms an RTT."""
+    """RFC 6817: cwnd += (60 ms - delay) / 60 ms per RTT."""
     connection = start("ledbat", 500)
     connection.round_trip()
     # The least of the last few samples counts, so the first RTT is still on its way there.
@@ -290,7 +290,7 @@ def test_ledbat_grows_and_falls_by_the_distance_to_its_target(start: Start, dela
 
 
 def test_ledbat_yields_where_the_application_has_little_to_send(start: Start) -> None:
-    """What is not full does not grow, but falls all the same."""
+    """A window that is not used does not grow, but still falls."""
     connection = start("ledbat", 500)
     connection.round_trip()
     # The lowest byte stands in for the flag that the window was full.
@@ -368,7 +368,7 @@ def test_yeah_takes_the_queue_off_before_it_overflows(start: Start) -> None:
 
 
 def test_yeah_knows_the_queue_that_slow_start_made(start: Start) -> None:
-    """So that a loss in it takes more than an eighth off."""
+    """A loss in slow start therefore takes more than an eighth off."""
     connection = start("yeah", 50)
     connection.set(snd_ssthresh=2**31 - 1)
     connection.round_trip()
@@ -408,21 +408,21 @@ def test_prague_cuts_once_by_half_the_share_of_marks(start: Start, marked: float
 
 @pytest.mark.parametrize(("rtt_us", "growth"), [(5_000, 0.04), (12_500, 0.25), (50_000, 1.0)])
 def test_prague_grows_at_a_short_rtt_as_at_25_ms(start: Start, rtt_us: int, growth: float) -> None:
-    """By (RTT / 25 ms)^2 segments an RTT: so the rate grows as fast as at 25 ms."""
+    """By (RTT / 25 ms)^2 segments per RTT, so the rate grows as fast as at 25 ms."""
     connection = start("prague", 1000, rtt_us)
     gained = [connection.round_trip() for _ in range(100)]
     assert sum(gained) == pytest.approx(100 * growth, rel=0.06, abs=1)
 
 
 def test_the_first_mark_of_prague_halves(start: Start) -> None:
-    """Slow start has overshot, and alpha knows nothing yet."""
+    """Slow start has overshot, and alpha has no measurement yet."""
     connection = start("prague", 1000)
     connection.round_trip(marked=0.001)
     assert connection.cwnd == pytest.approx(500, abs=3)
 
 
 def test_the_kernel_never_divides_by_zero(tmp_path: Path) -> None:
-    """However an algorithm of one's own is written, it can't bring the machine down."""
+    """No algorithm of the user can crash the machine in this way."""
     text = (ALGORITHMS / "template.bpf.c").read_text()
     for old, new in (
         ("max(tp->snd_cwnd / INCREASE, 1U)", "0"),
@@ -449,7 +449,7 @@ def test_the_kernel_never_divides_by_zero(tmp_path: Path) -> None:
 def test_no_window_is_left_that_the_kernel_can_not_work_with(
     tmp_path: Path, written: str, cwnd: int, ssthresh: int
 ) -> None:
-    """Written to the socket itself or returned; by 0 the kernel's own Reno would divide."""
+    """Whether written to the socket or returned; the kernel's own Reno would divide by 0."""
     text = (ALGORITHMS / "template.bpf.c").read_text()
     growth = "tcp_cong_avoid_ai(tp, max(tp->snd_cwnd / INCREASE, 1U), acked);"
     for old, new in (
@@ -472,7 +472,7 @@ def test_no_window_is_left_that_the_kernel_can_not_work_with(
 
 
 def test_a_window_that_an_algorithm_has_not_written_is_left_to_be_seen(tmp_path: Path) -> None:
-    """Some kernels leave a call out now and then, and take for its answer what lay there."""
+    """Some kernels skip a call now and then, and use whatever value the register contained."""
     connection = Connection(compiled(ALGORITHMS / "template.bpf.c", ALGORITHMS, tmp_path), 10)
     connection.set(snd_ssthresh=0x81104110)
     connection.round_trip()
@@ -496,7 +496,7 @@ class _Subflow(ctypes.Structure):
 def test_lia_takes_what_one_connection_would(
     tmp_path: Path, subflows: list[tuple[int, int]]
 ) -> None:
-    """RFC 6356, section 3: segments for one more of cwnd. One not seen for 2 s does not count."""
+    """RFC 6356, section 3: segments per increase of cwnd. One not seen for 2 s does not count."""
     shim = tmp_path / "shim.c"
     shim.write_text(
         f'#include "{SHIM}"\n'

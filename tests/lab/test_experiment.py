@@ -35,7 +35,7 @@ async def start(*words: str) -> asyncio.subprocess.Process:
 
 
 async def run(*words: str) -> tuple[int, Any, str]:
-    """Run to the end; return the exit code, the result and what was told."""
+    """Run to the end; return the exit code, the result and the messages."""
     process = await start(*words, "--json")
     out, talk = await process.communicate()
     assert process.returncode is not None
@@ -43,7 +43,7 @@ async def run(*words: str) -> tuple[int, Any, str]:
 
 
 async def test_labs_side_by_side_do_not_meet(tmp_path: Path) -> None:
-    """Three labs with the same names and addresses at one time; each keeps to its own rate."""
+    """Three labs with the same names and addresses at once; each keeps to its own rate."""
     (path := tmp_path / "mine.toml").write_text(SCENARIO)
     code, result, talk = await run(str(path), "--jobs", "3", "--out", str(tmp_path / "out"))
     assert code == 0, talk
@@ -64,7 +64,7 @@ async def test_labs_side_by_side_do_not_meet(tmp_path: Path) -> None:
 
 
 async def test_what_ctrl_c_broke_off_is_gone_on_with(tmp_path: Path) -> None:
-    """Finished runs are not touched again, the others are run, and nothing else."""
+    """Finished runs are not changed, and only the others are run."""
     (path := tmp_path / "mine.toml").write_text(SCENARIO)
     words = (str(path), "--jobs", "2", "--out", str(tmp_path / "out"))
     process = await start(*words)
@@ -113,7 +113,7 @@ async def test_a_changed_scenario_is_refused_with_what_has_changed(tmp_path: Pat
 
 
 async def test_a_lab_that_is_closed_while_it_starts_ends() -> None:
-    """Ctrl-C may come at any moment, also when the next lab has no process yet."""
+    """Ctrl-C may come at any moment, even when the next lab has no process yet."""
     source = LabSource(launch.lab_argv(), Build())
 
     async def read() -> int:

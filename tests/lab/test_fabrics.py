@@ -119,7 +119,7 @@ async def test_a_flow_moves_to_another_path_and_back_and_its_queue_is_kept() -> 
 
 
 async def test_drops_are_counted_by_interface() -> None:
-    """A router has several: each has its own count, and those that dropped nothing have none."""
+    """Each interface of a router has its own count; those without drops have zero."""
     queue = Qdisc(kind="pfifo", options={"limit": 10})
     build = Build(
         topology=Topology(kind="star", parameters={"hosts": 3}),
@@ -145,7 +145,7 @@ FABRIC = Build(
 
 
 async def test_traffic_takes_the_path_that_a_command_chooses() -> None:
-    """What the links carried says the same as the kernel's routes."""
+    """The links' counters agree with the kernel's routes."""
     async with running(FABRIC) as lab:
         lab.send(StartFlow(flow="1", src="h1", dst="h3", via=["spine2"], streams=3))
         lab.send(StartUdp(udp="u1", src="h2", dst="h4", via=["spine2"], rate_bps=1_000_000))

@@ -28,13 +28,13 @@ _PATIENCE_S = 60.0
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seconds instead of minutes, in the same proportions."""
+    """Replace minutes by seconds in the same proportions."""
     for name, seconds in (("ATTEND_S", 0.2), ("_ANSWER_S", 1.0), ("_SILENCE_S", 2.0)):
         monkeypatch.setattr(waiting, name, seconds)
 
 
 class Hand:
-    """An experiment of this process, so that its patience can be another."""
+    """An experiment of this process, with shorter timeouts."""
 
     def __init__(self, made: Experiment, seconds: float) -> None:
         scenario = parse(SCENARIO.format(seconds=seconds, runs=RUNS), Path("many.toml"))
@@ -80,7 +80,7 @@ async def test_runs_of_a_worker_that_hangs_are_made_elsewhere(tmp_path: Path) ->
 
 
 async def test_runs_outlast_a_network_that_is_away(tmp_path: Path) -> None:
-    """The scheduler is silent for a while: what is made meanwhile counts, and is made once."""
+    """The scheduler is silent for a while: runs made meanwhile count, and are made only once."""
     async with experiment(tmp_path, seconds=1.0) as made:
         await made.worker("works")
         hand = Hand(made, 1.0)

@@ -22,8 +22,8 @@ from tests.lab.first_packets import firsts
 from tests.lab.trust import physical
 
 MOST_OFF_S = 0.002
-"""Beginning and end each lie between two readings 1 ms apart; how many sweeps there are a second,
-5 to 100 ms apart, makes no difference."""
+"""Largest error of a flow's duration in seconds: its start and end are each between two readings 1
+ms apart, at any rate of sweeps from 5 to 100 ms apart."""
 
 pytestmark = pytest.mark.skipif(shutil.which("tcpdump") is None, reason="no tcpdump")
 
@@ -33,7 +33,7 @@ SYN, ACK = 0x02, 0x10
 
 
 class Segment(NamedTuple):
-    """A TCP segment that came to the sender."""
+    """A TCP segment received by the sender."""
 
     t: float
     port: int
@@ -42,7 +42,7 @@ class Segment(NamedTuple):
 
 
 def segments(path: Path) -> Iterator[Segment]:
-    """Yield what a capture has of segments to the ports that flows are sent from."""
+    """Yield the segments in a capture that go to the ports of the flows' senders."""
     data, at = path.read_bytes(), 0
     while at < len(data):
         kind, length = struct.unpack_from("<II", data, at)
@@ -57,7 +57,7 @@ def segments(path: Path) -> Iterator[Segment]:
 
 
 def duration(path: Path, size: int) -> float:
-    """Return how long a capture has it took from the first data to the last byte's ACK."""
+    """Return the time from the first data to the last byte's ACK in a capture."""
     # What arrives is captured before the delay of its link: so much before the host has it.
     begun = firsts(path.parent).data[0] - DELAY_US * 1e-6
     first, acked = dict[int, int](), dict[int, int]()
@@ -73,7 +73,7 @@ def duration(path: Path, size: int) -> float:
 
 
 async def flow_of(folder: Path, sample_hz: float, size: int, streams: int) -> Flow:
-    """Send ``size`` bytes and return what became of them; the capture is left in ``folder``."""
+    """Send ``size`` bytes and return the flow's result; the capture is left in ``folder``."""
     bottleneck = LinkSetting(rate=20_000_000, delay_us=DELAY_US)
     build = Build(
         topology=Topology(kind="linear"), links={"bottleneck": bottleneck}, sample_hz=sample_hz
@@ -101,7 +101,7 @@ async def flow_of(folder: Path, sample_hz: float, size: int, streams: int) -> Fl
 async def test_a_flow_takes_as_long_as_its_packets_say(
     tmp_path_factory: pytest.TempPathFactory, sample_hz: float, size: int, streams: int
 ) -> None:
-    """10,000 bytes are less than an initial window: they come and go between two sweeps."""
+    """10,000 bytes are less than an initial window: all is over between two sweeps."""
     folder = tmp_path_factory.mktemp("captures")
     flow = await flow_of(folder, sample_hz, size, streams)
     (path,) = folder.iterdir()

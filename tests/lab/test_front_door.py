@@ -51,7 +51,7 @@ def test_an_endless_first_line_is_refused() -> None:
 
 
 async def words_of(argv: Sequence[str]) -> str:
-    """Return why a lab did not live."""
+    """Return the reason why a lab ended."""
     with pytest.raises(LabError) as caught:
         async for _ in LabSource(argv, Build()).events():
             pass
@@ -60,7 +60,7 @@ async def words_of(argv: Sequence[str]) -> str:
 
 @pytest.mark.parametrize("stream", [1, 2])
 async def test_what_a_far_host_says_may_be_of_any_length(stream: int) -> None:
-    """An endless line is cut; the one that says why is found all the same."""
+    """An endless line is cut; the line with the reason is still found."""
     say = f"head -c 3000000 /dev/zero | tr '\\0' x >&{stream}; echo >&{stream}"
     found = await words_of(["sh", "-c", f"{say}; echo 'ccplay lab: no room' >&2; exit 5"])
     assert found == "no room"
@@ -75,7 +75,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up
 @needs_root
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="no setpriv")
 async def test_root_without_its_capabilities_hears_what_to_do() -> None:
-    """As in a container. A screen starts unshare(1) itself, so what that says is explained."""
+    """As in a container. A screen starts unshare(1) itself, so unshare's message is explained."""
     confined = ["setpriv", "--bounding-set", "-sys_admin"]
     said = f"{NEEDED}unshare: unshare failed: Operation not permitted ({ROOT_REMEDY})"
     done = ccplay_lab(confined)
@@ -86,7 +86,7 @@ async def test_root_without_its_capabilities_hears_what_to_do() -> None:
 
 @needs_root
 def test_a_user_without_user_namespaces_hears_what_to_do() -> None:
-    """Where the machine allows none of them; in a user namespace that is its own business."""
+    """On a machine that allows none; in a user namespace the limit is its own."""
     done = ccplay_lab([sys.executable, __file__])
     remedy = "user.max_user_namespaces is 0 (remedy: sysctl user.max_user_namespaces=10000"
     assert done.stderr.decode() == f"ccplay: {NEEDED}{remedy}, or use sudo)\n"
@@ -94,7 +94,7 @@ def test_a_user_without_user_namespaces_hears_what_to_do() -> None:
 
 
 def test_the_server_alone_touches_nothing() -> None:
-    """As root, outside of any namespaces of its own, it would mount over the host's /run."""
+    """As root outside of private namespaces it would mount over the host's /run."""
     mounted = Path("/proc/self/mounts").read_text()
     argv = [sys.executable, "-m", "ccplay.lab"]
     done = subprocess.run(
@@ -106,7 +106,7 @@ def test_the_server_alone_touches_nothing() -> None:
 
 
 def main() -> None:
-    """Turn into an ordinary user that can make no user namespaces, and run a command as it."""
+    """Become an ordinary user who can't make user namespaces, and run a command."""
     there, here = os.pipe()
     if (child := os.fork()) == 0:
         libc = ctypes.CDLL(None, use_errno=True)

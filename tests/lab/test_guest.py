@@ -36,7 +36,8 @@ pytestmark = [
 ]
 
 _EMULATED_S = 180.0
-"""So long booting, or clang, may take in an emulated guest on a busy machine; 25 s where idle."""
+"""Longest time in seconds for booting, or clang, in an emulated guest on a busy machine; 25 s if
+idle."""
 
 BUSY = """
 duration = "60 s"
@@ -46,12 +47,12 @@ timeline = [{ at = "0 s", do = "start-flow", flow = "1" }]
 """
 
 _BUSY_BYTES = 20_000
-"""Size of a recording that has the flow's first samples."""
+"""Size in bytes of a recording that contains the flow's first samples."""
 
 
 @physical
 async def test_own_algorithms_are_edited_here_and_captures_come_out(tmp_path: Path) -> None:
-    """The folder has a space and a comma, as folders of users do."""
+    """The folder's name has a space and a comma, as users' folders may."""
     folder = tmp_path / "my, own"
     folder.mkdir()
     source = Path(shutil.copy(ALGORITHMS / "template.bpf.c", folder / "mine.bpf.c"))
@@ -80,14 +81,14 @@ def _edit(source: Path) -> None:
 
 
 def _check(capture: Path) -> None:
-    """A section header block begins a file; the flow ran for as long as it takes to compile."""
+    """A capture begins with a section header block; the flow outlasts the compiling."""
     content = capture.read_bytes()
     assert content.startswith(b"\x0a\x0d\x0d\x0a")
     assert len(content) > 100_000
 
 
 def test_a_guest_dies_with_a_killed_starter(tmp_path: Path) -> None:
-    """Also while it boots, when nobody in it would see that its stdin has ended."""
+    """Even while it boots, when no program in it notices that stdin has ended."""
     script = (
         "import subprocess, sys; from ccplay.session import launch; from pathlib import Path\n"
         f"argv = launch.guest_argv(Path({str(tmp_path)!r}))\n"
@@ -136,7 +137,7 @@ def test_a_killed_run_in_a_guest_leaves_nothing(tmp_path: Path) -> None:
 
 
 def _await_samples(recording: Path, run: subprocess.Popen[bytes]) -> None:
-    """Wait until a flow has run for a second or so by what is recorded."""
+    """Wait until the recording shows that a flow has run for about a second."""
     deadline = time.monotonic() + _EMULATED_S
     while not recording.exists() or recording.stat().st_size < _BUSY_BYTES:
         assert time.monotonic() < deadline

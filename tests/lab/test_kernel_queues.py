@@ -23,7 +23,7 @@ _missing = boot.lack()
 in_guest = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
 
 NEWER = {"dualpi2": "is not in this kernel"}
-"""Kinds that Debian 12's kernels lack."""
+"""Kinds missing in Debian 12's kernels."""
 
 
 FAULTS: list[dict[str, Any]] = [
@@ -41,7 +41,7 @@ Made: TypeAlias = tuple[dict[str, Any], HealthResult | None]
 
 @pytest.fixture(scope="module")
 def made() -> Made:
-    """What the guest's kernel has and does, found in one guest, and how well that kept time."""
+    """Return what the guest's kernel has and does, all from one guest, with its timekeeping."""
     return judged("tests.lab.kernel_cases:every", EXAMPLES, LINKS, FAULTS, PINGS, guest=True)
 
 
@@ -75,7 +75,7 @@ def test_tc_changes_a_link_as_ccplay_does(made: Made) -> None:
     "engine", ["delay line", pytest.param("netem", marks=[in_guest, pytest.mark.guest])]
 )
 def test_faults_come_as_often_as_said(engine: str, request: pytest.FixtureRequest) -> None:
-    """Bounds of four standard deviations of 300 packets, a burst counting as one."""
+    """The bounds are four standard deviations for 300 packets; a burst counts as one."""
     guest = engine == "netem"
     found, health = request.getfixturevalue("made") if guest else ({}, None)
     # Not what the guest made before: whoever tries again pings anew.
@@ -116,7 +116,7 @@ def test_faults_come_as_often_as_said(engine: str, request: pytest.FixtureReques
 
 @physical
 def test_the_delay_line_loses_what_its_seed_says() -> None:
-    """The packets of a link are drawn in the order of their arrival, and pings are alone there."""
+    """A link's packets are drawn in the order of their arrival, and only pings are sent."""
     (seen,) = call("tests.lab.model_cases:pings", "delay line", FAULTS[:1], PINGS, EVERY_S)
     model = Model(f"1/{seen['number']}")
     model.change(Impairment(gemodel=tuple(FAULTS[0]["gemodel"])))

@@ -38,7 +38,7 @@ ROUNDS = 50
 
 @dataclass(frozen=True)
 class Host:
-    """What the host has that a lab could leave behind."""
+    """Everything on the host that a lab could leave behind."""
 
     links: frozenset[str]
     rules: str
@@ -57,7 +57,7 @@ class Host:
 
 
 def marked(marker: str) -> Iterator[psutil.Process]:
-    """Find every process that inherited ``marker`` in its environment."""
+    """Return every process that inherited ``marker`` in its environment."""
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, psutil.Error):
             if marker.encode() in (path / "environ").read_bytes():
@@ -70,7 +70,7 @@ KINDS = ("net", "mnt", "pid")
 
 
 def namespaces_of(folder: Path) -> set[str]:
-    """Name the network, mount and PID namespace of the process with this folder in /proc."""
+    """Return the network, mount and PID namespaces of the process with this folder in /proc."""
     names = set()
     for kind in KINDS:
         with contextlib.suppress(OSError):
@@ -79,18 +79,18 @@ def namespaces_of(folder: Path) -> set[str]:
 
 
 def inhabitants(marker: str) -> list[psutil.Process]:
-    """Find every process in the namespaces that were made for a lab, with a marker or without."""
+    """Return every process in the namespaces made for a lab, with a marker or without."""
     return dwellers(made_for(marked(marker)))
 
 
 def made_for(processes: Iterable[psutil.Process]) -> set[str]:
-    """Name the namespaces of processes that are not our own."""
+    """Return the namespaces of processes that differ from ours."""
     theirs = [namespaces_of(Path(f"/proc/{process.pid}")) for process in processes]
     return set().union(*theirs) - namespaces_of(Path("/proc/self"))
 
 
 def dwellers(made: set[str]) -> list[psutil.Process]:
-    """Find every process in one of these namespaces."""
+    """Return every process in one of these namespaces."""
     return [
         each for each in psutil.process_iter() if namespaces_of(Path(f"/proc/{each.pid}")) & made
     ]
@@ -98,7 +98,7 @@ def dwellers(made: set[str]) -> list[psutil.Process]:
 
 @contextmanager
 def numbered(processes: Iterable[psutil.Process]) -> Iterator[set[str]]:
-    """Name the PID namespaces of processes other than ours; nothing new gets their numbers."""
+    """Return the PID namespaces of other processes; their numbers are not reused meanwhile."""
     ours = Path("/proc/self/ns/pid").readlink()
     names: set[str] = set()
     with contextlib.ExitStack() as held:
@@ -112,9 +112,9 @@ def numbered(processes: Iterable[psutil.Process]) -> Iterator[set[str]]:
 
 
 def lives(process: psutil.Process) -> bool:
-    """Whether a process has not ended, whoever has its number now.
+    """Return whether a process has not ended, even if another has its number now.
 
-    A zombie counts for nothing: when unshare is killed, the lab's is the host's init's to reap.
+    A zombie does not count: when unshare is killed, the host's init must reap the lab's process.
     """
     with contextlib.suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
@@ -122,7 +122,7 @@ def lives(process: psutil.Process) -> bool:
 
 
 def programs_held_for(marker: str) -> set[int]:
-    """Return the numbers of the BPF programs that a lab's processes have open."""
+    """Return the numbers of the BPF programs opened by a lab's processes."""
     held: set[int] = set()
     for process in marked(marker):
         for path in Path(f"/proc/{process.pid}/fdinfo").glob("*"):
@@ -139,7 +139,7 @@ def loaded_programs() -> set[int]:
 
 
 async def nothing_left(look: Callable[[], object], within_s: float = 60.0) -> object:
-    """Wait until ``look`` finds nothing; return what it finds to the last."""
+    """Wait until ``look`` finds nothing; return its last finding."""
     for pause in pausing(within_s):
         if not (left := look()):
             return left
@@ -148,7 +148,7 @@ async def nothing_left(look: Callable[[], object], within_s: float = 60.0) -> ob
 
 
 def victims(marker: str, part: str) -> list[psutil.Process]:
-    """Find what is to be killed: the lab's first process, its unshare, or its delay line."""
+    """Return the process to kill: the lab's first process, its unshare, or its delay line."""
     found = []
     for process in marked(marker):
         with contextlib.suppress(psutil.Error):
@@ -158,7 +158,7 @@ def victims(marker: str, part: str) -> list[psutil.Process]:
 
 
 def part_of(name: str, argv: list[str]) -> str | None:
-    """Say which part a process is by its name and command line; one that is dying is none."""
+    """Return the part that a process is, by its name and command line; a dying one is none."""
     if argv and Path(argv[0]).name == "unshare":
         return "unshare"
     if name == NAME.decode():
@@ -174,15 +174,15 @@ def kill(marker: str, part: str) -> None:
 
 @dataclass(frozen=True)
 class Busy:
-    """A lab under traffic, with what finds its processes."""
+    """A lab under traffic, with methods that find its processes."""
 
     program: Program
     marker: str
     is_fork: bool
-    """Of a warm process, whose environment it has: no marker is in it."""
+    """Whether the lab is a fork of a warm process, whose environment lacks the marker."""
 
     def processes(self) -> list[psutil.Process]:
-        """Find what made its namespaces, its first process, and all others."""
+        """Return the process that made the namespaces, the lab's first process, and all others."""
         if not self.is_fork:
             return list(marked(self.marker))
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -191,7 +191,7 @@ class Busy:
         return []
 
     def kill(self, part: str) -> None:
-        """Kill one of its parts, see ``victims``; one that has no such part yet lives on."""
+        """Kill one part of the lab, see ``victims``; a lab without that part yet survives."""
         if not self.is_fork:
             kill(self.marker, part)
             return
@@ -224,7 +224,7 @@ async def start(marker: str, warm: WarmLabs | None) -> Busy:
 
 
 async def read_until(events: asyncio.StreamReader, word: bytes) -> None:
-    """Read the lab's events until one is of kind ``word``, or it ended."""
+    """Read the lab's events until one of kind ``word``, or its end."""
     async for line in events:
         if line.startswith(b'{"event":"' + word + b'"'):
             return
@@ -237,7 +237,7 @@ async def drain(output: asyncio.StreamReader) -> None:
 
 @pytest.fixture(scope="module")
 def warm() -> Iterator[WarmLabs]:
-    """One process that forks labs, as a command that starts several has it."""
+    """Return a process that forks labs, as in a command that starts several."""
     labs = WarmLabs()
     yield labs
     labs.close()
@@ -245,10 +245,10 @@ def warm() -> Iterator[WarmLabs]:
 
 @pytest.mark.parametrize("round_", [n for n in range(ROUNDS) if n % 5 != 4])
 async def test_a_killed_lab_leaves_nothing(round_: int, warm: WarmLabs) -> None:
-    """SIGKILL at a random moment, to each part in turn; then the host is as it was.
+    """SIGKILL at a random moment, to each part in turn; then the host is as it was before.
 
-    Every other lab of each kind is a whole program, as the first of a command is; the others are
-    forks of a warm process, as all later ones are.
+    Every other lab of each kind is a separate program, as the first lab of a command is; the others
+    are forks of a warm process, as all later ones are.
     """
     chance = random.Random(round_)
     before = Host.now()
@@ -282,7 +282,7 @@ async def test_a_killed_lab_leaves_nothing(round_: int, warm: WarmLabs) -> None:
 
 @pytest.mark.parametrize("round_", [n for n in range(ROUNDS) if n % 5 == 4])
 async def test_a_killed_screen_leaves_nothing(round_: int) -> None:
-    """SIGKILL to the program on the terminal, at a random moment of its lab's life."""
+    """SIGKILL to the program on the terminal at a random moment of its lab."""
     chance = random.Random(round_)
     before = Host.now()
     marker = f"ccplay-{uuid.uuid4()}"
@@ -323,7 +323,7 @@ def swallow(loop: asyncio.AbstractEventLoop, terminal: int) -> None:
 
 
 def end_what_failed(marker: str) -> None:
-    """After a failure, leave nothing for the next test to stumble over."""
+    """After a failure, end everything that could disturb the next test."""
     if sys.exc_info()[0] is not None:
         for left in marked(marker):
             left.kill()

@@ -39,7 +39,7 @@ HOW = {
 
 
 def ran(how: str, end: str) -> dict[str, Any]:
-    """Return what a program saw of its delay line; a fork wants one without threads."""
+    """Return what a program reports of its delay line; it has no threads, as a fork requires."""
     code = PROGRAM.format(how=HOW[how], end=end)
     argv = [sys.executable, "-P", "-c", code]
     done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60)
@@ -50,7 +50,7 @@ def ran(how: str, end: str) -> dict[str, Any]:
 @pytest.mark.parametrize("how", ["fork", "start"])
 @pytest.mark.parametrize(("end", "code"), [("line.kill()", -9), ("line._writer.close()", 0)])
 def test_it_obeys_and_ends(how: str, end: str, code: int) -> None:
-    """It ends with its stdin, too: the last of the descriptors that lead there was the lab's."""
+    """It also ends with its stdin, of which the lab held the last descriptor."""
     found = ran(how, end)
     assert found["news"] == {"queue": 7, "do": "count"}
     assert found["name"] == "delay line"
@@ -59,7 +59,7 @@ def test_it_obeys_and_ends(how: str, end: str, code: int) -> None:
 
 
 def test_a_fork_keeps_nothing_of_the_labs() -> None:
-    """As many descriptors as a process of its own interpreter has."""
+    """It has as many descriptors as a process started by a new interpreter."""
     forked, started = (ran(how, "line.kill()")["files"] for how in ("fork", "start"))
     assert forked == started
 

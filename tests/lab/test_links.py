@@ -30,12 +30,14 @@ from tests.lab.trust import physical
 
 PORT = 5999
 PACKETS = 40
-"""A queue of 60 holds them, and at 2 Mbit/s they take a quarter of a second."""
+"""Number of packets sent: a queue of 60 holds them, and at 2 Mbit/s they take a quarter of a
+second."""
 PAYLOAD = 1000
 FRAME = PAYLOAD + 8 + 20 + 14
-"""HTB counts the Ethernet header; veth adds nothing else."""
+"""Length of a frame in bytes: HTB counts the Ethernet header; veth adds nothing else."""
 BURST = 4
-"""Packets that HTB lets go at once after silence: its burst is one frame or two, and a tick's."""
+"""Number of packets that HTB passes at once after silence: one or two frames, and those of a
+tick."""
 
 TRIES = 10
 
@@ -53,7 +55,7 @@ SMALL = {
 
 
 def settings(network: Network) -> dict[str, LinkSetting]:
-    """Give every direction a rate and a delay that its neighbours do not have."""
+    """Return a rate and a delay for every direction that its neighbours do not have."""
     return {
         link.name: LinkSetting(
             rate=2_000_000 + 250_000 * (number % 5),
@@ -65,7 +67,7 @@ def settings(network: Network) -> dict[str, LinkSetting]:
 
 
 class Ends:
-    """A sending socket at one end of a link, and a receiving one at the other."""
+    """A sending socket at one end of a link, and a receiving socket at the other."""
 
     def __init__(
         self,
@@ -84,7 +86,7 @@ class Ends:
         self.receiver.bind(self.to)
         self.stamps: list[float] = []
         self.late_s: list[float] = []
-        """From sending to receiving, of each."""
+        """Seconds from sending to receiving each datagram."""
         self._sent = 0.0
 
     def send(self, count: int, size: int) -> None:
@@ -101,7 +103,7 @@ class Ends:
 
 
 def namespaces_of(lab: RunningLab) -> dict[str, Namespace]:
-    """Return the namespaces of all nodes: each is held open by a ``cat``."""
+    """Return the namespaces of all nodes, each held open by a ``cat``."""
     assert lab.source.pid is not None
     found = {}
     for process in psutil.Process(lab.source.pid).children(recursive=True):
@@ -114,7 +116,7 @@ def namespaces_of(lab: RunningLab) -> dict[str, Namespace]:
 
 
 def arrive(poll: selectors.DefaultSelector, count: int) -> None:
-    """Take a number of datagrams from every receiver."""
+    """Receive a number of datagrams at every receiver."""
     left = count * len(poll.get_map())
     while left:
         ready = poll.select(20)
@@ -173,7 +175,7 @@ async def test_every_link_has_its_rate_and_its_delay(kind: str) -> None:
 
 
 async def test_a_link_that_was_down_delays_as_before() -> None:
-    """The kernel drops what waits as it goes down: verdicts about that must release no others."""
+    """The kernel drops what waits at that moment: verdicts on it must not release others."""
     build = Build(
         topology=Topology(kind="linear"), links={"bottleneck": LinkSetting(delay_us=30_000)}
     )

@@ -34,12 +34,13 @@ pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
 LINK = "r->h2"
 LIMIT = 200
 K = 20
-"""Packets. 17 fit into the wires: RFC 8257 asks for more than a seventh of those."""
+"""Marking threshold in packets. 17 fit into the wires, and RFC 8257 asks for more than a seventh of
+those."""
 
 
 @dataclass
 class Seen:
-    """What the sweeps say of the queue, and of the one flow; also the sink that takes them."""
+    """The queue and the only flow in each sweep; also the sink that receives the sweeps."""
 
     qlen: list[int] = field(default_factory=list)
     marks: int | None = None
@@ -82,7 +83,7 @@ async def started(
 
 
 async def settled(cc: str) -> Seen:
-    """Return three seconds of a flow, one after its start."""
+    """Return three seconds of a flow, beginning one second after its start."""
     async with started(cc) as (lab, seen):
         await lab.run_for(1.0)
         seen.qlen.clear()
@@ -163,6 +164,6 @@ def test_rootless_labs_say_what_marking_needs() -> None:
 
 
 async def ask_rootless() -> str:
-    """Say why the marker is not to be had; runs inside namespaces of its own."""
+    """Return why the marker is unavailable; runs inside namespaces of its own."""
     missing = lack_of_marking()
     return "" if missing is None else f"{missing.reason}; {missing.remedy}"

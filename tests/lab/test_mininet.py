@@ -172,7 +172,7 @@ def test_a_file_that_can_t_be_run_says_where(tmp_path: Path, text: str, words: s
 def test_a_recorded_run_needs_the_file_no_more(
     shaped: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A torus has loops, which a network of switches would not survive."""
+    """A torus has loops, in which a network of switches would fail."""
     record = tmp_path / "run.ccplay"
     words = ["--custom", str(shaped), "--topo", "torus,3,3", "--record", str(record)]
     assert main(["run", *words, "--set", 'duration="1 s"']) == 0

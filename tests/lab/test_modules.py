@@ -26,7 +26,7 @@ pytestmark = [
 
 PLAIN = Path()
 LONG = Path(delay_us=50_000)
-"""RTT 100 ms, which H-TCP takes as it is; 161 ms when the queue is full."""
+"""Path with an RTT of 100 ms, which H-TCP uses unscaled; 161 ms when the queue is full."""
 MARKED = Path(limit=200, mark=20)
 
 OURS = {
@@ -44,22 +44,21 @@ PATHS = {
 }
 
 START_S = {"vegas": 3.0, "westwood": 4.0, "htcp": 11.0, "dctcp": 4.0}
-"""What is lost in slow start is repaired by then, and H-TCP knows its throughput, so its beta."""
+"""Seconds after which losses of slow start are repaired, and H-TCP has measured its throughput."""
 
 GUESTS = [(("westwood", "dctcp"), 50.0), (("htcp", "vegas"), 25.0)]
-"""Which pairs ride in turn in one guest, and samples a second: two an RTT, where a sawtooth counts.
+"""Pairs that ride in turn in each guest, with samples per second: two per RTT for sawtooths.
 
-Full, the path of Westwood has an RTT of 80 ms, that of H-TCP one of 161, never below 100; DCTCP's
-rests at 44. Of Vegas, which has no sawtooth, only means are compared.
+With a full queue the path of Westwood has an RTT of 80 ms, that of H-TCP 161 ms and never below
+100; DCTCP's stays at 44 ms. Vegas has no sawtooth, so only its means are compared.
 """
 
 
 @pytest.fixture(scope="module")
 def ridden() -> dict[str, Ride]:
-    """Run all once, each module beside ours, over a bottleneck each.
+    """Run all pairs once, each module beside ours, over a bottleneck each.
 
-    No guest has more than one CPU to emulate, so there are two. To boot one takes as long as some
-    rides.
+    A guest emulates only one CPU, so there are two guests. Booting one takes as long as some rides.
     """
     return asyncio.run(_ridden(launch.guest_argv(paced=False)))
 
@@ -81,7 +80,7 @@ async def _ridden(argv: Sequence[str]) -> dict[str, Ride]:
 
 
 def both(ridden: dict[str, Ride], module: str) -> tuple[Ride, Ride]:
-    """Return the module's ride and ours, settled."""
+    """Return the module's ride and ours after their start."""
     found = [ridden[cc].since(START_S[module]) for cc in (module, OURS[module])]
     assert [{each.cc for each in ride.samples} for ride in found] == [{module}, {OURS[module]}]
     return found[0], found[1]
@@ -96,7 +95,7 @@ def test_the_same_goodput(ridden: dict[str, Ride], module: str) -> None:
 
 
 def test_westwood_has_the_same_sawtooth(ridden: dict[str, Ride]) -> None:
-    """Loss comes as often, at the same height, a segment more or less."""
+    """Losses are as frequent, at the same cwnd within a segment."""
     theirs, ours = both(ridden, "westwood")
     assert fmean(ours.tops()) == pytest.approx(fmean(theirs.tops()), rel=0.05)
     assert ours.period() == pytest.approx(theirs.period(), rel=0.12)
@@ -105,10 +104,10 @@ def test_westwood_has_the_same_sawtooth(ridden: dict[str, Ride]) -> None:
 
 
 def test_htcp_has_the_same_sawtooth(ridden: dict[str, Ride]) -> None:
-    """It cuts to RTT_min / RTT_max, and ends a tooth growing by 8 segments an RTT.
+    """It cuts to RTT_min / RTT_max, and ends a tooth growing by 8 segments per RTT.
 
-    The module rounds alpha down to whole numbers, and forgets what made no whole segment yet: its
-    teeth last a fifth longer.
+    The module rounds alpha down to whole numbers, and drops fractions of a segment: its teeth last
+    a fifth longer.
     """
     theirs, ours = both(ridden, "htcp")
     assert fmean(ours.tops()) == pytest.approx(fmean(theirs.tops()), rel=0.05)
@@ -120,7 +119,7 @@ def test_htcp_has_the_same_sawtooth(ridden: dict[str, Ride]) -> None:
 
 
 def test_westwood_falls_alike(ridden: dict[str, Ride]) -> None:
-    """To bandwidth times least RTT, which the module rounds up to ticks: 24 ms for 20.3 ms."""
+    """To bandwidth times lowest RTT, which the module rounds up to ticks: 24 ms for 20.3 ms."""
     theirs, ours = (
         median(tooth[0].ssthresh or 0 for tooth in ride.teeth())
         for ride in both(ridden, "westwood")
@@ -129,10 +128,10 @@ def test_westwood_falls_alike(ridden: dict[str, Ride]) -> None:
 
 
 def test_vegas_keeps_as_much_in_the_queue(ridden: dict[str, Ride]) -> None:
-    """Both rest somewhere between alpha and beta, 2 and 4 segments, a packet more or less.
+    """Both settle between alpha and beta, 2 and 4 segments, within one packet.
 
-    The module has Diff = cwnd (RTT - BaseRTT) / BaseRTT where the paper, and ours, divides by RTT,
-    here a fifth more: ours may keep one more.
+    The module has Diff = cwnd (RTT - BaseRTT) / BaseRTT; the paper, and ours, divides by RTT, here
+    a fifth more: ours may keep one more.
     """
     theirs, ours = both(ridden, "vegas")
     assert 1.0 < theirs.mean_queue() < 5.0
@@ -142,7 +141,7 @@ def test_vegas_keeps_as_much_in_the_queue(ridden: dict[str, Ride]) -> None:
 
 
 def test_dctcp_holds_the_same_queue(ridden: dict[str, Ride]) -> None:
-    """Near the threshold, swinging as far: by alpha / 2 of cwnd, the cut that alpha makes."""
+    """Near the threshold, swinging by alpha / 2 of cwnd, the cut that alpha causes."""
     theirs, ours = both(ridden, "dctcp")
     assert ours.mean_queue() == pytest.approx(theirs.mean_queue(), rel=0.08)
     assert max(each.qlen for each in ours.samples) == pytest.approx(

@@ -66,7 +66,7 @@ async def test_packets_are_counted_where_they_pass_are_dropped_and_are_lost() ->
 
 
 async def test_nothing_is_counted_while_the_lab_runs() -> None:
-    """Reading interfaces costs nothing per sweep: it is done once, at the end."""
+    """Interfaces are read once, at the end, so that they cost nothing per sweep."""
     async with running(build()) as lab:
         lab.send(StartFlow(duration_s=0.3))
         await end_of(lab, "1")

@@ -33,7 +33,7 @@ DELAY_US = 30_000
 LIMIT = 50
 FRAME_US = 1514 * 8e6 / RATE
 LATE_US = 2_000
-"""The delay line is late by 0.05 ms at the median; on a busy machine by this at times."""
+"""Lateness in µs of the delay line at times on a busy machine; 0.05 ms at the median."""
 
 
 def build(*, limit: int = LIMIT, loss: float | None = None, **both: int) -> Build:
@@ -60,7 +60,7 @@ def seen(state: LabState, name: str) -> Monitored:
 @needs_bpf
 @physical
 async def test_an_empty_path_takes_its_links_delay() -> None:
-    """Never less; a packet of 240 bytes is on the wire for 0.2 ms besides."""
+    """Never less, and the 0.2 ms that a packet of 240 bytes takes on the wire."""
     async with running(build()) as lab:
         lab.send(StartUdp(monitor=True, packet_bytes=200, rate_bps=200_000, duration_s=1.0))
         await lab.until(lambda state: over(state, "u1"))
@@ -108,7 +108,7 @@ async def test_a_full_queue_takes_its_backlog_over_the_rate() -> None:
 @needs_bpf
 @physical
 async def test_what_becomes_of_cross_traffic_is_told_while_it_runs() -> None:
-    """Twice what the link carries: half of it is lost, the rest stands in a full queue."""
+    """Twice the link's rate: half of it is lost, and the queue stays full."""
     rate, limit = 1_000_000, 20
     async with running(build(limit=limit, rate=rate)) as lab:
         lab.send(StartUdp(monitor=True, rate_bps=2 * rate))
@@ -128,7 +128,7 @@ async def test_what_becomes_of_cross_traffic_is_told_while_it_runs() -> None:
 @needs_bpf
 @physical
 async def test_fragments_count_as_the_packet_that_they_are_of() -> None:
-    """1024 bytes over an MTU of 400 are three fragments, and one lost is all of it lost."""
+    """1024 bytes over an MTU of 400 are three fragments; if one is lost, the whole packet is."""
     async with running(build(mtu=400, loss=0.1)) as lab:
         lab.send(StartUdp(monitor=True, rate_bps=RATE // 10, duration_s=1.0))
         await lab.until(lambda state: over(state, "u1"))

@@ -18,7 +18,8 @@ from tests.lab.trust import physical
 CASES = "tests.lab.mptcp_cases"
 
 ONE_BPS = 10e6 * 1428 / 1514
-"""Payload of a link of 10 Mbit/s: 1428 bytes of a frame, for MPTCP's option has 20."""
+"""Payload of a link of 10 Mbit/s in bits per second: 1428 bytes per frame, because MPTCP's option
+has 20."""
 
 QUEUE = Qdisc(kind="pfifo", options={"limit": 50})
 CORE = LinkSetting(rate=10_000_000, delay_us=2_000, qdisc=QUEUE)
@@ -55,7 +56,7 @@ async def open_subflows(lab: RunningLab, flow: StartFlow, count: int = 2) -> lis
 @physical
 @pytest.mark.parametrize("manager", ["ndiffports", "fullmesh"])
 async def test_two_disjoint_paths_carry_twice_the_payload_of_one(manager: str) -> None:
-    """Of twice what framing leaves of one: 90 %, for losses and for data that goes twice."""
+    """90 % of twice what framing leaves of one, because of losses and data sent twice."""
     build = FABRIC if manager == "ndiffports" else MULTIHOMED
     flow = StartFlow(flow="m", mptcp=True, path_manager=manager, cc="reno")
     async with running(build) as lab:
@@ -81,9 +82,9 @@ async def test_two_disjoint_paths_carry_twice_the_payload_of_one(manager: str) -
 @physical
 @pytest.mark.skipif(bpf_lack() is not None, reason=f"{bpf_lack()}")
 async def test_lia_takes_no_more_than_tcp_of_a_bottleneck_that_its_subflows_share() -> None:
-    """RFC 6356, section 2: half of it. Four subflows that are not coupled would have four fifths.
+    """RFC 6356, section 2: half of it. Four uncoupled subflows would have four fifths.
 
-    The share is that of a few seconds, in which either may have lost more: from 1/4 to 5/8.
+    The share is over a few seconds, in which either may have lost more: from 1/4 to 5/8.
     """
     queue = Qdisc(kind="pfifo", options={"limit": 40})
     core = LinkSetting(rate=10_000_000, delay_us=1_000, qdisc=queue)
@@ -115,7 +116,7 @@ async def test_lia_takes_no_more_than_tcp_of_a_bottleneck_that_its_subflows_shar
 async def test_the_kernels_path_manager_uses_the_endpoints_of_one_end(
     manager: str, ends: list[tuple[str, str]]
 ) -> None:
-    """Announced, the receiver's other address is reached by the sender's link to it."""
+    """The receiver's other address, once announced, is reached over the sender's link to it."""
     flow = StartFlow(flow="m", mptcp=True, path_manager=manager, subflows=8, cc="reno")
     async with running(MULTIHOMED) as lab:
         one, other = await open_subflows(lab, flow)
@@ -137,7 +138,7 @@ async def test_the_kernels_path_manager_needs_a_second_address() -> None:
 
 
 async def test_a_connection_outlives_a_path_and_uses_it_again() -> None:
-    """The kernel sends over the other one at once, and returns by a retransmission timeout."""
+    """The kernel sends over the other path at once, and returns at a retransmission timeout."""
     async with running(MULTIHOMED) as lab:
         flow = StartFlow(flow="1", mptcp=True, path_manager="fullmesh", cc="reno")
         one, other = await open_subflows(lab, flow)
@@ -163,7 +164,7 @@ async def test_a_connection_outlives_a_path_and_uses_it_again() -> None:
 
 
 async def test_hosts_send_and_receive_at_once_and_flows_are_switched_and_end() -> None:
-    """A host whose paths the lab manages accepts subflows all the same."""
+    """A host whose paths the lab manages still accepts subflows."""
     async with running(FABRIC) as lab:
         await open_subflows(lab, StartFlow(flow="there", src="h1", dst="h2", mptcp=True))
         back = StartFlow(flow="back", src="h2", dst="h1", mptcp=True, bytes=1_000_000)

@@ -17,14 +17,14 @@ FRAME_BITS = 1514 * 8
 
 @pytest.fixture(scope="module")
 def engines() -> dict[str, str]:
-    """Why each delay engine is not to be had here; empty where it is."""
+    """Return why each delay engine is unavailable here; empty if it is available."""
     found, _ = call("tests.lab.traffic_cases:survey")
     return {each["name"]: each.get("reason", "") for each in found["delay_engines"]}
 
 
 @pytest.fixture(params=["delay line", "netem"])
 def engine(request: pytest.FixtureRequest, engines: dict[str, str]) -> str:
-    """Each delay engine in turn: what they do to packets is the same."""
+    """Return each delay engine in turn, because they must treat packets the same."""
     name = str(request.param)
     if engines[name]:
         pytest.skip(f"{name}: {engines[name]}")
@@ -40,7 +40,7 @@ def test_every_host_reaches_every_node(kind: str, pairs: int, rootless: bool) ->
 
 
 def test_building_leaves_the_machine_alone() -> None:
-    """Mininet by itself would raise these limits of the whole machine."""
+    """Mininet itself would raise these limits for the whole machine."""
     limits = [Path("/proc/sys/fs/file-max"), Path("/proc/sys/kernel/pty/max")]
     before = [each.read_text() for each in limits]
     call(f"{CASES}:reach", "dumbbell", 1)
@@ -50,7 +50,7 @@ def test_building_leaves_the_machine_alone() -> None:
 @pytest.mark.parametrize("rootless", [False, True], ids=["root", "rootless"])
 @physical
 def test_delay_is_what_was_asked(engine: str, rootless: bool) -> None:
-    """RTT is twice the one-way delay; 1 ms more covers a busy machine's wake-ups both ways."""
+    """RTT is twice the one-way delay, plus up to 1 ms for a busy machine's wake-ups both ways."""
     # From 100 ms on ping rounds to whole milliseconds.
     *delayed, bare = call(f"{CASES}:delays", engine, [1_000, 10_000, 49_000], rootless=rootless)
     for measured, asked in zip(delayed, (2.0, 20.0, 98.0), strict=True):
@@ -61,7 +61,7 @@ def test_delay_is_what_was_asked(engine: str, rootless: bool) -> None:
 
 @physical
 def test_tcp_fills_the_rate_and_no_more() -> None:
-    """HTB is exact to its burst (1 ms of 2 s); stolen time may cost some of the rate."""
+    """HTB is exact to its burst (1 ms of 2 s); stolen time may reduce the rate."""
     asked = [100_000_000, 10_000_000, 1_500_000]
     for (measured, offloads), rate in zip(call(f"{CASES}:wire_rates", asked), asked, strict=True):
         assert 0.95 * rate <= measured <= 1.01 * rate
@@ -70,7 +70,7 @@ def test_tcp_fills_the_rate_and_no_more() -> None:
 
 @physical
 def test_full_queue_and_changes_under_load(engine: str) -> None:
-    """100 frames at 10 Mbit/s take 121 ms; a rate change keeps them, a new kind begins empty."""
+    """100 frames at 10 Mbit/s take 121 ms; a rate change keeps them, a new kind starts empty."""
     seen = call(f"{CASES}:full_queue", engine)
     expected = 20 + 100 * FRAME_BITS / 10_000_000 * 1000
     # A ping that got in found 99 or 100 frames ahead of it, its own being shorter.
@@ -85,7 +85,7 @@ def test_full_queue_and_changes_under_load(engine: str) -> None:
 
 
 def test_loss_is_binomial(engine: str) -> None:
-    """Five standard deviations: one run in two million falls outside."""
+    """Five standard deviations: one run in two million is outside."""
     count, share = 2000, 0.02
     spread = NormalDist(count * share, (count * share * (1 - share)) ** 0.5)
     lost = call(f"{CASES}:losses", engine, count, share)
@@ -101,14 +101,14 @@ def test_a_killed_delay_line_comes_back() -> None:
 
 
 def test_ending_a_delay_loses_and_leaves_nothing(engine: str) -> None:
-    """Nor does a packet overtake those that are still on their longer way."""
+    """No packet overtakes those that are still being delayed."""
     seen = call(f"{CASES}:ending_delay", engine)
     assert seen == {"received": 500, "in_order": True, "engine": "none", "rules": 0}
 
 
 @physical
 def test_jitter_spreads_and_keeps_order(engine: str) -> None:
-    """Out of 300 packets some come early and some late; none before one ahead of it."""
+    """Some of 300 packets come early and some late, but none before one sent earlier."""
     seen = call(f"{CASES}:jitter", engine)
     assert seen["in_order"]
     assert 4.5 <= seen["lowest"] < 10.0
@@ -117,7 +117,7 @@ def test_jitter_spreads_and_keeps_order(engine: str) -> None:
 
 
 def test_offloads_follow_the_rate() -> None:
-    """They go on with the last direction that is fast, and off with the first that is slow."""
+    """Enabled with the last direction that becomes fast, disabled with the first slow one."""
     up, down = call(f"{CASES}:offload_crossing")
     assert up == [["r1->r2", False], ["r2->r1", True], ["r1->r2", True]]
     assert down == [["r1->r2", False], ["r2->r1", False], ["r2->r1", False]]

@@ -34,7 +34,7 @@ BUILD = Build(
 
 @physical
 async def test_bbr_tells_the_bottleneck_and_stops_when_it_is_left() -> None:
-    """Alone for 4 s: start-up is over after some ten round trips of 20 ms."""
+    """Alone for 4 s: start-up ends after some ten round trips of 20 ms."""
     async with running(BUILD) as lab:
         hello = lab.state.hello
         assert hello is not None
@@ -68,7 +68,7 @@ async def test_bbr_tells_the_bottleneck_and_stops_when_it_is_left() -> None:
 @pytest.mark.skipif(lack() is not None, reason=f"{lack()}")
 @physical
 async def test_cubic_as_a_bpf_program_shows_the_curve_it_is_on() -> None:
-    """W_max is where loss came, and K follows from it by RFC 9438, figure 2."""
+    """W_max is cwnd at the loss, and K follows from it by RFC 9438, figure 2."""
     async with running(BUILD) as lab:
         lab.send(StartFlow(flow="1", cc="cubic.bpf"))
         await lab.until(lambda state: "1" in state.flows)
@@ -84,17 +84,18 @@ async def test_cubic_as_a_bpf_program_shows_the_curve_it_is_on() -> None:
 
 
 def shown(state: LabState, name: str) -> float:
-    """Return what flow 1 shows now; 0 where nothing."""
+    """Return the exported values of flow 1; 0 if there is none."""
     series = state.flows["1"].own.get(name)
     return (series.last or 0.0) if series else 0.0
 
 
 BASE = (19_500, 30_000)
-"""20 ms; the delay line may be some microseconds early, and a busy machine is late."""
+"""Bounds of the base RTT around 20 ms: the delay line may be some µs early, and a busy machine is
+late."""
 RHO = (1000, 1200)
-"""Of 1000: BASE over 25 ms, but 1 at least."""
+"""Bounds of rho, of 1000: BASE over 25 ms, but at least 1."""
 RTT, WINDOW = (0, 500_000), (0, 500)
-"""What a queue of 30 packets allows, with room for a machine that stands still for a while."""
+"""Bounds for a queue of 30 packets, with room for a machine that stalls for a while."""
 RANGES = {
     "bic_w_max_segments": WINDOW,
     "bic_step_1000": (200, 16_000),  # S_min to S_max
@@ -135,12 +136,12 @@ RANGES = {
     "yeah_base_rtt_us": BASE,
     "yeah_slow_rounds": (0, 1000),
 }
-"""By variable the least and the most that it may be on a path of 20 ms with a short queue."""
+"""Bounds of each variable on a path of 20 ms with a short queue."""
 
 
 @pytest.mark.skipif(lack() is not None, reason=f"{lack()}")
 async def test_every_algorithm_shows_what_it_must_be() -> None:
-    """One flow after another has the path to itself until its algorithm has told all it names."""
+    """Each flow in turn has the path alone until its algorithm has reported all variables."""
     short = Qdisc(kind="pfifo", options={"limit": 30})
     links = {"bottleneck": LinkSetting(rate=10_000_000, delay_us=10_000, qdisc=short)}
     told: set[str] = set()
@@ -172,12 +173,12 @@ TEMPLATE = (ALGORITHMS / "template.bpf.c").read_text()
 GROWTH = "tcp_cong_avoid_ai(tp, max(tp->snd_cwnd / INCREASE, 1U), acked);"
 BROKEN = GROWTH.replace(";", " /* no semicolon */")
 ENDLESS = "for (u32 i = 0; i < ack; i++)\n\t\tset_cwnd(tp, i);"
-"""The verifier does not take a loop whose end it can't see."""
+"""Source with a loop that the verifier refuses, because it can't see the end."""
 
 
 @asynccontextmanager
 async def under(source: Path) -> AsyncIterator[RunningLab]:
-    """Run flow 1 under ``mine.bpf.c``."""
+    """Run flow 1 with ``mine.bpf.c``."""
     lab = RunningLab(forked(launch.lab_argv(custom=[source]), BUILD))
     try:
         await lab.until(lambda state: state.phase == "ready")
@@ -190,7 +191,7 @@ async def under(source: Path) -> AsyncIterator[RunningLab]:
 
 @pytest.mark.skipif(lack() is not None, reason=f"{lack()}")
 async def test_a_copy_of_the_template_shows_its_base_rtt(tmp_path: Path) -> None:
-    """What a user's own file names is sampled, too, and after a hot swap the new names are."""
+    """Variables of a user's file are sampled too, and after a hot swap those of the new version."""
     source = tmp_path / "mine.bpf.c"
     source.write_text(TEMPLATE)
     async with under(source) as lab:
@@ -203,7 +204,7 @@ async def test_a_copy_of_the_template_shows_its_base_rtt(tmp_path: Path) -> None
 
 @pytest.mark.skipif(lack() is not None, reason=f"{lack()}")
 async def test_what_can_not_be_built_or_loaded_leaves_the_flow_as_it_was(tmp_path: Path) -> None:
-    """Clang's and the verifier's complaints name the line; the next save is taken again."""
+    """Messages of clang and the verifier name the line; the next save is loaded again."""
     source = tmp_path / "mine.bpf.c"
     source.write_text(TEMPLATE)
     async with under(source) as lab:
@@ -258,7 +259,7 @@ CONGESTION_CONTROL paced = {
 
 @pytest.mark.skipif(lack() is not None, reason=f"{lack()}")
 async def test_cong_control_rules_cwnd_and_pacing_rate(tmp_path: Path) -> None:
-    """The kernel leaves both as they are; the link would take more than twice as much."""
+    """The kernel changes neither; the link could carry more than twice as much."""
     source = tmp_path / "mine.bpf.c"
     source.write_text(PACED)
     async with under(source) as lab:
@@ -276,7 +277,7 @@ async def test_cong_control_rules_cwnd_and_pacing_rate(tmp_path: Path) -> None:
 
 
 def errors(state: LabState, since: int) -> list[str]:
-    """Return what went wrong after a number of entries of the log."""
+    """Return the errors after a number of entries of the log."""
     return [entry.text for entry in state.log[since:] if entry.kind == "error"]
 
 
@@ -292,7 +293,7 @@ def errors(state: LabState, since: int) -> list[str]:
 async def test_what_does_no_good_is_told_and_is_over_when_it_is_mended(
     tmp_path: Path, growth: str, kept: str, wrong: str
 ) -> None:
-    """The lab goes on: the same file, saved anew, is used at once and has another chance."""
+    """The lab continues: the same file, saved again, is used at once."""
     source = tmp_path / "mine.bpf.c"
     bad = TEMPLATE.replace(GROWTH, growth).replace("return max(cwnd * KEPT / 1024, 2U);", kept)
     bad = bad.replace("acked = tcp_slow_start(tp, acked);", growth + "\n\t\tacked = 0;")

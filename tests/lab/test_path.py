@@ -19,7 +19,8 @@ from tests.lab.test_traffic import end_of
 from tests.lab.trust import physical
 
 HEADERS = 20 + 20 + 12
-"""IPv4, TCP, and TCP's timestamps (RFC 7323), which Linux sends by default."""
+"""Length in bytes of the headers of IPv4 and TCP with timestamps (RFC 7323), which Linux sends by
+default."""
 
 
 def linear(**links: LinkSetting) -> Build:
@@ -48,7 +49,7 @@ async def test_segments_fit_the_mtu_and_it_is_told() -> None:
 
 
 async def test_a_sender_learns_of_a_smaller_mtu_behind_a_router() -> None:
-    """Path MTU discovery (RFC 1191): routers tell, and the connection goes on with less."""
+    """Path MTU discovery (RFC 1191): routers report it, and the connection continues with less."""
     topology = Topology(kind="dumbbell", pairs=1)
     async with running(Build(topology=topology, links={"r1-r2": LinkSetting(mtu=600)})) as lab:
         lab.send(StartFlow(bytes=100_000))
@@ -59,7 +60,7 @@ async def test_a_sender_learns_of_a_smaller_mtu_behind_a_router() -> None:
 
 @physical
 async def test_each_hop_adds_its_delay_both_ways() -> None:
-    """Experiment 4: two hops of 45 ms each, so that the RTT is 180 ms with nothing in a queue."""
+    """Experiment 4: two hops of 45 ms each, so that the RTT is 180 ms without a queue."""
     hop = 45_000
     queue = Qdisc(kind="pfifo", options={"limit": 100})
     build = linear(
@@ -79,7 +80,7 @@ async def test_each_hop_adds_its_delay_both_ways() -> None:
 
 
 class Answers:
-    """A sink that keeps which pings were lost."""
+    """A sink that records the lost pings."""
 
     def __init__(self) -> None:
         self.lost: list[int] = []
@@ -96,7 +97,7 @@ class Answers:
 
 
 async def lost_pings(seed: int) -> list[int]:
-    """Return which of 100 pings a link with 20 % loss swallows."""
+    """Return which of 100 pings are lost on a link with 20 % loss."""
     answers = Answers()
     build = Build(
         topology=Topology(kind="linear"),
@@ -127,7 +128,7 @@ def _engine(state: LabState) -> str:
 
 
 async def test_the_same_seed_loses_the_same_packets() -> None:
-    """Packets are counted as they come in, so that the n-th of a direction is lost or not."""
+    """Packets are drawn in the order of arrival, so the n-th of a direction is lost or not."""
     first, again, other = [await lost_pings(seed) for seed in (3, 3, 4)]
     assert first == again
     assert first != other

@@ -32,7 +32,7 @@ timeline = [
 
 @asynccontextmanager
 async def running(path: Path, **streams: Any) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run ``SCENARIO``, recorded beside ``path``; what is left of it at the end is killed."""
+    """Run ``SCENARIO``, recorded beside ``path``; processes that are left at the end are killed."""
     path.write_text(SCENARIO)  # noqa: ASYNC240 - a small file
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "ccplay", "run", str(path), "--json"),
@@ -61,7 +61,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def test_a_run_goes_on_to_its_end_while_its_terminal_is_paused(tmp_path: Path) -> None:
-    """Ctrl-S from the first word on; the result waits for Ctrl-Q, and is all there."""
+    """Ctrl-S from the first output on; the result waits for Ctrl-Q, and is complete."""
     recording = tmp_path / "mine.ccplay"
     person, terminal = pty.openpty()
     said: list[bytes] = []

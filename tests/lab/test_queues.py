@@ -53,14 +53,14 @@ CHOICES: dict[str, list[dict[str, Option]]] = {
     "dualpi2": [{"limit": 200, "target": 20_000, "step_thresh": 2_000}, {"limit": 100}],
     "fq": [{"limit": 200, "flow_limit": 50, "quantum": 3000, "ce_threshold": 3_000}, {}],
 }
-"""What each kind is put in place with, one after the other, while packets queue."""
+"""Settings installed for each kind, one after the other, while packets wait."""
 
 MARKING = ("sfb", "codel", "fq_codel", "cake", "choke", "red", "pie", "fq_pie", "fq")
 
 
 @pytest.fixture(scope="module")
 def missing() -> dict[str, str]:
-    """Why each kind or engine is not to be had here; empty where it is."""
+    """Return why each kind or engine is unavailable here; empty if it is available."""
     found, _ = call("tests.lab.traffic_cases:survey")
     features = {each["name"]: each for each in (*found["qdiscs"], *found["delay_engines"])}
     return {
@@ -74,7 +74,7 @@ def missing() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def replaced(missing: dict[str, str]) -> dict[str, list[dict[str, Any]]]:
-    """What came of every choice of every kind that is here."""
+    """Return the outcome of every setting of every available kind."""
     there = {kind: choices for kind, choices in CHOICES.items() if not missing[kind]}
     seen: dict[str, list[dict[str, Any]]] = call(f"{CASES}:replacements", there)
     return seen
@@ -82,7 +82,7 @@ def replaced(missing: dict[str, str]) -> dict[str, list[dict[str, Any]]]:
 
 @pytest.fixture(params=CHOICES)
 def kind(request: pytest.FixtureRequest, missing: dict[str, str]) -> str:
-    """Each kind in turn."""
+    """Return each kind in turn."""
     name = str(request.param)
     if missing[name]:
         pytest.skip(f"{name}: {missing[name]}")
@@ -96,7 +96,7 @@ def test_every_discipline_is_tried() -> None:
 def test_a_live_replacement_holds_all_that_was_asked_and_nothing_older(
     kind: str, replaced: dict[str, list[dict[str, Any]]]
 ) -> None:
-    """What a request leaves out is at its default, or off, whatever an earlier one made of it."""
+    """Parameters left out of a request have their defaults, whatever an earlier request set."""
     for asked, seen in zip(CHOICES[kind], replaced[kind], strict=True):
         for parameter in DISCIPLINES[kind].of(KERNEL):
             name, held = parameter.name, seen["held"].get(parameter.name)
@@ -118,7 +118,7 @@ def test_a_live_replacement_holds_all_that_was_asked_and_nothing_older(
 def test_the_probe_reads_packets_and_bytes_of_full_frames(
     kind: str, replaced: dict[str, list[dict[str, Any]]]
 ) -> None:
-    """Backlog over qlen is iperf3's frame of 1514 bytes, but for a control packet among them."""
+    """Backlog over qlen is iperf3's frame of 1514 bytes, except for a control packet among them."""
     for seen in replaced[kind]:
         assert seen["sampled"] == kind
         assert seen["frame"] is None or 1000 <= seen["frame"] <= 1514
@@ -127,9 +127,9 @@ def test_the_probe_reads_packets_and_bytes_of_full_frames(
 
 @physical
 def test_fq_codel_keeps_the_rtt_low_under_load(missing: dict[str, str]) -> None:
-    """A ping has a queue of its own there: it waits for a frame or two, 1.2 ms each.
+    """A ping has its own queue there: it waits for a frame or two, 1.2 ms each.
 
-    Behind a FIFO it waits for all that CUBIC leaves standing: most of 100 frames, 121 ms.
+    Behind a FIFO it waits for all packets that CUBIC leaves: most of 100 frames, 121 ms.
     """
     if missing["fq_codel"]:
         pytest.skip(f"fq_codel: {missing['fq_codel']}")

@@ -32,11 +32,11 @@ BUILD = Build(
 )
 
 LATE_S = 0.1
-"""How much later than in the session a step may be begun, on a machine that is busy."""
+"""Seconds by which a step may begin later than in the session, on a busy machine."""
 
 
 async def by_hand(lab: RunningLab) -> None:
-    """Do something of everything, and wait until all of it has ended."""
+    """Do everything that a user can do, and wait until all traffic has ended."""
     for command in (
         StartPing(count=3, interval_s=0.2),
         StartFlow(),
@@ -55,9 +55,9 @@ async def by_hand(lab: RunningLab) -> None:
 
 
 async def applied(path: Path) -> list[tuple[float, Applied]]:
-    """Return what a recording says took effect, and how long after its network stood it was begun.
+    """Return the commands in a recording with the seconds from the network's start to theirs.
 
-    When it was done is the machine's affair: programs have to start.
+    Their ends depend on the machine, because programs have to start.
     """
     events = [event async for event in ReplaySource(path).events()]
     (ready,) = (event.t for event in events if isinstance(event, Ready))
@@ -66,12 +66,12 @@ async def applied(path: Path) -> list[tuple[float, Applied]]:
 
 
 def said(command: AnyCommand) -> AnyCommand:
-    """Return a command as a scenario has it: the lab alone names marks."""
+    """Return a command as written in a scenario, where marks have no names."""
     return Mark(text=command.text) if isinstance(command, Mark) else command
 
 
 async def ccplay(*words: object) -> tuple[int | None, str]:
-    """Run a command and return its exit code and what it said to people."""
+    """Run a command and return its exit code and its messages."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "ccplay", *map(str, words)),
         stdout=asyncio.subprocess.DEVNULL,

@@ -28,7 +28,7 @@ CCPLAY = (sys.executable, "-m", "ccplay")
 
 @dataclass
 class User:
-    """Somebody with a folder of sessions and a scenario."""
+    """A user with a folder of sessions and a scenario."""
 
     folder: Path
     marker: str
@@ -44,7 +44,7 @@ class User:
         return [*CCPLAY, str(scenario)]
 
     def run(self, *words: str) -> str:
-        """Run a command to its end, and return what it prints."""
+        """Run a command to its end, and return its output."""
         done = subprocess.run(
             [*CCPLAY, *words],
             check=True,
@@ -59,7 +59,7 @@ class User:
         return found
 
     def front(self) -> psutil.Process:
-        """Find the process that draws: the child of the one which the shell waits for."""
+        """Return the process that draws: the child of the one that the shell waits for."""
         return next(
             each
             for each in marked(self.marker)

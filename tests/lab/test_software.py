@@ -32,7 +32,7 @@ pytestmark = pytest.mark.xdist_group("software")
 
 @dataclass
 class Seen:
-    """Pings, sweeps and answers; also the sink that takes them."""
+    """Pings, sweeps and replies; also the sink that receives them."""
 
     pings: list[float] = field(default_factory=list)
     sweeps: list[Sweep] = field(default_factory=list)
@@ -60,7 +60,7 @@ def build(qdisc: Qdisc, rate: int = RATE) -> Build:
 
 
 async def ask(lab: RunningLab, seen: Seen, command: SetQdisc | SetLink | SetClasses) -> str:
-    """Send a command; return why it failed, or nothing."""
+    """Send a command; return the reason of its failure, or nothing."""
     before = len(seen.answers)
     lab.send(command)
     await lab.until(lambda _: len(seen.answers) > before)
@@ -70,11 +70,11 @@ async def ask(lab: RunningLab, seen: Seen, command: SetQdisc | SetLink | SetClas
 
 @physical
 async def test_delay_stays_near_the_target_beside_a_flow() -> None:
-    """A CUBIC flow fills 100 packets of a FIFO, 121 ms, and a few ms under each of these.
+    """A CUBIC flow fills 100 packets of a FIFO, 121 ms, but only a few ms under each of these.
 
-    CoDel's target is 5 ms, which it allows for an interval of 100 ms; PIE's is 15 ms, around which
-    it swings. A ping has a queue of its own with FQ-CoDel, and waits for a frame or two. Slow start
-    is over before: CoDel needs seconds for what it leaves behind.
+    CoDel's target is 5 ms, which it lets packets exceed for an interval of 100 ms; PIE's is 15 ms,
+    around which it swings. A ping has its own queue with FQ-CoDel, and waits for a frame or two.
+    Slow start ends before the measurement, because CoDel needs seconds for the queue it leaves.
     """
     seen = Seen()
     async with running(build(Qdisc(kind="pfifo", options={"limit": 100})), seen) as lab:
@@ -115,7 +115,7 @@ async def test_a_flow_with_ecn_is_marked_and_loses_nothing() -> None:
 
 @physical
 async def test_a_queue_moves_between_kernel_and_software_without_loss() -> None:
-    """Some 300 packets wait when it is swapped, and each arrives; RTT is base + backlog / rate."""
+    """Some 300 packets wait during the swap, and each arrives; RTT is base + backlog / rate."""
     seen = Seen()
     roomy = Qdisc(kind="pfifo", options={"limit": 2000})
     patient: dict[str, Option] = {"limit": 2000, "target": 5_000_000, "interval": 5_000_000}
@@ -145,7 +145,7 @@ async def test_a_queue_moves_between_kernel_and_software_without_loss() -> None:
 
 
 def acked(lab: RunningLab, flow: str) -> int:
-    """Return the bytes that arrived of all streams of a flow."""
+    """Return the acknowledged bytes of all streams of a flow."""
     return round(sum(each.acked for each in lab.state.streams[flow].values()))
 
 
@@ -153,7 +153,7 @@ def acked(lab: RunningLab, flow: str) -> int:
 async def test_classes_of_drr_share_between_hosts() -> None:
     """One host has four flows and the other one; each has half, and CoDel in its class.
 
-    CoDel keeps both queues short: a ping of the first host waits for some 5 ms of its own class,
+    CoDel keeps both queues short: a ping of the first host waits for some 5 ms in its own class,
     and for a frame of the other.
     """
     seen = Seen()
@@ -206,7 +206,7 @@ async def test_what_cannot_be_is_refused_with_the_reason() -> None:
 
 
 def process_of(lab: int) -> int:
-    """Return the PID of a lab's process for disciplines."""
+    """Return the PID of a lab's process for disciplines in software."""
     (found,) = (
         each.pid
         for each in psutil.Process(lab).children(recursive=True)
@@ -217,7 +217,7 @@ def process_of(lab: int) -> int:
 
 @physical
 async def test_a_process_that_dies_is_started_again() -> None:
-    """Meanwhile packets wait in the kernel at the link's rate, and the log has it."""
+    """Meanwhile packets wait in the kernel at the link's rate, and the log reports it."""
     seen = Seen()
     async with running(build(Qdisc(kind="codel.py")), seen) as lab:
         lab.send(StartFlow(flow="1", cc="cubic"))

@@ -27,15 +27,17 @@ from tests.lab.first_packets import moments
 from tests.lab.trust import physical
 
 TOGETHER_S = 0.005
-"""What connects at the moment, or sends no TCP, takes 1 ms on an idle machine. A process that
-others keep from its core for one turn of the scheduler takes 3 ms more; one program started after
-another takes 10 ms or more for each."""
+"""Largest difference in seconds between starts that connect at the moment, or send no TCP: 1 ms on
+an idle machine, 3 ms more if a process waits one turn of the scheduler for its core; programs
+started one after another would need 10 ms or more each."""
 
 FLOWS_TOGETHER_S = 0.001
-"""The lab writes the first segment of each, which takes 0.02 ms."""
+"""Largest difference in seconds between starts of flows, whose first segments the lab writes in
+0.02 ms each."""
 
 ON_TIME_S = 0.02
-"""An idle machine takes 2 ms. A sweep under way, or one turn of the scheduler, comes before it."""
+"""Largest lateness of a start in seconds: 2 ms on an idle machine, more for a sweep in progress or
+one turn of the scheduler."""
 
 LINEAR = Build(topology=Topology(kind="linear"))
 
@@ -66,7 +68,7 @@ async def test_first_data_of_a_moment_are_sent_together(
 
 
 async def test_a_flow_of_a_moment_is_no_faster_than_its_link() -> None:
-    """At 1 Gbit/s the lab may see data only some milliseconds after it has let the flow go.
+    """At 1 Gbit/s the lab may see data only some milliseconds after it has released the flow.
 
     HTB passes 1 ms at once after idle time, and a packet of 64 KB takes half of one.
     """
@@ -109,7 +111,7 @@ async def test_each_is_answered_by_itself_and_one_that_is_refused_keeps_none_bac
 
 
 async def test_what_is_stopped_before_its_moment_leaves_no_program_behind() -> None:
-    """``a`` is stopped while its client waits for the moment; ``b`` starts all the same."""
+    """``a`` is stopped while its client waits for the moment; ``b`` still starts."""
     async with running(LINEAR) as lab:
         at = lab.state.now + 2.0
         commands: list[StartTraffic] = [StartFlow(flow=each, cc="reno") for each in "ab"]
@@ -173,6 +175,6 @@ async def test_what_a_script_names_is_built_before_the_network_is_ready(
 
 
 def iperfs(pid: int | None) -> int:
-    """Count the processes below ``pid`` that have become iperf3."""
+    """Return the number of processes below ``pid`` that have become iperf3."""
     children = psutil.Process(pid).children(recursive=True)
     return sum(each.name() == "iperf3" for each in children)

@@ -44,18 +44,20 @@ SCENARIO += "".join(
 SCENARIO += "]\n"
 
 ENDS_S = 10.0
-"""It takes half a second, at most two by design, and a machine may be busy with other tests."""
+"""Longest time in seconds for the end: half a second when idle, at most two by design, and more
+beside other tests."""
 
 PUNCTUAL_S = 0.7
-"""Steps are played at the first of 50 sweeps a second; a busy machine may be late with some."""
+"""Largest lateness of a step in seconds: steps are played at the first of 50 sweeps a second, and a
+busy machine misses some."""
 
 SYNCHRONISED = b"\x1b[?2026;2$y"
-"""A terminal's answer that it can hold a frame back until it is whole; three writes a frame."""
+"""Reply of a terminal that can show a frame as a whole; each frame then has three writes."""
 
 
 @dataclass
 class Run:
-    """``ccplay`` with a scenario that is recorded, and what marks its processes."""
+    """``ccplay`` with a recorded scenario, and a marker of its processes."""
 
     folder: Path
     marker: str
@@ -77,7 +79,7 @@ class Run:
         return ["make", "-s", "-C", str(self.folder), "play"]
 
     def marks(self) -> dict[str, float]:
-        """Return when the marks were set, since the network was ready, as the recording has it."""
+        """Return the moments of the marks since the network was ready, from the recording."""
         state = read_recording(self.recording)
         return {
             done.command.text: done.t - (state.ready_at or 0.0)
@@ -86,11 +88,11 @@ class Run:
         }
 
     def has_played(self, step: int) -> bool:
-        """Whether a step of the timeline is in the recording."""
+        """Return whether a step of the timeline is in the recording."""
         return f'"step {step}"' in self.recording.read_text()
 
     def screen(self) -> psutil.Process:
-        """Find the program: the leader of its session, or the child of the one that is."""
+        """Return the screen's process: the leader of its session, or the child of the leader."""
         return next(p for p in marked(self.marker) if p.cmdline()[1:3] == ["-m", "ccplay"])
 
 
@@ -110,7 +112,7 @@ def nothing_is_left_of(run: Run) -> None:
 
 
 def stall(shown: OnTerminal, run: Run) -> None:
-    """Read until the first steps are drawn, then no more, until the last is recorded."""
+    """Read until the first steps are drawn, then stop reading until the last is recorded."""
     shown.read_until_shown("step 0")
     shown.type(SYNCHRONISED)
     shown.read_until_shown("step 1")
@@ -132,7 +134,7 @@ def stall(shown: OnTerminal, run: Run) -> None:
 )
 @physical
 def test_a_closed_terminal_ends_screen_and_lab(run: Run, parent: str, state: str) -> None:
-    """Of the programs on a terminal the kernel signals its session's leader only, here make."""
+    """The kernel signals only the leader of the terminal's session, which is make here."""
     run.parent = parent
     with on_terminal(
         run.argv,
@@ -256,11 +258,11 @@ async def test_a_busy_lab_ends_at_once_though_nobody_reads_its_events() -> None:
 
 
 FULL = 60_000
-"""Of the 64 KiB that a pipe holds, but for what is no whole line; see pipe(7)."""
+"""Number of bytes in a full pipe of 64 KiB that holds whole lines only; see pipe(7)."""
 
 
 def unread(source: LabSource) -> int:
-    """Return how many bytes wait in the lab's pipe."""
+    """Return the number of bytes that wait in the lab's pipe."""
     assert source._process is not None
     pipe = source._process.output.get_extra_info("pipe")
     waiting = fcntl.ioctl(pipe, termios.FIONREAD, bytes(4))

@@ -46,7 +46,7 @@ from tests.lab.trust import physical
 T = TypeVar("T")
 
 OPEN, LOSS = 0, 4
-"""Congestion states."""
+"""Numbers of congestion states."""
 
 
 def build(delay_us: int = 10_000) -> Build:
@@ -81,7 +81,7 @@ async def one_flow(lab: RunningLab, seconds: float) -> Flow:
 
 @needs_root
 async def test_every_ack_is_told_and_agrees_with_what_is_sampled(tmp_path: Path) -> None:
-    """Against what sweeps read; and the recording holds the same."""
+    """Compared with the sweeps; and the recording contains the same."""
     path = tmp_path / "a.ccplay"
     lab = RunningLab(forked(launch.lab_argv(), BUILD), Recorder(path))
     try:
@@ -100,7 +100,7 @@ async def test_every_ack_is_told_and_agrees_with_what_is_sampled(tmp_path: Path)
 
 
 class Counted(NamedTuple):
-    """Segments that a download's sender has received, and how many a trace of it told of."""
+    """The segments received by a download's sender, and those in its trace."""
 
     received: int
     told: int
@@ -108,9 +108,9 @@ class Counted(NamedTuple):
 
     @property
     def unknown(self) -> int:
-        """How many were not told and not missed.
+        """Return the segments that are neither in the trace nor counted as missing.
 
-        Never told are the handshake's SYN and ACK and, when the connection is closed, the last ACK.
+        The handshake's SYN and ACK and the last ACK of a closed connection are never in a trace.
         """
         return self.received - 3 - self.told - self.missed
 
@@ -118,10 +118,10 @@ class Counted(NamedTuple):
 @needs_root
 @pytest.mark.parametrize("delay_us", [0, 50_000])
 async def test_every_ack_of_a_download_is_told(delay_us: int) -> None:
-    """Counted beside it: what TCP of the sending host has received, and nothing else is there.
+    """Compared with the count of TCP on the sending host, where nothing else runs.
 
-    That the very first or last segment was missed no other one can tell. It happens in a run of
-    some hundreds, so one of three has to be known to the last segment.
+    No later segment reveals that the very first or last one is missing, which happens in one of
+    some hundred runs, so one of three has to be complete.
     """
     for _ in range(3):
         counted = await count_a_download(delay_us)
@@ -156,7 +156,7 @@ async def count_a_download(delay_us: int) -> Counted:
 
 
 def traced_segments(log: list[str]) -> tuple[int, int]:
-    """Return how many segments were told, and how many missed, as the end of a trace says it."""
+    """Return the numbers of traced and of missing segments that the end of a trace reports."""
     ((told, missed),) = re.findall(
         r"was traced: ([\d,]+) segments(?:; ([\d,]+) were missed)?", "\n".join(log)
     )
@@ -164,7 +164,7 @@ def traced_segments(log: list[str]) -> tuple[int, int]:
 
 
 def counters(lab: RunningLab, host: str) -> Callable[[], tuple[int, int]]:
-    """Return what reads a host's counts of segments received, and of those merged in a backlog."""
+    """Return a function that reads a host's counts of segments received, and of those coalesced."""
     net = Path(f"/proc/{lab.namespace(host).pid}/net")
     return lambda: (
         snmp(net / "snmp", "Tcp")["InSegs"],
@@ -173,7 +173,7 @@ def counters(lab: RunningLab, host: str) -> Callable[[], tuple[int, int]]:
 
 
 def snmp(path: Path, group: str) -> dict[str, int]:
-    """Read a group of the kernel's counters, which has a line of names and one of values."""
+    """Read a group of the kernel's counters: a line of names and a line of values."""
     lines = path.read_text().splitlines()
     names, values = (line.split()[1:] for line in lines if line.startswith(f"{group}:"))
     return dict(zip(names, map(int, values), strict=True))
@@ -194,10 +194,10 @@ def check_first_segment(flow: Flow) -> None:
 
 
 def check_cwnd(flow: Flow) -> None:
-    """A segment is told of before it has an effect: what a sweep reads, the next one tells.
+    """A segment is traced before it has an effect: the next one shows what a sweep reads.
 
-    A sweep takes a fraction of a millisecond, in which an ACK or two may come. One in twenty may be
-    interrupted, and then it reads what comes within a tenth of a second.
+    A sweep takes a fraction of a millisecond, in which an ACK or two may arrive. One in twenty
+    sweeps may be interrupted, and then reads a value from within a tenth of a second.
     """
     trace, sampled = traced(flow), flow.series["cwnd"]
     ticks = range(sampled.first, sampled.end)
@@ -220,7 +220,7 @@ def check_cwnd(flow: Flow) -> None:
 
 
 def check_states(flow: Flow) -> None:
-    """What a sweep reads is what held before or after the change nearest to it."""
+    """A sweep reads the state before or after the nearest change."""
     changes, sampled = traced(flow).ca_state, flow.series["ca_state"]
     assert changes.end >= 2, "a full queue of cubic's means loss, and recovery from it"
     last = sampled.timeline.time(sampled.end - 1)
@@ -239,7 +239,7 @@ def check_states(flow: Flow) -> None:
 @needs_root
 @physical
 async def test_moments_are_of_the_labs_own_clock() -> None:
-    """Never earlier than the one before, and ACKs of a bottleneck come at its pace."""
+    """They never decrease, and ACKs from a bottleneck arrive at its pace."""
     async with running(BUILD) as lab:
         flow = await one_flow(lab, 2.0)
     found = moments(traced(flow))
@@ -253,7 +253,7 @@ async def test_moments_are_of_the_labs_own_clock() -> None:
 
 @needs_root
 async def test_an_open_flow_is_joined_by_its_cookie_and_let_go_of() -> None:
-    """Both streams of it; what is not asked for is not told."""
+    """Both of its streams are traced, and nothing else."""
     async with running(BUILD) as lab:
         lab.send(StartFlow(flow="1", streams=2), StartFlow(flow="2"))
         await lab.until(lambda state: {"1", "2"} <= set(state.flows))
@@ -288,10 +288,10 @@ async def test_what_cannot_be_traced_is_said() -> None:
 @needs_root
 @physical
 async def test_an_rto_is_seen_at_its_moment() -> None:
-    """The link loses all for a while: the timer fires between two sweeps, and cwnd falls to 1.
+    """The link loses everything for a while: the timer fires between sweeps, and cwnd falls to 1.
 
-    Where a timer interrupts process 1 some kernels run no program, which would come to be one RTO
-    in some hundreds: one of three has to be seen.
+    Some kernels skip the program if a timer interrupts process 1, for one RTO in some hundreds, so
+    one of three has to be seen.
     """
     async with running(BUILD) as lab:
         lab.send(StartFlow(flow="1"), TraceFlow(flow="1"))
@@ -304,7 +304,7 @@ async def test_an_rto_is_seen_at_its_moment() -> None:
 
 
 async def an_rto(lab: RunningLab, flow: Flow) -> tuple[float, float]:
-    """Bring about a timeout; return when it was by the trace, and when a sweep saw it."""
+    """Cause a timeout; return its moment in the trace, and in a sweep."""
     state = flow.series["ca_state"]
     await lab.until(lambda _: state.last == OPEN)
     begun = lab.state.now
@@ -316,20 +316,20 @@ async def an_rto(lab: RunningLab, flow: Flow) -> tuple[float, float]:
 
 
 def when(ca_state: Series, since: float) -> float:
-    """Return the moment of the first timeout after another moment; never: infinity."""
+    """Return the moment of the first timeout after another moment; infinity if there is none."""
     moments = ca_state.timeline
     ticks = range(max(moments.at_or_after(since), ca_state.first), ca_state.end)
     return next((moments.time(each) for each in ticks if ca_state.at(each) == LOSS), math.inf)
 
 
 def at_its_moment(exact: float, seen: float) -> bool:
-    """Whether a trace had it before the sweep: one comes every 20 ms, some may fall out."""
+    """Return whether the trace had it before the sweep, of which some are skipped."""
     return exact <= seen + 0.003 < exact + 0.2
 
 
 @asynccontextmanager
 async def rootless() -> AsyncIterator[RunningLab]:
-    """Run a lab that is root only of its own user namespace."""
+    """Run a lab that is root only in its own user namespace."""
     if (refusal := launch.rootless_refusal()) is not None:
         pytest.skip(f"no user namespaces here: {refusal}")
     argv = launch.inner_argv()
@@ -360,7 +360,7 @@ async def test_without_root_it_says_so_and_samples_on() -> None:
 
 @needs_root
 async def test_a_killed_lab_listens_no_more() -> None:
-    """SIGKILL in the midst of a trace: no process, no mount, no namespace, no program."""
+    """SIGKILL during a trace leaves no process, mount, namespace or program."""
     before = Host.now()
     marker = f"ccplay-{uuid.uuid4()}"
     process = await asyncio.create_subprocess_exec(

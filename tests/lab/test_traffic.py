@@ -42,7 +42,7 @@ async def end_of(lab: RunningLab, flow: str) -> None:
 
 
 def programs(*words: str) -> list[psutil.Process]:
-    """Find the lab's programs whose command line has all the words."""
+    """Return the lab's programs whose command lines contain all the words."""
     found = []
     for process in psutil.Process().children(recursive=True):
         # One that has just been killed may still wait to be reaped, or be gone by now.
@@ -54,13 +54,13 @@ def programs(*words: str) -> list[psutil.Process]:
 
 
 async def kill(lab: RunningLab, *words: str) -> None:
-    """Kill the one program with these words, once it is what its command line says."""
+    """Kill the only program with these words, once it has its final command line."""
     await lab.until(lambda _: len(programs(*words)) == 1)
     programs(*words)[0].send_signal(signal.SIGKILL)
 
 
 async def test_a_running_flow_switches_its_algorithm_and_keeps_its_connection() -> None:
-    """What the samples call the algorithm is what the kernel says of the socket."""
+    """The samples name the same algorithm as the kernel's socket."""
     async with running(BUILD) as lab:
         lab.send(StartFlow(cc="reno"))
         await lab.until(flow_is_open)
@@ -91,7 +91,7 @@ async def test_a_switch_reaches_every_stream_even_before_it_is_open() -> None:
 
 @physical
 async def test_a_flow_opens_within_a_round_trip_or_so_where_the_queue_is_full() -> None:
-    """iperf3 agrees with its receiver for four round trips first, here of 0.6 s each."""
+    """iperf3 negotiates with its receiver for four round trips first, here of 0.6 s each."""
     async with running(BUILD) as lab:
         lab.send(
             SetLink(rate=2_000_000, delay_us=20_000),
@@ -114,7 +114,7 @@ async def test_a_flow_opens_within_a_round_trip_or_so_where_the_queue_is_full() 
 
 
 def rtt_s(state: LabState) -> float:
-    """Return what the newest ping took."""
+    """Return the RTT of the newest ping in seconds."""
     return (state.of(Ping)["p1"].rtt_us.last or 0.0) / 1e6
 
 
@@ -155,11 +155,12 @@ async def test_traffic_against_the_stream_fills_the_other_queue() -> None:
 
 
 SIZE = 1_500_000
-"""A download of more than a second: what is told of it every tenth of one is told in any case."""
+"""Size of a download that takes more than a second, so that progress, reported every tenth of one,
+is certain."""
 
 
 class Progress:
-    """A sink that keeps how far a download was each time."""
+    """A sink that records the progress of a download."""
 
     def __init__(self) -> None:
         self.bytes: list[int] = []
@@ -260,7 +261,7 @@ async def test_a_command_that_does_not_fit_is_refused_with_what_there_is() -> No
 
 
 async def test_new_connections_use_what_their_host_was_given() -> None:
-    """Cubic is restricted on some kernels, where the sysctl would refuse it in a namespace."""
+    """Some kernels restrict cubic, so that the sysctl would refuse it in a namespace."""
     async with running(BUILD) as lab:
         for flow, cc in (("1", "cubic"), ("2", "bbr"), ("3", "reno")):
             lab.send(SetCongestionControl(host="s1", cc=cc), StartFlow())

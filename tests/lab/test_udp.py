@@ -75,7 +75,7 @@ async def test_more_than_the_link_carries_is_lost_and_a_stop_tells_it() -> None:
 
 @physical
 async def test_the_end_of_a_session_waits_for_no_queue() -> None:
-    """1000 packets take 4 s; those that are left in it are neither received nor lost."""
+    """1000 packets take 4 s; those left in the queue are neither received nor lost."""
     async with running(build(limit=1000)) as lab:
         lab.send(StartUdp(rate_bps=2 * RATE))
         await lab.until(lambda state: (queued(state) or 0) > 500)
@@ -89,7 +89,7 @@ async def test_the_end_of_a_session_waits_for_no_queue() -> None:
 
 @physical
 async def test_it_starts_and_ends_on_time_where_the_queue_is_full() -> None:
-    """iperf3 agrees with its receiver for five round trips first, here of 0.4 s each."""
+    """iperf3 negotiates with its receiver for five round trips first, here of 0.4 s each."""
     async with running(build()) as lab:
         lab.send(SetLink(delay_us=45_000), StartFlow(cc="cubic"))
         await lab.until(lambda state: (queued(state) or 0) > 45)
@@ -125,7 +125,7 @@ async def test_how_it_agrees_with_its_receiver_is_not_seen_on_the_network(tmp_pa
 
 @physical
 async def test_classes_know_it() -> None:
-    """A class of its own holds it to its share while a flow wants the rest."""
+    """A class of its own limits it to its share while a flow wants the rest."""
     cross = TrafficClass(name="cross", share=0.2, traffic=["udp"])
     rest = TrafficClass(name="rest", share=0.8)
     async with running(build(cross, rest)) as lab:
@@ -156,7 +156,7 @@ async def test_it_says_why_it_died() -> None:
 
 @physical
 def test_an_iperf3_that_does_not_stop_in_time_is_ended_by_the_labs_clock() -> None:
-    """1 Mbit/s in packets of 500 bytes are 250 a second; 0.02 s more or less is the machine's."""
+    """1 Mbit/s in packets of 500 bytes are 250 a second; 0.02 s are left to the machine."""
     told = call("tests.lab.traffic_cases:udp_of_a_newer_iperf3", 1.0)
     assert told.get("error") is None
     assert told["duration_s"] == pytest.approx(1.0, abs=0.02)

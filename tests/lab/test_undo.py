@@ -39,7 +39,7 @@ BYTES = Qdisc(kind="bfifo", options={"limit": 30_000})
 CLASSES = [TrafficClass(name="bulk", share=0.5), TrafficClass(name="rest", share=0.5)]
 
 UNSET = LinkSetting(rate=0, delay_us=0, jitter_us=0, loss=0.0)
-"""What a link does until anybody sets it."""
+"""Settings of a link that nobody has changed."""
 
 SETTINGS: tuple[tuple[AnyCommand, ...], ...] = (
     (SetQdisc(qdisc=BYTES), SetQdisc(qdisc=SHORT)),
@@ -53,7 +53,7 @@ SETTINGS: tuple[tuple[AnyCommand, ...], ...] = (
 
 
 def settings(lab: RunningLab) -> dict[str, Any]:
-    """Return what all links and hosts do now, as the kernel has it."""
+    """Return the present settings of all links and hosts in the kernel."""
     assert lab.state.hello is not None
     links = {each.name: UNSET for each in lab.state.hello.network.links}
     links |= {name: changes[-1].setting for name, changes in lab.state.links.items()}

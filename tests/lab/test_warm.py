@@ -28,7 +28,7 @@ BUILD = Build(topology=Topology(kind="linear"))
 
 @pytest.fixture(scope="module")
 def labs() -> Iterator[WarmLabs]:
-    """Return what forks every lab, not just those after the first."""
+    """Return an opener that forks every lab, not only those after the first."""
     with pytest.MonkeyPatch.context() as patch:
         labs = WarmLabs()
         patch.setattr(labs, "_labs", 1)
@@ -49,7 +49,7 @@ async def running(labs: WarmLabs, argv: Sequence[str] = ()) -> AsyncIterator[Run
 
 
 def processes(lab: RunningLab) -> list[psutil.Process]:
-    """Return the process that waits for the lab, the lab, and what the lab has started."""
+    """Return the process that waits for the lab, the lab, and the processes that it has started."""
     first = psutil.Process(lab.source.pid)
     return [first, *first.children(recursive=True)]
 

@@ -22,13 +22,13 @@ from ccplay.model.traffic_events import FlowEnded, FlowStarted, UdpEnded
 
 
 async def survey() -> Any:
-    """Return the capabilities and what keeps a lab from running."""
+    """Return the capabilities and the problems that keep a lab from running."""
     found = capabilities.discover()
     return msgspec.to_builtins(found), capabilities.problems(found)
 
 
 async def switch(flow_cc: str, later_cc: str, next_cc: str) -> list[str]:
-    """Switch a running flow, then the host's default; return what the kernel said each time."""
+    """Switch a running flow, then the host's default; return the kernel's answer each time."""
     built = building.build(plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
     host = built.namespace("s1")
     probe = Probe(built.namespaces, [])
@@ -55,7 +55,7 @@ async def switch(flow_cc: str, later_cc: str, next_cc: str) -> list[str]:
 
 
 async def udp_of_a_newer_iperf3(seconds: float) -> Any:
-    """Send UDP as where iperf3 does not stop in time; return what became of it."""
+    """Send UDP with an iperf3 that does not stop in time; return the result."""
     iperf._looks = False
     built = building.build(plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
     over: asyncio.Future[UdpEnded] = asyncio.get_running_loop().create_future()
@@ -80,7 +80,7 @@ async def _sweep(probe: Probe) -> None:
 
 
 async def _cc_of(probe: Probe, name: str, expected: str) -> str:
-    """Return what a flow uses once that is ``expected``, or after 60 s whatever it is."""
+    """Return a flow's algorithm once it is ``expected``, or after 60 s whatever it is."""
     deadline = time.monotonic() + 60
     while True:
         counters = probe.counters(name)

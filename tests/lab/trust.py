@@ -22,10 +22,10 @@ from ccplay.analysis.trust import MOST_STEAL, HealthResult, for_want_of_cpu
 ATTEMPTS = 3
 
 AGAIN_ALONE = "failed beside others: to be tried again, alone"
-"""The reason of a skip that the next pass takes back."""
+"""Reason of a skip that is tried again in the next pass."""
 
 side_by_side = False
-"""Whether other tests run at the same time; those that fail are tried again alone."""
+"""Whether other tests run at the same time; failed ones are then tried again alone."""
 
 _TOO_FEW = (StatisticsError, ArithmeticError, LookupError)
 """What comes of a mean of nothing, and of the last one of none."""
@@ -33,18 +33,18 @@ _TOO_FEW = (StatisticsError, ArithmeticError, LookupError)
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 _noted: list[HealthResult] = []
-"""Of all labs that have ended since a test was begun."""
+"""Health of all labs that have ended since a test began."""
 
 
 def note(health: HealthResult) -> None:
-    """Take in how well a lab kept time."""
+    """Record how well a lab kept time."""
     _noted.append(health)
 
 
 def starved(health: HealthResult) -> bool:
-    """Whether the machine had too little for a lab; a link off its rate may be our own fault.
+    """Return whether the machine was too busy for a lab; a link off its rate may be our own fault.
 
-    Or its kernel left an algorithm out: see ``impossible_windows``.
+    A kernel that skipped an algorithm's call counts too: see ``impossible_windows``.
     """
     kept = msgspec.structs.replace(health, rate_accuracy=None)
     stolen = (health.steal or 0.0) > MOST_STEAL
@@ -52,7 +52,7 @@ def starved(health: HealthResult) -> bool:
 
 
 def physical(test: Test) -> Test:
-    """Let a test of physics, or with a bound on seconds, fail only where its labs kept time."""
+    """Let a test of physics, or with a bound on seconds, fail only if its labs kept time."""
 
     @functools.wraps(test)
     async def tried(*args: Any, **named: Any) -> None:
