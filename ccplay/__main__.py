@@ -1,10 +1,10 @@
-"""The program ``ccplay``, also as ``python -m ccplay``."""
+"""Entry point of the program ``ccplay`` and of ``python -m ccplay``."""
 
 import sys
 
 
 def main() -> int:
-    """Run the command line of this process and return its exit code; Ctrl-C may come at once."""
+    """Run the command line of this process and return its exit code, 130 if interrupted."""
     try:
         from ccplay import cli  # noqa: PLC0415 - it takes a tenth of a second
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Paths on this machine: files shipped with ccplay, programs, modules of the kernel."""
+"""Finds files on this machine: those shipped with ccplay, programs, and kernel modules."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 
 def assets(kind: str) -> Path:
-    """Return the folder of ``scenarios`` or ``themes``: in the wheel, or beside the package."""
+    """Return the folder ``scenarios`` or ``themes``: inside an installed package, or beside it."""
     package = Path(__file__).parent
     inside = package / kind
     return inside if inside.is_dir() else package.parent / kind
 
 
 ALGORITHMS = Path(__file__).parent / "bpf" / "programs"
-"""The folder of congestion controls as BPF programs."""
+"""Folder with the sources of ccplay's congestion controls, which are BPF programs."""
 
 SUFFIX = ".bpf"
 """Suffix of the names of ccplay's algorithms: ``vegas.bpf`` beside Linux's ``vegas``."""
@@ -36,16 +36,16 @@ def module_file(name: str) -> str | None:
 
 @cache
 def _files() -> dict[str, str]:
-    """Read modules.dep(5): files by name, in which modprobe(8) takes ``-`` for ``_``."""
+    """Return the files in modules.dep(5) by module name, with ``_`` for ``-`` as in modprobe(8)."""
     try:
         index = Path("/lib/modules", os.uname().release, "modules.dep").read_text(encoding="utf-8")
     except OSError:
         return {}
     files = [line.partition(":")[0] for line in index.splitlines()]
-    # Not by Path: there are 4,000, and an emulated guest would need half a second for them.
+    # Without Path, which would take an emulated guest half a second for 4,000 files.
     return {file.rpartition("/")[2].partition(".")[0].replace("-", "_"): file for file in files}
 
 
 def find_tool(name: str) -> str | None:
-    """Return where a program is; system directories count, on the PATH or not."""
+    """Return the path of a program on the PATH or in /usr/sbin or /sbin; None if there is none."""
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")

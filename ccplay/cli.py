@@ -1,4 +1,4 @@
-"""The command line of ``ccplay``; heavy modules are imported only by the command that runs."""
+"""Runs the command line of ``ccplay``; only the chosen command imports its modules."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:
         if error.filename is not None:
-            # Bad names fail in many places: too long, or a file in place of a folder.
+            # An invalid name may fail anywhere: too long, or a file in place of a folder.
             tell(f"ccplay: {os.fsdecode(error.filename)}: {error.strerror}")
             return 1
         if error.errno not in _UNWRITABLE:
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _fill_closed_streams() -> None:
     """Open /dev/null for each of stdin, stdout and stderr that is closed.
 
-    Otherwise the next opened file would get that number and receive the output.
+    Otherwise the next opened file would get its number and receive the output.
     """
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(number, True)
@@ -77,7 +77,7 @@ def _fill_closed_streams() -> None:
 def _leave_the_current_directory_out() -> None:
     """Keep child processes from finding programs or modules in the current directory.
 
-    It may be a stranger's, and we may be root.
+    Others may write to that directory, and this process may be root.
     """
     os.environ["PYTHONSAFEPATH"] = "1"
     places = os.environ.get("PATH", os.defpath).split(os.pathsep)
@@ -85,12 +85,12 @@ def _leave_the_current_directory_out() -> None:
 
 
 def _give_up_stdout() -> None:
-    """Point stdout at /dev/null: Python would complain once more while it exits."""
+    """Redirect stdout to /dev/null, or Python would report the error again at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _with_command(words: list[str]) -> list[str]:
-    """Return the words with ``play`` in front where they name no command.
+    """Return the words, with ``play`` in front if they begin with no command.
 
     Raises ``UsageError`` for a misspelt command.
     """
@@ -109,14 +109,14 @@ class _Parser(argparse.ArgumentParser):
     """Reports a wrong command line in one line, with a suggestion."""
 
     def error(self, message: str) -> NoReturn:
-        """Exit with the reason; the usage itself would fill a page."""
+        """Exit with the reason, without the usage, which would fill a page."""
         reason = message.removeprefix("argument ")
         reason = reason.replace("the following arguments are required:", "needs")
         tell(f"{self.prog}: {reason} (see {self.prog} --help)")
         self.exit(2)
 
     def refuse(self, rest: Sequence[str]) -> NoReturn:
-        """Exit because of unknown words."""
+        """Exit with a message about the first unknown word, and a suggestion."""
         word = next((each for each in rest if each.startswith("-")), rest[0])
         near = get_close_matches(word.partition("=")[0], self._option_string_actions, n=1)
         self.error(f"unknown {word!r}" + (f"; did you mean {near[0]}?" if near else ""))
@@ -130,7 +130,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
 
 
 def _parser(chosen: str) -> argparse.ArgumentParser:
-    """Return the parser of the chosen command, or of all if it is none of them."""
+    """Return the parser with the chosen command alone, or with all if ``chosen`` is no command."""
     parser = _Parser(
         prog="ccplay",
         description="See TCP congestion control work: a live playground on real Linux stacks.",
@@ -172,7 +172,7 @@ _COMMANDS = {
     "cluster": "make the certificate of a cluster, or run its worker on this machine",
     "lab": "run a bare lab: commands on stdin, events on stdout, one JSON object a line",
 }
-"""What each command does."""
+"""Summary of each command for ``--help``, by the command's name."""
 
 _MODULES = {
     "list": "listing",
@@ -181,4 +181,4 @@ _MODULES = {
     "share": "classroom.share",
     "cluster": "cluster.command",
 }
-"""Modules of commands that are elsewhere or called otherwise; only the chosen one is imported."""
+"""Modules of commands that are not ``ccplay.commands.NAME``, by the command's name."""

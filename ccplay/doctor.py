@@ -1,4 +1,4 @@
-"""Whether a lab can run here and what this kernel supports."""
+"""Finds out whether a lab can run here and what this kernel supports."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ SECTIONS = (
     ("schedulers", "Schedulers of MPTCP"),
     ("tools", "Programs"),
 )
-"""Fields of ``Capabilities`` and the headings over them."""
+"""Fields of ``Capabilities``, each with its heading, in the order of the output."""
 
 SMALLEST = Build(topology=Topology(kind="linear"))
-"""The smallest network; a lab of it shows what a machine supports."""
+"""Smallest network, for a lab that only reports what a machine supports."""
 
 
 async def examine(source: Source) -> Capabilities:
     """Start a lab and return the capabilities that it reports.
 
-    Raises ``LabError`` if no lab can start.
+    Raises ``LabError`` if no lab can start, ``CcplayError`` if the lab reports none.
     """
     events = source.events()
     try:
@@ -61,7 +61,7 @@ def obstacles(capabilities: Capabilities) -> list[Feature]:
 
 
 def show(capabilities: Capabilities, console: Console) -> None:
-    """Print every feature of this machine; for a missing one also the reason and the remedy."""
+    """Print every feature of this machine, and the reason and the remedy for each missing one."""
     console.print(f"kernel {capabilities.kernel}, {capabilities.privilege}\n")
     for name, heading in SECTIONS:
         table = Table(title=heading, title_justify="left", box=None, pad_edge=False)
@@ -86,12 +86,12 @@ class Way(NamedTuple):
 
     name: str
     lack: str
-    """Reason for which it can't be taken here; empty if it can."""
+    """Reason why this way is impossible here; empty if it is possible."""
     gives: str
 
 
 def ways() -> list[Way]:
-    """Try every way on this machine, the one that needs most first."""
+    """Try and return every way on this machine, in order of what it needs, most first."""
     root = "" if os.geteuid() == 0 else "you are not root"
     cost = f", which {boot.cost()}" if boot.lack() is None else ""
     return [
@@ -107,7 +107,7 @@ def ways() -> list[Way]:
 
 
 def further(chain: list[Way]) -> str:
-    """Return the one command that gets further up; empty where there is nothing above."""
+    """Return the command that makes a better way possible; empty if there is none."""
     lacks = {each.name: each.lack for each in chain}
     if lacks["root"] and lacks["rootless"]:
         return "sudo ccplay doctor" if os.geteuid() != 0 else ""
@@ -117,7 +117,7 @@ def further(chain: list[Way]) -> str:
 
 
 def show_ways(chain: list[Way], console: Console) -> None:
-    """Print the ways to run a lab, and the one command that gets further up."""
+    """Print the ways to run a lab, and the command that makes a better one possible."""
     table = Table(title="Ways to run a lab here", title_justify="left", box=None, pad_edge=False)
     for options in ({"width": 3}, {"no_wrap": True}, {"overflow": "fold"}):
         table.add_column("", **options)

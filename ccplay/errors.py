@@ -1,19 +1,19 @@
-"""One tree of exceptions, each kind with the exit code that the command ends with."""
+"""One tree of exceptions, each class with the exit code of a command that it ends."""
 
 ROOT_REMEDY = "remedy: as root, with CAP_SYS_ADMIN; in a container: start it with --privileged"
-"""What to do where unshare(1) refuses namespaces to root."""
+"""Remedy to suggest if unshare(1) refuses namespaces to root."""
 
 
 class CcplayError(Exception):
-    """An error reported to the user: what failed, on what, what to do.
+    """An error reported to the user: what failed, on what, and what to do about it.
 
-    ``exit_code`` is what the process ends with when ``cli.main`` catches the error.
+    ``exit_code`` is the exit code of the process if ``cli.main`` catches the error.
     """
 
     exit_code = 1
 
     def __init__(self, *lines: str) -> None:
-        """Each argument is one line, even if a file's name in it has a line break."""
+        """Store the message; each argument is one line, even with a line break in a file's name."""
         super().__init__(*lines)
         self.lines = lines
 
@@ -28,7 +28,7 @@ class UsageError(CcplayError):
 
 
 class ScenarioError(CcplayError):
-    """A scenario file is refused; the message gives the file, the place and a suggestion."""
+    """A scenario file is refused; the message has the file, the place and a suggestion."""
 
     exit_code = 3
 
@@ -40,7 +40,7 @@ class RecordingError(CcplayError):
 
 
 class LabError(CcplayError):
-    """The lab can't start, or has died."""
+    """The lab can't start or has died."""
 
     exit_code = 5
 
@@ -58,6 +58,6 @@ class WireError(CcplayError):
 
 
 class CommandError(CcplayError):
-    """The lab refuses a command: it names something that is not there, or not possible."""
+    """The lab refuses a command, which names something that does not exist or is impossible."""
 
     exit_code = 8

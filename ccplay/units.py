@@ -1,4 +1,4 @@
-"""Quantities as people write them: ``10 Mbit/s``, ``20 ms``, ``177669 bytes``, ``2 %``."""
+"""Reads and writes quantities as people do: ``10 Mbit/s``, ``20 ms``, ``177669 bytes``, ``2 %``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class UnitError(ValueError):
 
 
 def any_case(words: Iterable[str]) -> str:
-    """Return the regular expression of one of some words, however capitalised."""
+    """Return a regular expression that matches any of the words, in upper or lower case."""
     return "|".join(
         "".join(f"[{c}{c.upper()}]" if c.isascii() and c.isalpha() else c for c in word)
         for word in words
@@ -56,7 +56,7 @@ PATTERNS = {
     "share": _pattern(["%"]),
     "frequency": _pattern(_FREQUENCIES),
 }
-"""Accepted quantities as regular expressions for other programs; a share with its sign."""
+"""Regular expressions of accepted quantities, for other programs; a share must have its ``%``."""
 
 
 def parse_rate(text: str) -> int:
@@ -85,7 +85,7 @@ def parse_ratio(text: str) -> float:
 
 
 def parse_frequency(text: str) -> float:
-    """Read ``50 Hz``. Raises ``ValueError`` with an example."""
+    """Read ``50 Hz`` as hertz. Raises ``ValueError`` with an example."""
     return _parse(text, _FREQUENCIES, "a frequency such as '50 Hz'", "Hz")
 
 
@@ -154,7 +154,7 @@ def write_share(ratio: float) -> str:
 
 
 def write_frequency(hertz: float) -> str:
-    """Write how often something happens: ``50 Hz``."""
+    """Write a frequency: ``50 Hz``."""
     return f"{_scaled(hertz, 0)} Hz"
 
 
@@ -167,7 +167,7 @@ def show_size(size: int) -> str:
 
 
 def _parse(text: str, units: dict[str, float] | dict[str, int], expected: str, known: str) -> float:
-    # Repeated spaces take quadratic time; the smallest float has some 340 digits.
+    # The limit: repeated spaces take quadratic time. The smallest float has some 340 digits.
     match = _NUMBER.match(text) if len(text) <= _LONGEST else None
     unit = match[2].lower() if match else ""
     scale = units.get(_ALIASES.get(unit, unit))
@@ -202,6 +202,6 @@ def _shortest(value: int, units: tuple[tuple[int, str], ...], digits: int) -> st
 
 
 def _scaled(value: float, power: int) -> str:
-    """Write ``value`` over ten to the ``power``, exactly, without an exponent."""
+    """Write ``value`` divided by ten to the ``power``, exactly, without an exponent."""
     text = f"{Decimal(repr(value)).scaleb(-power):f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,4 +1,4 @@
-"""Text for a terminal: control characters are displayed, never interpreted."""
+"""Prepares text for a terminal: control characters are replaced, never interpreted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with control characters replaced."""
+    """Return ``text`` with control characters replaced by spaces or U+FFFD."""
     if text.isprintable():
         return text
     return "".join(
@@ -19,7 +19,7 @@ def printable(text: str) -> str:
 
 
 def printable_value(value: Any) -> Any:
-    """Do the same for every text in a decoded JSON value, keys included."""
+    """Return a decoded JSON value with control characters replaced in all texts, keys included."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list):
@@ -30,7 +30,7 @@ def printable_value(value: Any) -> Any:
 
 
 def tell(*lines: str) -> None:
-    """Write lines to stderr, for people. A line break within a line does not begin another."""
+    """Write lines to stderr, for people; a line break within a line becomes a space."""
     for line in lines:
         print(printable(line), file=sys.stderr, flush=True)
 

@@ -1,9 +1,8 @@
-"""``python -m tests``: run every test, side by side where that spoils nothing.
+"""``python -m tests``: runs every test, in parallel where that does not distort results.
 
-Labs wait for their packets more than they compute, so several run at a time; guests follow, one for
-each processor. The tests that only compute have what both leave of the processors. A test that
-fails beside others is not judged by that: it is tried again afterwards, alone, and held to the same
-bounds.
+Labs wait for packets more than they compute, so several run at a time; guests follow, one per
+processor. Tests that only compute use the time that labs and guests leave. A test that fails in
+parallel with others is not judged: it runs again afterwards, alone, with the same bounds.
 """
 
 from __future__ import annotations
@@ -23,40 +22,40 @@ import ccplay
 from tests import costs
 
 LABS_PER_CPU = 2.5
-"""Labs at a time and CPU: each needs about a quarter of one, and waits in between."""
+"""Labs at a time per CPU; each needs about a quarter of a CPU, and waits in between."""
 
 GUESTS_PER_CPU = 1
-"""Emulated processors at a time and CPU: each takes a whole one."""
+"""Guests at a time per CPU; each emulated processor takes a whole CPU."""
 
 SCREENS_PER_CPU = 2
-"""Workers for all else: a key on a screen is waited for, and so are browsers and programs."""
+"""Workers per CPU for all other tests, which wait for keys, browsers and programs."""
 
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
-"""Where this is set, nothing that is compiled later would be kept; git ignores what is."""
+"""Environment variable that keeps Python from storing compiled files; removed for the tests."""
 
 IN_GAPS = ("chrt", "--idle", "0")
-"""Prefix of the argv of what is to run in the gaps only: any lab interrupts it, see sched(7)."""
+"""Prefix of a command that runs only while CPUs are idle: any lab interrupts it, see sched(7)."""
 
 
 class Pass:
-    """One run of pytest: the files with its results, the line that it ended with, its cost."""
+    """One run of pytest: the files with its results, its last line, and its cost."""
 
     def __init__(
         self, folder: Path, name: str, *arguments: str, prefix: Sequence[str] = ()
     ) -> None:
-        """Start it; with a ``prefix`` it holds its output back until ``ended``."""
+        """Start pytest; with a ``prefix``, hold its output back until ``ended``."""
         self.name = name
         self.last = ""
         self.costs = folder / f"{name}.json"
         self.failed = folder / f"{name}.failed"
-        """Tests to try again, one a line; there if the pass wrote them."""
+        """File with the tests to run again, one per line; missing if the pass wrote none."""
         self.cpu_s = 0.0
-        """Seconds of the processors, with all that it started; known at its end."""
+        """CPU seconds of the pass with all the processes that it started; known at its end."""
         self.wall_s = 0.0
         self._began = time.monotonic()
         self._held: list[str] | None = [] if prefix else None
         own = ("-o", f"cache_dir=.pytest_cache/{name}", "--costs", str(self.costs))
-        # The tests' own processes must not think that somebody waits for colours.
+        # Its output is a pipe, so that the tests' processes do not write colours.
         self._process = subprocess.Popen(
             [*prefix, sys.executable, "-m", "pytest", *own, *arguments],
             stdout=subprocess.PIPE,
@@ -80,21 +79,21 @@ class Pass:
         self.wall_s = time.monotonic() - self._began
 
     def ended(self) -> Self:
-        """Wait for its end, print what was held back, and return this pass."""
+        """Wait for the pass to end, print the output held back, and return this pass."""
         self._reader.join()
         print("".join(self._held or ()), end="", flush=True)
         return self
 
     @property
     def passed(self) -> bool:
-        """Whether all its tests passed; known at its end."""
+        """Whether all tests passed; known once the pass has ended."""
         return self._process.returncode == 0
 
 
 def run_side_by_side(folder: Path, cpus: int) -> list[Pass]:
-    """Run all tests once: labs, then guests, and the rest in the gaps that these leave.
+    """Run all tests once: labs, then guests, and the rest on the CPU time that these leave.
 
-    Beside labs an emulated processor takes twice its time, and late guests fail.
+    Together with labs, emulated processors would take twice as long, and late guests fail.
     """
 
     def start(
@@ -102,8 +101,8 @@ def run_side_by_side(folder: Path, cpus: int) -> list[Pass]:
     ) -> Pass:
         spread = ("-n", str(round(workers * cpus)), "--dist", dist)
         again = ("--again", str(folder / f"{name}.failed"))
-        # What an assertion compared is printed where a failed test is tried again, alone: each
-        # worker would take 5 s to rewrite all assertions for that.
+        # What an assertion compared is printed when a failed test runs again, alone: rewriting all
+        # assertions to print it here would take each worker 5 s.
         plain = ("--assert", "plain")
         return Pass(folder, name, *chosen, *spread, *again, *plain, prefix=prefix)
 
@@ -122,7 +121,7 @@ def run_side_by_side(folder: Path, cpus: int) -> list[Pass]:
 def main() -> int:
     began = time.monotonic()
     cpus = len(os.sched_getaffinity(0))
-    # Several hundred labs and commands are started: each would compile what it imports, and each
+    # Otherwise each of several hundred labs and commands would compile what it imports, and each
     # worker every test.
     for compiled in (Path(ccplay.__file__).parent, Path(__file__).parent):
         compileall.compile_dir(compiled, quiet=1, workers=cpus)

@@ -1,4 +1,4 @@
-"""What holds for all tests, and the two passes of ``python -m tests``."""
+"""Settings for all tests, and the options with which ``python -m tests`` runs failed ones again."""
 
 import gc
 import os
@@ -20,21 +20,21 @@ settings.register_profile(
 )
 settings.load_profile("anywhere")
 
-# What modules and thousands of tests are made of stays to the end: to look through it for garbage
-# again and again took a quarter of the time. pytest collects all that remains at the end.
+# The objects of modules and thousands of tests stay to the end: searching them for garbage again
+# and again took a quarter of the time. pytest collects what remains at the end.
 gc.set_threshold(50_000, 20, 20)
 
 # A shell starts jobs in the background with SIGINT ignored, and every program here inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# No test writes among the user's own sessions, or is led by their preferences.
+# No test may write to the user's sessions or depend on the user's preferences.
 _own = tempfile.TemporaryDirectory(prefix="ccplay-tests-")
 os.environ |= {f"XDG_{name}_HOME": f"{_own.name}/{name.lower()}" for name in ("STATE", "CONFIG")}
 
 _again: set[str] = set()
-"""The tests that failed beside others."""
+"""Names of the tests that failed while others ran in parallel."""
 
 _GROUP = re.compile(r"@[^@\]]+$")
-"""What xdist adds to the names of grouped tests; parameters end in a bracket."""
+"""Pattern of the suffix that xdist adds to grouped tests' names; parameters end in a bracket."""
 
 _costs = Costs()
 
@@ -61,8 +61,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the groups first, and choose by name: hundreds of names could be too long for argv."""
-    # A group runs in one worker from its first test to its last: begun late, all wait for it.
+    """Put groups first; with ``--only``, keep the tests named in its file.
+
+    A file is used because hundreds of names could be too long for argv.
+    """
+    # A group runs in one worker from its first test to its last; if it began late, all would wait.
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
     if (file := config.getoption("only")) is not None:
         wanted = set(file.read_text().splitlines())
@@ -85,7 +88,7 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Judge no test by a failure beside others: note it, to be tried again alone."""
+    """Report a failure in parallel with others as skipped, so that the test runs again alone."""
     report = yield
     # xdist sends every attribute of a report to the process that prints it.
     report.__dict__["cpu_s"] = _costs.lap()
@@ -105,7 +108,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the names where the tests are reported: not in a worker, which has only its share."""
+    """Write failed tests and costs; not in a worker, which knows only its own tests."""
     if hasattr(session.config, "workerinput"):
         return
     if (file := session.config.getoption("again")) is not None:

@@ -1,6 +1,6 @@
-"""What tests cost: seconds of the processors, of the test's own process and of all that it started.
+"""Measures the CPU seconds of tests: of a test's process and of all processes that it started.
 
-A test that starts a fixture of its module or its group pays for all who share it.
+The first test that uses a fixture of a module or a group bears the fixture's cost.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from pathlib import Path
 import msgspec
 
 _NAME = 120
-"""Characters of a test's name to print: parameters may be long."""
+"""Greatest number of characters of a test's name to print; parameters may be long."""
 
 
 @dataclass
 class Cost:
-    """What one test cost, from its first fixture to the end of its last."""
+    """The cost of one test, from the setup of its first fixture to the teardown of its last."""
 
     cpu_s: float = 0.0
-    """Seconds of the processors, user's and system's; of processes, when they have ended."""
+    """CPU seconds, user and system; those of child processes are added once they have ended."""
     wall_s: float = 0.0
-    """Seconds on the clock."""
+    """Elapsed seconds of the test, its setup and its teardown."""
 
 
 class Costs:
-    """The costs of tests by name; those of a worker reach it with the tests' reports."""
+    """The costs of tests by name; workers send theirs with the tests' reports."""
 
     def __init__(self) -> None:
         self.tests: defaultdict[str, Cost] = defaultdict(Cost)
         self._spent_s = 0.0
 
     def lap(self) -> float:
-        """Return what this process and its children have spent since the last call.
+        """Return the CPU seconds of this process and its children since the last call.
 
-        Of children that run, such as the process that forks labs, also their ended children.
+        For running children, such as the warm process of labs, their ended children count, too.
         """
         both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
         spent_s = sum(each.ru_utime + each.ru_stime for each in both) + sum(map(_spent, _running()))
@@ -47,25 +47,25 @@ class Costs:
         return max(0.0, spent_s - before)
 
     def add(self, name: str, cpu_s: float, wall_s: float) -> None:
-        """Add one phase of a test: its fixtures, itself, or the end of its fixtures."""
+        """Add the cost of one phase of a test: setup, call or teardown."""
         cost = self.tests[name]
         cost.cpu_s += cpu_s
         cost.wall_s += wall_s
 
     def write(self, file: Path) -> None:
-        """Write them as JSON."""
+        """Write all costs as JSON."""
         file.write_bytes(msgspec.json.encode(self.tests))
 
 
 def _running() -> list[str]:
-    """Return the process IDs of our children, see proc_pid_task_children(5)."""
+    """Return the process IDs of this process's children; see proc_pid_task_children(5)."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     return []
 
 
 def _spent(process: str) -> float:
-    """Return the seconds of a process and of the children that it has waited for."""
+    """Return the CPU seconds of a process and of the children that it has waited for."""
     with contextlib.suppress(OSError):
         after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         return sum(map(int, after_name[11:15])) / os.sysconf("SC_CLK_TCK")
@@ -73,7 +73,7 @@ def _spent(process: str) -> float:
 
 
 def read(files: Iterable[Path]) -> dict[str, Cost]:
-    """Read what ``Costs.write`` wrote, added up; files that do not exist add nothing."""
+    """Return the sums of the costs in files of ``Costs.write``; missing files add nothing."""
     every = Costs()
     for file in files:
         if file.exists():
@@ -84,7 +84,7 @@ def read(files: Iterable[Path]) -> dict[str, Cost]:
 
 
 def costliest(tests: dict[str, Cost], count: int = 10) -> list[str]:
-    """Return a line for each of the costliest tests, by seconds of the processors."""
+    """Return a line for each of the ``count`` tests with the most CPU seconds."""
     ranked = sorted(tests.items(), key=lambda item: item[1].cpu_s, reverse=True)[:count]
     return [
         f"{cost.cpu_s:7.1f} s of CPU  {cost.wall_s:6.1f} s  {name[:_NAME]}" for name, cost in ranked

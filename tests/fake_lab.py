@@ -1,4 +1,4 @@
-"""A lab made up for tests of what is done by hand: it does what it is asked, and reports it."""
+"""A fake lab for tests of the user's commands: it keeps settings in memory and reports changes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ AT_FIRST = LinkSetting(rate=10_000_000, delay_us=10_000, jitter_us=0, loss=0.0, 
 
 
 class FakeLab:
-    """What a lab holds, and how it answers: each command at once or, ``held``, when let go."""
+    """A source that keeps a lab's settings in memory and answers each command at once."""
 
     live = True
 
@@ -73,16 +73,16 @@ class FakeLab:
         self.captures: set[str] = set()
         self.sent: list[AnyCommand] = []
         self.lies: AnyCommand | None = None
-        """What it says it did, whatever that was; None: the truth."""
+        """Command that the lab reports in place of the one it carried out; None to report that."""
         self.t = 1.0
         self._numbers = count(1)
         self._events: asyncio.Queue[AnyEvent | None] = asyncio.Queue()
 
     @property
     def held(self) -> tuple[object, ...]:
-        """All that commands set, to be compared; what runs has another name each time."""
+        """All that commands have set, for comparison; traffic without its names, which change."""
         flows = sorted(self.flows.values())
-        # What never marked has None there.
+        # A link that was never set to mark has None there.
         links = {name: replace(each, mark=each.mark or 0) for name, each in self.links.items()}
         return (
             *(links, dict(self.hosts), flows, len(self.pings)),
@@ -227,5 +227,5 @@ def _put(setting: LinkSetting, command: SetQdisc | SetClasses | SetLink) -> Link
     now = replace(setting, **{each: value for each, value in fields.items() if value is not None})
     if now.rate == 0:
         return replace(now, qdisc=None)
-    # HTB has a queue, whichever.
+    # A link with a rate always has a queue.
     return replace(now, qdisc=now.qdisc or PFIFO)

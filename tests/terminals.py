@@ -1,4 +1,4 @@
-"""A program on a terminal of its own, which a test reads, stops reading, or closes."""
+"""Runs a program on its own terminal, which a test reads, stops reading, or closes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from contextlib import contextmanager
 import pyte
 
 ENTERS, LEAVES = b"\x1b[?1049h", b"\x1b[?1049l"
-"""The alternate screen; see xterm's control sequences."""
+"""Control sequences that enter and leave the alternate screen; see xterm's documentation."""
 
 PATIENCE_S = 30.0
-"""A busy machine takes some seconds to import what draws."""
+"""Seconds to wait for output; a busy machine takes some seconds to import the screen's modules."""
 
 
 _LOOK_S, _SELDOM_S = 0.01, 0.25
-"""Least and most seconds between two looks for what should come to pass."""
+"""Least and most seconds between two checks of a condition."""
 
 
 class OnTerminal:
-    """One program, the leader of a session whose controlling terminal is this one."""
+    """A program that leads a session, with its controlling terminal."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], terminal: int, size: tuple[int, int]
@@ -38,7 +38,7 @@ class OnTerminal:
         self._stream = pyte.ByteStream(self._screen)
 
     def read_until(self, *wanted: bytes) -> bytes:
-        """Return what is written until all of ``wanted`` was. Fails when it never is."""
+        """Return the output up to when all of ``wanted`` is written. Fails if it never is."""
         seen, deadline = b"", time.monotonic() + PATIENCE_S
         while not all(each in seen for each in wanted):
             assert time.monotonic() < deadline, f"{wanted} did not come, but {seen[-500:]!r}"
@@ -47,7 +47,7 @@ class OnTerminal:
         return seen
 
     def read_until_shown(self, *wanted: str) -> None:
-        """Read until all of ``wanted`` stands on the screen. Fails when it never does."""
+        """Read until all of ``wanted`` is on the screen. Fails if it never is."""
         deadline = time.monotonic() + PATIENCE_S
         while not all(any(each in line for line in self._screen.display) for each in wanted):
             shown = "\n".join(self._screen.display)
@@ -59,13 +59,13 @@ class OnTerminal:
         os.write(self._terminal, text)
 
     def hang_up(self) -> None:
-        """Close the terminal, as its window would be closed."""
+        """Close the terminal, as closing its window does."""
         if self._open:
             self._open = False
             os.close(self._terminal)
 
     def ended(self, within_s: float) -> tuple[int, bytes]:
-        """Return the exit code and the rest of what was written, once the program has ended."""
+        """Wait for the program's end; return its exit code and the rest of its output."""
         rest, deadline = b"", time.monotonic() + within_s
         while self.process.poll() is None:
             assert time.monotonic() < deadline, f"still there after {within_s} s: {rest[-500:]!r}"
@@ -124,7 +124,7 @@ def on_terminal(
 
 
 def until(holds: Callable[[], object], within_s: float = PATIENCE_S) -> None:
-    """Wait until a condition holds. Fails when it never does."""
+    """Wait until a condition holds. Fails if it does not within ``within_s`` seconds."""
     deadline = time.monotonic() + within_s
     while not holds():
         assert time.monotonic() < deadline, f"not within {within_s} s"
@@ -132,10 +132,10 @@ def until(holds: Callable[[], object], within_s: float = PATIENCE_S) -> None:
 
 
 def pausing(within_s: float) -> Iterator[float]:
-    """Yield seconds to wait until the next look, for so long.
+    """Yield the seconds to wait before the next check of a condition, for ``within_s`` seconds.
 
-    A look may read a recording or every process of the machine. What comes soon is seen soon; of
-    what takes longer, a tenth of the time that it has taken is added at the most.
+    A check may read a recording or every process of the machine. Waiting a tenth of the time so
+    far detects quick changes soon and slow ones at most a tenth later.
     """
     began = time.monotonic()
     while (waited := time.monotonic() - began) < within_s:

@@ -43,6 +43,6 @@ def behind_front(program: Callable[[], int]) -> int:
 
 
 def _await_foreground() -> None:
-    """Wait for the shell's ``fg`` if started with ``&``: tcsetattr(3) stops until then."""
+    """Stop until the shell's ``fg`` if started with ``&``: tcsetattr(3) causes SIGTTOU then."""
     with contextlib.suppress(termios.error):
         termios.tcsetattr(0, termios.TCSANOW, termios.tcgetattr(0))

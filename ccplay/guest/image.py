@@ -14,7 +14,8 @@ from ccplay.guest.tools import UNPACKERS, run
 
 _MAGIC, _MAGIC_AT = b"HdrS", 0x202
 _VERSION, _VERSION_AT = 0x208, 0x206
-"""First version of the boot protocol with the place of the packed kernel, and its offset."""
+"""First version of the boot protocol whose header has the place of the packed kernel, and the
+offset of the version in the header."""
 
 _SECTORS_AT, _SECTOR_BYTES = 0x1F1, 512
 _PAYLOAD_AT = 0x248

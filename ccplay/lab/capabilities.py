@@ -1,6 +1,6 @@
-"""What this kernel and machine offer to a lab, found by trying, and why anything is missing.
+"""The features of this kernel and machine for a lab, found by trying, and why some are missing.
 
-Runs in the lab's own network namespace, which carries no traffic yet.
+Runs in the lab's own network namespace, before it carries traffic.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def discover() -> Capabilities:
 
 
 def problems(capabilities: Capabilities) -> list[str]:
-    """Return what keeps a lab from running, each with its remedy; empty where nothing does."""
+    """Return the problems that keep a lab from running, each with its remedy; empty if none."""
     features = [
         *capabilities.congestion_controls,
         *capabilities.qdiscs,
@@ -116,7 +116,7 @@ def _congestion_controls(*, root: bool) -> Iterator[Feature]:
 
 
 def _qdiscs(reason: str, remedy: str) -> Iterator[Feature]:
-    """Yield the user's disciplines, the kernel's and ccplay's; ``reason``: why no software."""
+    """Yield the user's disciplines, the kernel's and ccplay's; ``reason`` excludes software."""
     # The user named these files in order to choose them.
     for name, known in custom.items():
         yield Feature(
@@ -212,7 +212,7 @@ def _capture_programs() -> Iterator[Feature]:
 
 
 def _ask_iperf3() -> subprocess.Popen[str] | None:
-    """Start ``iperf3 --version``; None where it is not installed."""
+    """Start ``iperf3 --version``; return None if it is not installed."""
     if (path := find_tool("iperf3")) is None:
         return None
     pipe = subprocess.PIPE

@@ -23,13 +23,13 @@ class Timekeeper:
 
     @property
     def begun(self) -> bool:
-        """Whether the time of processors is counted."""
+        """Whether CPU time is being counted."""
         return self._since is not None
 
     def begin(self, t: float) -> None:
-        """Count the time of processors from ``t`` on.
+        """Count CPU time from ``t`` on.
 
-        Before this, psutil is not loaded: the first sweep does not wait for it.
+        Before this, psutil is not loaded, so that the first sweep does not wait for it.
         """
         self._since, self._cpu, self._times = t, self._cpu_seconds(), _machine_seconds()
 
@@ -80,10 +80,10 @@ class Timekeeper:
 
 
 def busy_share(spent: Mapping[str, float], nice: int) -> float:
-    """Return the share of all cores, 0 to 1, that a process of this nice value has to share.
+    """Return the share of all cores, 0 to 1, in use by processes of this priority or a higher one.
 
-    ``spent`` is seconds by the names of proc_stat(5). What programs of a lower priority use
-    counts as free: they give way.
+    ``spent`` is seconds by the names of proc_stat(5). Programs of a lower priority do not count,
+    because they give way.
     """
     free = ("idle", "iowait") if nice > 0 else ("idle", "iowait", "nice")
     total = sum(spent.values())
@@ -93,7 +93,7 @@ def busy_share(spent: Mapping[str, float], nice: int) -> float:
 
 
 def _machine_seconds() -> dict[str, float]:
-    """Return what all CPUs have spent in each way, without what guests used: it is in user."""
+    """Return the seconds of all CPUs by kind, without those of guests, which user includes."""
     import psutil  # noqa: PLC0415 - see Timekeeper.begin
 
     times = psutil.cpu_times()._asdict()

@@ -59,7 +59,7 @@ from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import Capabilities, LinkSetting
 
 DEFAULT_CC = "cubic"
-"""Congestion control of hosts by default: that of Linux, whatever this host uses."""
+"""Default congestion control of hosts: that of Linux, whatever this host uses."""
 
 
 class Lab:
@@ -189,7 +189,7 @@ class Lab:
             self._stack.callback(asyncio.create_task(each).cancel)
 
     async def _start_first(self) -> None:
-        """Report that the network stands, let what is to start with it go, and begin to sweep."""
+        """Report that the network is ready, start its prepared traffic, and begin to sweep."""
         await congestion.prepare_all(self._build.prepared, self._tell)
         orders = (StartTogether(at=0.0, commands=self._build.first), *self._build.soon)
         early = [(each.at, self._together(each.commands)) for each in orders]
@@ -253,7 +253,7 @@ class Lab:
     # --- commands ---------------------------------------------------------------------------
 
     def start_together(self, order: StartTogether) -> None:
-        """Let traffic start at its moment, and answer each command then."""
+        """Start traffic at its moment, and answer each command then."""
         self.starting.add(order.at, self._together(order.commands))
 
     async def apply(self, command: AnyCommand) -> AnyCommand:
@@ -343,7 +343,7 @@ class Lab:
         self._emit(changed)
 
     def _name_queues(self, link: str) -> None:
-        """Update the probe's list of the queues of a link and of their counter of marks."""
+        """Update the probe's list of a link's queues and their counter of marks."""
         self._probe.name_classes(link, self._shaper.classes(link))
         self._probe.count_marks(link, self._shaper.marks(link))
         self._probe.read_software(link, self._shaper.software(link))

@@ -102,9 +102,9 @@ def watchers(
     emit: Callable[[Event], None],
     clock: Callable[[], float],
 ) -> Iterator[Coroutine[Any, Any, None]]:
-    """Yield what watches the user's files and packets' sojourn times, until it is cancelled.
+    """Yield the tasks that watch the user's files and packets' sojourn times, until cancelled.
 
-    What ``software`` changes by itself is reported as a link that has changed.
+    Changes that ``software`` makes by itself are reported as a changed link.
     """
     if library.custom:
         yield reloader.watch()

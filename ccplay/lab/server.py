@@ -36,7 +36,7 @@ from ccplay.stream import wire
 _CHUNK = 1 << 16
 
 _BACKLOG_LIMIT = 64 << 20
-"""Bytes that may wait for a slow reader; beyond that sweeps and traces are dropped."""
+"""Bytes that may wait for a slow reader; beyond them sweeps and traces are dropped."""
 
 
 def main() -> None:
@@ -121,7 +121,7 @@ def _first_command(line: bytes | None) -> Build:
 async def _obey(
     lab: Lab, lines: asyncio.Queue[bytes | None], emit: Callable[[Event], None]
 ) -> None:
-    """Carry out commands in order until stdin ends, but let traffic wait for its moment."""
+    """Carry out commands in order until stdin ends; only traffic waits for its moment."""
     while (line := await lines.get()) is not None:
         command: AnyCommand | None = None
         begun = lab.clock()
@@ -169,7 +169,7 @@ def _read_stdin(loop: asyncio.AbstractEventLoop) -> asyncio.Queue[bytes | None]:
 
 
 class Outlet:
-    """stdout for events: never waits for the reader, and counts the sweeps dropped for that."""
+    """stdout for events: it never waits for the reader, and counts the dropped sweeps."""
 
     def __init__(self) -> None:
         self.dropped = 0

@@ -31,7 +31,7 @@ DOOR = 3
 """Descriptor of the socket."""
 
 LONGEST_REQUEST = 1 << 18
-"""Most bytes of a request: the environment may be long."""
+"""Size of the largest request in bytes: the environment may be long."""
 
 _LATER = ("psutil", "ccplay.bpf.build", "ccplay.bpf.registry", "ccplay.bpf.shown")
 """Modules that a lab imports when it needs them."""
@@ -73,7 +73,7 @@ def _reap(_number: int, _frame: FrameType | None) -> None:
 
 
 def _become(serve: Callable[[], None], request: dict[str, Any], descriptors: list[int]) -> NoReturn:
-    """Do what unshare(1) and the start of a Python interpreter would do."""
+    """Set up the process as unshare(1) and the start of a Python interpreter would."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setpgid(0, 0)

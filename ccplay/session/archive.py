@@ -34,7 +34,7 @@ LAST = "last"
 _FOLDER, _SUFFIX = "sessions", ".ccplay"
 
 _NAME = re.compile(r"[0-9]{8}-[0-9]{6}-([a-z0-9.-]+)\.ccplay")
-"""Pattern of a session's file, ``20261122-064833-playground.ccplay``, so that names sort by time."""
+"""Pattern of a session's file name, ``20261122-064833-playground.ccplay``: names sort by time."""
 
 _NUMBERED = re.compile(r"@([1-9][0-9]{0,3})")
 
@@ -80,7 +80,7 @@ def earlier(own: Path | None, most: int = 5) -> list[tuple[str, Path]]:
 
 
 def started(path: Path) -> datetime:
-    """Return the local time at which a session began: from its name, or the time it was modified."""
+    """Return the local time at which a session began, from its name, or else its mtime."""
     try:
         return datetime.strptime(path.name[:15], "%Y%m%d-%H%M%S").astimezone()
     except ValueError:

@@ -122,7 +122,8 @@ def inner_argv(
 ) -> list[str]:
     """Return the command that ``ccplay lab`` executes in its place: the server in its namespaces.
 
-    ``machine`` is the name by which the user calls this machine.
+    Starting the server directly saves the start of another Python. ``machine`` is the name by
+    which the user calls this machine.
     """
     user = () if os.geteuid() == 0 else ROOTLESS
     return [*UNSHARE, *user, *PYTHON, *_server(captures, machine, custom)]

@@ -44,7 +44,7 @@ class ByHand:
         self._asked.append(command)
 
     def forget(self, command: AnyCommand) -> None:
-        """Forget a command that failed or was undone; the timeline may set the same things again."""
+        """Forget a command that failed or was undone; steps may set the same things again."""
         if command in self._asked:
             self._asked.remove(command)
 
@@ -81,8 +81,7 @@ class ByHand:
 def _parted(
     command: AnyCommand, taken: set[_Thing], network: Network
 ) -> tuple[list[AnyCommand], list[AnyCommand]]:
-    """Split a command into a part that leaves ``taken`` settings alone and a part that undoes them.
-    """
+    """Split a command into a part that leaves ``taken`` settings alone, and one that does not."""
     undone = (_sets(command, network) | _needs(command)) & taken
     if not undone:
         return [command], []

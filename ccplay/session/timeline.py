@@ -31,7 +31,7 @@ _LONGEST_LEAD_S = 3.0
 
 
 class Script:
-    """The steps of a timeline that are not due yet, timed from when the network is ready (``Ready``).
+    """The steps of a timeline that are not due yet; time counts from when the network is ready.
 
     What is due depends only on the state, so a timeline plays the same without a screen.
     """
@@ -173,7 +173,7 @@ def ended_at(state: LabState, name: str) -> float | None:
 
 
 def _rtt_s(command: AnyCommand, state: LabState) -> float:
-    """Return the base RTT in seconds between the hosts of a start, with the links' delays of now."""
+    """Return the base RTT in seconds between the hosts of a start, with the present delays."""
     network = state.hello.network if state.hello is not None else None
     if network is None:
         return 0.0

@@ -66,7 +66,7 @@ class WarmLabs:
         os.close(ended)
 
     async def fork(self, user: bool, words: Sequence[str]) -> Program:
-        """Fork a lab whose server has the arguments ``words``; ``user``: in a user namespace, too.
+        """Fork a lab whose server has the arguments ``words``, with ``user`` in a user namespace.
 
         Raises ``OSError``, also if the lab can't make its namespaces.
         """

@@ -1,4 +1,4 @@
-"""The stream as spectators need it: the past in a file, and its newest seconds in memory."""
+"""Keeps the stream for spectators: the past in a file, and the newest seconds in memory."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from ccplay.stream.sinks import Recorder
 from ccplay.stream.wire import UnknownEvent
 
 LIVE_S = 0.14
-"""Seconds of sweeps in a line that is sent live: what sampling adds to a spectator's delay."""
+"""Seconds of sweeps in a line that is sent live, which add to a spectator's delay."""
 
 MOST_CHUNKS = 128
-"""Chunks kept in memory: who has not read the oldest of them misses what follows it."""
+"""Greatest number of chunks in memory; a spectator too slow for the oldest one misses some."""
 
 MOST_MEMORY = 32 << 20
-"""Bytes of them."""
+"""Greatest number of bytes of the chunks in memory."""
 
 MOST_KEPT = 64 << 20
-"""Bytes of events other than samples that are kept in memory for who joins or falls behind later;
-who does so misses what follows them."""
+"""Bytes of events other than samples kept in memory for spectators who join late or fall behind;
+these spectators miss the events after that."""
 
 _SAMPLES: tuple[type[Event], ...] = (Sweep, Sweeps, TraceSamples, CaStateChanged, Health, *PROGRESS)
-"""Events that a later spectator can do without: the rest of the state is complete."""
+"""Events that a spectator can miss without missing any other part of the state."""
 
 
 class Chunk(msgspec.Struct):
@@ -45,17 +45,17 @@ class Chunk(msgspec.Struct):
 
     lines: bytes
     packed: bytes
-    """The same, compressed; empty where no spectator was there to read it."""
+    """Compressed lines of the chunk; empty if there was no spectator to read them."""
     begins: bool
-    """Whether the packed lines can be read without those of the chunk before."""
+    """Whether the packed lines can be read without the previous chunk."""
     t: float
-    """Moment of the newest event by then."""
+    """Moment of the newest event in or before the chunk, in seconds."""
     kept: int
-    """Number of lines of ``Backlog.kept`` that chunks have held by then."""
+    """Number of lines of ``Backlog.kept`` in this chunk and those before it."""
 
 
 class _Pending(io.RawIOBase):
-    """Lines that are written, until they are taken."""
+    """Holds written lines until they are taken."""
 
     def __init__(self) -> None:
         self._lines = b""
@@ -65,42 +65,42 @@ class _Pending(io.RawIOBase):
         return len(lines)
 
     def taken(self) -> bytes:
-        """Return the lines, which are then gone."""
+        """Remove and return the lines."""
         lines, self._lines = self._lines, b""
         return lines
 
 
 class Backlog(msgspec.Struct):
-    """Everything that was shared so far. A spectator is a place in it, and costs nothing more."""
+    """Everything shared so far; a spectator costs no more than a position in it."""
 
     spool_bytes: int = 200_000_000
-    """Most bytes of the past; who joins later misses what follows them."""
+    """Greatest number of bytes of the past; spectators who join later miss what follows."""
     past: BinaryIO = msgspec.field(default_factory=writing.create_unnamed)
-    """The past in lines of two seconds: a file without a name."""
+    """File without a name that holds the past, in lines of two seconds."""
     past_end: int = 0
-    """Bytes of it that hold everything up to ``past_until``."""
+    """Bytes of the past that hold everything before chunk ``past_until``."""
     past_until: int = 0
-    """Number of the chunk that follows the past."""
+    """Number of the first chunk that is not in the past."""
     past_kept: int = 0
     """Number of lines of ``kept`` that are in the past."""
     past_now: float = 0.0
-    """Moment that the past reaches."""
+    """Moment at which the past ends, in seconds."""
     first: int = 0
     """Number of the oldest chunk in memory."""
     chunks: deque[Chunk] = msgspec.field(default_factory=deque)
     kept: list[bytes] = msgspec.field(default_factory=list)
-    """Lines of all events that are no samples."""
+    """Lines of all events other than samples."""
     chunked: int = 0
-    """Number of them that chunks hold."""
+    """Number of lines of ``kept`` that are in chunks."""
     now: float = 0.0
     view: bytes = b""
-    """The line of the presenter's newest view."""
+    """Line of the presenter's newest view."""
     board: bytes = b""
-    """The line of the page of a lesson that is shown."""
+    """Line of the lesson's page that the presenter shows."""
     packs: bool = True
-    """Whether chunks are packed: not while nobody watches."""
+    """Whether chunks are packed, which is needless while nobody watches."""
     full: bool = False
-    """Whether the past has reached its bound, or its disk is full."""
+    """Whether the past has reached ``spool_bytes``, or its disk is full."""
     _kept_bytes: int = 0
     _memory: int = 0
     _packer: Packer = msgspec.field(default_factory=Packer)
@@ -114,16 +114,16 @@ class Backlog(msgspec.Struct):
 
     @property
     def end(self) -> int:
-        """Number of the chunk that comes next."""
+        """The number of the next chunk."""
         return self.first + len(self.chunks)
 
     def chunk(self, number: int) -> Chunk | None:
-        """Return a chunk that is still in memory."""
+        """Return the chunk of this number; None if it is not in memory."""
         at = number - self.first
         return self.chunks[at] if 0 <= at < len(self.chunks) else None
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
-        """Take an event of the stream."""
+        """Add an event of the stream."""
         if isinstance(event, Hello):
             event = msgspec.structs.replace(event, format=wire.FORMAT)
         if not isinstance(event, _SAMPLES):
@@ -140,34 +140,34 @@ class Backlog(msgspec.Struct):
                 self._give_up_past()
 
     def show(self, view: bytes) -> None:
-        """Take the presenter's view: a line of a frame."""
+        """Add the presenter's view, the line of a frame."""
         self.view = view
         self._append(view)
 
     def write_board(self, board: bytes) -> None:
-        """Take the page of a lesson: a line of a frame."""
+        """Add the page of a lesson, the line of a frame."""
         self.board = board
         self._append(board)
 
     @property
     def shown(self) -> bytes:
-        """What the presenter shows now, for who joins."""
+        """The lines of what the presenter shows now, for spectators who join."""
         return self.view + self.board
 
     def take(self) -> None:
-        """Make a chunk of the lines that are complete."""
+        """Make a chunk of the lines that are complete by now."""
         if lines := self._pending.taken():
             self.chunked = len(self.kept)
             self._append(lines)
 
     def flush(self) -> None:
-        """Make a chunk of everything until now."""
+        """Make a chunk of everything so far, the unfinished block of sweeps included."""
         assert self._live is not None  # noqa: S101 - made with this
         self._live.flush()
         self.take()
 
     def settle(self) -> None:
-        """Move the past up to now: what joins later reads it from the file."""
+        """Extend the past up to now; spectators who join later read it from the file."""
         self.flush()
         if self._recorder is None:
             return
@@ -187,7 +187,7 @@ class Backlog(msgspec.Struct):
     def preload(self, recording: int, size: int) -> None:
         """Begin with the first ``size`` bytes of a recording, given by its file descriptor.
 
-        Whatever follows a line that can't be read is left out. Raises ``OSError``.
+        Stops before a line that can't be read, or exceeds ``spool_bytes``. Raises ``OSError``.
         """
         with open(os.dup(recording), "rb") as file:  # noqa: PTH123 - by descriptor
             file.seek(0)
@@ -205,7 +205,7 @@ class Backlog(msgspec.Struct):
         self.past_kept, self.past_now = self.chunked, self.now
 
     def _read(self, line: bytes) -> bytes:
-        """Return a line of a recording as spectators may have it."""
+        """Return a line of a recording without paths; keep it unless it holds samples."""
         if line.startswith(_SAMPLE_LINES):
             if (moment := _MOMENT.fullmatch(line[-_TAIL:])) is not None:
                 self.now = max(self.now, float(moment[1]))
@@ -215,7 +215,7 @@ class Backlog(msgspec.Struct):
         return line
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file of the past."""
         self.past.close()
 
     def _keep(self, line: bytes) -> None:
@@ -239,7 +239,7 @@ class Backlog(msgspec.Struct):
             self.first += 1
 
     def _give_up_past(self) -> None:
-        """Keep no more of the past: its disk or its bound is full."""
+        """Stop extending the past: its disk is full, or ``spool_bytes`` is reached."""
         self.full, self._recorder = True, None
 
 
@@ -251,4 +251,4 @@ _MOMENT = re.compile(rb'.*"t":([0-9.]{1,20})}\n')
 """Pattern of the moment at the end of an event."""
 
 _TAIL = 40
-"""Bytes that it fits into."""
+"""Bytes at the end of a line that contain the event's moment."""

@@ -1,4 +1,4 @@
-"""The ballot of a shared lesson: one vote a voter, which can be changed until the reveal."""
+"""The ballot of a shared lesson: one vote per voter, which can be changed until the reveal."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ import math
 from typing import TypeGuard
 
 MOST_VOTERS = 2000
-"""Voters on one question; later ones are not counted."""
+"""Greatest number of voters on one question; later voters are not counted."""
 
 MOST_CHOICES = 9
-"""Choices of a question: they are selected by the number keys."""
+"""Greatest number of choices of a question, which are selected with the number keys."""
 
 BINS = 8
-"""Counts into which votes for a number are put, of equal width."""
+"""Number of intervals of equal width in which votes for a number are counted."""
 
 _LONGEST_NAME = 100
-"""Characters of a voter's name and of a question's."""
+"""Greatest number of characters of a voter's name, and of a question's."""
 
 
 def answers(choice: object, choices: int, bounds: tuple[float, float]) -> TypeGuard[int | float]:
-    """Return whether this answers a question with ``choices``, or for a number in ``bounds``."""
+    """Return whether ``choice`` is one of ``choices``, or if that is 0, a number in ``bounds``."""
     if isinstance(choice, bool) or not isinstance(choice, int | float):
         return False
     if choices:
         return 0 <= choice < choices and choice == int(choice)
-    # NaN is within no bounds.
+    # NaN is not within any bounds.
     return bounds[0] <= choice <= bounds[1]
 
 
 class Ballot:
-    """The votes on the question that is open. Whatever a voter sends can only change a vote."""
+    """The votes on the open question. All that a voter can do is change its own vote."""
 
     def __init__(self) -> None:
         self.question = ""
-        """The question that is open; empty if none is."""
+        """Name of the open question; empty if none is open."""
         self._choices = 0
         self._bounds: tuple[float, float] = (0.0, 0.0)
         self._votes: dict[str, float] = {}
@@ -41,10 +41,10 @@ class Ballot:
     def ask(
         self, question: str, *, choices: int = 0, bounds: tuple[float, float] = (0.0, 0.0)
     ) -> None:
-        """Ask a question with ``choices`` choices, or for a number within ``bounds``.
+        """Open a question with ``choices`` choices, or for a number within ``bounds``.
 
-        The votes on an earlier question are gone; the same question again keeps its votes.
-        Raises ``ValueError`` for a question that nobody could answer.
+        Deletes the votes on an earlier question; the same question keeps its votes. Raises
+        ``ValueError`` for a question that can't be answered.
         """
         low, high = bounds
         if not (
@@ -56,11 +56,11 @@ class Ballot:
         self.question, self._choices, self._bounds = question, choices, (low, high)
 
     def close(self) -> None:
-        """Take no more votes: the answer is revealed. The counts stay."""
+        """Accept no more votes, as the answer is revealed; the counts stay."""
         self.question = ""
 
     def cast(self, voter: str, question: str, choice: object) -> bool:
-        """Count a vote in place of the voter's earlier one; return whether it counts.
+        """Count a vote in place of the voter's earlier one; return False if it is ignored.
 
         ``choice`` is the number of a choice, from 0, or a number within the bounds. Anything else,
         and a vote on a question that is not open, is ignored.
@@ -82,12 +82,12 @@ class Ballot:
 
     @property
     def voters(self) -> int:
-        """How many have voted."""
+        """The number of voters so far."""
         return len(self._votes)
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The votes for each choice, or for each eighth of the way between the bounds."""
+        """The number of votes for each choice, or in each eighth of the range of numbers."""
         low, high = self._bounds
         counts = [0] * (self._choices or BINS)
         for vote in self._votes.values():

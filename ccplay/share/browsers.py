@@ -1,4 +1,4 @@
-"""The process that serves a shared session to browsers, as its presenter sees it."""
+"""Starts the process that serves a shared session to browsers, and reads what it reports."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ccplay.errors import CcplayError, UsageError
 from ccplay.model.base import Count
 
 _LONGEST = 1 << 16
-"""Bytes of a line."""
+"""Greatest number of bytes read from the process at once."""
 
 _LAST_S = 2.5
-"""Seconds for the process to end by itself, once the session has."""
+"""Seconds that the process may take to end by itself after the session has ended."""
 
 _START_S = 20.0
-"""Seconds for a start that is waited for."""
+"""Seconds that ``Browsers.wait`` waits for the page."""
 
 
 if TYPE_CHECKING:
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
     from ccplay.stream.wire import UnknownEvent
 
 LOOPBACK = "127.0.0.1"
-"""Address to which only browsers of this machine can connect."""
+"""Address to which only browsers on this machine can connect."""
 
 _PLACE = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]{1,253}))?(?::([0-9]{1,5}))?")
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where browsers connect to."""
+    """The address and port to which browsers connect."""
 
     address: str = LOOPBACK
-    """An IP address, or the name of one."""
+    """IP address or host name to which browsers connect."""
     port: int = 0
-    """0: one that is free."""
+    """TCP port to which browsers connect; 0 for any free one."""
 
 
 def read_place(text: str) -> Place:
     """Read ``ADDRESS:PORT``, ``ADDRESS`` or ``:PORT``; empty: loopback. Raises ``UsageError``."""
     match = _PLACE.fullmatch(text)
     port = int(match[3]) if match and match[3] else 0
-    # A word alone is rather a scenario that was meant to be opened.
+    # A single word is more likely the name of a scenario.
     named = bool(match and match[2] and not match[3] and "." not in match[2])
     if match is None or port > 65535 or (named and text != "localhost"):
         raise UsageError(
@@ -62,16 +62,16 @@ def read_place(text: str) -> Place:
 
 
 class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line from the process."""
+    """A report of the process, sent as one line."""
 
     link: str | None = None
     """URL of the page."""
     code: list[str] | None = None
-    """The same as lines of a QR code, dark on light."""
+    """URL of the page as the lines of a QR code, dark on light."""
     browsers: Count | None = None
     """Number of browsers that watch now."""
     failed: str | None = None
-    """Reason for which there is no page."""
+    """Reason why there is no page."""
 
 
 _encoder = msgspec.json.Encoder()
@@ -79,7 +79,7 @@ _decoder = msgspec.json.Decoder(News)
 
 
 def encode(news: News) -> bytes:
-    """Return a line."""
+    """Return the line that reports ``news``."""
     return _encoder.encode(news) + b"\n"
 
 
@@ -87,23 +87,23 @@ class Browsers:
     """Serves a session to browsers in a process that watches it like any spectator."""
 
     def __init__(self, path: Path, place: str) -> None:
-        """Start serving the session on the socket at ``path``; it does not wait."""
+        """Start serving the session on the socket at ``path``, without waiting for the page."""
         self.link = ""
         """URL of the page; empty until it is served."""
         self.code: list[str] = []
-        """The link as lines of a QR code, dark on light."""
+        """URL of the page as the lines of a QR code, dark on light; empty until it is served."""
         self.count = 0
-        """Browsers that watch now."""
+        """Number of browsers that watch now."""
         self.failed = ""
-        """Reason for which there is no page; empty unless it has failed."""
+        """Reason why there is no page; empty unless serving has failed."""
         self._heard = b""
-        # -P keeps the current directory, which may hold a stranger's files, off the import path.
+        # -P keeps the current directory, which may contain others' files, off the import path.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "ccplay.web", str(path), place],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            # Ctrl-C and the end of the terminal are for the presenter, whose end ends it.
+            # Ctrl-C and a closed terminal must reach only the presenter, which ends the session.
             start_new_session=True,
         )
         assert self._process.stdout is not None  # noqa: S101 - asked for
@@ -112,11 +112,11 @@ class Browsers:
 
     @property
     def serves(self) -> bool:
-        """Whether there is a page."""
+        """Whether the page is served now."""
         return bool(self.link) and not self.failed
 
     def listen(self) -> None:
-        """Read what the process reports; it does not wait."""
+        """Read what the process has reported, without waiting."""
         if self.failed:
             return
         try:
@@ -137,7 +137,7 @@ class Browsers:
         self.failed = news.failed or self.failed
 
     def wait(self) -> str:
-        """Wait for the page and return its link. Raises ``CcplayError`` where there is none."""
+        """Wait for the page and return its URL. Raises ``CcplayError`` if there is none."""
         until = time.monotonic() + _START_S
         with selectors.DefaultSelector() as selector:
             selector.register(self._pipe, selectors.EVENT_READ)
@@ -152,7 +152,7 @@ class Browsers:
         return self.link
 
     def close(self) -> None:
-        """Wait until the process has ended, with the session; it may send the rest before."""
+        """Wait for the process, which first sends the rest to browsers; kill it if that is slow."""
         try:
             self._process.wait(_LAST_S)
         except subprocess.TimeoutExpired:
@@ -162,18 +162,18 @@ class Browsers:
 
 
 class InBrowsers:
-    """A session that is shared with browsers too. It is a sink, as ``Sharing`` is."""
+    """A sink that shares a session with spectators, as ``Sharing`` does, and with browsers."""
 
     def __init__(self, sharing: Sharing, place: str) -> None:
-        """Serve what ``sharing`` shares at ``place``."""
+        """Serve the session of ``sharing`` to browsers at ``place``."""
         self.browsers = Browsers(sharing.path, place)
         self._sharing = sharing
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
-        """Take one event. Raises ``CcplayError``."""
+        """Share one event. Raises ``CcplayError``."""
         self._sharing.put(event)
 
     def close(self) -> None:
-        """Stop sharing: spectators and browsers receive the rest."""
+        """Stop sharing; spectators and browsers first receive the rest."""
         self._sharing.close()
         self.browsers.close()

@@ -1,4 +1,4 @@
-"""Frames: lines between the presenter, the server and spectators that are no events of a lab."""
+"""Frames: the lines between presenter, server and spectators that are not events of a lab."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ccplay.model.base import Count, Moment, WallTime
 from ccplay.visible import printable_value
 
 PROTOCOL = 3
-"""Version of these frames; a spectator joins only a server of its own version."""
+"""Version of the frames; a spectator can join only a server of the same version."""
 
 LONGEST_FRAME = 1 << 16
-"""Bytes of a frame."""
+"""Greatest number of bytes of a frame's line."""
 
 LONGEST_POINT = 120
-"""Characters of the words with which the presenter points."""
+"""Greatest number of characters of the presenter's words about a moment."""
 
 PREFIX = b'{"share":"'
-"""Start of the line of a frame; no line of an event begins so."""
+"""First bytes of a frame's line; no line of an event begins with them."""
 
 _HELLO = struct.Struct("!7sBB7x")
 _MAGIC = b"ccplay\0"
 
 HELLO_BYTES = _HELLO.size
-"""Bytes that a spectator sends, once, before its votes."""
+"""Bytes of the hello that a spectator sends once, before its votes."""
 
 _VOTE = struct.Struct("!4sHHd")
 _VOTES = b"vote"
@@ -38,10 +38,10 @@ _CROWD = struct.Struct("!4sH10x")
 _BROWSERS = b"seen"
 
 REQUEST_BYTES = _VOTE.size
-"""Bytes of a vote, or of a number of browsers: all that a spectator may send after its hello."""
+"""Bytes of a vote or of a number of browsers, all that a spectator may send after its hello."""
 
 MOST_SEATS = 1000
-"""Browsers for which one connection may vote."""
+"""Greatest number of browsers for which one connection may vote."""
 
 _Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=500)]
 _Word: TypeAlias = Annotated[str, msgspec.Meta(max_length=250)]
@@ -51,20 +51,20 @@ _Lines: TypeAlias = Annotated[
 
 
 class Wants(IntEnum):
-    """What a spectator asks for."""
+    """What a spectator asks for in its hello."""
 
     GREETING = 0
-    """The greeting alone, to list sessions."""
+    """The greeting only, to list sessions."""
     WHOLE = 1
     """Everything from the beginning."""
     NOW = 2
-    """What is needed to understand the stream, then samples from now on."""
+    """The events that explain the stream, without past samples; then everything from now on."""
     BROWSERS = 3
     """Everything from the beginning, for the browsers that the spectator serves."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="share"):
-    """A line that is no event."""
+    """A line that is not an event."""
 
 
 class Setup(Frame, frozen=True, tag="setup"):
@@ -72,15 +72,15 @@ class Setup(Frame, frozen=True, tag="setup"):
 
     title: _Text = ""
     recorded: bool = False
-    """Whether a recording is shown, so that the presenter may be anywhere in it."""
+    """Whether a recording is shown, in which the presenter may be at any moment."""
     past_bytes: Count = 0
-    """Bytes at the beginning of the recording that the server has received open."""
+    """Bytes to read from the beginning of the recording that the server has inherited open."""
     spool_bytes: Count = 200_000_000
-    """Bytes of the past that are kept for those who join later."""
+    """Greatest number of bytes of the past kept for spectators who join later."""
 
 
 class Watching(Frame, frozen=True, tag="watching"):
-    """The server's lines to the presenter: how many spectators there are now."""
+    """The server's report to the presenter of the number of spectators now."""
 
     count: Count
 
@@ -94,15 +94,15 @@ class Greeting(Frame, frozen=True, tag="greeting"):
     began: WallTime = 0.0
     """Unix time at which sharing began."""
     now: Moment = 0.0
-    """Seconds of the session so far."""
+    """Moment of the session now, in seconds."""
     watching: Count = 0
-    """Other spectators."""
+    """Number of other spectators."""
     seats: Count = 0
-    """Browsers for which this connection may vote, and whose number it may report."""
+    """Number of browsers for which this connection may vote and that it may report."""
 
 
 class Pointer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the presenter points at: a moment, and a few words about it."""
+    """A moment that the presenter points at, with a few words about it."""
 
     t: Moment
     text: Annotated[str, msgspec.Meta(max_length=LONGEST_POINT)] = ""
@@ -141,46 +141,46 @@ class Board(Frame, frozen=True, tag="board"):
     title: _Text = ""
     """Title of the lesson."""
     page: Count = 0
-    """Number of the page, from 1."""
+    """Number of the lesson's page, from 1."""
     pages: Count = 0
     heading: _Text = ""
     lines: _Lines = ()
-    """The page in Markdown, line by line."""
+    """Text of the lesson's page in Markdown, line by line."""
     phase: _Word = ""
-    """``lesson.course.Phase``."""
+    """Name of the page's ``lesson.course.Phase``."""
     until: Moment = 0.0
-    """Moment of the session at which the run of the page is over; 0 where none is."""
+    """Moment of the session at which the page's run ends; 0 if none is running."""
     question: Count = 0
-    """Number of the question that votes are for; 0 where nothing is asked."""
+    """Number of the question that is voted on; 0 if the page asks nothing."""
     ask: _Text = ""
     choices: Annotated[tuple[_Text, ...], msgspec.Meta(max_length=9)] = ()
-    """The answers; none where a number is asked for."""
+    """Answers to choose from; empty if a number is asked for."""
     low: float = 0.0
     high: float = 0.0
-    """Bounds of the number."""
+    """Upper bound of the number that is asked for; ``low`` is the lower one."""
     width: float = 0.0
-    """Height of the region that is asked for; 0 for a number."""
+    """Height of the region that is asked for, in ``unit``; 0 for a number."""
     unit: _Word = ""
     plot: _Word = ""
-    """The plot of the region."""
+    """Name of the plot of the region that is asked for."""
     open: bool = False
     """Whether votes count now."""
     counts: Annotated[tuple[Count, ...], msgspec.Meta(max_length=9)] = ()
-    """Votes for each choice, or for each eighth of the bounds; empty while they are hidden."""
+    """Votes for each choice, or for each eighth of the range of numbers; empty while hidden."""
     right: float | None = None
     """Number of the right choice from 0, or the measured number; None before the reveal."""
     measured: Annotated[tuple[tuple[_Text, _Word], ...], msgspec.Meta(max_length=12)] = ()
-    """What was measured, each with its value in words."""
+    """Descriptions of what was measured, each with its value in words."""
     problem: _Text = ""
-    """Reason for which nothing decides."""
+    """Reason why the measurements decide nothing; empty if they do."""
     usual: bool = True
-    """Whether ``why`` explains what was measured."""
+    """Whether ``why`` explains the measured result."""
     why: _Lines = ()
-    """The explanation in Markdown, line by line."""
+    """Explanation of the usual result in Markdown, line by line."""
 
 
 class Votes(Frame, frozen=True, tag="votes"):
-    """The server's lines to the presenter: the votes on a question so far."""
+    """The server's report to the presenter of the votes on a question so far."""
 
     question: Count
     counts: Annotated[tuple[Count, ...], msgspec.Meta(max_length=9)] = ()
@@ -188,26 +188,26 @@ class Votes(Frame, frozen=True, tag="votes"):
 
 
 class Packed(Frame, frozen=True, tag="packed"):
-    """Precedes a number of bytes of compressed lines; see ``packing``."""
+    """Precedes compressed lines, of which it has the number of bytes; see ``packing``."""
 
     bytes: Count
     begins: bool = False
-    """Whether a context begins: nothing before is needed to read them."""
+    """Whether a context begins, so the lines can be read without any before them."""
 
 
 class Gap(Frame, frozen=True, tag="gap"):
-    """What a spectator was too slow to receive; its stream continues after it."""
+    """The time span that a spectator was too slow to receive; its stream continues after that."""
 
     since: Moment
     until: Moment
 
 
 class Present(Frame, frozen=True, tag="present"):
-    """The past is complete: what follows happens now."""
+    """Marks the end of the past: what follows happens now."""
 
 
 class Over(Frame, frozen=True, tag="over"):
-    """The presenter has stopped sharing; the last line of a stream."""
+    """Reports that the presenter has stopped sharing; the last line of a stream."""
 
     reason: _Text = ""
 
@@ -219,7 +219,7 @@ AnyFrame: TypeAlias = (
 _encoder = msgspec.json.Encoder()
 
 
-# It takes some milliseconds to build, and most sessions are not shared.
+# Built on first use: it takes some milliseconds, and most sessions are not shared.
 @cache
 def _decoder() -> msgspec.json.Decoder[AnyFrame]:
     return msgspec.json.Decoder(AnyFrame)
@@ -231,7 +231,10 @@ def encode(frame: AnyFrame) -> bytes:
 
 
 def decode(line: bytes) -> AnyFrame:
-    """Read a line that begins with ``PREFIX``. Raises ``WireError``; all text is printable."""
+    """Return the frame of a line that begins with ``PREFIX``, all its text printable.
+
+    Raises ``WireError``.
+    """
     if len(line) > LONGEST_FRAME:
         raise WireError(f"a frame of {len(line):,} bytes; the limit is {LONGEST_FRAME:,}")
     try:
@@ -246,7 +249,7 @@ def encode_hello(wants: Wants) -> bytes:
 
 
 def decode_hello(hello: bytes) -> Wants:
-    """Read what a spectator asks for. Raises ``WireError`` for anything but a hello."""
+    """Return what a spectator's hello asks for. Raises ``WireError`` for anything but a hello."""
     try:
         magic, protocol, wants = _HELLO.unpack(hello)
         asked = Wants(wants)
@@ -258,17 +261,17 @@ def decode_hello(hello: bytes) -> Wants:
 
 
 class Vote(NamedTuple):
-    """A vote, which the ballot judges."""
+    """A vote as sent, not yet checked by the ballot."""
 
     question: int
     choice: float
-    """The number of a choice, or a number."""
+    """Number of the choice from 0, or the number that is asked for."""
     seat: int = 0
-    """Number of the connection's browser that votes, from 1; 0 for the spectator itself."""
+    """Number of the browser that votes over the connection, from 1; 0 for the spectator itself."""
 
 
 class Browsers(NamedTuple):
-    """How many browsers watch by this connection."""
+    """The number of browsers that watch over a connection."""
 
     number: int
 
@@ -284,7 +287,7 @@ def encode_browsers(count: int) -> bytes:
 
 
 def decode_request(request: bytes) -> Vote | Browsers:
-    """Read what a spectator sends after its hello. Raises ``WireError``."""
+    """Return what a spectator sent after its hello. Raises ``WireError``."""
     try:
         magic, question, seat, choice = _VOTE.unpack(request)
     except struct.error:

@@ -1,7 +1,7 @@
-"""Chunks of the stream, compressed once for all spectators.
+"""Compresses chunks of the stream once for all spectators.
 
-A context lasts two seconds and begins where spectators join: who has all of its chunks can read
-them. Before each stands the line of a ``Packed`` frame with its length.
+A context lasts two seconds and begins where spectators join; reading a chunk requires all chunks
+before it in its context. The line of a ``Packed`` frame with the length precedes each chunk.
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ from ccplay.stream import wire
 
 _LEVEL = 6
 _RAW = -zlib.MAX_WBITS
-"""Neither header nor checksum: chunks are no files."""
+"""Window bits of zlib for raw deflate, without header and checksum."""
 
 _PACKED = b'{"share":"packed"'
-"""Start of the line before a chunk."""
+"""First bytes of the line before a chunk."""
 
 
 class Packer:
-    """Compresses chunks."""
+    """Compresses chunks, each after those before it in its context."""
 
     def __init__(self) -> None:
         self._context = zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW)
         self._begins = True
 
     def begin(self) -> None:
-        """Let the next chunk be one that can be read without those before."""
+        """Begin a context: the next chunk can be read without those before it."""
         self._context = zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW)
         self._begins = True
 
     def pack(self, lines: bytes) -> tuple[bytes, bool]:
-        """Return a chunk packed, and whether it can be read without those before."""
+        """Return a packed chunk, and whether it can be read without those before it."""
         begins, self._begins = self._begins, False
         packed = self._context.compress(lines) + self._context.flush(zlib.Z_SYNC_FLUSH)
         return frames.encode(Packed(bytes=len(packed), begins=begins)) + packed, begins
 
 
 class Unpacker:
-    """Turns what a spectator receives into lines."""
+    """Splits what a spectator receives into lines, and unpacks chunks."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._wanted = 0
-        """Bytes of a chunk that are still to come, with those at hand."""
+        """Length in bytes of the chunk being received; 0 between chunks."""
         self._context: zlib._Decompress | None = None
 
     def lines(self, data: bytes) -> Iterator[bytes]:
-        """Yield the lines that are complete with ``data``, each with its end.
+        """Yield the lines that ``data`` completes, newlines included.
 
-        Raises ``WireError`` for a line longer than in any stream, and for what can't be unpacked.
+        Raises ``WireError`` for a line longer than in any stream or a chunk that can't be unpacked.
         """
         self._rest += data
         while True:

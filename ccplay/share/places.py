@@ -1,4 +1,4 @@
-"""Where sockets of shared sessions are, who may connect to them, and which there are now."""
+"""Creates and finds the sockets of shared sessions, and decides who may connect."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from ccplay.visible import printable
 _SUFFIX = ".share"
 
 _GROUPS = Path("/tmp")  # noqa: S108 - in it each user has a folder, whose owner is checked
-"""Folder in which a group finds its members' folders: runtime folders are closed to others."""
+"""Folder of users' folders for sockets of groups; runtime folders are closed to other users."""
 
 _OF_USER = re.compile(r"ccplay-([0-9]{1,10})")
 
 _WAITING = 512
-"""Connections that the kernel keeps until the server accepts them: a class joins at once."""
+"""Connections that the kernel queues until the server accepts them: a class joins all at once."""
 
 _PEER = struct.Struct("3i")
-"""``struct ucred``: process, user and group."""
+"""``struct ucred``: process, user and group ID."""
 
 _PATIENCE_S = 10.0
-"""Seconds for a server to answer a hello."""
+"""Seconds that a server may take to answer a hello."""
 
 
 class Listener(msgspec.Struct, frozen=True):
     """A socket that spectators can connect to."""
 
     name: str
-    """What ``ccplay watch`` calls the session."""
+    """Name of the session for ``ccplay watch``."""
     path: Path
     socket: socket
 
@@ -60,8 +60,8 @@ class Shared(msgspec.Struct, frozen=True):
 def listen(label: str, group: str | None = None) -> Listener:
     """Make a socket for this user alone, or for the members of ``group``.
 
-    Raises ``UsageError`` for a group that is not there or not this user's, ``CcplayError`` where no
-    socket can be made.
+    Raises ``UsageError`` for a group that does not exist or does not have this user as a member,
+    ``CcplayError`` if no socket can be made.
     """
     number = None if group is None else _number_of(group)
     label = re.sub(r"[^a-z0-9.]+", "-", label.lower()).strip("-.")[:40] or "session"
@@ -105,7 +105,7 @@ def _own_folders() -> list[Path]:
 
 
 def _belongs(folder: Path) -> bool:
-    """Whether a folder is there and this user's, or under sudo its caller's."""
+    """Whether a folder exists and belongs to this user, or under sudo to the caller."""
     with contextlib.suppress(OSError):
         facts = folder.lstat()
         return stat.S_ISDIR(facts.st_mode) and facts.st_uid == _user()
@@ -113,7 +113,7 @@ def _belongs(folder: Path) -> bool:
 
 
 def _open(where: Path, mode: int) -> Directory:
-    """Open a folder for sockets, made where it is missing. Raises ``OSError``."""
+    """Open a folder for sockets, created if missing. Raises ``OSError``."""
     with Directory(where.parent, make=True) as parent:
         here = parent.enter(where.name, mode=mode)
     if not is_safe(os.fstat(here.descriptor)):
@@ -125,7 +125,7 @@ def _open(where: Path, mode: int) -> Directory:
 def _bind(here: Directory, label: str, group: int | None) -> Listener:
     connection = socket(AF_UNIX, SOCK_STREAM)
     try:
-        # bind(2) gives the socket's own mode to the file: at no moment can others connect.
+        # bind(2) gives the socket's mode to the file, so others can't connect at any moment.
         os.fchmod(connection.fileno(), 0o600)
         for number in count(1):
             name = f"{label}{'' if number == 1 else f'-{number}'}"
@@ -149,7 +149,7 @@ def _bind(here: Directory, label: str, group: int | None) -> Listener:
 
 
 def _give(here: Directory, name: str, group: int | None) -> None:
-    """Let sudo's caller, and the group, connect. Raises ``OSError``; the file is then gone."""
+    """Let sudo's caller and the group connect; delete the file and raise ``OSError`` on failure."""
     caller = sudo_caller()
     owner = -1 if caller is None else caller[0]
     try:
@@ -182,9 +182,9 @@ def _is_stale(place: str) -> bool:
 
 
 def is_presenters(connection: socket) -> bool:
-    """Return whether a process of the presenter, or of root, is at the other end.
+    """Return whether a process of the presenter or of root, not of the group, is the peer.
 
-    The kernel knows: see ``SO_PEERCRED`` in unix(7). A member of the group is somebody else.
+    The kernel reports the peer's user: see ``SO_PEERCRED`` in unix(7).
     """
     facts = connection.getsockopt(SOL_SOCKET, SO_PEERCRED, _PEER.size)
     _, user, _ = _PEER.unpack(facts)
@@ -192,7 +192,7 @@ def is_presenters(connection: socket) -> bool:
 
 
 def shared() -> list[Shared]:
-    """Return the sessions that this user can watch, those of the newest beginning first."""
+    """Return the sessions that this user can watch, the most recently shared first."""
     found = []
     for path in _sockets():
         try:
@@ -214,7 +214,7 @@ def _sockets() -> Iterator[Path]:
 
 
 def _folders_of_others() -> Iterator[Path]:
-    """Yield the folders in which others share with groups, each owned by whose name it bears."""
+    """Yield the folders in which users share with groups, owned by the user in the name or root."""
     with contextlib.suppress(OSError):
         for name in sorted(os.listdir(_GROUPS)):  # noqa: PTH208 - the same
             match, path = _OF_USER.fullmatch(name), _GROUPS / name
@@ -242,9 +242,9 @@ def find(word: str) -> Shared:
 
 
 def join(path: Path, wants: Wants, patience_s: float = _PATIENCE_S) -> tuple[socket, Greeting]:
-    """Connect to a shared session and return the connection, and what its server said first.
+    """Connect to a shared session; return the connection and the server's greeting.
 
-    Raises ``CcplayError``, with what to do, where that is not possible.
+    Raises ``CcplayError`` with the reason if that is impossible.
     """
     connection = socket(AF_UNIX, SOCK_STREAM)
     connection.settimeout(patience_s)
@@ -264,7 +264,7 @@ def join(path: Path, wants: Wants, patience_s: float = _PATIENCE_S) -> tuple[soc
 
 
 def _connect(connection: socket, path: Path) -> None:
-    """Connect by the folder's descriptor: a path may be longer than an address."""
+    """Connect by the folder's descriptor, since the path may be too long for a socket address."""
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         connection.connect(f"/proc/self/fd/{folder}/{path.name}")
@@ -273,7 +273,7 @@ def _connect(connection: socket, path: Path) -> None:
 
 
 def _first_line(connection: socket) -> bytes:
-    """Read the greeting, and nothing that follows it."""
+    """Return the first line from the server, without reading any byte after it."""
     line = bytearray()
     while not line.endswith(b"\n"):
         byte = connection.recv(1)

@@ -1,4 +1,4 @@
-"""What spectators must not learn: paths of the host, and with them names of users."""
+"""Removes from the stream what spectators must not learn: paths, and the user names in them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 import msgspec
 
 _PATH = re.compile(r"(?:(?<=[\s\"'(=:,\[])|^)(?:~[^/\s]*)?(?:/[^/\s\"'(),;:\]]+)+/?")
-"""An absolute path, or one from a home directory, as a word of a sentence."""
+"""Pattern of an absolute path, or one that begins with ``~``, within a sentence."""
 
 _encoder = msgspec.json.Encoder()
 
 
 def without_paths(text: str) -> str:
-    """Return a text with each path reduced to its last name."""
+    """Return a text with each path reduced to its last component."""
     return _PATH.sub(lambda found: found[0].rstrip("/").rpartition("/")[2], text)
 
 
 def scrubbed(line: bytes) -> bytes:
-    """Return the line of an event without paths in any of its texts, keys of objects included."""
+    """Return an event's line with paths removed from all its texts, keys of objects included."""
     if b"/" not in line:
         return line
     value = msgspec.json.decode(line)

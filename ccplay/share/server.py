@@ -20,25 +20,25 @@ from ccplay.share.spectator import Spectator
 from ccplay.stream import wire
 
 MOST_SPECTATORS = 1000
-"""Spectators at a time."""
+"""Greatest number of spectators at a time."""
 
 SETTLE_S = 2.0
-"""Seconds between moves of the newest seconds into the past."""
+"""Seconds between extensions of the past by the newest seconds."""
 
 _HELLO_S = 5.0
-"""Seconds within which a spectator has to send its hello."""
+"""Seconds within which a spectator must send its hello."""
 
 _LAST_S = 2.0
-"""Seconds for slow spectators to receive the rest once the presenter has ended."""
+"""Seconds that slow spectators have to receive the rest once the presenter has ended."""
 
 _CHUNK = 1 << 20
 
 
 class Server:
-    """Reads the presenter's feed and sends it to whoever connects."""
+    """Reads the presenter's feed and sends it to all spectators who connect."""
 
     def __init__(self, feed: socket, listener: socket, past: int | None = None) -> None:
-        """``past`` is the descriptor of a recording with which the stream begins."""
+        """Prepare to serve; ``past`` is the descriptor of a recording that begins the stream."""
         self.backlog = Backlog()
         self.spectators: set[Spectator] = set()
         self._selector = selectors.DefaultSelector()
@@ -73,7 +73,7 @@ class Server:
                 self.backlog.settle()
                 self._drop_silent(now)
             elif now - self._fed >= LIVE_S:
-                # No sweep follows that would end the block of the last ones.
+                # No further sweep arrives to end the block of the last ones.
                 self.backlog.flush()
             if self.backlog.end != sent:
                 sent = self.backlog.end
@@ -83,7 +83,7 @@ class Server:
         self.backlog.flush()
 
     def finish(self) -> None:
-        """Send the rest to those who read it in time."""
+        """Send the rest to spectators who read it within two seconds, then close everything."""
         self._selector.unregister(self._listener)
         self._listener.close()
         until = time.monotonic() + _LAST_S
@@ -137,7 +137,7 @@ class Server:
             self.backlog.put(wire.decode_event(line + b"\n"))
 
     def _ask(self, board: Board) -> None:
-        """Open the ballot for the question of a page, or close it."""
+        """Open the ballot for the question of a page, or close it if the page has no open one."""
         with contextlib.suppress(ValueError):
             if board.open:
                 self.ballot.ask(
@@ -235,7 +235,10 @@ class Server:
 
 
 def main(words: list[str]) -> int:
-    """Serve: the words are descriptors of feed, listener and past, and the socket's path."""
+    """Run the server; return its exit code.
+
+    ``words`` are the descriptors of feed, listener and past (-1: none), and the socket's path.
+    """
     feed_fd, listener_fd, past_fd, path = int(words[0]), int(words[1]), int(words[2]), words[3]
     # The presenter and its lab come first.
     os.nice(5)

@@ -1,4 +1,4 @@
-"""The presenter's side: feeds the server with the stream, never waiting for it."""
+"""The presenter's side of sharing: feeds the stream to the server without waiting for it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from ccplay.stream.wire import UnknownEvent
 from ccplay.units import format_clock
 
 MOST_BEHIND = 4 << 20
-"""Bytes that wait for the server beyond which sweeps are left out."""
+"""Bytes waiting for the server above which sweeps are left out."""
 
 _MOST_WAITING = 64 << 20
-"""Bytes beyond which it is given up."""
+"""Bytes waiting for the server above which sharing ends."""
 
 _LAST_S = 1.0
-"""Seconds in which the server has to take the rest at the end."""
+"""Seconds that the server has at the end to read the rest."""
 
 
 class Sharing:
-    """A session being shared. It is a sink of the session, except of a recording's."""
+    """Shares a session; it becomes a sink of a live session, but not of a replay."""
 
     def __init__(
         self,
@@ -41,19 +41,19 @@ class Sharing:
         recorded: bool = False,
         past: BinaryIO | None = None,
     ) -> None:
-        """Offer the session under a name made from ``label``, from the recording ``past`` on.
+        """Share the session under a name made from ``label``; the stream begins with ``past``.
 
-        Raises ``CcplayError`` where that is not possible.
+        Raises ``CcplayError`` if that is impossible.
         """
         self.watching = 0
-        """Spectators, as the server has counted them."""
+        """Number of spectators, as last reported by the server."""
         self.votes: Votes | None = None
-        """The newest count of votes on the question of a lesson."""
+        """Newest count of votes on the question of a lesson; None before the first."""
         listener = places.listen(label, group)
         self.name = listener.name
-        """What spectators call the session."""
+        """Name of the session for spectators."""
         self.path = listener.path
-        """Path of its socket."""
+        """Path of the socket to which spectators connect."""
         self._feed, theirs = socketpair(AF_UNIX, SOCK_STREAM)
         try:
             self._feed.setsockopt(SOL_SOCKET, SO_SNDBUF, MOST_BEHIND)
@@ -70,14 +70,14 @@ class Sharing:
         self._behind = 0
         self._left_out: float | None = None
         self.closed = False
-        """Whether it is not shared any more."""
+        """Whether sharing has ended."""
         self._finished = False
         self._heard = bytearray()
         size = 0 if past is None else os.fstat(past.fileno()).st_size
         self._write(frames.encode(Setup(title=title[:500], recorded=recorded, past_bytes=size)))
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
-        """Take one event. Raises ``CcplayError`` if the server does not take any more."""
+        """Share one event. Raises ``CcplayError`` if the server has ended or does not read."""
         if self._finished:
             return
         if isinstance(event, Sweep):
@@ -96,13 +96,13 @@ class Sharing:
         self._left_out = None
 
     def show(self, view: PresenterView | Board | Over) -> None:
-        """Let spectators know what the presenter sees, the page of a lesson, or why it ends."""
+        """Send spectators the presenter's view, the page of a lesson, or why sharing ends."""
         if not self.closed and self._behind <= MOST_BEHIND:
             with contextlib.suppress(CcplayError):
                 self._write(frames.encode(view))
 
     def listen(self) -> None:
-        """Update ``watching``; it does not wait."""
+        """Update ``watching``, ``votes`` and ``closed`` without waiting."""
         if self.closed:
             return
         try:
@@ -112,7 +112,7 @@ class Sharing:
         except OSError:
             data = b""
         if not data:
-            # The next event reports it.
+            # The next event raises the error.
             self.closed, self.watching = True, 0
             return
         self._heard += data
@@ -127,7 +127,7 @@ class Sharing:
                     self.votes = frame
 
     def close(self) -> None:
-        """Stop sharing: spectators receive the rest."""
+        """Stop sharing; spectators first receive the rest."""
         if self._finished:
             return
         self._finished = self.closed = True
@@ -149,7 +149,7 @@ class Sharing:
         self._push()
 
     def _push(self) -> None:
-        """Send what the server takes now."""
+        """Send as much as the server can receive now. Raises ``CcplayError`` if sharing is over."""
         if self.closed:
             raise CcplayError("this session is not shared any more: its server has ended")
         try:
@@ -174,13 +174,13 @@ def _start(
     held = [feed.fileno(), listener.socket.fileno()]
     held += [] if past is None else [past.fileno()]
     words = [*map(str, held), *(["-1"] if past is None else []), str(listener.path)]
-    # -P keeps the current directory, which may hold a stranger's files, off the import path.
+    # -P keeps the current directory, which may contain others' files, off the import path.
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "ccplay.share", *words],
         pass_fds=held,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        # Ctrl-C and the end of the terminal are for the presenter, whose end ends it.
+        # Ctrl-C and a closed terminal must reach only the presenter, which ends the server.
         start_new_session=True,
     )

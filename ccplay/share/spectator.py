@@ -1,4 +1,4 @@
-"""A spectator as the server sees it: a place in the backlog, and a socket that may be slow."""
+"""A spectator as the server sees it: a position in the backlog, and a socket that may be slow."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ccplay.share.ballot import Ballot
 from ccplay.share.frames import Browsers, Gap, Greeting, Over, Present, Vote, Wants
 
 _SOCKET_BYTES = 1 << 16
-"""Bytes that the kernel holds for a spectator who does not read: some seconds of the stream."""
+"""Bytes that the kernel buffers for a spectator who does not read: some seconds of the stream."""
 
 _PIECE = 1 << 18
-"""Bytes of the past that are sent at once, so that one spectator does not hold up the others."""
+"""Most bytes of the past sent at once, so that one spectator does not delay the others."""
 
 _PIECES = 4
-"""Most pieces of the past or of kept lines sent in a turn."""
+"""Most pieces sent to a spectator per turn: parts of the past, chunks, or lines."""
 
 MOST_VOTES = 1000
-"""Votes that a voter may send; a spectator who changes it more often leaves."""
+"""Votes that a voter may send; a spectator who sends more is disconnected."""
 
 _numbers = count()
 
 
 class Spectator:
-    """Sends one spectator what it asked for; it holds no more than the lines being sent."""
+    """Sends one spectator what it asked for; keeps only the lines being sent in memory."""
 
     def __init__(
         self,
@@ -43,19 +43,19 @@ class Spectator:
         *,
         trusted: bool = False,
     ) -> None:
-        """``ballot`` takes its votes, each in place of the one before.
+        """Prepare to serve a connection; ``ballot`` receives the spectator's votes.
 
-        ``trusted``: whether it may vote for browsers that it serves, and report how many there are.
+        A ``trusted`` spectator may vote for browsers that it serves, and report their number.
         """
         connection.setblocking(False)
         connection.setsockopt(SOL_SOCKET, SO_SNDBUF, _SOCKET_BYTES)
         self.connection = connection
         self.wants: Wants | None = None
-        """What it asked for; None before its hello."""
+        """What the spectator asked for; None before its hello."""
         self.blocked = False
-        """Whether the socket took less than there was to send."""
+        """Whether the socket is full, so that sending must wait until it is writable."""
         self.over = False
-        """Whether everything was sent that it will ever receive."""
+        """Whether everything was sent that the spectator will ever receive."""
         self._ballot = ballot
         self._voter = f"spectator {next(_numbers)}"
         self._backlog = backlog
@@ -67,24 +67,24 @@ class Spectator:
         self._votes: Counter[int] = Counter()
         self._rest = memoryview(b"")
         self._queue: deque[bytes | range] = deque()
-        """Lines to send before anything else, or the numbers of kept ones."""
+        """Lines to send before anything else, or ranges of numbers of the backlog's kept lines."""
         self._finish = b""
         self._past: int | None = None
         self._at = 0
         self._kept = 0
         self._t = 0.0
         self._unpacks = False
-        """Whether it has all packed chunks since their context began."""
+        """Whether the spectator has received all packed chunks of the current context."""
 
     @property
     def watching(self) -> int:
-        """How many watch by it: one, or the browsers that it serves."""
+        """The number of those who watch over this connection: one, or the browsers it serves."""
         if self.wants in (None, Wants.GREETING):
             return 0
         return self._browsers if self._seats else 1
 
     def hear(self) -> bool:
-        """Read what it sends; return whether it stays: it may send a hello, then votes alone."""
+        """Read what the spectator sends, a hello and then votes; return False to drop it."""
         size = frames.HELLO_BYTES if self.wants is None else frames.REQUEST_BYTES
         try:
             data = self.connection.recv(size - len(self._heard))
@@ -108,7 +108,7 @@ class Spectator:
         return self._votes[0] <= MOST_VOTES
 
     def _take(self, request: Vote | Browsers) -> None:
-        """Cast a vote, or note how many browsers there are. Raises ``WireError``."""
+        """Cast a vote, or note the number of browsers. Raises ``WireError`` if not allowed."""
         if isinstance(request, Browsers):
             if not self._seats:
                 raise WireError("this spectator may not report browsers")
@@ -118,7 +118,7 @@ class Spectator:
         if seat > self._seats:
             raise WireError("this spectator may not vote for others")
         self._votes[seat] += 1
-        # One browser that never stops is ignored, so that the others can still vote.
+        # A browser that votes too often is ignored, so that the others can still vote.
         if self._ballot is not None and self._votes[seat] <= MOST_VOTES:
             voter = f"{self._voter} browser {seat}" if seat else self._voter
             self._ballot.cast(voter, str(request.question), request.choice)
@@ -137,7 +137,7 @@ class Spectator:
             self.over = True
 
     def _go_to_now(self) -> None:
-        """Continue with what comes next, after all events but samples that it has not received."""
+        """Queue all missed events except samples, and continue with the next chunk."""
         backlog = self._backlog
         backlog.take()
         self._unpacks = False
@@ -146,7 +146,7 @@ class Spectator:
         self._queue.append(frames.encode(Present()) + backlog.shown)
 
     def end(self, reason: str) -> None:
-        """Let it receive the rest, and then the reason why nothing follows."""
+        """End the stream after what is left to send, with ``reason`` as the last line."""
         self._finish = frames.encode(Over(reason=reason))
 
     def send(self) -> bool:
@@ -162,7 +162,7 @@ class Spectator:
                     self._rest = memoryview(lines)
                 else:
                     return not self.over
-            # Others come first, then the rest.
+            # The rest must wait until other spectators had their turn.
             self.blocked = True
         except BlockingIOError:
             self.blocked = True
@@ -184,7 +184,7 @@ class Spectator:
         self._queue.append(frames.encode(Present()) + backlog.shown)
 
     def _next(self) -> bytes | None:
-        """Return the next lines; None where it has everything."""
+        """Return the next lines to send; None if the spectator has everything."""
         if self._queue:
             first = self._queue.popleft()
             return self._kept_lines(first) if isinstance(first, range) else first
@@ -204,7 +204,7 @@ class Spectator:
         return None
 
     def _kept_lines(self, numbers: range) -> bytes:
-        """Return some of these kept lines; the others come next."""
+        """Return the first of these kept lines, up to a piece; queue the others."""
         piece = bytearray()
         for number in numbers:
             if len(piece) >= _PIECE:
@@ -214,5 +214,5 @@ class Spectator:
         return bytes(piece)
 
     def close(self) -> None:
-        """Close its connection."""
+        """Close the spectator's connection."""
         self.connection.close()

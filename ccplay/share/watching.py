@@ -1,4 +1,4 @@
-"""A shared session as a source of events, for a spectator."""
+"""The source of a spectator's events: the stream of a shared session."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from ccplay.units import format_clock
 _CHUNK = 1 << 18
 
 _TURN_S = 0.01
-"""Seconds that the past is read before other tasks run."""
+"""Seconds for which the past is read before other tasks run."""
 
 
 class WatchSource:
-    """What the server of a shared session sends, held to the same limits as a recording."""
+    """The stream from the server of a shared session, with the limits of a recording."""
 
     live = False
 
     def __init__(self, connection: socket, greeting: Greeting) -> None:
-        """Take a connection that has been greeted; see ``places.join``."""
+        """Hold a connection and its greeting, as ``places.join`` returns them."""
         self.greeting = greeting
         self.view: PresenterView | None = None
-        """What the presenter sees; None before it is known."""
+        """The presenter's newest view; None before the first is received."""
         self.board: Board | None = None
-        """The page of the presenter's lesson; None without one."""
+        """Page of the presenter's lesson; None if there is none."""
         self.present = False
-        """Whether the past has been read, so that what comes happens now."""
+        """Whether the past has been read, so that further events happen now."""
         self._connection = connection
         self._limits = RecordingLimits()
         self._begun = self._ended = self._closing = False
         self._now = 0.0
 
     async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
-        """Yield every event; where some were missed, a gap and a message.
+        """Yield every event; if some were missed, an empty sweep and a message in their place.
 
-        Raises ``CcplayError`` for a stream that is not one of ccplay.
+        Raises ``CcplayError`` for an invalid stream.
         """
         turn_ends = time.monotonic() + _TURN_S
         try:
@@ -75,28 +75,28 @@ class WatchSource:
         self._ask(frames.encode_vote(question, choice))
 
     def vote_for(self, seat: int, question: int, choice: float) -> bool:
-        """Vote for one of the browsers that are served; return whether the vote is on its way."""
+        """Vote for one of the browsers served; return whether the vote was sent."""
         return self._ask(frames.encode_vote(question, choice, seat))
 
     def report(self, browsers: int) -> bool:
-        """Report how many browsers there are; return whether that is on its way."""
+        """Report the number of browsers; return whether the report was sent."""
         return self._ask(frames.encode_browsers(browsers))
 
     def _ask(self, request: bytes) -> bool:
         try:
-            # The kernel takes so few bytes whole, or not at all.
+            # The kernel accepts so few bytes either completely or not at all.
             return self._connection.send(request) == len(request)
         except OSError:
             return False
 
     async def close(self) -> None:
-        """Leave."""
+        """End the connection, and with it the stream."""
         self._closing = True
         with contextlib.suppress(OSError):
             self._connection.shutdown(SHUT_RDWR)
 
     async def _lines(self) -> AsyncIterator[bytes]:
-        """Yield complete lines. Raises ``WireError`` for what is no stream."""
+        """Yield complete lines. Raises ``WireError`` for an invalid stream."""
         self._connection.setblocking(False)
         loop, unpacker = asyncio.get_running_loop(), Unpacker()
         while data := await _received(loop, self._connection):
@@ -134,7 +134,7 @@ class WatchSource:
 
 
 async def _received(loop: asyncio.AbstractEventLoop, connection: socket) -> bytes:
-    """Return the next bytes; none at the end, however it came."""
+    """Return the next bytes; empty at the end of the connection, errors included."""
     try:
         return await loop.sock_recv(connection, _CHUNK)
     except OSError:

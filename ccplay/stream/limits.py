@@ -1,4 +1,4 @@
-"""Limits on the memory that reading a recording may take."""
+"""Limits the memory that reading a recording may take."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from ccplay.model.traffic import STARTED
 from ccplay.model.traffic_events import FlowStarted
 
 MOST_TRANSFERS = 10_000
-"""Number of everything that is traffic; each stream of a flow counts."""
+"""Greatest number of names of traffic in a recording; each stream of a flow counts as one."""
 
 MOST_QUEUES = 1000
-"""Number of queues, of links and of their classes."""
+"""Greatest number of queues in a recording, of links and of their classes."""
 
 MOST_BYTES = 1 << 30
-"""Bytes of samples kept in memory. An hour of 8 flows at 200 Hz takes a quarter of it, or 0.6 with
-16 variables of every flow's algorithm; a minute of 1,000 flows at 200 Hz takes half of it.
+"""Greatest number of bytes of samples in memory. An hour of 8 flows at 200 Hz takes a quarter, or
+0.6 with 16 variables of every flow's algorithm; a minute of 1,000 flows at 200 Hz takes half.
 """
 
 KEPT = 1 << 20
-"""Number of sweeps kept of one flow; see ``series.Timeline``."""
+"""Greatest number of sweeps kept for one flow or queue; see ``series.Timeline``."""
 
 OF_FLOW, OF_QUEUE, OF_SEGMENT, _OF_VARIABLE = 40, 24, 24, 4
-"""Bytes that ``LabState`` keeps: per sweep of a flow, queue or variable, and per traced segment."""
+"""Bytes that ``LabState`` keeps per sweep of a flow, per sweep of a queue, per traced segment, and
+per sweep of a variable."""
 
 
 class RecordingLimits:
@@ -46,7 +47,7 @@ class RecordingLimits:
         self._traced: dict[tuple[str, type], float] = {}
 
     def check(self, event: object) -> None:
-        """Count the next event."""
+        """Count the next event. Raises ``WireError`` beyond a limit."""
         if isinstance(event, Sweep):
             self._sweep(event, 1, event.t)
         elif isinstance(event, Sweeps):
@@ -92,7 +93,7 @@ class RecordingLimits:
             self._keep(keys, until, _OF_VARIABLE)
 
     def _keep(self, keys: Iterable[Hashable], until: int, size: int) -> None:
-        """Count the values of series with ``size`` bytes for each tick, gaps included."""
+        """Count ``size`` bytes per tick for each key's series, gaps included, until ``until``."""
         for key in keys:
             held = self._held.get(key, 0)
             if held < KEPT:

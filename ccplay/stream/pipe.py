@@ -1,4 +1,4 @@
-"""Reads what a process writes, line by line: as fast as it comes, or once a frame of the screen."""
+"""Reads a process's output line by line: as fast as it comes, or once per frame of the screen."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ CHUNK = 1 << 16
 """Bytes read at once."""
 
 _MOST_WAITING = 1 << 14
-"""Bytes of one reading up to which the next may wait: a pipe holds four times as many."""
+"""Most bytes of a read after which the next read may wait; a pipe holds four times as many."""
 
 LONGEST_WAIT_S = 0.25
-"""Seconds after which reading goes on without being asked to."""
+"""Seconds after which a waiting reader resumes by itself."""
 
 
 class Gate:
-    """Lets the reader of a pipe sleep between two frames.
+    """Makes the reader of a pipe sleep between two frames.
 
-    To wake up for each sweep costs more than to read it.
+    Waking up for each sweep costs more than reading it.
     """
 
     def __init__(self) -> None:
@@ -26,12 +26,12 @@ class Gate:
         self._frame: asyncio.Future[None] | None = None
 
     def open(self, *, then_wait: bool) -> None:
-        """Have all read that has arrived, and with ``then_wait`` nothing more for a while."""
+        """Release the reader; with ``then_wait``, it pauses again after what has arrived."""
         self._waits = then_wait
         self._release()
 
     async def pass_through(self, read: int, pipe: asyncio.ReadTransport) -> None:
-        """Wait until the pipe may be read on, after ``read`` bytes; much never waits."""
+        """Pause ``pipe`` until the gate opens, unless ``read``, the bytes just read, were many."""
         if not self._waits or read > _MOST_WAITING:
             return
         loop = asyncio.get_running_loop()
@@ -56,10 +56,10 @@ async def lines(
     last: bool = False,
     gate: tuple[Gate, asyncio.ReadTransport] | None = None,
 ) -> AsyncGenerator[bytes]:
-    """Yield lines, each cut to its ``longest`` bytes, and the ``last`` one without an end or not.
+    """Yield the lines of a stream, each cut to ``longest`` bytes.
 
-    With a ``gate`` it waits for that between two readings. The other side may be an untrusted
-    machine: an endless line takes no more memory.
+    ``last`` includes a final line without a newline; a ``gate`` may delay the next read. The
+    sender may be an untrusted machine: an endless line takes no more memory.
     """
     rest = bytearray()
     while stream is not None and (chunk := await stream.read(CHUNK)):
@@ -75,6 +75,6 @@ async def lines(
 
 
 async def drop(stream: asyncio.StreamReader | None) -> None:
-    """Read to the end and discard it."""
+    """Read a stream to its end and discard the content."""
     while stream is not None and await stream.read(CHUNK):
         pass

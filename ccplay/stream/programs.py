@@ -1,4 +1,4 @@
-"""Programs behind three pipes, spawned from an argv; or started in another way, see ``Starter``."""
+"""Starts programs behind three pipes from an argv; ``Starter`` allows other ways to start them."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from ccplay.stream import pipe
 
 
 class Program(Protocol):
-    """A running program and our ends of its pipes."""
+    """A running program, with ccplay's ends of its pipes."""
 
     stdin: asyncio.WriteTransport
     stdout: asyncio.StreamReader
     stderr: asyncio.StreamReader
     output: asyncio.ReadTransport
-    """What feeds ``stdout``, and may be paused."""
+    """Transport that feeds ``stdout``; it can be paused."""
 
     @property
     def pid(self) -> int:
-        """The process that ends, by SIGKILL, with all that it has started."""
+        """ID of the process; SIGKILL ends it and everything that it has started."""
 
     async def wait(self) -> int:
-        """Wait until it has ended; return its exit code, or minus the signal that ended it."""
+        """Wait for its end; return its exit code, or minus the signal that ended it."""
 
     def kill(self) -> None:
-        """Send SIGKILL, unless it has ended."""
+        """Send SIGKILL, unless the program has ended."""
 
     def close(self) -> None:
-        """Close the pipes: what it has left behind may hold the other ends open."""
+        """Close the pipes; processes that the program left behind may hold the other ends open."""
 
 
 Starter: TypeAlias = Callable[[Sequence[str]], Awaitable[Program]]
-"""Starts the program of an argv. Raises ``OSError``."""
+"""Function that starts the program of an argv; raises ``OSError``."""
 
 
 class _Spawned:
-    """A process of its own, as ``create_subprocess_exec`` makes them."""
+    """A program started as a child process, like those of ``create_subprocess_exec``."""
 
     def __init__(self, process: Process, transport: asyncio.SubprocessTransport) -> None:
         self._process, self._transport = process, transport
@@ -60,12 +60,12 @@ class _Spawned:
 
 
 async def spawn(argv: Sequence[str]) -> Program:
-    """Start a program that Ctrl-C at the terminal does not reach: that is for us.
+    """Start a program in its own process group, so that Ctrl-C at the terminal reaches only ccplay.
 
     Raises ``OSError``.
     """
     loop = asyncio.get_running_loop()
-    # As ``create_subprocess_exec`` does it, which keeps what closes the pipes to itself.
+    # Like ``create_subprocess_exec``, which does not return the transport that closes the pipes.
     transport, protocol = await loop.subprocess_exec(
         lambda: SubprocessStreamProtocol(limit=pipe.CHUNK, loop=loop),
         *argv,

@@ -1,4 +1,4 @@
-"""Sinks: what receives a session's events besides the state."""
+"""Sinks: receivers of a session's events other than the state, such as recordings."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from ccplay.stream import sweep_codec, wire
 from ccplay.stream.wire import UnknownEvent
 
 BLOCK_S = 2.0
-"""Seconds of sweeps in one line of a recording."""
+"""Seconds of sweeps in one block, a line of a recording."""
 
 
 class Sink(Protocol):
     """Receives every event. A sink that raises ``CcplayError`` is reported and dropped."""
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
-        """Take one event."""
+        """Process one event."""
 
     def close(self) -> None:
-        """Finish; called once, even after ``put`` has raised."""
+        """Finish the sink; called once, even after ``put`` has raised."""
 
 
 @runtime_checkable
 class Recording(Protocol):
-    """A sink that keeps the stream from the beginning."""
+    """A sink that keeps the whole stream from its beginning."""
 
     def snapshot(self) -> BinaryIO | None:
-        """Return everything until now, open for reading; None before it begins or once it is lost.
+        """Return the stream so far, open for reading; None before it begins or once it is lost.
 
         Raises ``OSError``.
         """
 
 
 class Recorder:
-    """The stream in a file, one JSON line an event, valid up to its last complete line.
+    """Records the stream to a file, one JSON line per event, valid up to the last complete line.
 
-    Sweeps go into blocks of two seconds. Before an event whose place among the sweeps matters
-    their block ends, so that reading gives the state that the stream gave.
+    Sweeps go into blocks of two seconds. A block ends before an event whose place among the sweeps
+    matters, so that reading the recording gives the same state as the stream.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Recorder:
         return self._file.tell()
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
-        """Take one event; within two seconds it is on its way to the disk."""
+        """Record one event, written within two seconds. Raises ``RecordingError``."""
         try:
             if isinstance(event, Sweep):
                 self._gather(event)
@@ -93,17 +93,17 @@ class Recorder:
             raise RecordingError(f"recording to {self._path} stopped: {error.strerror}") from None
 
     def flush(self) -> None:
-        """Write all that was taken until now. Raises ``OSError``."""
+        """Write all events received so far. Raises ``OSError``."""
         self._end_block()
         self._file.flush()
 
     def snapshot(self) -> BinaryIO | None:
-        """Return the file as it is now, open for reading. Raises ``OSError``."""
+        """Return the file so far, open for reading. Raises ``OSError``."""
         self.flush()
         return open_regular(Path(f"/proc/self/fd/{self._file.fileno()}"))
 
     def close(self) -> None:
-        """Write the rest and close. ``put`` has reported errors of writing."""
+        """Write the last block and close the file; errors are ignored."""
         with contextlib.suppress(OSError):
             self._end_block()
         with contextlib.suppress(OSError):

@@ -21,38 +21,38 @@ from ccplay.stream.programs import Program, Starter, spawn
 from ccplay.stream.wire import UnknownEvent
 
 _KILLED = "unshare: sigprocmask"
-"""Message of unshare(1) when a signal ended its child; it explains nothing."""
+"""Start of a message of unshare(1) after a signal ended its child; it gives no reason."""
 
 _REFUSED = "unshare: unshare failed"
-"""Message of unshare(1) when it may not make namespaces."""
+"""Start of the message of unshare(1) if it may not create namespaces."""
 
 _LONGEST_WORDS = 2_000
-"""Bytes kept of a line of text."""
+"""Bytes kept of a line of text from a lab, such as a message on stderr."""
 _TURN_S = 0.01
-"""Seconds that a replay is read before other tasks run."""
+"""Seconds for which a replay is read before other tasks run."""
 
 
 _LAST_S = 5.0
-"""Seconds for the end of a killed process and of its output: what it has left behind may hold its
-pipes open, or the kernel be busy with it, for ever."""
+"""Seconds to wait for the end of a killed process, and then of its output: processes it left may
+hold its pipes open, or the kernel be busy with it, for ever."""
 
 _BEAT_S = 1.0
-"""Seconds between reports of a booting guest."""
+"""Seconds between progress reports while a guest boots."""
 
 
 class Source(Protocol):
-    """A stream of events, and a way back for commands if something can carry them out."""
+    """A stream of events, and a way back for commands if ``live``."""
 
     live: bool
 
     def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
-        """Yield every event, first ``Hello``; end when the source ends.
+        """Yield every event until the source ends, ``Hello`` first.
 
-        While a guest boots, ``Building`` comes before it.
+        While a guest boots, ``Building`` events precede ``Hello``.
         """
 
     def send(self, command: Order) -> None:
-        """Pass a command on, without waiting; its outcome comes as an event."""
+        """Pass on a command without waiting; its outcome arrives as an event."""
 
     async def close(self) -> None:
         """End the source in an orderly way."""
@@ -72,10 +72,11 @@ class LabSource:
         grace_s: float = 10.0,
         start: Starter = spawn,
     ) -> None:
-        """Prepare to ``start`` an argv; after ``grace_s`` seconds of ending in order it is killed.
+        """Hold the ``argv`` of a lab, which ``start`` starts once events are read.
 
-        Ending takes a tenth of a second, and more on a busy machine.
-        With ``boots``, ``argv`` has to boot a guest before it can start the lab.
+        ``grace_s`` is the seconds after which a lab that was asked to end is killed; ending takes
+        a tenth of a second, or more on a busy machine. With ``boots``, ``argv`` has to boot a
+        guest before it can start the lab.
         """
         self._starter = start
         self._boots = "booting a full kernel in a virtual machine" if boots else ""
@@ -90,13 +91,13 @@ class LabSource:
 
     @property
     def pid(self) -> int | None:
-        """The process at this end of the pipe, once started."""
+        """The ID of the process at the other end of the pipes; None before it is started."""
         return self._process.pid if self._process else None
 
     async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
-        """Start the lab and yield its events; first, each second, the progress of a booting guest.
+        """Start the lab and yield its events; while a guest boots, yield its progress every second.
 
-        Raises ``LabError``, with the lab's last messages, if it ends unexpectedly.
+        Raises ``LabError``, with the lab's last messages, if the lab ends unexpectedly.
         """
         process = await self._start()
         talk = asyncio.create_task(self._listen_to_stderr(process))
@@ -104,7 +105,7 @@ class LabSource:
         ended = False
         try:
             if self._closing:
-                # Closed while it was being started: it would wait forever for its first command.
+                # Closed while the lab was starting, which would wait forever for a command.
                 return
             async for line in lines:
                 if isinstance(line, Building):
@@ -113,7 +114,7 @@ class LabSource:
                 try:
                     event = wire.decode_event(line)
                 except WireError as error:
-                    # Lines that are no events are messages: an ssh banner, a warning of sudo.
+                    # Other lines are messages, such as an ssh banner or a warning of sudo.
                     self._last_words.append(_text(line).strip() or str(error))
                     continue
                 ended = ended or isinstance(event, Ended)
@@ -123,7 +124,7 @@ class LabSource:
             if not ended and not self._closing:
                 raise LabError(self._obituary(code))
         finally:
-            # The lab's end shows only once one reader has read all of its output.
+            # The lab's end is seen only after all of its output is read, by one reader at a time.
             await lines.aclose()
             ending, dropping = self._end(process), asyncio.create_task(pipe.drop(process.stdout))
             await ending
@@ -131,7 +132,7 @@ class LabSource:
             talk.cancel()
 
     async def _heard(self, process: Program) -> AsyncGenerator[bytes | Building]:
-        """Yield the lines of stdout; before the first, each second, the progress of booting."""
+        """Yield the lines of stdout, and before the first one the boot's progress every second."""
         gate = (self._gate, process.output)
         lines = pipe.lines(process.stdout, wire.LONGEST_LINE, gate=gate)
         begun = time.monotonic()
@@ -165,19 +166,19 @@ class LabSource:
             self._process.stdin.write(wire.encode(command))
 
     def read_on(self, *, then_wait: bool) -> None:
-        """Read what has arrived, and with ``then_wait`` nothing more for up to a quarter second."""
+        """Read all that has arrived; ``then_wait``: then pause until the next call, or 0.25 s."""
         self._gate.open(then_wait=then_wait)
 
     async def close(self) -> None:
-        """End the lab in order, or by force if that takes too long."""
+        """End the lab in order, or kill it if that takes longer than ``grace_s``."""
         self.read_on(then_wait=False)
         self._closing = True
         if self._process is not None:
-            # A caller that waits may be cancelled, but not the end itself.
+            # A waiting caller may be cancelled, but the ending must not be.
             await asyncio.shield(self._end(self._process))
 
     def _end(self, process: Program) -> asyncio.Task[None]:
-        """Return the one task that ends the lab."""
+        """Return the only task that ends the lab; create it on the first call."""
         self._closing = True
         if self._ending is None:
             self._ending = asyncio.create_task(self._close(process))
@@ -203,7 +204,7 @@ class LabSource:
 
     def _obituary(self, code: int) -> str:
         words = [wire.printable(each) for each in self._last_words if each]
-        # Not always the last line: the kernel of a guest writes some, too.
+        # The lab's reason need not be the last line: a guest's kernel writes lines, too.
         for each in reversed(words):
             if each.startswith(wire.LAB_SAYS):
                 return each.removeprefix(wire.LAB_SAYS)
@@ -230,7 +231,7 @@ def recorded_events(path: Path) -> Iterator[AnyEvent | UnknownEvent]:
     """Yield the events of a recording; omits a last line cut short by a crash.
 
     Raises ``RecordingError``, with file and line, for a file that can't be read, is no recording,
-    or has impossible content: it may come from a stranger.
+    or has invalid content: the file may be untrusted.
     """
     bounds = RecordingLimits()
     number = 0
@@ -250,7 +251,7 @@ def recorded_events(path: Path) -> Iterator[AnyEvent | UnknownEvent]:
 
 
 def complete_lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a recording; omits a last one without its end.
+    """Yield the lines of a recording; omits a last line without a newline.
 
     Raises ``WireError`` for a line longer than in any recording.
     """
@@ -261,7 +262,7 @@ def complete_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 class ReplaySource:
-    """A recording: every event as fast as it can be read, for a playhead to move over."""
+    """A recording as a source: its events come as fast as they can be read, not in real time."""
 
     live = False
 
@@ -269,9 +270,9 @@ class ReplaySource:
         self._path = path
 
     async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
-        """Yield the recorded events, and let other tasks run now and then, above all the screen.
+        """Yield the recorded events; let other tasks, above all the screen, run every 10 ms.
 
-        Raises ``RecordingError`` as ``recorded_events`` does.
+        Raises ``RecordingError`` for a file that can't be read or is no valid recording.
         """
         turn_ends = time.monotonic() + _TURN_S
         for event in recorded_events(self._path):
@@ -284,4 +285,4 @@ class ReplaySource:
         """Do nothing: a recording takes no commands."""
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resource is held."""

@@ -1,4 +1,4 @@
-"""Blocks: the sweeps of some seconds as one event, ten times cheaper to read."""
+"""Packs the sweeps of some seconds into one event, a block, which is ten times cheaper to read."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from ccplay.model.samples import (
 from ccplay.model.values import MOST_VARIABLES
 
 LONGEST = 1000
-"""Most sweeps in a block: a scalar for each flow must not stand for millions of values."""
+"""Greatest number of sweeps in a block, or of segments in an event of a trace; without it one
+number per flow could stand for millions of values."""
 
 _SELDOM = 5 / 6
-"""Share of sweeps without change above which an object is shorter than an array."""
+"""Share of unchanged sweeps above which a row is shorter as an object of changes than an array."""
 
 _TCP_FIELDS = tuple(each for each in TcpSamples.__struct_fields__ if each not in ("flow", "cc"))
 _QDISC_FIELDS = tuple(
@@ -35,7 +36,7 @@ _QDISC_FIELDS = tuple(
 )
 
 TRACE_FIELDS = ("cwnd", "ssthresh", "srtt_us", "snd_wnd")
-"""Rows of ``TraceSamples``."""
+"""Names of the fields of ``TraceSamples`` with a value per segment."""
 
 
 def fits(sweep: Sweep, block: Sequence[Sweep]) -> bool:
@@ -45,7 +46,7 @@ def fits(sweep: Sweep, block: Sequence[Sweep]) -> bool:
 
 
 def pack(block: Sequence[Sweep]) -> Sweeps:
-    """Put sweeps that fit together into one event; their moments are rounded to microseconds."""
+    """Return the block of sweeps that fit together; moments are rounded to microseconds."""
     moments = [round(sweep.t * 1e6) for sweep in block]
     return Sweeps(
         t=moments[0] / 1e6,
@@ -133,7 +134,7 @@ def last(row: Row) -> int | None:
 
 
 def counts(row: Row, sweeps: int) -> list[int | None]:
-    """Return what a row says of each of its ``sweeps``, exactly; None where it is not known."""
+    """Return the value of a row at each of its ``sweeps``, exactly; None if unknown."""
     if isinstance(row, dict):
         ends = (*row, sweeps)[1:]
         spans = zip(row.items(), ends, strict=True)
@@ -159,7 +160,7 @@ def _packer(sweeps: int) -> Callable[..., bytes]:
 
 
 def _held(row: dict[int, int | None] | int | None, sweeps: int) -> bytes:
-    """Return the C floats of a row that holds only changes."""
+    """Return the C floats of a row that is an object of changes, or one value for all sweeps."""
     if not isinstance(row, dict):
         return _float(math.nan if row is None else row) * sweeps
     ends = (*row, sweeps)[1:]
@@ -211,7 +212,7 @@ def _fields(samples: Sequence[Value], names: Sequence[str]) -> dict[str, list[Ro
 
 
 def row(counts: Sequence[int | None]) -> Row:
-    """Put the values of one field over time into one row."""
+    """Return the row that encodes the values of one field over time, in its shortest form."""
     first = counts[0]
     if counts.count(first) == len(counts):
         return first
@@ -259,7 +260,7 @@ def _check_fields(members: int, fields: dict[str, list[Row]], sweeps: int) -> No
             if isinstance(row, list):
                 if len(row) != sweeps:
                     raise WireError(f"{field}: not a value for each of {sweeps} sweeps")
-                # The kernel counts nothing below 0, and an index of a table must not be negative.
+                # The kernel's counts are never negative, and some serve as an index of a table.
                 if min(_counts(row)) < 0:
                     raise WireError(f"{field}: a count below 0")
             elif isinstance(row, dict):
@@ -280,13 +281,13 @@ def _check_states(rows: Sequence[Row]) -> None:
 
 
 def _counts(row: Sequence[int | None]) -> Iterable[int]:
-    """Return 0 and the known counts of an array."""
+    """Return 0 and the known counts of a row that is an array of steps."""
     steps = cast("Iterable[int]", filter(None, row) if None in row else row)
     return accumulate(steps, initial=0)
 
 
 def _check_variables(own: Collection[str], members: int) -> None:
-    # Without flows, labs of 0.1 named the variables of monitors to come.
+    # Labs of 0.1 named the variables of monitors even before there were flows.
     if len(own) > (most := MOST_VARIABLES * max(members, 1)):
         raise WireError(f"{len(own)} variables of algorithms or disciplines; the limit is {most}")
 

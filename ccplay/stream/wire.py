@@ -1,4 +1,4 @@
-"""Records as JSON lines: those on the lab's pipe and in a recording."""
+"""Encodes and decodes records as JSON lines, on the lab's pipe and in recordings."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ from ccplay.visible import printable as printable  # noqa: PLC0414 - others find
 from ccplay.visible import printable_value as printable_value  # noqa: PLC0414 - the same
 
 FORMAT = 2
-"""Version of the stream's format, given in ``Hello``. A reader takes its own and older ones.
+"""Version of the stream's format, given in ``Hello``. A reader accepts its own and older versions.
 
 2: recordings keep sweeps in blocks (``Sweeps``), and ``Hello`` has the requested network.
 """
 
 LONGEST_LINE = 1 << 24
-"""Bytes of a line: two seconds of a thousand flows at 50 Hz take a third of it."""
+"""Bytes of the longest line; two seconds of a thousand flows at 50 Hz take a third of it."""
 
 _LONGEST_OTHER = 1 << 20
-"""Bytes of a line with no sweeps in it, which is read with more care and more memory."""
+"""Bytes of the longest line without sweeps; reading such a line takes more memory per byte."""
 
 _MOST_PARTS = 1 << 18
-"""Arrays and objects of a line: each takes up to thirty times its bytes. A row of sweeps is one."""
+"""Most arrays and objects in a line; each takes up to thirty times its bytes in memory. A row of
+sweeps is one array."""
 LONGEST_COMMAND = 4 << 20
-"""Bytes of a command's line: a network with ten thousand names reserved takes half of it."""
+"""Bytes of the longest line with a command; a network with ten thousand reserved names takes half
+of it."""
 
 LAB_SAYS = "ccplay lab: "
 """Prefix of the line on stderr in which a lab reports why it ends."""
@@ -43,7 +45,7 @@ GUEST_RUNS = "ccplay guest: the kernel runs"
 
 
 class UnknownEvent(msgspec.Struct, frozen=True):
-    """An event of a kind that this version does not know, kept as it came."""
+    """An event of a kind that this version does not know, kept as received."""
 
     t: float
     kind: str
@@ -69,7 +71,7 @@ _envelopes = msgspec.json.Decoder(_Envelope)
 _openings = msgspec.json.Decoder(_Opening)
 
 
-# Each takes some milliseconds to build, and a lab reads no events.
+# Built on first use: each decoder takes some milliseconds, and a lab decodes no events.
 @cache
 def _events() -> msgspec.json.Decoder[AnyEvent]:
     return msgspec.json.Decoder(AnyEvent)
@@ -81,7 +83,8 @@ def _commands() -> msgspec.json.Decoder[Order]:
 
 
 _NOT_JSON = (msgspec.MsgspecError, UnicodeError, RecursionError)
-"""Exceptions of the decoder; the last two for text that is not UTF-8 and for deep nesting."""
+"""Exceptions of msgspec's decoder; ``UnicodeError`` for text that is not UTF-8, ``RecursionError``
+for deep nesting."""
 
 
 def encode(record: Event | Command | UnknownEvent) -> bytes:
@@ -92,15 +95,15 @@ def encode(record: Event | Command | UnknownEvent) -> bytes:
 
 
 def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
-    """Read one line of a lab's output or of a recording.
+    """Return the event in one line of a lab's output or of a recording.
 
-    Raises ``WireError`` for a line that is no event or would take too much memory; an event of an
-    unknown kind is kept.
+    An event of an unknown kind is kept as it is. Raises ``WireError`` for a line that is no event
+    or would take too much memory.
     """
     _check_size(line)
     try:
         if not is_printable(line):
-            # A stranger's recording must not send control characters to the terminal.
+            # An untrusted recording must not send control characters to the terminal.
             line = _encoder.encode(printable_value(msgspec.json.decode(line)))
         event = _events().decode(line)
     except _NOT_JSON as error:
@@ -121,7 +124,7 @@ def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
 
 
 def decode_command(line: bytes) -> Order:
-    """Read one line of a lab's input. Raises ``WireError`` for anything but a command."""
+    """Return the command in one line of a lab's input. Raises ``WireError`` for any other line."""
     if len(line) > LONGEST_COMMAND:
         raise WireError(f"a command has at most {LONGEST_COMMAND:,} bytes: {_shorten(line[:100])}")
     try:
@@ -131,7 +134,7 @@ def decode_command(line: bytes) -> Order:
 
 
 def decode_hello(line: bytes, name: str) -> Hello:
-    """Read the first line of the recording ``name``.
+    """Return the ``Hello`` in the first line of the recording ``name``.
 
     Raises ``RecordingError`` unless it opens a stream that this version understands.
     """
@@ -162,7 +165,7 @@ def encode_value(value: msgspec.Struct) -> bytes:
 
 
 def _check_size(line: bytes) -> None:
-    """Raise ``WireError`` for a line that would take much more memory than bytes in the file."""
+    """Raise ``WireError`` for a line that is too long, or has too many parts for the memory."""
     if len(line) <= _MOST_PARTS:
         return
     sweeps = line.startswith(b'{"event":"sweep') and b"\\" not in line

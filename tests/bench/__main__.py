@@ -1,10 +1,10 @@
-"""``python -m tests.bench [NAME ...]``: print the figures of the named benchmarks, or of all.
+"""``python -m tests.bench [NAME ...]``: prints the results of the named benchmarks, or of all.
 
 ``python -m tests.bench lessons [LESSON ...] [--repeats N]`` takes lessons in real labs.
-``--seconds S`` is how long those measure that can take any time.
+``--seconds S`` sets the time of benchmarks that can measure for any time.
 
-A benchmark is a module of this folder with ``run(console)``, a function or a coroutine function,
-that prints tables: each figure with its peer measured in the same run, their ratio, and the aim.
+A benchmark is a module of this folder with a function or coroutine function ``run(console)`` that
+prints tables: each value with its peer's, measured in the same run, their ratio, and the aim.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ import ccplay
 
 
 def main() -> int:
-    """Run the benchmarks one after the other; times are noisy enough alone."""
+    """Run the benchmarks one after another, because parallel ones would distort each other."""
     there = sorted(
         module.name
         for module in pkgutil.iter_modules([str(Path(__file__).parent)])
         if not module.name.startswith("_")
     )
     if sys.argv[1:2] == ["lessons"]:
-        # It alone has words of its own: lessons, and how often.
+        # Only this benchmark has its own arguments.
         from tests.bench import lessons
 
         asyncio.run(lessons.run(Console(highlight=False), sys.argv[2:]))
@@ -44,9 +44,9 @@ def main() -> int:
     if unknown := [name for name in names if name not in there]:
         print(f"no benchmark {', '.join(unknown)}; there are: {', '.join(there)}", file=sys.stderr)
         return 2
-    # As pip leaves it. In a checkout with no bytecode yet, half of a start would be compiling.
+    # Compiled as pip installs it: without bytecode, half of a start would be compiling.
     compileall.compile_dir(str(Path(ccplay.__file__).parent), quiet=2)
-    # In a file tables need not fit a terminal.
+    # Tables in a file need not fit a terminal.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     for name in names:
         run = importlib.import_module(f"tests.bench.{name}").run

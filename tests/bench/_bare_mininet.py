@@ -1,7 +1,7 @@
-"""The peer of ``lab.py``: the same nodes and links by Mininet alone, up until stdin ends.
+"""The peer of ``lab.py``: the same nodes and links in Mininet alone, up until stdin ends.
 
-Prints ``up`` when the network stands, and then the seconds that Mininet's ``stop`` took. Runs in
-namespaces of its own and imports nothing but Mininet, for its import is a part of the figure.
+Prints ``up`` once the network is up. Runs in its own namespaces and imports nothing but Mininet,
+because the import is part of the measured time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mininet.net import Mininet
 
 
 def main() -> None:
-    # Mininet.init() would raise limits of the whole machine.
+    # Mininet.init() would raise limits of the whole machine; this makes it return at once.
     Mininet.inited = True
     net = Mininet(controller=None, build=False)
     for cable in sys.argv[1:]:

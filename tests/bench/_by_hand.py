@@ -1,7 +1,7 @@
-"""The peer of ``shaping.py``: HTB set with tc(8) as one does by hand, and iperf3 through it.
+"""The peer of ``shaping.py``: HTB configured with tc(8) by hand, and iperf3 through it.
 
-``python -m tests.bench._by_hand RATE SECONDS`` prints the goodput that iperf3's receiver saw, bits
-per second. Runs in namespaces of its own: sender - router - receiver, offloads as they come.
+``python -m tests.bench._by_hand RATE SECONDS`` prints the goodput that iperf3's receiver reports,
+in bits per second. Runs in its own namespaces: sender - router - receiver, with default offloads.
 """
 
 from __future__ import annotations

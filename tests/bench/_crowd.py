@@ -1,7 +1,8 @@
-"""Spectators without screens, in a process of their own: ``_crowd SECONDS SOCKET NUMBER STILL``.
+"""Spectators without screens, all in one process: ``_crowd SECONDS SOCKET NUMBER STILL``.
 
-``LINK NUMBER STILL`` after these adds browsers' connections. Prints as JSON what those who read
-received, and how long after its first and its last sweep each block came.
+A further ``LINK NUMBER STILL`` adds browsers' connections. ``STILL`` of each ``NUMBER`` do not
+read. Prints as JSON how many bytes per second a reading one received, and percentiles of the time
+from the first and the last sweep of a block to its arrival.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ from ccplay.share.packing import Unpacker
 from ccplay.stream import wire
 
 _LOOKED_AT = 10
-"""Number of spectators for one that is looked into: this process has a core, or less."""
+"""Number of spectators per one whose stream is decoded; this process has one core or less."""
 
 _SETTLES_S = 8.0
-"""Seconds in which all read the past, before anything is counted."""
+"""Seconds for all to read the past before anything is counted."""
 
 
 class Reader(Protocol):
-    """What reads one connection."""
+    """Decodes the stream of one connection."""
 
     gaps: int
 
     def take(self, data: bytes) -> list[tuple[float, float]]:
-        """Return the first and the last moment of each block in what has come."""
+        """Return the first and the last moment of each block that ``data`` completes."""
 
 
 class Terminal:
-    """Reads the stream of a terminal."""
+    """Decodes the stream of a spectator on a terminal."""
 
     def __init__(self) -> None:
         self.gaps = 0
@@ -61,7 +62,7 @@ class Terminal:
 
 
 class Browser:
-    """Reads the stream of a page."""
+    """Decodes the stream of a page in a browser."""
 
     def __init__(self) -> None:
         self.gaps = 0
@@ -80,7 +81,7 @@ class Browser:
 
 
 class Crowd:
-    """All who read, and what they have measured."""
+    """All connections that are read, and what they have measured."""
 
     def __init__(self) -> None:
         self.received = {"terminal": 0, "browser": 0}
@@ -91,7 +92,7 @@ class Crowd:
         self._selector = selectors.DefaultSelector()
 
     def seat(self, kind: str, connection: socket, place: int) -> None:
-        """Add one of a kind, the first at place 0."""
+        """Add a connection of a kind; ``place`` counts those of its kind from 0."""
         connection.setblocking(False)
         reader: Reader | None = None
         if place % _LOOKED_AT == 0:
@@ -100,7 +101,7 @@ class Crowd:
         self._selector.register(connection, selectors.EVENT_READ, (kind, reader))
 
     def read(self, *, counts: bool) -> None:
-        """Read what has come."""
+        """Read what has arrived; with ``counts``, count its bytes and delays."""
         for key, _ in self._selector.select(0.1):
             assert isinstance(key.fileobj, socket)
             kind, reader = key.data
@@ -123,7 +124,7 @@ def browse(link: str) -> socket:
     """Open the stream of a page, as a browser does."""
     place = urlsplit(link)
     connection = create_connection((place.hostname or "", place.port or 0))
-    # A chunk's length on a line of its own is in the way of no message.
+    # In a chunked answer, the lengths of chunks on their own lines do not disturb messages.
     connection.sendall(f"GET {place.path}events HTTP/1.0\r\nHost: {place.netloc}\r\n\r\n".encode())
     return connection
 

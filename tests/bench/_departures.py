@@ -1,8 +1,8 @@
-"""When packets leave a discipline in software, seen from outside; and swaps when a file is saved.
+"""When packets leave a discipline in software, seen from outside; and swaps after saving a file.
 
-A discipline of one's own notes of each packet when it arrived and when it was chosen. Its due
-moment follows from those by the link's rate, in order: free = max(free, since) + L * 8 / rate. A
-capture at the far end of the link, of the kernel's own timestamps, shows when it was really there.
+A custom discipline notes when each packet arrived and when it was chosen. From that and the link's
+rate follow the moments at which packets are due, in order: free = max(free, since) + L * 8 / rate.
+A capture at the far end of the link, with the kernel's timestamps, shows when they really arrived.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Noting(Discipline):
 
 
 class Note(NamedTuple):
-    """What the discipline noted of a packet; moments of the monotonic clock."""
+    """The discipline's note of a packet; moments are of the monotonic clock, in seconds."""
 
     arrived: float
     chosen: float
@@ -108,7 +108,7 @@ def _read(notes: Path) -> list[Note]:
 
 
 def _first(notes: Path) -> Note:
-    """Return the note of the first packet under the version that notes now."""
+    """Return the note of the first packet since the notes were last cleared."""
     with notes.open("rb") as file:
         return Note(*_RECORD.unpack(file.read(_RECORD.size)))
 
@@ -127,7 +127,7 @@ async def _lateness(folder: Path, rate: int) -> tuple[str, ...]:
     capture = folder / "far.pcap"
     async with running(_build(rate), [file]) as lab:
         begun = _listen(lab, capture)
-        # Its first line reports that it listens.
+        # The first line of tcpdump reports that it is capturing.
         assert begun.stderr is not None
         await asyncio.to_thread(begun.stderr.readline)
         offset = time.time() - time.monotonic()
@@ -160,7 +160,7 @@ def _due(noted: list[Note], rate: int) -> Iterator[float]:
     free = since = chosen = 0.0
     for each in noted:
         if each.arrived >= chosen:
-            # The one before had left: packets wait since this one arrived.
+            # The packet before had left, so this one begins a new queue.
             since = each.arrived
         free = max(free, since)
         yield free
@@ -169,7 +169,7 @@ def _due(noted: list[Note], rate: int) -> Iterator[float]:
 
 
 def _listen(lab: WatchedLab, capture: Path) -> subprocess.Popen[str]:
-    """Capture what arrives at the far end of the link."""
+    """Start a capture of what arrives at the far end of the link."""
     network = lab.all(Hello)[0].network
     interface = network.link("h2->r").interface
     assert lab.source.pid is not None
@@ -192,7 +192,7 @@ def _listen(lab: WatchedLab, capture: Path) -> subprocess.Popen[str]:
 
 
 def _frames(capture: Path) -> Iterator[tuple[float, int]]:
-    """Yield Unix time and length on the wire of the frames in a pcap file; pcap-savefile(5)."""
+    """Yield the Unix time and wire length of each frame in a pcap file; see pcap-savefile(5)."""
     data = capture.read_bytes()
     at = 24
     while at + 16 <= len(data):
@@ -202,7 +202,7 @@ def _frames(capture: Path) -> Iterator[tuple[float, int]]:
 
 
 async def _saves(folder: Path) -> str:
-    """Save the file again and again while a flow fills the queue."""
+    """Save the file repeatedly while a flow fills the queue; return the spread of swap times."""
     rate = 10_000_000
     file, notes = _write(folder, rate, 0)
     took = []
@@ -210,7 +210,7 @@ async def _saves(folder: Path) -> str:
         await lab.send(StartFlow(cc="cubic"))
         await lab.run_for(1.5)
         for version in range(1, SAVES + 1):
-            # In place, because the process has it mapped.
+            # Cleared in place, because the discipline's process has the file mapped.
             with notes.open("r+b") as old:
                 old.write(bytes(_RECORD.size * _MOST))
             moment = time.monotonic()

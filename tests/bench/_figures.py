@@ -1,4 +1,4 @@
-"""Figures that were taken several times, as a table shows them."""
+"""Tables of benchmarks, and the spread of values measured several times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Spread:
-    """A figure's least, median and greatest value."""
+    """The least, median and greatest of several values."""
 
     least: float
     median: float
@@ -22,7 +22,7 @@ class Spread:
         return cls(min(values), statistics.median(values), max(values))
 
     def scaled(self, factor: float, digits: int = 0) -> str:
-        """Write median (least-greatest), each times ``factor``."""
+        """Return ``median (least-greatest)``, each multiplied by ``factor``."""
         median, least, greatest = (
             f"{each * factor:.{digits}f}" for each in (self.median, self.least, self.greatest)
         )
@@ -30,7 +30,7 @@ class Spread:
 
 
 def table(title: str, aim: str, heads: Sequence[str]) -> Table:
-    """Begin a table: the first column names, the others hold figures."""
+    """Return an empty table with names in the first column and numbers in the others."""
     caption = f"{title}\naim: {aim}" if aim else title
     made = Table(title=caption, title_justify="left")
     for number, head in enumerate(heads):

@@ -1,4 +1,4 @@
-"""An hour of a real lab's stream: some seconds of it, again and again, its counters growing on."""
+"""An hour of a real lab's stream: 20 s of it, repeated, while its counters keep growing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ S = TypeVar("S", TcpSamples, QdiscSamples)
 
 
 async def sample(rate: int) -> list[AnyEvent]:
-    """Run a lab with its flows and a ping at ``rate`` bits a second; return what it said."""
+    """Run a lab with 8 flows and a ping at ``rate`` bits per second; return its events."""
     queue = Qdisc(kind="pfifo", options={"limit": 100})
     build = Build(
         topology=Topology(pairs=FLOWS),
@@ -43,13 +43,13 @@ async def sample(rate: int) -> list[AnyEvent]:
             for n in range(1, FLOWS + 1)
         ]
         await lab.send(*starts, StartPing())
-        # All flows are past their slow start before the lap begins.
+        # All flows have left slow start before the part that is repeated.
         await lab.run_for(5.0 + _LAP_S)
         return list(lab.events)
 
 
 def hour(events: Sequence[AnyEvent]) -> Iterator[AnyEvent]:
-    """Yield an hour of events: what was said, its last seconds repeated."""
+    """Yield an hour of events: the given ones, then samples of their last 20 s repeatedly."""
     end = events[-1].t
     lap = [
         each
@@ -62,7 +62,7 @@ def hour(events: Sequence[AnyEvent]) -> Iterator[AnyEvent]:
     while (begins := end + (turn - 1) * _LAP_S) < HOUR_S:
         for event in lap:
             t = event.t + turn * _LAP_S
-            # The clock's last digits differ from lap to lap, as the clock's own do.
+            # Rounding makes the last digits differ from lap to lap, as they do on a real clock.
             moved = msgspec.structs.replace(event, t=max(round(t, 6), begins))
             yield _grown(moved, turn, sweeps[0], sweeps[-1]) if isinstance(moved, Sweep) else moved
         turn += 1

@@ -1,8 +1,8 @@
-"""A bulk transfer over a line of links in ns-3, as a script for the Python that has its bindings.
+"""A bulk transfer over a line of links in ns-3; runs in the Python that has ns-3's bindings.
 
-The one argument is JSON: ``seconds``, ``runs``, ``mtu`` and ``hops``, each with ``rate`` (bits per
-second of IP packets and Ethernet headers), ``delay_us`` and ``limit`` (packets of its queue). What
-is printed is JSON too: of every run ``goodput_bps`` and ``wall_s``.
+The only argument is JSON: ``seconds``, ``runs``, ``mtu`` and ``hops``, each hop with ``rate`` (bits
+per second of IP packets with Ethernet headers), ``delay_us`` and ``limit`` (packets of its queue).
+The output is JSON too: ``goodput_bps`` and ``wall_s`` of every run.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import time
 from typing import Any
 
 _IP_AND_TCP = 20 + 20 + 12
-"""Bytes of headers in a packet, time stamps included."""
+"""Bytes of IP and TCP headers in a packet, TCP timestamps included."""
 
 _ETHERNET, _PPP = 14, 2
-"""Bytes in front of a packet: on a lab's wire, and on a point-to-point link of ns-3."""
+"""Bytes of the link header of a packet: in a lab, and on a point-to-point link of ns-3."""
 
 _PORT = 5201
 
@@ -28,7 +28,7 @@ def simulate(ns: Any, case: dict[str, Any]) -> float:
     for name, value in {
         "ns3::TcpL4Protocol::SocketType": ns.StringValue("ns3::TcpNewReno"),
         "ns3::TcpSocket::SegmentSize": ns.UintegerValue(mtu - _IP_AND_TCP),
-        # The window is TCP's to find, never a buffer's.
+        # Large buffers, so that only TCP limits the window.
         "ns3::TcpSocket::SndBufSize": ns.UintegerValue(4 << 20),
         "ns3::TcpSocket::RcvBufSize": ns.UintegerValue(4 << 20),
     }.items():
@@ -38,7 +38,7 @@ def simulate(ns: Any, case: dict[str, Any]) -> float:
     ns.InternetStackHelper().Install(nodes)
     addresses = ns.Ipv4AddressHelper()
     for number, hop in enumerate(hops):
-        # As many full packets a second as a wire with Ethernet headers carries.
+        # The rate that carries as many full packets per second as a link with Ethernet headers.
         rate = round(hop["rate"] * (mtu + _PPP) / (mtu + _ETHERNET))
         link = ns.PointToPointHelper()
         link.SetDeviceAttribute("DataRate", ns.StringValue(f"{rate}bps"))
@@ -48,7 +48,7 @@ def simulate(ns: Any, case: dict[str, Any]) -> float:
         devices = link.Install(nodes.Get(number), nodes.Get(number + 1))
         addresses.SetBase(ns.Ipv4Address(f"10.0.{number}.0"), ns.Ipv4Mask("255.255.255.0"))
         last = addresses.Assign(devices)
-        # ns-3 puts an FqCoDel in front of every device that has an address.
+        # ns-3 adds an FqCoDel queue to every device with an address.
         ns.TrafficControlHelper().Uninstall(devices)
     ns.Ipv4GlobalRoutingHelper.PopulateRoutingTables()
     there = ns.InetSocketAddress(last.GetAddress(1), _PORT).ConvertTo()
@@ -64,7 +64,7 @@ def simulate(ns: Any, case: dict[str, Any]) -> float:
 
 
 def main() -> None:
-    """Simulate as often as is asked for."""
+    """Simulate as many runs as requested and print their results."""
     case = json.loads(sys.argv[1])
     ns = importlib.import_module("ns").ns
     runs = []

@@ -1,7 +1,7 @@
-"""A lab's stream at its own pace, made up: ``python -m tests.bench._player FLOWS HZ SECONDS``.
+"""Plays a synthetic lab's stream in real time: ``python -m tests.bench._player FLOWS HZ SECONDS``.
 
-Written to stdout by a process of its own, so that a screen which is measured reads and decodes as
-it does with a lab, and does nothing else.
+A separate process writes the stream to stdout, so that the measured screen only reads and decodes
+it, as from a real lab.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.ui.synthetic import stream
 
 def main() -> None:
     flows, hz, seconds = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
-    # All of them run after 20 seconds.
+    # All flows are running after 20 seconds.
     events = stream(
         flows=flows, pairs=min(flows, 8), hz=hz, seconds=seconds, apart_s=min(2.5, 19 / flows)
     )

@@ -1,4 +1,4 @@
-"""A lab that a benchmark watches: the product's own, by its own pipe, with what it said kept."""
+"""Runs a real lab for a benchmark, over its usual pipe, and keeps its events."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ E = TypeVar("E", bound=AnyEvent)
 
 
 class WatchedLab:
-    """Everything that a lab says, in order; ``async with running(build)`` makes one."""
+    """A running lab with all its events in order; ``async with running(build)`` makes one."""
 
     def __init__(self, build: Build, custom: Sequence[Path] = (), argv: Sequence[str] = ()) -> None:
-        """Start it with ``argv``; none: on this kernel, with the user's files ``custom``."""
+        """Start the lab with ``argv``, by default on this kernel with the files ``custom``."""
         self.source = LabSource(argv or launch.lab_argv(None, None, custom), build)
         self.events: list[AnyEvent] = []
         self.written = 0
-        """Bytes of the stream so far."""
+        """Number of bytes of the stream so far."""
         self._pump = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
@@ -47,23 +47,23 @@ class WatchedLab:
                 await asyncio.sleep(0.005)
 
     async def send(self, *commands: AnyCommand) -> None:
-        """Give commands and wait until each has taken effect."""
+        """Send commands and wait until each has taken effect."""
         done = len(self.all(Applied)) + len(commands)
         for command in commands:
             self.source.send(command)
         await self.until(lambda: len(self.all(Applied)) >= done)
 
     async def run_for(self, seconds: float) -> None:
-        """Let so much of the lab's own time pass."""
+        """Wait until ``seconds`` have passed on the lab's clock."""
         end = self.events[-1].t + seconds
         await self.until(lambda: self.events[-1].t >= end, seconds * 3 + 10)
 
     def all(self, kind: type[E], since: float = 0.0) -> list[E]:
-        """Return all events of a kind, from a moment of the lab's clock on."""
+        """Return all events of a kind from lab time ``since`` on."""
         return [each for each in self.events if isinstance(each, kind) and each.t >= since]
 
     def acked(self, since: float) -> tuple[float, int]:
-        """Return seconds and payload acknowledged, all flows together, from ``since`` to now."""
+        """Return the seconds from ``since`` to now, and the bytes of all flows acked meanwhile."""
         sweeps = [each for each in self.all(Sweep, since) if each.tcp is not None]
         first, last = sweeps[0], sweeps[-1]
         assert first.tcp is not None
@@ -71,11 +71,11 @@ class WatchedLab:
         return last.t - first.t, sum(last.tcp.bytes_acked) - sum(first.tcp.bytes_acked)
 
     def rtts_ms(self, since: float) -> list[float]:
-        """Return the answers to pings from ``since`` on."""
+        """Return the RTTs of pings answered from ``since`` on, in ms."""
         return [e.rtt_us / 1e3 for e in self.all(PingSample, since) if e.rtt_us is not None]
 
     def last_ping(self) -> str:
-        """Return the name of the ping that was started last."""
+        """Return the name of the most recently started ping."""
         return self.all(PingStarted)[-1].ping
 
     def worst_steal(self, since: float) -> float:
@@ -90,7 +90,7 @@ def family(pid: int) -> dict[int, list[str]]:
     parents = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            # The name may have spaces and brackets; what follows the last one has not.
+            # The name may contain spaces and brackets; the fields after the last bracket don't.
             words = (folder / "stat").read_text().rpartition(")")[2].split()
             parents[int(folder.name)] = int(words[1])
     found = [pid]
@@ -106,7 +106,7 @@ def _command_line(pid: int) -> list[str]:
 
 
 def part(pid: int, module: str) -> int | None:
-    """Return the process below ``pid`` that runs a Python module; None where there is none."""
+    """Return the process at or below ``pid`` that runs a Python module; None if there is none."""
     for each, argv in family(pid).items():
         if argv and argv[0] != "unshare" and module in argv:
             return each
@@ -114,7 +114,7 @@ def part(pid: int, module: str) -> int | None:
 
 
 def delay_line(pid: int) -> int | None:
-    """Return the delay line's process below ``pid``; None where there is none."""
+    """Return the delay line's process below ``pid``; None if there is none."""
     for each in family(pid):
         with contextlib.suppress(OSError):
             if Path(f"/proc/{each}/comm").read_bytes().strip() == NAME:
@@ -126,7 +126,7 @@ def delay_line(pid: int) -> int | None:
 async def running(build: Build, custom: Sequence[Path] = ()) -> AsyncIterator[WatchedLab]:
     """Start a lab, wait until it is ready, and end it afterwards.
 
-    ``custom`` are algorithms and disciplines of one's own.
+    ``custom`` are files with the user's algorithms and disciplines.
     """
     lab = WatchedLab(build, custom)
     try:

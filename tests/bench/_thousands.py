@@ -1,4 +1,4 @@
-"""A run directory of thousands of runs: real ones, repeated under other seeds."""
+"""Makes a run directory of thousands of runs: one real run, repeated with random variations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ delay = {{ path = "links.bottleneck.delay", values = ["1 ms", "5 ms", "10 ms", "
 
 
 def make(folder: Path, runs: int) -> Path:
-    """Write a run directory of many runs; every recording is the same file on the disk."""
+    """Write a run directory of many runs, all with the same recording as a hard link."""
     rates = ", ".join(f'"{rate} Mbit/s"' for rate in range(1, CASES // 5 + 1))
     text = _TEXT.format(repeats=runs // CASES, rates=rates)
     scenario = parse(text, folder.parent / "thousands.toml")
@@ -73,7 +73,7 @@ def make(folder: Path, runs: int) -> Path:
 
 
 def _noisy(result: CaseResult, noise: random.Random) -> CaseResult:
-    """Return a result whose rates vary as those of repeats do."""
+    """Return the result with goodputs that vary as between repeats."""
     flows = [
         msgspec.structs.replace(
             each, goodput_bps=(each.goodput_bps or 0.0) * noise.gauss(1.0, _SPREAD)

@@ -1,6 +1,6 @@
-"""What it takes to draw an hour's window: each plot of the screen, beside Textual's ``Sparkline``.
+"""The time to draw a window of an hour: each plot of the screen, against Textual's ``Sparkline``.
 
-The hour is made of a made-up session and drawn in this process; times are of the CPU. The peer
+The hour is made from a synthetic session and drawn in this process; times are CPU times. The peer
 draws one flow's values, as wide as the plot; the plot has all flows, bands, axes and marks.
 """
 
@@ -34,7 +34,7 @@ _TIMES = 15
 
 
 def hours() -> Table:
-    """Draw an hour and return the figures."""
+    """Draw an hour and return the table of times."""
     return asyncio.run(_hours())
 
 
@@ -53,11 +53,11 @@ async def _hours() -> Table:
         while not source.drained:
             await pilot.pause(0.05)
         _widen(app)
-        # As frames do before anybody looks at an hour.
+        # On a real screen, frames do this before the user looks at an hour.
         panes = [plot_at(app.main.view, name) for name in PLOTS]
         while ahead.build(app.main.view, panes):
             pass
-        # Garbage of the hour's making shall not be collected while a plot is drawn.
+        # Garbage from making the hour must not be collected while a plot is drawn.
         gc.collect()
         gc.disable()
         for name in PLOTS:
@@ -78,7 +78,7 @@ def _widen(app: CcplayApp) -> None:
 
 
 def _drawn(app: CcplayApp, canvas: Canvas, *, grouped: bool) -> tuple[float, float]:
-    """Return milliseconds of the first drawing of a whole plot, and the least of the later ones."""
+    """Return the ms of the first drawing of a whole plot, and the least of later drawings."""
     view = app.main.view
     view.listing = replace(view.listing, grouped=grouped)
     assert canvas.id is not None
@@ -93,7 +93,7 @@ def _drawn(app: CcplayApp, canvas: Canvas, *, grouped: bool) -> tuple[float, flo
 
 
 def _peer(app: CcplayApp, columns: int) -> float:
-    """Return milliseconds that Textual's own widget takes for one flow's hour."""
+    """Return the ms that Textual's ``Sparkline`` takes for an hour of one flow."""
     state = app.session.state
     series, end, console = state.flows["1"].series["cwnd"], state.sweeps.end, Console()
 

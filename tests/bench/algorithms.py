@@ -1,4 +1,4 @@
-"""Algorithms as BPF programs: how long building, loading and swapping one takes."""
+"""The time to build, load and swap algorithms that are BPF programs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BUILD = Build(
 
 
 class Swapped:
-    """Notes when the first sweep came after the latest command took effect, by the host's clock."""
+    """A sink that notes the moments of all sweeps and the Unix time at which the lab began."""
 
     def __init__(self) -> None:
         self.began = 0.0
@@ -51,7 +51,7 @@ class Swapped:
 
 
 async def run(console: Console) -> None:
-    """Print what it costs to begin with an algorithm, and to change one while it works."""
+    """Print the time to build and load an algorithm, and to change one under a running flow."""
     if (missing := lack()) is not None:
         console.print(f"algorithms: {missing.reason} ({missing.remedy})")
         return
@@ -99,9 +99,9 @@ async def _swaps(path: Path, template: str) -> list[float]:
         await _until(lambda: "1" in state.flows)
         for number in range(ROUNDS):
             saved = time.time()
-            # The increase goes into the code, so that the object is another one.
+            # The increase is part of the code, so the object differs.
             source = template.replace("INCREASE 1 ", f"INCREASE {number + 2} ")
-            # And the comment is new, so that none comes from the cache.
+            # The comment is new, so the object can't come from the cache.
             source += f"/* {os.urandom(8).hex()} */\n"
             await asyncio.to_thread(path.write_text, source)
             await _until(lambda number=number: _swapped(state) > number)

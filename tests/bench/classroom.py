@@ -1,8 +1,8 @@
-"""A class by simulation: 200 spectators of a session with eight flows, of whom 20 stand still.
+"""A simulated class: 200 spectators of a session with eight flows, of which 20 do not read.
 
-150 terminals, ten of them real on terminals of their own, and 50 browsers, three of them real; all
-on this machine, behind the lab, presenter and servers. A real screen's delay is from a mark that
-the presenter sets to its text on the terminal, a real page's from a sweep to the canvas.
+150 terminals, ten of them real ``ccplay watch``, and 50 browsers, three of them real; all run on
+this machine at lower priority than lab, presenter and servers. A real screen's delay is from the
+presenter's mark to its text on the terminal, a real page's delay from a sweep to the canvas.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ FLOWS = 8
 ALGORITHMS = ("reno", "cubic", "bbr")
 HZ = 50
 _APART_S = 3.0
-"""Seconds from one mark to the next."""
+"""Seconds between marks."""
 
 _LONGER_S = 5.0
-"""Seconds that the sockets are read on after what is measured: a process that has ended reports no
-time."""
+"""Seconds for which the sockets are read after the measurement: the CPU time of a process can't be
+read once it has ended."""
 
 FIGURES = {
     "lab, % of a core": "",
@@ -75,7 +75,7 @@ FIGURES = {
     "sweep to a real page's canvas, p95 ms": "under 250",
     "gaps and lost connections of those who read": "0",
 }
-"""What is measured, and the aim."""
+"""Aim of each measured value, by its name; empty if it has none."""
 
 
 async def run(console: Console, seconds: float = 300.0) -> None:
@@ -99,17 +99,18 @@ _SIMULATION = {
     "simulation: 3 real browsers, % of a core": "chrom",
     "simulation: 187 sockets, % of a core": "tests.bench._crowd",
 }
-"""Spectators, which are on other machines in a class, and a part of their command lines."""
+"""Names of processes that would be on other machines in a class, with a part of their command
+line."""
 
 
 def _say(what: str) -> None:
-    """Report progress, on the stream that carries no figures."""
+    """Report progress on stderr; results go to stdout."""
     print(f"classroom, {time.strftime('%H:%M:%S')}: {what}", file=sys.stderr, flush=True)
 
 
 @dataclass(slots=True)
 class Class:
-    """A session, and what serves it."""
+    """A session with its spectators and the processes that serve them."""
 
     session: Session
     source: LabSource
@@ -119,7 +120,7 @@ class Class:
     figures: dict[str, float] = field(default_factory=dict)
 
     def processes(self) -> dict[str, list[psutil.Process]]:
-        """Return the processes whose time is measured."""
+        """Return the processes whose CPU time is measured, by the name of the value."""
         me = psutil.Process()
         lab = [each for each in me.children(recursive=True) if "ccplay.lab" in each.cmdline()]
         found = {"lab, % of a core": lab, "presenter, % of a core": [me]}
@@ -213,7 +214,7 @@ def _percentiles(figures: dict[str, float], name: str, delays: list[float]) -> N
 
 
 async def _observed(it: Class, seconds: float) -> dict[str, float]:
-    """Let the session run, and return the time of its processes and the sweeps missed."""
+    """Let the session run for ``seconds``; return the CPU of its processes and missed sweeps."""
     watched, since = it.processes(), it.session.state.now
     before = {name: _spent(each) for name, each in watched.items()}
     psutil.cpu_times_percent(None)
@@ -264,7 +265,7 @@ class RealTerminal:
         self._thread.start()
 
     def expect(self, word: str) -> None:
-        """Note when a word is shown that is asked for now."""
+        """Measure the time from now until ``word`` is shown."""
         self._expected = word, time.monotonic()
 
     def _read(self) -> None:
@@ -277,7 +278,7 @@ class RealTerminal:
             except OSError:
                 return
             expected = self._expected
-            # Single cells that are the same already are not written.
+            # Only some letters may be written: cells that do not change are skipped.
             if expected is not None and any(
                 expected[0][at : at + 4].encode() in seen for at in range(7)
             ):
@@ -285,7 +286,7 @@ class RealTerminal:
                 self._expected = None
 
     def close(self) -> None:
-        """End it."""
+        """End the program."""
         self._over = True
         self._process.terminate()
         self._thread.join()
@@ -317,7 +318,7 @@ CanvasRenderingContext2D.prototype.clearRect = function (...box) {
   return clear.apply(this, box);
 };
 """
-"""Notes when the values of a moment are drawn: after the frame in which they are."""
+"""JavaScript that notes the seconds from a moment until its values are drawn on a canvas."""
 
 
 @asynccontextmanager

@@ -1,8 +1,8 @@
-"""A cluster: what a run costs more than in the local pool, and what is sent of it.
+"""The cost of a run on a cluster compared to this machine, and the bytes sent per run.
 
-Workers on this machine stand for a cluster: what is measured is ccplay's and Dask's own cost, not
-the network's. Runs of zero length are finished already and lie on the workers' disk: they take the
-same way through the scheduler and measure nothing.
+Workers on this machine act as a cluster, so the measured cost is ccplay's and Dask's, not the
+network's. Runs of zero length are already on the workers' disk as finished: they take the same way
+through the scheduler without running a lab.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def _orders(name: str, number: int) -> list[Order]:
 async def _runs(console: Console, folder: Path) -> None:
     """Compare real runs here with those of a worker, in turn, since other load changes.
 
-    The lab's clock says how long a run measured. The rest of its time is the start and the end of a
-    lab, here and there, and there what is beyond it.
+    The time of a run beyond its duration on the lab's clock is the start and the end of a lab, and
+    on a worker the overhead of the cluster.
     """
     argv = launch.lab_argv()
 
@@ -105,7 +105,7 @@ async def _runs(console: Console, folder: Path) -> None:
 
 
 async def _tasks(console: Console, folder: Path) -> None:
-    """Pass runs of zero length through the cluster, one after the other and many at a time."""
+    """Pass runs of zero length through the cluster, one after another and many at a time."""
     state = read_recording(PLAYGROUND)
     done = Finished(result=summarise(state, ""), whole=True, machine=machine(state))
     heads = ("", "alone", "with recording", "aim")
@@ -142,7 +142,7 @@ async def _one_by_one(bench: Bench, orders: list[Order], folder: Path) -> list[f
 
 
 async def _fetch(bench: Bench, waiting: list[Order], folder: Path) -> None:
-    """Fetch one run after the other until there are none."""
+    """Fetch one run after another until ``waiting`` is empty."""
     while waiting:
         order = waiting.pop()
         await bench.carry_out(order, _to(folder, order))

@@ -1,7 +1,7 @@
-"""Disciplines in software: packets a second, lateness and CPU beside the kernel's FIFO; swaps.
+"""Disciplines in software: packets per second, lateness and CPU against the kernel's FIFO; swaps.
 
-Lateness is from the moment at which a packet is due, by the rate and those before it, to the
-verdict that lets it go. A capture on the far side, outside the process, checks that.
+Lateness is the time from when a packet is due, according to the rate and the packets before it, to
+the verdict that sends it. A capture at the far end, outside the process, checks that.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ async def _measure(lab: WatchedLab, rate: int) -> tuple[str, ...]:
 
 
 def _cpu_s(lab: WatchedLab) -> float:
-    """Return the seconds of CPU that the process of disciplines has used."""
+    """Return the CPU seconds used by the process of the disciplines; 0 if there is none."""
     assert lab.source.pid is not None
     for pid in family(lab.source.pid):
         if Path(f"/proc/{pid}/comm").read_bytes().strip() == NAME:
@@ -119,7 +119,7 @@ def _cpu_s(lab: WatchedLab) -> float:
 
 
 async def _swaps(lab: WatchedLab, rate: int) -> Table:
-    """Swap the queue under the flow, to and fro."""
+    """Return a table of the time to swap disciplines, parameters and rates under a flow."""
     sheet = table(
         "from a command to the first packet under the new discipline", "50 ms", ("", "ms")
     )

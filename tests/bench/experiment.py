@@ -1,7 +1,7 @@
-"""The race's 18 runs (3 delays, 6 repeats) side by side against one after the other.
+"""The race's 18 runs (3 delays, 6 repeats) in parallel against one after another.
 
-Transfers are shorter than the race's own, so that it fits. Both ways measure the same seeds and
-starts: their metrics may differ by no more than repeats do.
+Transfers are shorter than in the race, to save time. Both ways run the same seeds and starts, so
+their metrics may differ by no more than repeats do.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ METRICS = ("checkpoint.ratio", "checkpoint.elapsed_s", "flows.1.goodput_bps", "f
 
 @dataclass(frozen=True)
 class Round:
-    """The whole matrix, once."""
+    """All runs of the matrix, made once."""
 
     seconds: float
     result: Result
@@ -43,7 +43,7 @@ class Round:
 
     @property
     def busy(self) -> float:
-        """Return how much of all cores was in use, in the mean."""
+        """The mean fraction of all cores in use during runs."""
         shares = [run.health.host_cpu or 0 for run in self.result.cases]
         return sum(shares) / len(shares)
 
@@ -77,7 +77,7 @@ async def run(console: Console) -> None:
 
 
 async def measure(race: Scenario, jobs: int) -> Round:
-    """Run a scenario, with a number of labs side by side."""
+    """Run a scenario with up to ``jobs`` labs in parallel."""
     argv = launch.lab_argv()
 
     def start(build: Build) -> Source:

@@ -1,4 +1,4 @@
-"""A guest: from its start to the first sample, and the rate of a link that it carries in health."""
+"""A guest: the time to its first sample, and the link rates that it carries in good health."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ccplay.stream.sources import LabSource
 from tests.bench._figures import table
 
 RATES = (10, 20, 50, 100)
-"""Mbit/s of the bottleneck."""
+"""Rates of the bottleneck in Mbit/s."""
 _BUSY_S = 12.0
-"""Seconds of the guest's own clock that a CUBIC flow fills the link for; sweeps missed while the
-programs start are then fewer than one in a hundred."""
+"""Seconds of the guest's clock for which a CUBIC flow fills the link; long enough for the sweeps
+missed while programs start to be fewer than one in a hundred."""
 _MOST_S = 600.0
-"""Seconds that one of them may take on a busy machine."""
+"""Seconds that the measurement of one rate may take on a busy machine."""
 
 
 async def run(console: Console) -> None:
@@ -52,7 +52,7 @@ async def run(console: Console) -> None:
 
 
 async def _busy(rate: int) -> tuple[float, LabState]:
-    """Return the seconds to the first sample, and all that a lab with a busy link reports."""
+    """Return the seconds to the first sample, and the state of a lab with a busy link."""
     link = LinkSetting(rate=rate, delay_us=5_000, qdisc=Qdisc(kind="fq_codel"))
     build = Build(topology=Topology(kind="linear"), links={"bottleneck": link})
     state, first = LabState(), 0.0

@@ -1,8 +1,8 @@
-"""Disciplines in software beside the kernel's modules of the same names, under a guest's kernel.
+"""Disciplines in software against the kernel's of the same names, under a guest's kernel.
 
 Both take turns on one path, under the same traffic. An emulated guest's clock counts instructions,
-so nothing comes late however busy the machine is: what differs is the disciplines. The rate is one
-that Python carries there in good health, which the table's last column shows.
+so nothing is late however busy the machine is, and all differences are those of the disciplines.
+Python carries the rate in good health, as the lateness in the table shows.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ DELAY_US = 10_000
 BASE_MS = 2 * DELAY_US / 1e3
 WARM_UP_S, MEASURED_S = 4.0, 16.0
 BOOT_S, PATIENCE_S = 400.0, 60.0
-"""Seconds that a boot may take, and one second of the guest: the machine may be busy."""
+"""Most seconds for a boot, and most seconds per second of the guest's clock, on a busy machine."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What one discipline did to the traffic."""
+    """The measurements of the traffic through one discipline."""
 
     queue_ms: tuple[float, float]
-    """Median and 95th percentile of backlog / rate."""
+    """Median and 95th percentile of backlog / rate, in ms."""
     ping_ms: tuple[float, float]
-    """The same of a ping's RTT beyond the base RTT."""
+    """Median and 95th percentile of a ping's RTT minus the base RTT, in ms."""
     goodput: float
-    """Of all flows, of the rate."""
+    """Goodput of all flows as a fraction of the link's rate."""
     drops: int
     marks: int
     late_us: float
-    """99th percentile of how late packets were sent, the worst second."""
+    """Lateness of sent packets in µs: the 99th percentile in the worst second."""
 
     @property
     def signals(self) -> int:
         return self.drops + self.marks
 
     def differs(self, other: Seen) -> list[str]:
-        """Return what is beyond the bounds beside the kernel's, ``other``."""
+        """Return the names of measurements that differ too much from ``other``, the kernel's."""
         found = []
         if abs(self.goodput - other.goodput) > 0.03:
             found.append("goodput")
@@ -64,7 +64,7 @@ class Seen:
             ("queue", self.queue_ms, other.queue_ms),
             ("ping", self.ping_ms, other.ping_ms),
         ):
-            # A frame takes 2.4 ms, and a sawtooth does not stop at the same place.
+            # Slack: a frame takes 2.4 ms, and sawtooths do not end at the same place.
             for share, slack, ours, kernels in zip((0.3, 0.3), (3, 6), mine, theirs, strict=True):
                 if abs(ours - kernels) > max(slack, share * kernels):
                     found.append(f"{what} {'p50' if slack == 3 else 'p95'}")
@@ -72,14 +72,14 @@ class Seen:
             ("drops", self.drops, other.drops),
             ("marks", self.marks, other.marks),
         ):
-            # A third, and three standard deviations of what is counted.
+            # A third, plus three standard deviations of a count.
             if abs(mine_n - theirs_n) > theirs_n / 3 + 3 * math.sqrt(max(theirs_n, 9)):
                 found.append(what)
         return found
 
 
 class GuestLab(WatchedLab):
-    """A lab in a guest, whose seconds may take minutes."""
+    """A lab in a guest; a second of its clock may take up to a minute."""
 
     def __init__(self, build: Build) -> None:
         super().__init__(build, argv=launch.guest_argv(paced=False))
@@ -126,7 +126,7 @@ async def run(console: Console) -> None:
             ):
                 row = (name, *_words(seen), beyond)
                 sheet.add_row(*row)
-                # Somebody who waits for minutes sees each as it comes.
+                # Each row is printed at once, because all of them take minutes.
                 console.print("  ".join(row))
             sheet.add_section()
     finally:
@@ -140,7 +140,7 @@ def _fifo() -> Qdisc:
 
 
 def _both(there: set[str]) -> list[str]:
-    """Return the kinds that the guest's kernel has, and we have too."""
+    """Return the kinds that run in the guest's kernel and in software."""
     return [
         each.kind
         for each in DISCIPLINES.values()
@@ -149,7 +149,7 @@ def _both(there: set[str]) -> list[str]:
 
 
 def _options(kind: str) -> dict[str, Option]:
-    """Return parameters: marks where it can, and the rate where it must know it."""
+    """Return a discipline's parameters: ECN if it can mark, and the rate if it needs that."""
     options: dict[str, Option] = {}
     names = DISCIPLINES[kind].names
     if "ecn" in names:

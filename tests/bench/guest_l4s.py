@@ -1,8 +1,8 @@
-"""DualPI2 in software beside the kernel's (Linux 6.17 and newer), under a guest's kernel.
+"""DualPI2 in software against the kernel's (Linux 6.17 and newer), under a guest's kernel.
 
-A CUBIC flow and an L4S flow share a link, first through one, then through the other. A guest with
-such a kernel: ``ccplay guest PACKAGE ...`` with the packages of a distribution that builds
-sch_dualpi2, as Ubuntu does.
+A CUBIC flow and an L4S flow share a link, through each queue in turn. For a guest with such a
+kernel run ``ccplay guest PACKAGE ...`` with packages of a distribution that builds sch_dualpi2,
+such as Ubuntu.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ from tests.bench.guest_disciplines import BOOT_S, GuestLab
 
 LINK, HOSTS, CC = "r1->r2", ("s2", "d2"), "prague.bpf"
 RATES, DELAY_US = (20_000_000, 40_000_000), 10_000
-"""Bits per second; at the second ours may be late in an emulated guest: see the last column."""
+"""Rates of the link in bits per second, and its delay in µs; at the higher rate ccplay's queue may
+be late in an emulated guest, as the table's last column shows."""
 WARM_UP_S, MEASURED_S = 4.0, 15.0
 QUEUES = (
     Qdisc(kind="dualpi2"),
     Qdisc(kind="dualpi2", options={"min_qlen_step": 1}),
     Qdisc(kind="dualpi2.py"),
 )
-"""The kernel's as it comes; then with RFC 9332's Th_len, which ours has; ours."""
+"""Queues compared: the kernel's with its defaults, the kernel's with RFC 9332's Th_len, which
+ccplay's has too, and ccplay's."""
 HEADS = (
     "queue",
     "CUBIC",

@@ -1,9 +1,9 @@
-"""What a lab's start, its memory and its end cost, against bare Mininet with the same nodes.
+"""The cost of a lab's start, memory and end, against bare Mininet with the same nodes.
 
-Ours counts from the spawn of ``ccplay lab`` to the first sweep: routed, shaped, delayed, sampled.
-A forked one is what a command starts after its first lab. Mininet's counts
-from the spawn of a Python that imports it, makes nodes and links, and starts them.
-Most of that import is distutils, which setuptools provides wherever it is installed.
+A lab's start lasts from the spawn of its process to the first sweep: routed, shaped, delayed,
+sampled. Forked labs are those that a command starts after its first. Mininet's start lasts from the
+spawn of a Python that imports it until nodes and links are started. Most of that import is
+distutils, which setuptools provides wherever it is installed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ NETWORKS = {
 
 BUSY = "dumbbell, 2 pairs"
 TRAFFIC = (StartFlow(src="s1"), StartFlow(src="s2"), StartPing())
-"""What a lab is stopped amidst."""
+"""Commands for the traffic that runs while a busy lab is stopped."""
 
 PHASES = {
     "spawned": "namespaces, Python, imports, survey",
@@ -61,18 +61,18 @@ PHASES = {
     "shaped": "hosts' congestion controls",
     "ready": "until the first sweep",
 }
-"""What begins when, in this order."""
+"""Description of each phase of a start, by its name, in order."""
 
 
 class Cost(NamedTuple):
-    """Of one lab, or of one network of Mininet."""
+    """The cost of one lab, or of one network in Mininet."""
 
     start: float
-    """Seconds from its spawn until it is up,"""
+    """Seconds from the spawn until the network is up."""
     stop: float
-    """and from asking it to end until nothing is left."""
+    """Seconds from the request to end until no process is left."""
     memory: float
-    """Bytes of all its processes."""
+    """Bytes of memory (PSS) of all processes."""
 
 
 async def run(console: Console) -> None:
@@ -129,7 +129,7 @@ async def _lab(
     commands: Sequence[AnyCommand] = (),
     start: Starter = spawn,
 ) -> Cost:
-    """Return what a lab cost that was busy with ``commands``."""
+    """Return the cost of a lab that is busy with ``commands``, ended in order or with SIGKILL."""
     lab = LabSource(launch.lab_argv(), Build(topology=network), start=start)
     begun = time.monotonic()
     events = lab.events()
@@ -157,7 +157,7 @@ async def _lab(
 
 
 def _memory(pids: Iterable[int]) -> float:
-    """Return the bytes of processes; of what several share, each has its part."""
+    """Return the proportional set size of processes in bytes; each has its part of shared pages."""
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -168,7 +168,7 @@ def _memory(pids: Iterable[int]) -> float:
 
 
 def _mininet(network: Topology) -> Cost:
-    """Return what bare Mininet cost."""
+    """Return the cost of the same network in bare Mininet."""
     plan = topologies.plan(network)
     cables = [f"{link.src}-{link.dst}" for link, _ in plan.cables]
     user = () if os.geteuid() == 0 else launch.ROOTLESS
@@ -207,7 +207,7 @@ def _wait_for(processes: list[int]) -> None:
 
 
 async def _phases() -> Table:
-    """Say where the time of a start goes, in the order of the stream."""
+    """Return a table of the phases of a start, in order, with their times."""
     rounds = [await _marks(Build()) for _ in range(ROUNDS)]
     sheet = table("what a start of dumbbell, 2 pairs, consists of", "", ("", "ms"))
     for name, text in PHASES.items():
@@ -216,7 +216,7 @@ async def _phases() -> Table:
 
 
 async def _marks(build: Build) -> dict[str, float]:
-    """Return how long each phase of one start took."""
+    """Return the seconds of each phase of one start."""
     lab = LabSource(launch.lab_argv(), build)
     moment, phase, took = time.monotonic(), "spawned", dict.fromkeys(PHASES, 0.0)
     async for event in lab.events():
@@ -231,7 +231,7 @@ async def _marks(build: Build) -> dict[str, float]:
 
 
 def _phase(event: AnyEvent | UnknownEvent) -> str | None:
-    """Name what begins with an event."""
+    """Return the name of the phase that begins with an event; None if none does."""
     match event:
         case Hello():
             return "hello"
@@ -254,7 +254,7 @@ IMPORTS = {
 
 
 def _python() -> Table:
-    """Say what of it is Python starting and importing."""
+    """Return a table of the time that starting Python and importing take."""
     sheet = table("Python's own share: a process that starts, imports, ends", "", ("", "ms"))
     for name, code in IMPORTS.items():
         taken = []

@@ -1,6 +1,6 @@
-"""Each lesson from its first page to its last in a real lab, its questions answered as measured.
+"""Takes each lesson from first to last page in a real lab, with the measured answers.
 
-``python -m tests.bench lessons --repeats 10`` is the proof that lessons teach what runs show.
+``python -m tests.bench lessons --repeats 10`` checks that lessons teach what runs show.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _ignore(_: Taken) -> None:
 
 
 async def run(console: Console, words: list[str] | None = None) -> None:
-    """Take lessons, all or the named ones, and print how often each question was decided."""
+    """Take all or the named lessons; print how often each question was answered as explained."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench lessons")
     parser.add_argument("names", nargs="*", metavar="LESSON")
     parser.add_argument("--repeats", type=int, default=1)

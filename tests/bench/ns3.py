@@ -1,8 +1,8 @@
-"""One of the thirteen variants here and in ns-3: runs a minute, simulated seconds, goodput.
+"""One of the thirteen variants here and in ns-3: runs per minute, simulated seconds, goodput.
 
-ns-3 computes each run on one core, as fast as that goes; a lab takes the time that it measures, but
-little of a core. ns-3 comes from PyPI and is no dependency: ``NS3_PYTHON`` names a Python that has
-it, where this one has not.
+ns-3 computes each run on one core as fast as it can; a lab takes the time that it measures, but
+little of a core. ns-3 comes from PyPI and is not a dependency: ``NS3_PYTHON`` names a Python that
+has it, if this one does not.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tests.bench.experiment import measure
 CASE = "alone, cc NewReno"
 JOBS = 8
 SIMULATED = 10
-"""Runs of ns-3 on each core."""
+"""Number of runs of ns-3 on each core."""
 LONG_QUEUE = 1000
-"""Packets: of a link whose scenario leaves its queue as it is."""
+"""Limit in packets of the queue of a link for which the scenario sets none."""
 INSTALL = """\
 ns-3 is not installed for {python}. It needs a C++ compiler, 500 MB and two minutes:
   python3 -m venv ~/ns3 && ~/ns3/bin/pip install ns3
@@ -39,16 +39,16 @@ ns-3 is not installed for {python}. It needs a C++ compiler, 500 MB and two minu
 
 @dataclass(frozen=True)
 class Measured:
-    """Runs of the case, by one of the two."""
+    """All runs of the case in ccplay, or in ns-3."""
 
     goodputs: list[float]
-    """Of every run, bits per second."""
+    """Goodput of every run in bits per second."""
     wall_s: float
     start_s: float = 0.0
-    """Of it, until the first run could begin."""
+    """Seconds of ``wall_s`` before the first run could begin."""
 
     def figures(self, duration_s: float) -> dict[str, float]:
-        """Return what is compared; a run is of ``duration_s``."""
+        """Return the values to compare, by name; each run lasts ``duration_s``."""
         count = len(self.goodputs)
         return {
             "runs a minute": 60 * count / self.wall_s,
@@ -80,13 +80,13 @@ async def run(console: Console) -> None:
 
 
 def has_ns3(python: str) -> bool:
-    """Say whether a Python has ns-3's bindings; to import them would take ten seconds."""
+    """Return whether a Python has ns-3's bindings, without importing them, which takes 10 s."""
     look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('ns') is None)"
     return subprocess.run([python, "-P", "-c", look], check=False).returncode == 0
 
 
 def in_ns3(python: str, case: Case) -> Measured:
-    """Simulate a case on every core at once."""
+    """Simulate a case in ns-3, on all cores at once, and return the results."""
     links = list(case.build.links.values())
     asked = {
         "seconds": case.duration_s,

@@ -1,4 +1,4 @@
-"""What a sweep of the probe costs, against ss(8), tc(8) and pyroute2 in the same run."""
+"""The time of a sweep of the probe, against ss(8), tc(8) and pyroute2 in the same run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INFO_AND_CONG = 1 << 1 | 1 << 3
 
 
 def run(console: Console) -> None:
-    """Measure in private namespaces, and print."""
+    """Measure in private namespaces and print the tables."""
     user = () if os.geteuid() == 0 else ROOTLESS
     argv = [*UNSHARE, *user, sys.executable, "-m", "tests.bench.probe"]
     result = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True)
@@ -53,14 +53,14 @@ def _table(title: str, aim: str, rows: list[list[str]]) -> Table:
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return the tables. The process is in a network namespace of its own."""
-    # As the lab does: nodes get small TCP hash tables of their own.
+    """Return the tables; the process must be in its own network namespace."""
+    # As in a lab, each node gets its own small TCP hash table.
     write_sysctls({"net.ipv4.tcp_child_ehash_entries": 1024})
     return [sockets(), namespaces(), interfaces()]
 
 
 def sockets() -> dict[str, Any]:
-    """Read 2 to 2,000 sockets of one namespace."""
+    """Return the table for 2 to 2,000 sockets in one namespace."""
     resource.setrlimit(
         resource.RLIMIT_NOFILE, (8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     )
@@ -105,7 +105,7 @@ def sockets() -> dict[str, Any]:
 
 
 def compiled() -> Path | None:
-    """Build what only receives a dump; None where there is no compiler of C."""
+    """Build the program that only receives a dump; return None without a C compiler."""
     compiler = shutil.which("cc") or shutil.which("clang")
     if compiler is None:
         return None
@@ -117,12 +117,12 @@ def compiled() -> Path | None:
 
 
 def received(node: Namespace, program: Path, times: int = 30) -> tuple[float, float, float]:
-    """Return median, least and greatest time of a dump that is received and not looked at."""
+    """Return the median, least and greatest µs to receive a dump without parsing it."""
     with node.entered():
         done = subprocess.run(
             [program, str(times + 1)], check=True, stdout=subprocess.PIPE, text=True
         )
-    # As in ``timed``, the first run aside.
+    # The first run is left out, as in ``timed``.
     _, *taken = map(float, done.stdout.split())
     return statistics.median(taken), min(taken), max(taken)
 
@@ -130,17 +130,17 @@ def received(node: Namespace, program: Path, times: int = 30) -> tuple[float, fl
 def timed_as(
     connections: list[socket.socket], probe: Probe, cc: bytes
 ) -> tuple[float, float, float]:
-    """Return what a sweep costs while all use ``cc``."""
+    """Return the median, least and greatest µs of a sweep while all connections use ``cc``."""
     for connection in connections:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc)
-    # From the second sweep on, what the algorithm says of itself is asked for.
+    # The algorithm's own values are requested from the second sweep on.
     told = [probe.sweep(0.0).own for _ in range(2)][-1]
     assert ("bbr_bw_bps" in told) == (cc == b"bbr")
     return timed(lambda: probe.sweep(0.0))
 
 
 def namespaces() -> dict[str, Any]:
-    """Read two sockets in each of 16 namespaces."""
+    """Return the table for two sockets in each of 16 namespaces."""
     nodes = {f"n{number}": make_node(f"n{number}") for number in range(NAMESPACES)}
     probe = Probe(nodes, [])
     connections: list[socket.socket] = []
@@ -158,7 +158,7 @@ def namespaces() -> dict[str, Any]:
 
 
 def interfaces() -> dict[str, Any]:
-    """Read the queue under HTB of 20 interfaces of one namespace."""
+    """Return the table for the queues under HTB of 20 interfaces in one namespace."""
     node = make_node("r")
     for number in range(INTERFACES):
         for command in (
@@ -191,7 +191,7 @@ def interfaces() -> dict[str, Any]:
 
 
 def make_node(name: str) -> Namespace:
-    """Start a process with a network namespace of its own; it ends with ours."""
+    """Start a process with its own network namespace; it ends with this process."""
     process = subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE)
     own = Path("/proc/self/ns/net").readlink()
     while Path(f"/proc/{process.pid}/ns/net").readlink() == own:
@@ -206,7 +206,7 @@ KEPT: list[object] = []
 
 
 def connect(node: Namespace, probe: Probe, count: int, connections: list[socket.socket]) -> None:
-    """Open connections with ``count`` ends in all, each tracked by the probe."""
+    """Open connections with ``count`` ends in total, each tracked by the probe."""
     with node.entered(), socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
         for _ in range(count // 2):
@@ -227,13 +227,13 @@ def inside(node: Namespace, *argv: str) -> None:
 
 
 def pyroute2_sockets(node: Namespace) -> None:
-    """Read all sockets as pyroute2 does."""
+    """Read all sockets of a node with pyroute2."""
     with node.entered(), DiagSocket() as diag:
         diag.get_sock_stats(family=socket.AF_INET, extensions=INFO_AND_CONG)
 
 
 def pyroute2_qdiscs(node: Namespace) -> None:
-    """Read all queue disciplines as pyroute2 does."""
+    """Read all queue disciplines of a node with pyroute2."""
     with node.entered(), IPRoute() as routes:
         list(routes.get_qdiscs())
 
@@ -241,9 +241,9 @@ def pyroute2_qdiscs(node: Namespace) -> None:
 def timed(
     work: Callable[[], object], times: int = 30, before: Callable[[], object] = lambda: None
 ) -> tuple[float, float, float]:
-    """Return median, least and greatest time of ``work`` in microseconds, the first run aside.
+    """Return the median, least and greatest µs of ``work``, without its first run.
 
-    ``before`` is done before each run, and not timed.
+    ``before`` is called before each run and not timed.
     """
     work()
     taken = []
@@ -258,13 +258,13 @@ def timed(
 def compare(
     label: str, own: tuple[float, float, float], name: str, peer: tuple[float, float, float]
 ) -> list[str]:
-    """Return a row of a table."""
+    """Return a table's row that compares the probe's times with a peer's."""
     spread = f"{own[1] / 1000:.2g}-{own[2] / 1000:.2g}"
     return [label, show(own[0]), spread, name, show(peer[0]), f"{peer[0] / own[0]:.3g}x"]
 
 
 def show(microseconds: float) -> str:
-    """Write microseconds as milliseconds."""
+    """Return microseconds as text in milliseconds."""
     return f"{microseconds / 1000:.3g}"
 
 

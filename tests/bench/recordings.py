@@ -1,7 +1,7 @@
-"""Recordings: what an hour of 8 flows at 50 Hz takes to write, keep, open and look into.
+"""Recordings: the cost of writing, keeping, opening and drawing an hour of 8 flows at 50 Hz.
 
-The hour is made of a real lab's stream. The peers, on the same events in the same run: format 1,
-which had a line a sweep, and ``json.loads`` of every line with nothing done with it.
+The hour is made from a real lab's stream. The peers, on the same events in the same run, are
+format 1, which had one line per sweep, and ``json.loads`` of every line with the result dropped.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ AIMS = {
     "draw 30 s anywhere in it, ms": "an instant",
 }
 ZOOMS = 6
-"""From 30 s to the whole hour."""
+"""Number of zoom steps from 30 s to the whole hour."""
 HOME, END = b"\x1b[H", b"\x1b[F"
 RATES = (10_000_000, 100_000_000)
 ROUNDS = 3
 SEEKS = 500
 COLUMNS = 80
-"""Of a plot's width, two a cell."""
+"""Number of columns of dots across a plot, two per cell."""
 
 
 async def run(console: Console) -> None:
@@ -55,7 +55,7 @@ async def run(console: Console) -> None:
 
 @dataclass
 class Written:
-    """What writing took."""
+    """The cost of writing a recording."""
 
     cpu_s: float
     sweeps: int
@@ -130,7 +130,7 @@ def _record_1(path: Path, events: Iterable[AnyEvent]) -> Written:
 
 
 def _opened(path: Path, rounds: int) -> dict[str, Spread]:
-    """Return what opening takes, each time in a fresh process."""
+    """Return seconds, CPU seconds and MB of memory to open a recording, each in a new process."""
     argv = [sys.executable, "-m", "tests.bench.recordings", str(path)]
     told = [
         json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True).stdout)
@@ -140,7 +140,7 @@ def _opened(path: Path, rounds: int) -> dict[str, Spread]:
 
 
 def _open() -> None:
-    """Open the recording that is named and print what that took."""
+    """Open the recording in ``sys.argv`` and print its seconds, CPU seconds and MB as JSON."""
     process = psutil.Process()
     before, began, cpu = process.memory_info().rss, time.perf_counter(), time.process_time()
     state = read_recording(Path(sys.argv[1]))
@@ -158,7 +158,7 @@ def _loaded(path: Path) -> Spread:
 
 
 def _sought(state: LabState) -> tuple[Spread, Spread]:
-    """Return milliseconds of looking at all of the hour, then at windows anywhere in it."""
+    """Return the ms to read the values of the whole hour, and then of windows anywhere in it."""
     began = time.perf_counter()
     _look(state, 0.0, state.now)
     first = (time.perf_counter() - began) * 1e3
@@ -173,7 +173,7 @@ def _sought(state: LabState) -> tuple[Spread, Spread]:
 
 
 def _look(state: LabState, left: float, right: float) -> None:
-    """Ask what the three plots ask: the extremes of the window, then those of each column."""
+    """Read what three plots read: the extremes of the window, then those of each column."""
     edges = [left + (right - left) * n / COLUMNS for n in range(COLUMNS + 1)]
     ticks = [state.sweeps.at_or_after(edge) for edge in edges]
     drawn = [
@@ -189,7 +189,7 @@ def _look(state: LabState, left: float, right: float) -> None:
 
 
 def _on_screen(path: Path) -> dict[str, Spread]:
-    """Return milliseconds that a person waits for ``ccplay replay`` on a terminal."""
+    """Return the ms that a user waits for ``ccplay replay`` on a terminal, by action."""
     found: dict[str, list[float]] = {}
 
     def note(what: str, seconds: float) -> None:

@@ -1,7 +1,7 @@
-"""Reports: what 18 runs take, part by part, and what an hour of 8 flows takes to draw.
+"""Reports: the time for 18 runs, part by part, and for drawing an hour of 8 flows.
 
-The peer, on the same recording in the same run: plain matplotlib as one would write it by hand,
-every sweep a point of a line, ``tight_layout``, one SVG. Both begin with the state in memory.
+The peer, on the same recording in the same run, is plain matplotlib as a user would write it: every
+sweep is a point of a line, ``tight_layout``, one SVG. Both begin with the state in memory.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ _TABLES = ("tcp", "queues", "pings", "downloads", "events", "health")
 
 
 def _run_directory(path: Path) -> Path:
-    """Return a run directory of the playground's recording, again and again."""
+    """Make and return a run directory in which every run has the playground's recording."""
     (path / "runs").mkdir(parents=True)
     state = read_recording(PLAYGROUND)
     results = []
@@ -161,7 +161,7 @@ def _ours(state: LabState, to: Path) -> None:
 
 
 def _plain(state: LabState, to: Path) -> None:
-    """Draw the same six things with every sweep as a point."""
+    """Draw the six panels with plain matplotlib, every sweep a point."""
     figure = Figure(figsize=(7, 10))
     FigureCanvasSVG(figure)
     every = figure.subplots(6, 1, sharex=True)
@@ -189,7 +189,7 @@ def _or_nan(value: float | None) -> float:
 
 
 def _quiet(done: int, total: int, what: str) -> None:
-    """Take what a report tells of itself."""
+    """Ignore a report's progress."""
 
 
 def _spread(work: Callable[[], object], *, cpu: bool = False) -> str:

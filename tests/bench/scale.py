@@ -1,7 +1,7 @@
-"""What many flows cost: the lab's CPU and punctuality, the screen's CPU and key to paint.
+"""The cost of many flows: the lab's CPU and punctuality, the screen's CPU and key-to-paint time.
 
-Connections are streams of iperf3, eight processes of them at each end. The screen is measured apart
-from the lab, by a made-up stream of as many flows.
+Connections are streams of iperf3, of one process per sender at each end. The screen is measured
+apart from the lab, with a synthetic stream of as many flows.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from tests.bench._figures import Spread, table
 from tests.bench._running import WatchedLab, part, running
 
 COUNTS = ((8, 50.0), (64, 50.0), (1000, 50.0), (1000, 10.0))
-"""Connections, and sweeps a second."""
+"""Numbers of connections, each with sweeps per second."""
 PAIRS = 8
 DUMBBELL, FAT_TREE = Topology(pairs=PAIRS), Topology(kind="fat-tree")
 LABS = (*((DUMBBELL, *each) for each in COUNTS), (FAT_TREE, 64, 50.0))
-"""A fat tree of k = 4 has 80 observed queues."""
+"""Labs to measure: topology, connections and sweeps per second; the fat tree (k = 4) has 80
+observed queues."""
 RATE = 100_000_000
 MEASURED_S = 10.0
 

@@ -1,7 +1,7 @@
-"""What the screen costs: CPU, bytes to the terminal, first paint, key to paint.
+"""The cost of the screen: CPU, bytes to the terminal, first paint, key-to-paint time.
 
-Measured from outside, through a pseudo-terminal of 120x40, against Textual's own ``Sparkline``
-drawing the same series in the same run.
+Measured from outside, through a pseudo-terminal of 120x40, against Textual's ``Sparkline``, which
+draws the same series in the same run.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PAINTS = 9
 OPENED = 5
 
 _PALETTE = b"ype a command"
-"""The cursor is on the first letter."""
+"""Part of the palette's placeholder; its first letter is under the cursor, so drawn separately."""
 _DIALOGS = {
     b"\x10": _PALETTE,
     b"f": b"Start a flow",
@@ -50,16 +50,16 @@ _DIALOGS = {
     b"l": b"Link",
     b"u": b"UDP cross traffic",
 }
-"""By its key words that only this dialog has."""
+"""Words that only this dialog shows, by the key that opens it."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one program cost."""
+    """The cost of one program on a terminal."""
 
     first_paint_s: float
     cpu: float
-    """Of one core."""
+    """CPU use as a fraction of one core."""
     bytes_s: float
     key_to_paint_s: tuple[float, ...] = ()
 
@@ -77,7 +77,7 @@ class Terminal:
         self.process = psutil.Process(self.pid)
 
     def read(self, seconds: float) -> bytes:
-        """Return what is written within ``seconds``."""
+        """Return the output of the next ``seconds``."""
         end, out = time.monotonic() + seconds, b""
         while (left := end - time.monotonic()) > 0:
             if select.select([self.fd], [], [], left)[0]:
@@ -85,7 +85,7 @@ class Terminal:
         return out
 
     def wait_for(self, text: bytes, limit_s: float = 20.0) -> float:
-        """Return after how many seconds ``text`` was on the wire."""
+        """Wait until ``text`` is written; return the seconds that took."""
         out, began = b"", time.monotonic()
         while text not in out:
             if not select.select([self.fd], [], [], limit_s)[0]:
@@ -99,7 +99,7 @@ class Terminal:
         return float(times.user + times.system)
 
     def key(self, key: bytes) -> float:
-        """Press a key while nothing moves; return the seconds until something is painted."""
+        """Press a key while the screen is still; return the seconds until something is painted."""
         self.read(0.05)
         began = time.monotonic()
         os.write(self.fd, key)
@@ -116,12 +116,12 @@ class Terminal:
 
 
 def measure(argv: Sequence[str], sign: bytes, *, keys: bool) -> Cost:
-    """Run a program, let it draw for a while, then press keys."""
+    """Run a program, measure it while it draws, then press keys if ``keys``; return the cost."""
     terminal = Terminal(argv)
     try:
         terminal.wait_for(sign)
         painted = time.monotonic() - terminal.began
-        # The flows start one after the other; measure with all of them running.
+        # The flows start one after another; all must be running when measured.
         terminal.read(22.0)
         cpu, began = terminal.cpu_s(), time.monotonic()
         written = len(terminal.read(MEASURED_S))
@@ -130,7 +130,7 @@ def measure(argv: Sequence[str], sign: bytes, *, keys: bool) -> Cost:
         latencies: tuple[float, ...] = ()
         if keys:
             terminal.key(b" ")
-            # Up to here the numbers settle; then left and right in turn.
+            # The numbers settle meanwhile; then left and right in turn.
             terminal.read(0.5)
             arrows = (b"\x1b[D", b"\x1b[C")
             latencies = tuple(terminal.key(arrows[n % 2]) for n in range(40))
@@ -140,7 +140,7 @@ def measure(argv: Sequence[str], sign: bytes, *, keys: bool) -> Cost:
 
 
 def first_paint(argv: Sequence[str], sign: bytes) -> float:
-    """Return the seconds from the start of a program until ``sign`` is on the wire."""
+    """Return the seconds from the start of a program until ``sign`` is written."""
     terminal = Terminal(argv)
     try:
         terminal.wait_for(sign)
@@ -150,7 +150,7 @@ def first_paint(argv: Sequence[str], sign: bytes) -> float:
 
 
 def _first_paints() -> Table:
-    """Compare the first paint of the program, lab and all, with that of Textual's own widgets."""
+    """Compare the first paint of the program with its lab to that of Textual's own widgets."""
     ours, theirs = [], []
     for _ in range(PAINTS):
         ours.append(first_paint(["-m", "ccplay"], b"ccplay") * 1e3)
@@ -165,7 +165,7 @@ def _first_paints() -> Table:
 
 
 def _dialogs() -> Table:
-    """Compare how soon a dialog is open, over a running lab, with Textual's palette of commands."""
+    """Compare the time to open each dialog over a running lab to that of Textual's palette."""
     table = Table(title="from key to open dialog over a running lab, median of 5; the first time")
     for column in ("", "ms", "first ms", "the palette's"):
         table.add_column(column, justify="right")
@@ -189,14 +189,14 @@ def _dialogs() -> Table:
 
 
 def _opened(terminal: Terminal, key: bytes, sign: bytes) -> list[float]:
-    """Open a dialog by its key several times; return the seconds until ``sign`` was written."""
+    """Open a dialog by its key several times; return the seconds until ``sign`` is written."""
     took = []
     for _ in range(1 + OPENED):
         os.write(terminal.fd, key)
         took.append(terminal.wait_for(sign))
         terminal.read(0.5)
         os.write(terminal.fd, b"\x1b")
-        # A terminal waits whether escape begins the code of another key.
+        # The program waits to see whether escape begins the sequence of another key.
         terminal.read(1.0)
     return took
 
@@ -251,13 +251,13 @@ def run(console: Console) -> None:
 def play(
     flows: int, hz: float, ghost: Path | None = None, plots: tuple[str, ...] | None = None
 ) -> None:
-    """Run the real screen on a made-up live session; ``plots`` are shown, or the default ones."""
+    """Run the real screen on a synthetic live session; ``plots`` are shown, or the default ones."""
     from ccplay.session.session import Session
     from ccplay.session.timeline import Script
     from ccplay.ui.app import CcplayApp
     from ccplay.ui.preferences import Preferences
 
-    # As the program does until its first paint.
+    # The program does this until its first paint, too.
     gc.disable()
     session = Session(_source(flows, hz), title="bench", idle=Script([]).idle)
     mine = Preferences(plots=plots) if plots else None
@@ -265,18 +265,18 @@ def play(
 
 
 def four(flows: int, hz: float) -> None:
-    """Run the same with four plots."""
+    """Run the real screen on a synthetic live session with four plots."""
     play(flows, hz, plots=_windows.PLOTS)
 
 
 def _source(flows: int, hz: float) -> Source:
-    """Return a lab that is made up, behind a pipe as any."""
+    """Return a synthetic lab behind a pipe, like a real one."""
     player = [sys.executable, "-m", "tests.bench._player", str(flows), str(hz), "120"]
     return LabSource(player, Build())
 
 
 def haunted(flows: int, hz: float) -> None:
-    """Run the same with a session of as many flows under it."""
+    """Run the real screen on a synthetic live session, over a ghost with as many flows."""
     with tempfile.NamedTemporaryFile(suffix=".ccplay") as file:
         for event in stream(flows=flows, pairs=flows, hz=hz, seconds=90.0):
             file.write(wire.encode(event))
@@ -285,7 +285,7 @@ def haunted(flows: int, hz: float) -> None:
 
 
 def sparkline(flows: int, hz: float) -> None:
-    """Draw the same three series, of the first flow only, with Textual's own widget."""
+    """Draw three series of the first flow of the same session with Textual's ``Sparkline``."""
     from textual.app import App, ComposeResult
     from textual.widgets import Label, Sparkline
 

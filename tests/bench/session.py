@@ -1,6 +1,6 @@
-"""What a lab costs while it runs: CPU, bytes of its stream, punctuality, with 8 flows at 50 Hz.
+"""The cost of a running lab with 8 flows at 50 Hz: CPU, bytes of its stream, punctuality.
 
-The peer reads the same sockets as often as one does by hand: ``ss -tinHO`` in every sender.
+The peer reads the same sockets as often, as a user would by hand: ``ss -tinHO`` in every sender.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ FIGURES = {
     "stream kB/s": (1e-3, 1, ""),
     "steal %": (100, 0, ""),
 }
-"""Of each: what to multiply it by, digits after the point, the aim."""
+"""Factor, digits after the point and aim of each measured value, by its name."""
 
 
 def _build() -> Build:
@@ -72,7 +72,7 @@ def _build() -> Build:
 
 
 async def _measure(lab: WatchedLab) -> dict[str, float]:
-    """Return the figures of one lab with its flows running."""
+    """Return the measured values of one lab while its flows run, by name."""
     pid = lab.source.pid
     assert pid is not None
     parts = {
@@ -100,7 +100,7 @@ async def _measure(lab: WatchedLab) -> dict[str, float]:
 
 
 def _ss_cpu(pid: int) -> float:
-    """Return the CPU seconds that it takes to ask every sender's namespace once with ss."""
+    """Return the CPU seconds to run ss once in every sender's namespace."""
     holders = [each for each, argv in family(pid).items() if argv[:1] == ["cat"]]
     senders = [Namespace(f"n{each}", each) for each in holders if _has_flow(each)]
     assert len(senders) == FLOWS
@@ -114,7 +114,7 @@ def _ss_cpu(pid: int) -> float:
 
 
 def _has_flow(pid: int) -> bool:
-    """Say whether the namespace is one from which a connection to an iperf3 server goes."""
+    """Return whether the namespace of ``pid`` has a connection to an iperf3 server."""
     lines = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
     ports = [int(line.split()[2].rpartition(":")[2], 16) for line in lines]
     return any(5201 <= port < 5201 + FLOWS for port in ports)

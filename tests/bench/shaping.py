@@ -1,7 +1,7 @@
-"""How true rate and delay are: goodput against the framing limit, added delay by ping, its CPU.
+"""The accuracy of rate and delay: goodput against the framing limit, delay by ping, and its CPU.
 
-The framing limit is what TCP can carry at best: of 1514 bytes that a frame takes on the wire,
-Ethernet header included, 1448 are payload.
+The framing limit is the greatest possible goodput of TCP: of the 1514 bytes of a frame, Ethernet
+header included, 1448 are payload.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def run(console: Console) -> None:
 
 
 def _setting(rate: int, delay_us: int = 0) -> LinkSetting:
-    """Return a link with a queue that TCP keeps from running dry."""
+    """Return the setting of a link with a queue long enough that TCP never lets it empty."""
     limit = 100 if rate < 50_000_000 else 1000
     limit = max(limit, int(2 * delay_us * 1e-6 * rate / 8 / 1514))
     return LinkSetting(
@@ -84,7 +84,7 @@ async def _goodput() -> Table:
 
 
 async def _flow(lab: WatchedLab, src: str | None = None) -> float:
-    """Start a flow, let it fill the queue, and return the moment from which to measure."""
+    """Start a flow, let it fill the queue, and return the lab time from which to measure."""
     await lab.send(StartFlow(src=src, cc="cubic"))
     await lab.run_for(WARM_UP_S)
     return lab.events[-1].t
@@ -98,7 +98,7 @@ def _by_hand(rate: int) -> float:
 
 
 async def _added_delay() -> Table:
-    """Delay the way from s1 and ping s2, past the bottleneck: no queue is on this path."""
+    """Delay the link from s1 and ping s2, a path without the bottleneck and without a queue."""
     heads = ("asked ms", "idle: off by", "p99", "loaded: off by", "p99", "lost")
     sheet = table("added delay by ping, median", "within 0.5 ms", heads)
     rows: dict[int, list[str]] = {delay_us: [f"{delay_us / 1e3:g}"] for delay_us in DELAYS_US}

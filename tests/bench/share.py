@@ -1,6 +1,6 @@
-"""What 200 spectators, of whom 20 stand still, cost a session with two flows at 50 Hz.
+"""The cost of 200 spectators, of which 20 do not read, for a session with two flows at 50 Hz.
 
-Delays are from a sweep in the lab to a spectator's socket; its screen paints ten times a second.
+Delays are from a sweep in the lab to a spectator's socket; a screen paints ten times per second.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ FIGURES = {
     "delay p95 ms": "under 150: 250 with a frame",
     "gaps of those who read": "0",
 }
-"""What is measured, and the aim."""
+"""Aim of each measured value, by its name; empty if it has none."""
 
 
 async def _measure(spectators: int) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""How evenly 64 flows spread over equally short paths: counts by topology and seed."""
+"""How evenly 64 flows spread over equally short paths: counts per topology and seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How close together the first data of one moment are, and how near to it, by a capture."""
+"""How close flows of one moment send their first data to each other and to it, by a capture."""
 
 from __future__ import annotations
 

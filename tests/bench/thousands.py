@@ -1,7 +1,7 @@
-"""10,000 runs: time and peak memory of report, compare and export, each a process of its own.
+"""10,000 runs: time and peak memory of report, compare and export, each in its own process.
 
-The runs are real ones under other seeds. Memory is the sum over all processes of a command, pages
-that they share counted once; so is CPU, which other load on the machine does not lengthen.
+The runs are one real run with random variations. Memory is the sum over all processes of a command,
+with shared pages counted once. CPU time is a sum, too; other load does not lengthen it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _export(runs: str, folder: Path, name: str) -> tuple[str, ...]:
 
 
 def _measured(words: tuple[str, ...]) -> tuple[str, str, str]:
-    """Run a command of ccplay; return its seconds, those of CPU, and the peak of its memory."""
+    """Run a command of ccplay; return its seconds, its CPU seconds and its peak memory in MB."""
     begun = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "ccplay", *words],
@@ -70,7 +70,7 @@ def _measured(words: tuple[str, ...]) -> tuple[str, str, str]:
 
 
 def _used(process: Path, session: int) -> tuple[int, int]:
-    """Return a process's ticks of CPU, and its kilobytes; both are 0 outside of the session."""
+    """Return a process's CPU ticks and its PSS in kB; both are 0 outside of the session."""
     with contextlib.suppress(OSError):
         words = (process / "stat").read_text().rpartition(")")[2].split()
         if int(words[3]) == session:

@@ -1,4 +1,4 @@
-"""What tracing costs for each ACK, in a lab and alone, against perf(1) reading the same flow."""
+"""The cost of tracing per ACK, in a lab and alone, against perf(1), which reads the same flow."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _build() -> Build:
 
 
 async def _measure(lab: WatchedLab) -> dict[str, float]:
-    """Return the figures of a lab whose flow runs."""
+    """Return the measured values of a lab with a running flow, by name."""
     pid = part(lab.source.pid or 0, "ccplay.lab")
     process = psutil.Process(pid)
     plain = await _cpu_s(lab, process)
@@ -93,7 +93,7 @@ async def _measure(lab: WatchedLab) -> dict[str, float]:
 
 
 async def _cpu_s(lab: WatchedLab, process: psutil.Process) -> float:
-    """Return the CPU that the lab takes while it runs for a while."""
+    """Return the CPU seconds that the lab takes in ``MEASURED_S`` seconds of its clock."""
     before = process.cpu_times()
     await lab.run_for(MEASURED_S)
     after = process.cpu_times()
@@ -101,15 +101,15 @@ async def _cpu_s(lab: WatchedLab, process: psutil.Process) -> float:
 
 
 def _perf_us() -> float:
-    """Return the CPU that perf takes for each ACK of the flow, to text, its own start aside."""
-    # The first flow of a lab sends from this port; none sends from 0.
+    """Return the CPU µs per ACK that perf takes from record to text, without its start."""
+    # The first flow of a lab sends from port 10000, and none sends from port 0.
     start, _ = _perf_s("sport == 0", 0.1)
     cpu, acks = _perf_s("sport == 10000", MEASURED_S)
     return (cpu - start) / max(acks, 1) * 1e6
 
 
 def _perf_s(condition: str, seconds: float) -> tuple[float, int]:
-    """Return the CPU that perf takes to record and to show, and how many ACKs that is."""
+    """Return the CPU seconds that perf takes to record and print ACKs, and their number."""
     before = _children_s()
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
@@ -127,7 +127,7 @@ def _children_s() -> float:
 
 
 def _alone_us() -> float:
-    """Return what it takes from the bytes of a ring to lines of the stream, for each ACK."""
+    """Return the CPU µs per ACK from the bytes of a ring to lines of the stream."""
     ring = bytearray()
     for number in range(BATCH):
         held = (90 + number // 30, 64, 65_536, 20_000 + number * 7, number, 1, 0)

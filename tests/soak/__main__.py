@@ -1,8 +1,8 @@
 """``python -m tests.soak``: random keys, commands, kills and resizes against the real program.
 
-Some sessions are long, and their memory is watched; the others are short and end in many ways:
-screens, replays, runs without a screen. What they recorded is read back. Counts, memory and every
-failure are printed at the end; the exit code is 1 where there was a failure.
+Some sessions are long, and their memory is measured; the others are short screens, replays and runs
+without a screen, and end in many ways. Their recordings are read back. Counts, memory and every
+failure are printed at the end; the exit code is 1 if there was a failure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.soak.tally import Tally
 from tests.soak.terminal import ROOT
 
 _LONG_EVERY, _LONG = 12, 1 / 6
-"""Which sessions are long ones, and what part of the whole time each of them takes."""
+"""Interval of long sessions (every 12th), and the fraction of the whole time that each takes."""
 
 _SHIPPED = ROOT / "tests" / "ui" / "recordings" / "playground.ccplay"
 
@@ -37,7 +37,7 @@ def main() -> int:
     tally = Tally(random.randrange(10**6) if arguments.seed is None else arguments.seed)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     folder = Path(tempfile.mkdtemp(prefix="ccplay-soak-"))
-    # Sessions are recorded automatically: never among the user's own.
+    # Sessions are recorded automatically; these must not replace the user's.
     os.environ["XDG_STATE_HOME"] = str(folder / "state")
     os.environ["XDG_CONFIG_HOME"] = str(folder / "config")
     try:

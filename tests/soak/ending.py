@@ -1,4 +1,4 @@
-"""The ways in which a program is ended, and which exit codes each may have."""
+"""The ways to end a program, and the exit codes that are right for each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _signalled(number: signal.Signals) -> Callable[[Terminal], None]:
 
 
 def _quit(terminal: Terminal) -> None:
-    # Together with an Escape before it, it would be another key.
+    # Right after an Escape, Ctrl-Q would be read as another key.
     time.sleep(0.3)
     terminal.press(keys.QUIT)
 
@@ -50,17 +50,17 @@ def _without_a_lab(terminal: Terminal) -> None:
 
 @dataclass(frozen=True)
 class Ending:
-    """A way to end: what is done, which codes are right, whether its recording is whole."""
+    """A way to end a program: what to do, the right exit codes, whether its recording is whole."""
 
     name: str
     do: Callable[[Terminal], None]
     right: Callable[[int], bool]
     whole: bool = True
     itself: bool = False
-    """Whether the program may have ended before."""
+    """Whether the program may already have ended by itself."""
 
     def or_finished(self, whole: Callable[[], bool]) -> Ending:
-        """Return this one of a program that may also have done all of its work, if ``whole``."""
+        """Return this ending, also right for a program that finished before, if ``whole``."""
 
         def right(code: int) -> bool:
             return self.right(code) or (code == 0 and whole())
@@ -73,7 +73,7 @@ def _interrupt(terminal: Terminal) -> None:
 
 
 def _nothing(terminal: Terminal) -> None:
-    """It ends by itself."""
+    """Do nothing, because the program ends by itself."""
 
 
 def _is(*codes: int) -> Callable[[int], bool]:
@@ -92,7 +92,7 @@ KILLED = Ending("SIGKILL", _signalled(signal.SIGKILL), _is(137), whole=False)
 
 FINISHED = Ending("its end", _nothing, _is(0), itself=True)
 LEFT = Ending("the palette", _nothing, _is(0), itself=True)
-"""The palette offers to quit."""
+"""Ending of a program that quits because a key chose that in the palette."""
 
 OF_SCREENS = (
     Ending("ctrl+q", _quit, _is(0)),

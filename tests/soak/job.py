@@ -1,8 +1,8 @@
-"""``python -m tests.soak.job leader|shell ARGV``: what a program on a terminal is started by.
+"""``python -m tests.soak.job leader|shell ARGV``: starts a program on a terminal.
 
-As ``leader`` the program itself leads the terminal's session, as under ``ssh -t``. As ``shell`` it
-is the foreground job of a parent, which takes the terminal back when the job is stopped and
-resumes it on SIGUSR1, as ``fg`` does.
+With ``leader`` the program itself leads the terminal's session, as under ``ssh -t``. With ``shell``
+the program is the foreground job of this process, which takes the terminal back when the job is
+stopped and resumes the job on SIGUSR1, as ``fg`` does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main() -> int:
     fcntl.ioctl(TERMINAL, termios.TIOCSCTTY, 0)
     if kind == "leader":
         os.execv(argv[0], argv)
-    # A background process that takes the terminal is stopped by it, unless it ignores that.
+    # SIGTTOU stops a background process that takes the terminal, unless it is ignored.
     for number in (signal.SIGTTOU, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])

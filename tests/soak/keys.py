@@ -1,4 +1,4 @@
-"""What a person, or a cat, may press: every key of the screen, dialogs filled in, the palette."""
+"""Random keys: every key of the screen, dialogs filled in, the palette, mouse and paste."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def _bound() -> list[bytes]:
 ENTER, ESCAPE, PALETTE, QUIT = b"\r", b"\x1b", b"\x10", b"\x11"
 
 BOUND = _bound()
-"""What each key of the main screen sends; a new one without its bytes sends its name."""
+"""Bytes of each key of the main screen; a key that ``_NAMED`` lacks sends its name."""
 
 OPENERS = [b"f", b"w", b"p", b"u", b"c", b"q", b"l", b"m", b"g", b"k", b"S"]
-"""Those that open a dialog."""
+"""Keys that open a dialog."""
 
 MOVES = [b"\t", b"\x1b[Z", b"\x1b[A", b"\x1b[B", b"\x1b[C", b"\x1b[D", b" ", b"\x7f", b"\x1b[3~"]
 

@@ -1,4 +1,4 @@
-"""What one session leaves behind: processes, namespaces, interfaces, mounts, BPF programs."""
+"""Finds what a session leaves behind: processes, interfaces, mounts, rules, BPF programs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from tests.lab.test_leaks import (
 )
 
 WITHIN_S = 20.0
-"""The kernel needs some seconds to take a BPF algorithm out that sockets have used."""
+"""Seconds to wait for a session's traces to go; the kernel needs some to remove a BPF algorithm
+that sockets have used."""
 
 
 class Traces:
-    """What a session has on this machine, seen before it ends, looked for afterwards."""
+    """What a session has on this machine, noted before it ends and searched for afterwards."""
 
     def __init__(self, marker: str) -> None:
         self._marker = marker
@@ -30,19 +31,19 @@ class Traces:
         self._programs: set[int] = set()
 
     def look(self) -> None:
-        """Note what is there now: once it is dying, it can't be told from others' any more."""
+        """Note what the session has now; that can't be recognised once the session is ending."""
         self._theirs = inhabitants(self._marker)
         self._programs = programs_held_for(self._marker)
 
     def left(self) -> list[str]:
-        """Return what has not gone; wait for it for a while."""
+        """Return what is still there, after waiting up to ``WITHIN_S`` seconds for it to go."""
         deadline = time.monotonic() + WITHIN_S
         while (left := self._now()) and time.monotonic() < deadline:
             time.sleep(0.05)
         return left
 
     def end(self) -> None:
-        """Kill what is left: the next session shall not stumble over it."""
+        """Kill the processes that are left, so that they do not disturb the next session."""
         for each in [*marked(self._marker), *filter(lives, self._theirs)]:
             each.kill()
 

@@ -1,4 +1,4 @@
-"""How long a program may take to end: that others keep the machine busy is no fault of it."""
+"""Limits the time that a program may take to end, except for time without a CPU."""
 
 from __future__ import annotations
 
@@ -11,27 +11,30 @@ from tests.soak.terminal import Terminal
 _LOOK_S = 0.25
 
 _AT_MOST = 8
-"""How many times the limit is the end of all patience: whatever takes longer hangs."""
+"""Multiple of the limit after which a program counts as hung, however busy the machine is."""
 
 
 class Patience:
-    """Seconds since this was made, and those in which somebody on this machine lacked a CPU."""
+    """Measures the seconds since its creation, and those in which a process waited for a CPU."""
 
     def __init__(self) -> None:
         self._begun, self._lacked_s = time.monotonic(), _lacked_s()
 
     @property
     def took_s(self) -> float:
-        """All seconds."""
+        """All seconds since this object was made."""
         return time.monotonic() - self._begun
 
     @property
     def lacked_s(self) -> float:
-        """Those in which some process, the kernel's own too, waited for a CPU."""
+        """The seconds in which some process or kernel thread waited for a CPU."""
         return _lacked_s() - self._lacked_s
 
     def code(self, terminal: Terminal, within_s: float) -> int | None:
-        """Wait for the end, ``within_s`` without those seconds; return the exit code or None."""
+        """Wait ``within_s`` plus ``lacked_s`` seconds for the end; return the exit code or None.
+
+        It waits no longer than ``_AT_MOST`` times ``within_s``.
+        """
         while (code := terminal.code(_LOOK_S)) is None:
             if self.took_s > min(within_s + self.lacked_s, _AT_MOST * within_s):
                 return None
@@ -39,7 +42,7 @@ class Patience:
 
 
 def _lacked_s() -> float:
-    """Read the pressure stall information; a kernel without it is taken to be idle."""
+    """Return the seconds of CPU pressure since boot (PSI); 0 on a kernel without PSI."""
     try:
         some = re.search(r"some .*total=(\d+)", Path("/proc/pressure/cpu").read_text())
     except OSError:

@@ -1,4 +1,4 @@
-"""What is done to a program while it runs: keys, resizes, stalls, kills, Ctrl-Z."""
+"""Acts on a program while it runs: keys, resizes, stalls, kills, Ctrl-Z."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SAMPLE_S = 1.0
 _TRAFFIC = ("iperf3", "ping", "wget")
 
 _SOON_S = 20.0
-"""Keys that were typed before Ctrl-Z may keep a program busy, and so may the machine."""
+"""Seconds that Ctrl-Z and ``fg`` may take; earlier keys or the machine may keep a program busy."""
 
 
 class Hands:
-    """Somebody at the terminal, whose whims come from ``chance``."""
+    """A user at the terminal whose actions are random, from ``chance``."""
 
     def __init__(self, terminal: Terminal, chance: random.Random, counts: Counter[str]) -> None:
         self._terminal = terminal
@@ -33,12 +33,12 @@ class Hands:
         self._counts = counts
         self.memory = Memory()
         self.fault: str | None = None
-        """What the program did not do that it should have."""
+        """Description of what the program failed to do; None if nothing."""
         self.leaving_allowed = False
-        """Whether one of the keys may have ended the program: the palette knows ``Quit``."""
+        """Whether one of the keys may have ended the program, by ``Quit`` in the palette."""
 
     def play(self, seconds: float) -> None:
-        """Do one thing after the other for so long, or until the program ends."""
+        """Do one random thing after another for ``seconds``, or until the program ends."""
         begun = sampled = time.monotonic()
         while (now := time.monotonic()) < begun + seconds and self._terminal.code() is None:
             if now > sampled + _SAMPLE_S:
@@ -48,7 +48,7 @@ class Hands:
         self.memory.look(self._terminal, time.monotonic() - begun)
 
     def type_ahead(self) -> None:
-        """Press keys before there is a screen to take them."""
+        """Press keys before there is a screen that reads them."""
         for _ in range(self._chance.randint(1, 10)):
             self._hammer()
 
@@ -65,7 +65,7 @@ class Hands:
         self._counts["keys"] += len(pressed)
 
     def _hammer(self) -> None:
-        """One key many times, as fast as a held key repeats and faster."""
+        """Press one key many times, at least as fast as a held key repeats."""
         pressed = self._chance.choice(keys.BOUND) * self._chance.randint(5, 60)
         self._terminal.press(pressed)
         self._counts["keys"] += len(pressed)
@@ -92,7 +92,7 @@ class Hands:
         self._counts["suspended"] += 1
         time.sleep(self._chance.uniform(0.1, 2.0))
         self._terminal.resume()
-        # Until then a Ctrl-C ends it, as it would end any program.
+        # Until the program reads keys again, Ctrl-C is a signal that ends it.
         if not self._soon(lambda: self._terminal.takes_keys) and self._terminal.code() is None:
             self.fault = f"does not show itself again {_SOON_S:.0f} s after fg"
 
@@ -105,7 +105,7 @@ class Hands:
         return True
 
     def _kill(self) -> None:
-        """Kill a part without which the lab lives on: once its network stands."""
+        """Kill a process that the lab survives, once there is traffic."""
         if not any(self._running(name) for name in _TRAFFIC):
             return
         part = self._chance.choice(("delay line", *_TRAFFIC))

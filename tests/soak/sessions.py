@@ -1,4 +1,4 @@
-"""A session: a live screen, a replay or a run without a screen; its end, and its recording."""
+"""Runs a session: a live screen, a replay or a headless run; checks its end and its recording."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from tests.soak.tally import Failure, Tally
 from tests.soak.terminal import ROOT, Terminal
 
 START_S = 30.0
-"""A first paint or a lab takes a second; a machine that runs other labs takes more."""
+"""Seconds to wait for a first paint or a lab, which take one, or more beside other labs."""
 
 END_S = 5.0
-"""Whatever happens, it ends within 2 s; with a reserve, and what a busy machine takes on top."""
+"""Seconds within which a program must end, time without a CPU excluded: 2 s and a reserve."""
 
 RUN_S = 90.0
-"""A run of some seconds, of which one may be made again for want of CPU time, up to three times."""
+"""Seconds within which a headless run of up to 8 s must end; it may be repeated up to three times
+for want of CPU time."""
 
 READ_S = 180.0
 
@@ -53,7 +54,7 @@ timeline = [
 
 @dataclass
 class Session:
-    """One session of a soak; it depends on the seed, its number and what it finds to replay."""
+    """One session of a soak; depends on the seed, its number and the recording it can replay."""
 
     number: int
     tally: Tally
@@ -63,11 +64,11 @@ class Session:
         self.chance = random.Random(f"{self.tally.seed}-{self.number}")
 
     def long(self, seconds: float) -> None:
-        """Have a live screen for so long, and quit it."""
+        """Run a live screen for ``seconds`` and quit it."""
         self._screen(seconds, ending.OF_SCREENS[0])
 
     def short(self) -> None:
-        """Have a session of any kind, with any end."""
+        """Run a session of a random kind, with a random ending."""
         chance = self.chance
         seconds = chance.uniform(1.0, 30.0)
         match chance.choices(("screen", "replay", "run"), (6, 2, 2))[0]:
@@ -80,12 +81,12 @@ class Session:
 
     @property
     def recording(self) -> Path:
-        """Where this session records to."""
+        """Path of this session's recording."""
         return self.folder / "session.ccplay"
 
     @property
     def earlier(self) -> Path:
-        """A recording of an earlier session, there from the start: for replays and ghosts."""
+        """Path of an earlier session's recording, for replays and ghosts; exists from the start."""
         return self.folder / "earlier.ccplay"
 
     # --- kinds of sessions ------------------------------------------------------------------
@@ -140,7 +141,7 @@ class Session:
             time.sleep(0.02)
         if how is not ending.FINISHED:
             terminal.code(seconds / 4)
-            # It may come to its end meanwhile, up to the moment in which it is ended.
+            # The run may finish before it is ended.
             how = how.or_finished(lambda: self._recorded_s() >= length)
         traces.look()
         self.tally.counts["runs without a screen"] += 1
@@ -148,7 +149,7 @@ class Session:
         self._read_back()
 
     def _recorded_s(self) -> float:
-        """Return how far a whole recording goes."""
+        """Return the last moment of the recording in seconds; 0 if it can't be read."""
         with contextlib.suppress(OSError, CcplayError):
             return max(
                 (getattr(event, "t", 0.0) for event in recorded_events(self.recording)), default=0.0
@@ -197,7 +198,7 @@ class Session:
             file.write(f"{what}\n{how}\n{said}\n\n")
 
     def _read_back(self) -> None:
-        """Have the state, the script, every sample, and now and then a report of a recording."""
+        """Check that the recording can be read, scripted, exported and, now and then, reported."""
         recording = self.recording
         if not recording.exists() or not recording.stat().st_size:
             return
@@ -211,7 +212,7 @@ class Session:
             said = f"{type(error).__name__}: {error}"
             self._note("a recording can't be read", str(recording), said)
         if state.ready_at is None:
-            # Ended before anything could be done in it.
+            # The session ended before its network was ready.
             return
         tries = [
             ["script", str(recording)],

@@ -15,15 +15,15 @@ from tests.lab.test_leaks import victims
 from tests.soak.terminal import Terminal
 
 _SETTLED = 0.3
-"""The part of a session after which a program has loaded what it needs."""
+"""Fraction of a session after which a program has loaded all that it needs."""
 
 _SLOPE_S = 60.0
-"""Growth of a shorter session says nothing of an hour."""
+"""Shortest span in seconds of samples that allows an estimate of growth per hour."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A program at one moment: seconds since its start, resident bytes, open files."""
+    """A program at one moment: seconds since the session's start, resident bytes, open files."""
 
     t: float
     rss: int
@@ -32,15 +32,15 @@ class Sample:
 
 @dataclass
 class Memory:
-    """The screen and the lab of one session, over time."""
+    """Samples of the screen and the lab of one session over time."""
 
     samples: dict[str, list[Sample]] = field(default_factory=lambda: defaultdict(list))
 
     def look(self, terminal: Terminal, t: float) -> None:
-        """Take a sample of both."""
+        """Add a sample of the screen and one of the lab."""
         self._take("screen", terminal.screen(), t)
         labs = victims(terminal.marker, "lab")
-        # The first is the parent of what it has forked for a moment.
+        # The lab is the first process; others are its short-lived forks.
         self._take("lab", min(labs, key=lambda each: each.pid, default=None), t)
 
     def _take(self, name: str, process: psutil.Process | None, t: float) -> None:
@@ -51,13 +51,13 @@ class Memory:
 
     @property
     def seconds(self) -> float:
-        """How long it was watched."""
+        """The moment of the last sample, in seconds."""
         return max((each[-1].t for each in self.samples.values()), default=0.0)
 
 
 @dataclass
 class Failure:
-    """What went wrong, and how to see it again."""
+    """A failure of a session, with what is needed to reproduce it."""
 
     session: int
     what: str
@@ -67,17 +67,17 @@ class Failure:
 
 @dataclass
 class Tally:
-    """Everything that is counted."""
+    """All counts and failures of a soak."""
 
     seed: int
     counts: Counter[str] = field(default_factory=Counter)
     ends_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """By the way a session was ended, how long its program took to go."""
+    """Seconds that programs took to end, by the way in which they were ended."""
     longest: Memory = field(default_factory=Memory)
     failures: list[Failure] = field(default_factory=list)
 
     def keep(self, memory: Memory) -> None:
-        """Keep the memory of the longest session."""
+        """Keep these samples if they are of the longest session so far."""
         if memory.seconds > self.longest.seconds:
             self.longest = memory
 

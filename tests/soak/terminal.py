@@ -1,4 +1,4 @@
-"""A program on a pseudo-terminal of its own, with somebody who reads it, or does not."""
+"""Runs a program on its own pseudo-terminal, which is read, or not read for a while."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ import psutil
 from tests.lab.test_leaks import MARKER, marked
 
 SHOWN = b"\x1b[?1049h"
-"""What a program writes when it takes the whole terminal."""
+"""Control sequence that a program writes when it takes the whole terminal."""
 
 COMPLAINTS = (b"Traceback", b"Event loop is closed", b"never retrieved", b"Exception ignored")
-"""What no user should ever see."""
+"""Parts of messages that no user should ever see."""
 
 ROOT = Path(__file__).resolve().parents[2]
-"""Where the ccplay is that is tried."""
+"""Folder of the ccplay under test."""
 
 _KEPT = 1 << 16
 
@@ -39,7 +39,7 @@ class Terminal:
     """A program, its terminal, and a thread that reads and drops what it writes."""
 
     def __init__(self, words: Sequence[str], folder: Path, kind: str) -> None:
-        """Start ``ccplay`` with ``words`` in ``folder``; ``kind`` is that of ``tests.soak.job``."""
+        """Start ``ccplay`` with ``words`` in ``folder``; ``kind`` is ``leader`` or ``shell``."""
         self.marker = f"ccplay-{uuid.uuid4()}"
         self.words = list(words)
         self.written = 0
@@ -73,27 +73,27 @@ class Terminal:
     # --- what a person does -----------------------------------------------------------------
 
     def press(self, keys: bytes) -> None:
-        """Type; what a full input queue does not take is lost, as on a real terminal."""
+        """Type keys; those that do not fit into the input queue are lost, as on a real terminal."""
         with contextlib.suppress(OSError):
             if self._open and select.select([], [self._end], [], 0)[1]:
                 os.write(self._end, keys)
 
     def resize(self, columns: int, rows: int, *, tell: bool = True) -> None:
-        """Give the terminal another size; the kernel sends SIGWINCH to the foreground."""
+        """Resize the terminal; the kernel sends SIGWINCH to the foreground process group."""
         if tell and not self._open:
             return
         fcntl.ioctl(self._end, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def stall(self) -> None:
-        """Read no more."""
+        """Stop reading the terminal."""
         self._reading.clear()
 
     def read_on(self) -> None:
-        """Read again."""
+        """Resume reading the terminal."""
         self._reading.set()
 
     def close(self) -> None:
-        """Close the window."""
+        """Close the terminal, as closing its window does."""
         if self._open:
             self._open = False
             self._reading.set()
@@ -101,28 +101,28 @@ class Terminal:
             os.close(self._end)
 
     def suspend(self) -> None:
-        """Press Ctrl-Z; keys that were typed before it may keep the program busy for a while."""
+        """Press Ctrl-Z; keys typed before may keep the program busy for a while."""
         self.press(b"\x1a")
 
     @property
     def suspended(self) -> bool:
-        """Whether the program is stopped, and its terminal the shell's."""
+        """Whether the program is stopped, so that the shell has the terminal."""
         with contextlib.suppress(psutil.Error):
             if program := self.program():
                 return program.status() == psutil.STATUS_STOPPED
         return False
 
     def resume(self) -> None:
-        """Have the shell resume it in the foreground."""
+        """Make the shell resume the program in the foreground."""
         self._process.send_signal(signal.SIGUSR1)
 
     @property
     def takes_keys(self) -> bool:
-        """Whether the program has the terminal to itself; else Ctrl-C is a signal."""
+        """Whether the program reads Ctrl-C as a key; otherwise Ctrl-C is a signal."""
         return not termios.tcgetattr(self._end)[3] & termios.ISIG
 
     def abort(self) -> None:
-        """Have each of its Python processes write where it is, and end."""
+        """Abort the program's Python processes, which then write their stacks."""
         for process in marked(self.marker):
             with contextlib.suppress(psutil.Error):
                 if any(word.startswith("ccplay") for word in process.cmdline()):
@@ -133,7 +133,7 @@ class Terminal:
     # --- what becomes of it -----------------------------------------------------------------
 
     def program(self) -> psutil.Process | None:
-        """Return the process that runs ``ccplay``, None once it has ended."""
+        """Return the front process of ``ccplay``; None once it has ended."""
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(self._process.pid)
             if self.kind == "leader":
@@ -142,21 +142,21 @@ class Terminal:
         return None
 
     def screen(self) -> psutil.Process | None:
-        """Return the process behind it, which draws and records, None where there is none."""
+        """Return the process behind the front, which draws and records; None if there is none."""
         with contextlib.suppress(psutil.Error):
             if program := self.program():
                 return next(iter(program.children()), None)
         return None
 
     def code(self, within_s: float = 0.0) -> int | None:
-        """Wait for the end; return the exit code (128 + n for signal n), None where it goes on."""
+        """Wait for the end; return the exit code (128 + n for signal n), None if still running."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._process.wait(within_s)
             return code if code >= 0 else 128 - code
         return None
 
     def shown(self, within_s: float) -> bool:
-        """Wait until the program has taken the whole terminal."""
+        """Wait until the program has taken the whole terminal; return False if it does not."""
         deadline = time.monotonic() + within_s
         while SHOWN not in self._tail and self.written < _KEPT:
             if time.monotonic() > deadline or self.code() is not None:
@@ -165,7 +165,7 @@ class Terminal:
         return True
 
     def text(self) -> str:
-        """Return the last of what was written, without what controls the terminal."""
+        """Return the end of the output, without control sequences."""
         plain = re.sub(rb"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|.)", b"", self._tail)
         return re.sub(r"[^\S\n]{2,}", "  ", plain.decode(errors="replace")).strip()[-3000:]
 

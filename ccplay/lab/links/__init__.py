@@ -1,1 +1,1 @@
-"""What a link does to packets: rate, classes, MTU, offloads."""
+"""The settings of a link: rate, classes, MTU, offloads."""

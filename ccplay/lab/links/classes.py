@@ -16,7 +16,7 @@ from ccplay.model.values import TrafficClass
 MOST_CLASSES = 8
 
 FIRST_HANDLE = CLASS + 0xF
-"""``1:10``, ``1:11`` … are the classes below ``1:1``."""
+"""Minor number of the first class below ``1:1``; the classes are ``1:10``, ``1:11`` …."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,15}")
 
@@ -56,7 +56,7 @@ def check_classes(link: str, classes: Sequence[TrafficClass]) -> None:
 
 
 def choose(classes: Sequence[SharedQueue], kind: str, name: str) -> SharedQueue:
-    """Return the class of some traffic: one that lists its name, or its kind, or else the last."""
+    """Return the class of some traffic: one that lists its name, else its kind, else the last."""
     for word in (name, kind):
         for each in classes:
             if word in each.asked.traffic:

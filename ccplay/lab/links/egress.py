@@ -41,7 +41,7 @@ class Egress:
         routes: RouteSocket,
         index: int,
     ) -> None:
-        """``namespace`` is that of the sending node."""
+        """Take over an interface; ``namespace`` is that of the sending node."""
         self.link = link
         self._namespace = namespace
         self.arrival = arrival
@@ -50,13 +50,13 @@ class Egress:
         self.mtu: int | None = None
         """MTU in bytes; None until one is set."""
         self.mark = 0
-        """Full packets in front of the link from which on it marks; 0: never."""
+        """Full packets in front of the link from which on it marks; 0 for never."""
         self.marker: Marker | None = None
-        """What marks packets; None until a mark threshold is set."""
+        """Marker of packets; None until a threshold is set."""
         self.classes: list[SharedQueue] = []
         """Classes of the link; if there are any, each has a queue and the link itself has none."""
         self.down: bool | None = None
-        """Whether its cable is down; None as long as nobody has taken it down."""
+        """Whether the cable is down; None until somebody takes it down."""
         self.software: Qdisc | None = None
         """The discipline in software in front of the kernel's queue, if there is one."""
         self.touched = False
@@ -88,7 +88,7 @@ class Egress:
         raise CommandError(f"link {self.link.name} has no classes, so none named {name!r}")
 
     def shape(self, setting: LinkSetting, running: Iterable[Packets]) -> None:
-        """Set the given ones of rate, queue and classes, and read back what the kernel has.
+        """Set rate, queue and classes, as far as given, and read back what the kernel has.
 
         ``running`` is the traffic to direct into the classes.
         """
@@ -117,16 +117,16 @@ class Egress:
 
     @property
     def marks_from(self) -> int | None:
-        """The marker's own threshold in full packets; None without a marker."""
+        """Threshold of the marker in full packets; None without a marker."""
         return None if self.marker is None else (self.marker.threshold or 0) // self._frame
 
     @property
     def _frame(self) -> int:
-        """Bytes of a full packet on the wire."""
+        """Length of a full packet on the wire in bytes."""
         return (self.mtu or _MTU) + _ETHERNET_HEADER
 
     def dropped(self) -> dict[int, int]:
-        """Return what its node's queues have dropped, by index of the interface."""
+        """Return the packets that the node's queues have dropped, by index of the interface."""
         return interfaces.dropped(self._routes)
 
     def switch_offloads(self, built: BuiltNetwork, *, on: bool) -> None:
@@ -137,12 +137,12 @@ class Egress:
 
     @property
     def place(self) -> SoftwareEgress:
-        """The link, as ``Software`` is asked about it."""
+        """The link in the form that ``Software`` needs."""
         link, arrival = self.link, self.arrival
         return SoftwareEgress(arrival.number, link.name, self._namespace, link.interface)
 
     def open_passage(self) -> None:
-        """Let packets that have waited pass the link's rate and its queue in the kernel."""
+        """Let packets that waited in software bypass the link's rate and queue in the kernel."""
         self._routes.request(htb.add_passage(self.index), "a class for packets that have waited")
         handle = next(self._handles) << 16
         qdiscs.attach(self._routes, self.index, PASSAGE, handle, _PASSAGE_QDISC)
@@ -152,7 +152,7 @@ class Egress:
         self._routes.request(htb.remove_passage(self.index), "remove a class")
 
     def kernel_backlog(self) -> int:
-        """Return the bytes that wait in the kernel's queue."""
+        """Return the bytes in the kernel's queue."""
         return qdiscs.backlog(self._routes, self.index, self._leaf.parent)
 
     # --- one queue --------------------------------------------------------------------------

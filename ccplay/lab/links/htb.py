@@ -27,7 +27,7 @@ ROOT = 0x1_0000
 CLASS = 0x1_0001
 
 _PASSAGE_RATE = 10_000_000_000
-"""Bits per second of the class ``PASSAGE``: no more than a formality."""
+"""Rate of the class ``PASSAGE`` in bits per second, which HTB requires."""
 
 
 def set_rate(routes: RouteSocket, index: int, rate: int, *, new: bool) -> None:

@@ -1,4 +1,4 @@
-"""What links do to packets: rate, queue, delay, jitter, loss; changed while traffic flows."""
+"""The settings of links: rate, queue, delay, jitter, loss; changed while traffic flows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ccplay.model.network import Link
 from ccplay.model.values import LinkSetting, Qdisc
 
 OFFLOADS_ABOVE = 200_000_000
-"""Bits per second; above it one core can't carry every frame through the path."""
+"""Rate in bits per second above which one core can't carry every frame through the path."""
 
 
 def delay_engine(
@@ -62,7 +62,7 @@ class Shaper:
         clock: Callable[[], float],
         software: Software | None = None,
     ) -> None:
-        """Keep ``engine`` and ``software``, which the caller closes; None: there can be none."""
+        """Keep ``engine`` and ``software``, which the caller closes; None if unavailable."""
         self._built = built
         self._clock = clock
         self._engine = engine
@@ -70,8 +70,7 @@ class Shaper:
         self._interfaces: dict[str, Egress] = {}
         self._running: dict[tuple[str, str], Packets] = {}
         self._before: dict[str, Carried] = {}
-        """Packets and bytes that the interfaces of each node had carried before anything was
-        measured."""
+        """Packets and bytes that the interfaces of each node had carried before the measurement."""
         self._stack = ExitStack()
         self._offloads = False
 
@@ -160,7 +159,7 @@ class Shaper:
         self._stack.close()
 
     async def apply(self, link: Link, setting: LinkSetting) -> list[LinkChanged]:
-        """Change what ``setting`` gives of a link, keep the rest, and return the new state.
+        """Change the given settings of a link, keep the others, and return the new state.
 
         This is the state of the link, read back from the kernel, and of every other link whose
         offloads changed with it. Raises ``CommandError`` or ``UnsupportedError`` for an impossible
@@ -187,7 +186,7 @@ class Shaper:
         return [self.describe(each.link.name) for each in affected]
 
     def software(self, link: str) -> Callable[[], Reading | None] | None:
-        """Return what reads a link's queue in software; None where it has none."""
+        """Return the reader of a link's queue in software; None if it has none."""
         own, at = self._software, self._interfaces[link]
         if own is None or at.software is None:
             return None
@@ -217,11 +216,11 @@ class Shaper:
         return {each.leaf.parent: each.asked.name for each in interface.classes}
 
     def require_class(self, link: Link, name: str | None) -> None:
-        """Raise ``CommandError`` unless a link has a queue of this class; None: no class."""
+        """Raise ``CommandError`` unless a link has a queue of this class; None is no class."""
         self._interfaces[link.name].queue_of_class(name)
 
     def admit(self, packets: Packets) -> None:
-        """Direct traffic that is about to start into its class, wherever there are classes."""
+        """Direct traffic that is about to start into its class, on all links with classes."""
         self._running[packets.kind, packets.name] = packets
         try:
             for interface in self._interfaces.values():
@@ -285,7 +284,7 @@ class Shaper:
         marker.require()
 
     def _set_mtu(self, interface: Egress, mtu: int) -> None:
-        """Set it at both ends: packets too long for the receiving end are dropped."""
+        """Set the MTU at both ends, because the receiving end drops packets that are too long."""
         ends = (interface.link, self._built.network.opposite(interface.link))
         for end in ends:
             set_mtu(self._built.namespace(end.src), end.interface, mtu)
@@ -320,7 +319,7 @@ class Shaper:
         self._offloads = on
 
     def describe(self, link: str) -> LinkChanged:
-        """Return the state of a link as it is now."""
+        """Return the present state of a link."""
         interface = self._interfaces[link]
         path = interface.path
         return LinkChanged(
@@ -341,6 +340,6 @@ class Shaper:
 
 
 def _qdisc(software: Software | None, interface: Egress) -> Qdisc | None:
-    """Return the queue in front of a link: a FIFO where one in software has failed."""
+    """Return the queue in front of a link: a FIFO if the one in software has failed."""
     own = software if interface.software else None
     return (own.substitute(interface.arrival.number) if own else None) or interface.qdisc

@@ -59,7 +59,7 @@ class BuiltNetwork(msgspec.Struct, frozen=True):
     namespaces: dict[str, Namespace]
     routing: Routing
     lacking: str
-    """What the kernel can't do for several paths, in words; empty where it can do all."""
+    """Messages about what the kernel lacks for several paths; empty if it lacks nothing."""
     _mininet: Any
 
     def namespace(self, node: str) -> Namespace:
@@ -119,13 +119,13 @@ def build(
 
 
 def import_mininet() -> None:
-    """Import Mininet without what a lab has no use for."""
+    """Import Mininet without modules that a lab does not use."""
     with in_place_of(distutils()):
         from mininet import net  # noqa: F401, PLC0415 - only labs pay for it
 
 
 def _start_mininet(network: Network) -> Any:
-    """Have Mininet create the nodes and record the links."""
+    """Let Mininet create the nodes and record the links."""
     import_mininet()
     from mininet import link, net, node  # noqa: PLC0415 - the stubs come first
 
@@ -134,7 +134,7 @@ def _start_mininet(network: Network) -> Any:
 
         @classmethod
         def checkSetup(cls) -> None:  # noqa: N802 - Mininet's name
-            """Check for no program: the lab's capabilities list those that are needed."""
+            """Check nothing: the lab's capabilities list the required programs."""
 
         def startShell(self, mnopts: str | None = None) -> None:  # noqa: ARG002, N802
             """Start the process; ``await_namespace`` waits for its namespace."""
@@ -164,17 +164,17 @@ def _start_mininet(network: Network) -> Any:
             self.shell.communicate()
 
     class NotedLink(link.Link):  # type: ignore[misc]
-        """A link in Mininet's records; the kernel gets all of them in one batch."""
+        """A link in Mininet's records; the kernel receives all of them in one batch."""
 
         @classmethod
         def makeIntfPair(cls, *_: Any, **__: Any) -> None:  # noqa: N802
-            """Create nothing yet."""
+            """Create nothing: the batch does."""
 
     class NotedInterface(link.Intf):  # type: ignore[misc]
         """An interface in Mininet's records."""
 
         def config(self, **_: Any) -> dict[str, Any]:
-            """Configure nothing yet."""
+            """Configure nothing: the batch does."""
             return {}
 
     # Mininet.init() raises limits of the whole machine (fs.file-max, kernel.pty.max): never here.

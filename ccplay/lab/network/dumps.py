@@ -32,7 +32,7 @@ def goes_on(data: bytes, position: int, kind: int, protocol: str) -> bool:
 
 
 def ends(data: bytes) -> bool:
-    """Say whether a datagram is the end of a dump that met no error, and nothing else."""
+    """Return whether a datagram is only the end of a dump, without an error."""
     if len(data) != _END.size:
         return False
     _, kind, error = _END.unpack(data)

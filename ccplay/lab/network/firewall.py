@@ -10,11 +10,12 @@ from ccplay.errors import LabError
 from ccplay.lab.network.netns import Namespace
 
 PROGRAM = "iptables-legacy-restore"
-"""Netfilter queues of nftables are missing where those of the legacy tables are there."""
+"""Program that restores rules: nftables' version may lack the netfilter queues that legacy tables
+have."""
 
 
 async def restore(namespace: Namespace, lines: str) -> None:
-    """Carry out lines as iptables-save(8) writes them. Raises ``LabError``."""
+    """Carry out lines in the format of iptables-save(8). Raises ``LabError``."""
     # Started in the namespace, it need not be entered by a program first.
     with namespace.entered():
         running = subprocess.Popen(  # noqa: ASYNC220 - to start it takes a millisecond

@@ -1,4 +1,4 @@
-"""Import stubs: modules kept from being imported, so that a lab starts faster."""
+"""Import stubs: empty modules in place of those that would slow the start of a lab."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import cast
 
 @contextmanager
 def in_place_of(modules: Mapping[str, ModuleType | None]) -> Generator[None]:
-    """Let imports find ``modules``, except those that were already imported.
+    """Let imports find ``modules`` in place of the installed ones, unless already imported.
 
-    None makes the import fail, as where the module is not installed.
+    None makes the import fail, as if the module were not installed.
     """
     if modules.keys() & sys.modules.keys():
         yield
@@ -40,7 +40,7 @@ def stand_ins(names: Iterable[str], **attributes: object) -> dict[str, ModuleTyp
 def bare_package(name: str) -> dict[str, ModuleType]:
     """Return a stub of an installed package that only gives access to its submodules.
 
-    For packages whose ``__init__`` imports everything.
+    It is meant for packages whose ``__init__`` imports everything.
     """
     spec = PathFinder.find_spec(name)
     return {} if spec is None else {name: module_from_spec(spec)}
@@ -49,7 +49,7 @@ def bare_package(name: str) -> dict[str, ModuleType]:
 def distutils() -> dict[str, ModuleType]:
     """Replace distutils, which Python 3.12 lacks and setuptools makes slow.
 
-    Mininet takes one class from it, to compare versions of Open vSwitch, which no lab has.
+    Mininet uses one class of it, to compare versions of Open vSwitch, which no lab has.
     """
     version = ModuleType("distutils.version")
     version.StrictVersion = str  # type: ignore[attr-defined]

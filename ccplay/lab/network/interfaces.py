@@ -1,4 +1,4 @@
-"""An interface's counters and drops of its queue, read once at the end; whether it is up."""
+"""Interfaces: their counters and the drops of their queues, read once at the end; their state."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Carried: TypeAlias = dict[str, tuple[int, int, int, int]]
 _SIOCGIFFLAGS, _IFF_UP = 0x8913, 1
 
 _HEADER = 16
-"""Bytes of ``struct nlmsghdr``."""
+"""Length of ``struct nlmsghdr`` in bytes."""
 _TCMSG = struct.Struct("=4xi4xI4x")
-"""Index and parent in ``struct tcmsg``."""
+"""Index and parent in ``struct tcmsg``, as a ``struct`` format."""
 _ATTRIBUTE = struct.Struct("=HH")
 _TCA_STATS = 3
 _DROPS = struct.Struct("=12xI")
 """``drops`` in ``struct tc_stats``, after bytes and packets."""
 _QDISCS = struct.pack("=IHHII20x", _HEADER + 20, RTM_GETQDISC, REQUEST, 0, 0)
-"""A request for all queue disciplines of a namespace."""
+"""Request for all queue disciplines of a namespace."""
 
 
 def is_up(namespace: Namespace, interface: str) -> bool:
@@ -52,9 +52,10 @@ def carried(namespace: Namespace) -> Carried:
 
 
 def dropped(routes: RouteSocket) -> dict[int, int]:
-    """Return the packets dropped by an interface's root queue and all below it, by index.
+    """Return the packets dropped by each interface's root queue and all below it, by index.
 
-    Of all interfaces of a node at once, and without a decoder: a network may have a hundred.
+    One dump without a decoder serves all interfaces of a node, because a network may have a
+    hundred.
     """
     found = {}
     for answer in routes.dumped(_QDISCS):

@@ -22,22 +22,23 @@ from ccplay.lab.network.import_stubs import distutils, in_place_of
 from ccplay.model.quoting import did_you_mean, quote
 
 QUEUE = 1000
-"""Packets that may wait for a link with a rate: as Mininet's without ``max_queue_size``."""
+"""Default limit in packets of the queue of a link with a rate, as Mininet's without
+``max_queue_size``."""
 
 _SILENT = frozenset({"node1", "node2", "port1", "port2", "cls", "use_htb", "isSwitch", "dpid"})
-"""Options that say nothing about a network of routers, or what ccplay does anyway."""
+"""Options that do not concern a network of routers, or that ccplay applies anyway."""
 
 _UNITS = {
     **dict.fromkeys(("s", "sec", "secs"), 1e6),
     **dict.fromkeys(("ms", "msec", "msecs"), 1e3),
     **dict.fromkeys(("us", "usec", "usecs", ""), 1.0),
 }
-"""Units of time of tc(8), in microseconds."""
+"""Units of time in tc(8), in microseconds."""
 _TIME = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*")
 
 
 class RefusedError(Exception):
-    """A file that makes no network, with the reason."""
+    """Raised for a file that makes no network; the message is the reason."""
 
 
 def main() -> int:
@@ -60,7 +61,7 @@ def main() -> int:
 
 
 def _made(file: str, asked: str) -> tuple[Any, str]:
-    """Return the ``Topo`` that was asked for, and its name for people."""
+    """Return the requested ``Topo``, and its displayed name."""
     name, *words = asked.split(",")
     plain = [_number(word) for word in words if "=" not in word]
     named = {key: _number(value) for key, _, value in (w.partition("=") for w in words if "=" in w)}
@@ -78,7 +79,7 @@ def _made(file: str, asked: str) -> tuple[Any, str]:
 
 
 def _mininet_s() -> dict[str, Any]:
-    """Return what ``mn --topo`` offers without a file."""
+    """Return the topologies that ``mn --topo`` offers without a file."""
     from mininet import topo, topolib  # noqa: PLC0415 - the stubs come first
 
     return {
@@ -108,7 +109,7 @@ def _topos_of(file: str) -> dict[str, Any]:
 
 
 def _run(file: str, what: Any, before: str = "") -> Any:
-    """Return what a function of the file returns, or raise where it fails in one line."""
+    """Return the result of a function in the file; its failure is raised as one line."""
     try:
         return what()
     except SyntaxError as error:
@@ -137,7 +138,7 @@ def _number(word: str) -> Any:
 
 
 def describe(topo: Any, name: str) -> dict[str, Any]:
-    """Return a ``Topo`` in the words of a scenario. Raises ``RefusedError``."""
+    """Return a ``Topo`` as a scenario's topology. Raises ``RefusedError``."""
     unused: dict[str, list[str]] = {}
     links = [
         {"ends": [str(a), str(b)], **_link(f"{a}-{b}", options, unused)}
@@ -165,7 +166,7 @@ def describe(topo: Any, name: str) -> dict[str, Any]:
 
 
 def _link(name: str, options: Mapping[str, Any], unused: dict[str, list[str]]) -> dict[str, Any]:
-    """Return what a link does, from the options of Mininet's TCLink."""
+    """Return the settings of a link from the options of Mininet's TCLink."""
     said: dict[str, Any] = {}
     known = {key: value for key, value in options.items() if value is not None}
     if "bw" in known:

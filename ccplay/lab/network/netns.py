@@ -1,4 +1,4 @@
-"""A node's network namespace: enter it, open sockets in it, set its sysctls."""
+"""The network namespace of a node: enter it, open sockets in it, set its sysctls."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Proof that every host reaches every other: a datagram from each to each, before links are shaped.
+"""Proof that every host reaches every other, by datagrams, before links are shaped.
 
-Without delays and queues a datagram arrives before the call that sends it returns, or little later,
-so all pairs of 16 hosts take some milliseconds.
+Without delays and queues a datagram arrives before the call that sends it returns, or shortly
+after, so that all pairs of 16 hosts take some milliseconds.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _PORT = 9
 """Port on which hosts listen: that of the discard protocol (RFC 863)."""
 
 _PATIENCE_S = 2.0
-"""Seconds that it may take on a machine that is busy with something else."""
+"""Longest time in seconds for the proof, on a busy machine."""
 
 _AGAIN_S = 0.02
-"""Seconds before what has not arrived is sent again. The kernel discards packets for some
+"""Seconds before missing datagrams are sent again. The kernel discards packets for some
 milliseconds after both ends of a cable are up."""
 
 _Pairs: TypeAlias = set[tuple[str, str]]
 
 
 def prove(network: Network, namespaces: Mapping[str, Namespace], routing: Routing) -> None:
-    """Send a datagram from every host to every other that it has a path to.
+    """Send a datagram from every host to every other to which it has a path.
 
-    Raises ``LabError`` that names a pair, and the node where its packets end.
+    Raises ``LabError``, which names a pair, and the node where its packets end.
     """
     missing = {
         (src, dst)
@@ -62,7 +62,7 @@ def prove(network: Network, namespaces: Mapping[str, Namespace], routing: Routin
 def _try(
     network: Network, pairs: Iterable[tuple[str, str]], sockets: Mapping[str, socket.socket]
 ) -> _Pairs:
-    """Send a datagram for each of the pairs, which are in order, and return those it arrived of."""
+    """Send a datagram for each of the pairs, which are in order, and return those that arrived."""
     hosts = {network.address(host): host for host in network.hosts}
     arrived: _Pairs = set()
     # Receivers empty their buffers after each sender: none has to hold more than one round.

@@ -1,7 +1,7 @@
 """Requests of rtnetlink(7) that build a network: links, addresses, neighbours and routes.
 
-A network takes several of them a link, and pyroute2's general encoder a tenth of a millisecond for
-each. ``RouteSocket.request`` fills in their sequence numbers.
+A network needs several of them per link, and pyroute2's general encoder takes a tenth of a
+millisecond for each. ``RouteSocket.request`` fills in their sequence numbers.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _HOP = struct.Struct("=HBBi")
 _NEWLINK, _NEWADDR, _NEWROUTE, _DELROUTE, _GETROUTE, _NEWNEIGH = 16, 20, 24, 25, 26, 28
 _NEWRULE, _DELRULE = 32, 33
 _ASK, _CREATE, _NEW = 0x1 | 0x4, 0x400, 0x400 | 0x200
-"""Flags: a request to be acknowledged, that makes something, that fails where it exists."""
+"""Flags: a request to acknowledge, one that creates, and one that fails if the object exists."""
 _QUESTION, _REPLACE = 0x1, 0x400 | 0x100
-"""Flags: a request whose answer is all; one that makes something or takes its place."""
+"""Flags: a request whose reply is the only answer; one that creates or replaces."""
 
 _UP = 1
 _RTA_DST, _RTA_SRC, _RTA_IIF, _RTA_OIF = 1, 2, 3, 4
@@ -34,13 +34,13 @@ _RTA_TABLE, _RTA_IP_PROTO, _RTA_SPORT, _RTA_DPORT = 15, 27, 28, 29
 _FRA_DST, _FRA_SRC, _FRA_PRIORITY, _FRA_TABLE = 1, 2, 6, 15
 _FRA_IP_PROTO, _FRA_SPORTS, _FRA_DPORTS = 22, 23, 24
 _TO_TABLE, _BEFORE_MAIN = 1, 1000
-"""FR_ACT_TO_TBL, and a priority before that of the main table."""
+"""Rule action FR_ACT_TO_TBL, and a priority before that of the main table."""
 _PERMANENT = 0x80
 _MAIN, _STATIC, _UNICAST = 254, 4, 1
 
 
 def cable(here: tuple[str, str, int], there: tuple[str, str, int]) -> bytes:
-    """Return the request for a veth(4) pair; of each end its name, MAC address and a PID there."""
+    """Return the request for a veth(4) pair, given the name, MAC address and a PID of each end."""
     peer = _attribute(1, _LINK.pack(0, 0, 0, 0, 0) + _end(*there))
     info = _attribute(1, b"veth\0") + _attribute(2, peer)
     return _request(_NEWLINK, _NEW, _LINK.pack(0, 0, 0, 0, 0), _end(*here), _attribute(18, info))
@@ -57,23 +57,23 @@ def down(index: int) -> bytes:
 
 
 def address(index: int, own: str) -> bytes:
-    """Return the request that gives an interface an IPv4 address of a subnet /24."""
+    """Return the request that assigns an IPv4 address of a /24 subnet to an interface."""
     packed = socket.inet_aton(own)
     head = _ADDRESS.pack(socket.AF_INET, 24, 0, 0, index)
     return _request(_NEWADDR, _NEW, head, _attribute(2, packed), _attribute(1, packed))
 
 
 def neighbour(index: int, there: str, mac: str) -> bytes:
-    """Return the request that notes for good who has an address at the far end of a link."""
+    """Return the request for a permanent neighbour entry of the address at a link's far end."""
     head = _NEIGHBOUR.pack(socket.AF_INET, index, _PERMANENT, 0, 0)
     known = _attribute(1, socket.inet_aton(there)), _attribute(2, _octets(mac))
     return _request(_NEWNEIGH, _CREATE, head, *known)
 
 
 def route(subnet: str | None, hops: list[tuple[str, int]]) -> bytes:
-    """Return the request that leads to a subnet /24, or with None to everywhere.
+    """Return the request for a route to a /24 subnet; None stands for the default route.
 
-    ``hops`` are gateways, each with the index of its interface; several share by flow.
+    ``hops`` are gateways, each with the index of its interface; several share the flows.
     """
     length = 0 if subnet is None else 24
     head = _ROUTE.pack(socket.AF_INET, length, 0, 0, _MAIN, _STATIC, 0, _UNICAST, 0)
@@ -86,13 +86,13 @@ def route(subnet: str | None, hops: list[tuple[str, int]]) -> bytes:
 
 
 def reroute(request: bytes) -> bytes:
-    """Return the request for a route as one that takes the place of any to the same subnet."""
+    """Return the request for a route that replaces any other to the same subnet."""
     length, kind, _, sequence, sender = _HEADER.unpack_from(request)
     return _HEADER.pack(length, kind, _ASK | _REPLACE, sequence, sender) + request[_HEADER.size :]
 
 
 def unroute(subnet: str | None) -> bytes:
-    """Return the request that removes the route to a subnet /24, or with None to everywhere."""
+    """Return the request that removes the route to a /24 subnet; None is the default route."""
     length = 0 if subnet is None else 24
     # Of any scope (RT_SCOPE_NOWHERE).
     head = _ROUTE.pack(socket.AF_INET, length, 0, 0, _MAIN, 0, 255, 0, 0)
@@ -101,7 +101,7 @@ def unroute(subnet: str | None) -> bytes:
 
 
 def only_route(table: int, via: str) -> bytes:
-    """Return the request that makes a gateway the one way out of a routing table."""
+    """Return the request that makes a gateway the only route of a routing table."""
     head = _ROUTE.pack(socket.AF_INET, 0, 0, 0, 0, _STATIC, 0, _UNICAST, 0)
     where = _attribute(_RTA_TABLE, struct.pack("=I", table))
     return _request(_NEWROUTE, _REPLACE, head, where, _gateway(via))
@@ -115,10 +115,10 @@ def rule(
     *,
     remove: bool = False,
 ) -> bytes:
-    """Return the request for a rule, ip-rule(8), that has some packets use a routing table.
+    """Return the request for a rule, ip-rule(8), by which packets use a routing table.
 
-    ``ends`` are the addresses they come from and go to, ``ports`` those of ``protocol``: they come
-    from and go to; None is any.
+    ``ends`` are their source and destination addresses, ``ports`` their source and destination
+    ports of ``protocol``; None matches any.
     """
     src, dst = map(socket.inet_aton, ends)
     sports, dport = ports
@@ -141,10 +141,10 @@ def rule(
 def lookup(
     ends: tuple[str, str], arrival: int, protocol: int = 0, sport: int = 0, dport: int = 0
 ) -> bytes:
-    """Return the question by which interface a packet leaves a node; ``interface_of`` reads it.
+    """Return the request for the interface through which a packet leaves; see ``interface_of``.
 
-    ``ends`` are the addresses it comes from and goes to, ``arrival`` the index of the interface by
-    which it comes; 0 for one that the node itself sends. Ports are those of ``protocol``.
+    ``ends`` are its source and destination addresses, ``arrival`` the index of the interface on
+    which it arrives, 0 for the node's own packets. Ports are those of ``protocol``.
     """
     src, dst = map(socket.inet_aton, ends)
     head = _ROUTE.pack(socket.AF_INET, 32, 32 if arrival else 0, 0, 0, 0, 0, 0, 0)
@@ -159,7 +159,7 @@ def lookup(
 
 
 def interface_of(answer: bytes) -> int:
-    """Return the index of the interface in the answer to ``lookup``; 0 where it has none."""
+    """Return the index of the interface in the answer to ``lookup``; 0 if it has none."""
     at = _HEADER.size + _ROUTE.size
     while at + 4 <= len(answer):
         length, kind = struct.unpack_from("=HH", answer, at)

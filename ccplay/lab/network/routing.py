@@ -1,8 +1,8 @@
 """Routes of a built network, its cables that are down, and the paths that packets take.
 
-Every router has a route to every subnet, over all next hops that are equally short; the kernel
+Every router has a route to every subnet over all next hops that are equally short; the kernel
 chooses among them by a hash of addresses and ports, so all packets of a connection take one path.
-Where a cable goes down, every node gets the routes that the remaining network has.
+When a cable goes down, every node receives the routes of the remaining network.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _CHOICE_AT_RANDOM = {"net.ipv4.fib_multipath_hash_policy": 1}
 _HASH_SEED = "net.ipv4.fib_multipath_hash_seed"
 
 _OWN_TABLES = 1000
-"""A link's own routing table has this number plus the index of its interface."""
+"""Number to which the index of a link's interface is added for its own routing table."""
 
 Routes: TypeAlias = dict[str | None, list[str]]
-"""Names of the links that lead to each subnet; None stands for every destination."""
+"""Names of the links to each subnet; None stands for every destination."""
 
 
 class Routing:
-    """The routes of all nodes; ``close`` gives its sockets back."""
+    """The routes of all nodes; ``close`` closes its sockets."""
 
     def __init__(self, network: Network, namespaces: dict[str, Namespace]) -> None:
-        """``network`` has all cables, those that go down later as well."""
+        """Prepare the routes of ``network``, which has all cables, whether up or down."""
         self.network = network
         self.knows_paths = True
-        """Whether the kernel can report which of several paths a connection takes."""
+        """Whether the kernel can report the path of a connection if there are several."""
         self._namespaces = namespaces
         self._remaining = network
         self._down: set[str] = set()
@@ -55,15 +55,15 @@ class Routing:
         self._sockets: dict[str, RouteSocket] = {}
 
     def close(self) -> None:
-        """Give the sockets back."""
+        """Close the sockets."""
         for each in self._sockets.values():
             each.close()
         self._sockets.clear()
 
     def seed(self, seed: int) -> str:
-        """Have routers share by connection, each with a hash of its own that ``seed`` decides.
+        """Let routers share traffic by connection, each with a hash that depends on ``seed``.
 
-        Return what the kernel can't do, in words; empty where it can do all.
+        Return messages about what the kernel can't do; empty if it can do everything.
         """
         lacking = ""
         for router in self._choosing():
@@ -84,7 +84,7 @@ class Routing:
         return lacking
 
     def _choosing(self) -> list[str]:
-        """Return the routers that have several next hops towards some host."""
+        """Return the routers that have several next hops to some host."""
         return [
             router
             for router in self.network.routers
@@ -104,7 +104,7 @@ class Routing:
             yield self._route(subnet, links)
 
     def _connect(self, link: Link) -> Iterable[bytes]:
-        """Yield the requests that bring the sending end of a link up and note who is opposite."""
+        """Yield the requests that bring a link's sending end up and add the neighbour opposite."""
         yield requests.up(self._index(link))
         far = self.network.opposite(link)
         yield requests.neighbour(self._index(link), far.address, mac(far))
@@ -117,7 +117,7 @@ class Routing:
         return self.network.opposite(link).address, self._index(link)
 
     def _routes(self, node: str) -> Routes:
-        """Return by which links a node reaches what, in the network that remains."""
+        """Return the links through which a node reaches each subnet in the remaining network."""
         network = self._remaining
         if len(self._own(node)) == 1:
             return {None: [link.name for link in network.links if link.src == node]}
@@ -135,7 +135,7 @@ class Routing:
         return [link for link in self.network.links if link.src == node]
 
     def _index(self, link: Link) -> int:
-        """Return the index of the interface by which packets leave on a link."""
+        """Return the index of the interface through which packets leave on a link."""
         if link.src not in self._indices:
             with self._namespaces[link.src].entered():
                 found = {name: index for index, name in socket.if_nameindex()}
@@ -145,9 +145,9 @@ class Routing:
     # --- cables that go down ----------------------------------------------------------------
 
     def set_down(self, link: Link, *, down: bool) -> None:
-        """Take the cable of a link down, both its ends, or up again; all routes follow.
+        """Take both ends of a link's cable down, or up again; all routes follow.
 
-        Raises ``LabError`` where the kernel refuses, or does something else.
+        Raises ``LabError`` if the kernel refuses, or does something else.
         """
         ends = (link, self.network.opposite(link))
         names = {each.name for each in ends}
@@ -174,9 +174,9 @@ class Routing:
         return not is_up(self._namespaces[link.src], link.interface)
 
     def _reroute(self, node: str, *, afresh: bool) -> None:
-        """Replace a node's routes by those of the remaining network; ``afresh`` all of them.
+        """Replace a node's routes by those of the remaining network; ``afresh`` replaces all.
 
-        With an interface that goes down the kernel removes routes by itself.
+        The kernel itself removes the routes through an interface that goes down.
         """
         before, now = (
             self._installed[node],
@@ -203,11 +203,11 @@ class Routing:
         protocol: int = socket.IPPROTO_TCP,
         addresses: tuple[str, str] | None = None,
     ) -> list[Link]:
-        """Return the links that the packets of a connection take, from one host to the other.
+        """Return the links that the packets of a connection take from one host to the other.
 
-        The kernel is asked wherever a node has several next hops. Empty where there is no path.
-        ``addresses`` are those of the connection where hosts have several; one whose cable is down
-        can't be reached, whatever other links its host has.
+        The kernel is asked at each node with several next hops. Empty if there is no path.
+        ``addresses`` are those of the connection if its hosts have several; an address whose cable
+        is down can't be reached, whatever other links its host has.
         """
         src, dst = ends
         network, taken, node = self._remaining, list[Link](), src
@@ -241,9 +241,9 @@ class Routing:
         *,
         on: bool,
     ) -> None:
-        """Have some packets leave by a link whatever the hash says, or no longer.
+        """Send some packets out on a link regardless of the hash, or stop doing so.
 
-        ``ends`` are hosts. Raises ``LabError`` where the kernel refuses.
+        ``ends`` are hosts. Raises ``LabError`` if the kernel refuses.
         """
         src, dst = ends
         table = _OWN_TABLES + self._index(link)
@@ -257,7 +257,7 @@ class Routing:
             raise LabError(f"packets can't be led over link {link.name}: {error}") from error
 
     def where_it_ends(self, src: str, dst: str) -> str:
-        """Return in words at which node packets from ``src`` to ``dst`` end, and why."""
+        """Return a message with the node at which packets from ``src`` to ``dst`` end, and why."""
         addresses = self.network.address(src), self.network.address(dst)
         node, arrival, seen = src, 0, list[str]()
         while node != dst:
@@ -284,5 +284,5 @@ class Routing:
 
 
 def mac(link: Link) -> str:
-    """Return the Ethernet address of the interface by which packets leave on a link."""
+    """Return the Ethernet address of the interface through which packets leave on a link."""
     return "02:00:" + ":".join(f"{int(part):02x}" for part in link.address.split("."))

@@ -1,4 +1,4 @@
-"""rtnetlink(7) in batches: many requests, one trip to the kernel.
+"""rtnetlink(7) in batches: many requests in one round trip to the kernel.
 
 pyroute2's own sockets are asyncio objects that wait for one reply at a time; building a network
 takes a hundred requests that need not wait for each other.
@@ -25,7 +25,7 @@ _RECEIVE_BUFFER = 1 << 20
 
 
 class NetlinkError(OSError):
-    """The kernel refused a request; ``errno`` is its reason and ``args`` name the request."""
+    """The kernel refused a request; ``errno`` is the reason, and ``args`` name the request."""
 
 
 class RouteSocket:
@@ -79,9 +79,9 @@ class RouteSocket:
             raise NetlinkError(failure, f"{what}: {os.strerror(failure)}")
 
     def ask(self, request: bytes) -> bytes:
-        """Return the one answer to a question from ``requests``.
+        """Return the only answer to a request from ``requests``.
 
-        Raises ``NetlinkError`` where the kernel has none.
+        Raises ``NetlinkError`` if the kernel has none.
         """
         self._sequence += 1
         self._socket.send(_numbered(request, self._sequence))
@@ -106,7 +106,7 @@ class RouteSocket:
         return answers
 
     def dumped(self, message: nlmsg | bytes) -> list[bytes]:
-        """Return the replies to a dump request as they are, each with its header."""
+        """Return the replies to a dump request undecoded, each with its header."""
         self._sequence += 1
         self._socket.send(_numbered(message, self._sequence))
         answers: list[bytes] = []
@@ -130,7 +130,7 @@ class RouteSocket:
 
 
 def _numbered(message: nlmsg | bytes, sequence: int) -> bytes:
-    """Return a message encoded, with its sequence number, which is the third word of its header."""
+    """Return a message encoded with its sequence number, the third word of its header."""
     if isinstance(message, bytes):
         return message[:8] + struct.pack("=I", sequence) + message[12:]
     message["header"]["sequence_number"] = sequence
@@ -164,7 +164,7 @@ def traffic_control(
 
 
 def _split(data: bytes) -> Iterable[tuple[int, int, int]]:
-    """Yield type, start and end of every message in what one read returned."""
+    """Yield type, start and end of every message in the result of one read."""
     start = 0
     while start + _HEADER.size <= len(data):
         length, kind, _, _, _ = _HEADER.unpack_from(data, start)

@@ -1,1 +1,1 @@
-"""Which of several paths traffic takes: found, pinned, changed. Nothing here starts traffic."""
+"""The paths of traffic if there are several: found, pinned, changed. No traffic is started here."""

@@ -1,4 +1,4 @@
-"""Which of several paths each connection takes: asked at its start, and when that may change."""
+"""Finds the path of each connection if there are several: at its start, and when it may change."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from ccplay.model.network import Network
 
 
 class _Followed(msgspec.Struct):
-    """Some traffic, and what is known of its paths."""
+    """Some traffic, and the known paths of it."""
 
     packets: Packets
     ports: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
-    """Ports by connection that it sends from and to."""
+    """Source and destination ports by connection."""
     addresses: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
-    """Addresses by connection where they are not the hosts' own."""
+    """Addresses by connection, if they are not those of the hosts."""
     pin: Pin | None = None
     known: dict[str, tuple[list[str], list[str], bool]] = msgspec.field(default_factory=dict)
-    """Links there and back of each connection, and whether a command chose them, as last
-    reported."""
+    """Links there and back of each connection, and whether a command chose them, as reported
+    last."""
     begun: bool = False
-    """Whether its start has been reported, and therefore its paths may be."""
+    """Whether the traffic's start has been reported, so that its paths may be too."""
     seen: list[tuple[list[str], bool]] = msgspec.field(default_factory=list)
-    """Links, and whether a command chose them, of the paths that single transfers took, oldest
+    """Links of the paths that single transfers took, and whether a command chose them, oldest
     first."""
 
     @property
     def pinned(self) -> bool:
-        """Whether a path that a command chose is in force."""
+        """Whether a path chosen by a command is in force."""
         return self.pin is not None and self.pin.holds
 
 
 class PathFinder:
-    """The traffic that runs, and the path that each of its connections was last found on."""
+    """The running traffic, and the last known path of each of its connections."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class PathFinder:
         emit: Callable[[Event], None],
         clock: Callable[[], float],
     ) -> None:
-        """``network`` has all cables, whether up or down."""
+        """Find paths in ``network``, which has all cables, whether up or down."""
         self._routing, self._network = routing, network
         self._emit, self._clock = emit, clock
         self._followed: dict[str, _Followed] = {}
@@ -58,8 +58,8 @@ class PathFinder:
     def expect(self, name: str, packets: Packets, via: list[str] | None) -> None:
         """Follow traffic that is about to start, on the path that leads through ``via``.
 
-        None or no node leaves the choice to the hash. Raises ``CommandError`` where there is no
-        such path, ``LabError`` where the kernel refuses.
+        None, or no nodes, leaves the choice to the hash. Raises ``CommandError`` if there is no
+        such path, ``LabError`` if the kernel refuses.
         """
         self._followed[name] = followed = _Followed(packets)
         if via:
@@ -74,7 +74,7 @@ class PathFinder:
         dport: int,
         addresses: tuple[str, str] | None = None,
     ) -> None:
-        """Follow one connection of some traffic, by its ports and, if not the hosts', addresses."""
+        """Follow a connection of some traffic by its ports, and its addresses if not the hosts'."""
         if (followed := self._followed.get(name)) is not None:
             followed.ports[stream] = (sport, dport)
             if addresses is not None:
@@ -89,7 +89,7 @@ class PathFinder:
             self._find(followed)
 
     def transfer(self, name: str, sport: int, dport: int) -> int | None:
-        """Return which of its reported paths a single transfer took; None where there is one."""
+        """Return which of the reported paths a single transfer took; None if there is only one."""
         followed = self._followed.get(name)
         if followed is None or len(self._shortest(followed)) == 1:
             return None
@@ -104,17 +104,17 @@ class PathFinder:
         return followed.seen.index(taken)
 
     def forget(self, name: str) -> None:
-        """Let traffic go that has ended."""
+        """Stop following traffic that has ended."""
         if (followed := self._followed.pop(name, None)) is not None and followed.pin is not None:
             # A rule that stays matches nothing any more: its ports are used last of all.
             with contextlib.suppress(LabError):
                 followed.pin.remove()
 
     def move(self, name: str, via: list[str] | None) -> list[str]:
-        """Have traffic take another path; return the routers on it, none where the hash chooses.
+        """Move traffic to another path; return the routers on it, none if the hash chooses.
 
-        ``via`` are nodes to pass; with none of them the hash chooses, and None is the next path of
-        those there are. Raises as ``expect``.
+        ``via`` are nodes to pass; if empty, the hash chooses, and None stands for the next path.
+        Raises as ``expect`` does.
         """
         followed = self._followed[name]
         packets, pin = followed.packets, None
@@ -132,7 +132,7 @@ class PathFinder:
         return [] if pin is None else [link.dst for link in pin.path[:-1]]
 
     def look(self) -> None:
-        """Report the paths that have changed with cables that went down or up."""
+        """Report the paths that have changed because cables went down or up."""
         for followed in self._followed.values():
             if followed.pin is not None:
                 followed.pin.renew()
@@ -140,7 +140,7 @@ class PathFinder:
                 self._find(followed)
 
     def _next(self, followed: _Followed) -> list[str]:
-        """Return the path after the one taken now, of those whose cables are up."""
+        """Return the path after the present one, among those whose cables are up."""
         src, dst = followed.packets.ends
         paths = [[link.name for link in path] for path in self._routing.paths(src, dst)]
         if not paths:
@@ -188,9 +188,9 @@ class PathFinder:
         ports: tuple[int, int],
         addresses: tuple[str, str] | None = None,
     ) -> list[str] | None:
-        """Return the links that packets of a connection take; None where the kernel does not say.
+        """Return the links that a connection's packets take; None if the kernel reports none.
 
-        ``addresses`` are its own where they are not those of the hosts at its ``ends``.
+        ``addresses`` are the connection's if they are not those of the hosts at its ``ends``.
         """
         try:
             path = self._routing.path(ends, ports, protocol, addresses)

@@ -1,7 +1,7 @@
-"""Paths that a command has chosen for some packets.
+"""Paths chosen by commands for some packets.
 
-They are rules by addresses and ports, ip-rule(8), at each router where packets could go several
-ways. A path of which a cable is down is left to the hash until the cable is up again.
+They are rules by addresses and ports, ip-rule(8), at each router where packets have a choice. A
+path with a cable that is down is left to the hash until the cable is up again.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ class Packets(NamedTuple):
     """The packets that some traffic sends in its own direction."""
 
     ends: tuple[str, str]
-    """Hosts that they come from and go to."""
+    """Source and destination hosts."""
     protocol: int
-    """``socket.IPPROTO_TCP`` or ``IPPROTO_UDP``."""
+    """Protocol: ``socket.IPPROTO_TCP`` or ``IPPROTO_UDP``."""
     sports: range | None
-    """Ports that they come from; None: any."""
+    """Source ports; None for any."""
     dport: int | None
-    """The port that they go to; None: any."""
+    """Destination port; None for any."""
 
 
 def choose(network: Network, packets: Packets, via: list[str]) -> list[str]:
-    """Return the links of the first of the shortest paths that leads through nodes in this order.
+    """Return the links of the first shortest path that leads through these nodes in this order.
 
-    Raises ``CommandError``, which names the nodes that paths lead through.
+    Raises ``CommandError``, which names the nodes on possible paths.
     """
     src, dst = packets.ends
     paths = network.paths(src, dst)
@@ -49,14 +49,14 @@ class Pin:
     """A path that some packets take while all of its cables are up."""
 
     def __init__(self, routing: Routing, packets: Packets, path: list[str]) -> None:
-        """``path`` has the names of links. Nothing changes before ``renew``."""
+        """Prepare a pin; ``path`` has the names of links. ``renew`` puts it in force."""
         self.holds = False
-        """Whether it is in force."""
+        """Whether the pin is in force."""
         self._routing, self._packets = routing, packets
         self.path = [routing.network.link(name) for name in path]
 
     def renew(self) -> None:
-        """Put it in force where all its cables are up, else leave the packets to the hash."""
+        """Put the pin in force if all its cables are up, else leave the packets to the hash."""
         self.remove()
         paths = self._routing.paths(*self._packets.ends)
         if self.path not in paths:
@@ -73,7 +73,7 @@ class Pin:
                 self._steer(link, on=False)
 
     def _choices(self) -> list[Link]:
-        """Return its links at routers that have several next hops when all cables are up."""
+        """Return the pin's links at routers that have several next hops when all cables are up."""
         network, dst = self._routing.network, self._packets.ends[1]
         return [link for link in self.path[1:] if len(network.next_hops(link.src, dst)) > 1]
 

@@ -1,4 +1,4 @@
-"""A TCP connection to be read, and its last reading."""
+"""A TCP connection that is sampled, and its last reading."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def port_key(sport: int, dport: int) -> bytes:
 
 
 class _Decoded(dict[bytes, str]):
-    """Names decoded once."""
+    """Cache of decoded names."""
 
     def __missing__(self, name: bytes) -> str:
         text = self[name] = library.display_name(name.decode())
@@ -36,7 +36,7 @@ _CC_NAMES = _Decoded()
 
 
 class Connection:
-    """A connection to be read: the first one seen with its ports."""
+    """A sampled connection: the first one seen with its ports."""
 
     __slots__ = ("_group", "_row", "cc", "cookie", "key", "lone_info", "lone_own", "name")
 
@@ -44,10 +44,10 @@ class Connection:
         self.name = name
         self.key = port_key(sport, dport)
         self.cookie: int | None = None
-        """The kernel's identifier of the socket; None until the socket was seen."""
+        """Kernel's identifier of the socket; None until the socket was seen."""
         self.cc = b""
         self.lone_info = self.lone_own = b""
-        """``info`` and ``own`` if this connection was read alone."""
+        """``tcp_info`` and algorithm's variables, if this connection was read alone."""
         self._group: Holder | None = None
         self._row = 0
 
@@ -57,7 +57,7 @@ class Connection:
         return _CC_NAMES[self.cc]
 
     def meets(self, cookie: int) -> bool:
-        """Return whether the socket with ``cookie`` is this connection; the first one is."""
+        """Return whether the socket with ``cookie`` is this connection; the first one seen is."""
         if self.cookie is None:
             self.cookie = cookie
         return self.cookie == cookie
@@ -77,7 +77,7 @@ class Connection:
         self._group, self._row = group, row
 
     def settle(self) -> None:
-        """Copy the reading of the group, and be read alone again."""
+        """Copy the reading of the group, and hold later readings alone again."""
         self.lone_info, self.lone_own, self._group = self.info, self.own, None
 
     def field(self, name: str) -> int:

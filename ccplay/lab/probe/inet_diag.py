@@ -23,7 +23,7 @@ _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
 
 _STATES = 1 << 1 | 1 << 4 | 1 << 8 | 1 << 9 | 1 << 11
-"""ESTABLISHED, FIN_WAIT1, CLOSE_WAIT, LAST_ACK, CLOSING: states with unacknowledged data."""
+"""States with unacknowledged data: ESTABLISHED, FIN_WAIT1, CLOSE_WAIT, LAST_ACK, CLOSING."""
 
 
 def _request(more: int = 0) -> bytes:
@@ -64,9 +64,10 @@ class DiagSocket:
         dumps.dont_hang(self._socket)
         self._layout = FIRST
         self._own = False
-        """Whether to request variables of algorithms: the last dump had an algorithm with some."""
+        """Whether to request variables of algorithms, because the last dump had an algorithm with
+        some."""
         self.plan: Plan | None = None
-        """The plan of the dumps, if they are alike."""
+        """Plan of the dumps, if they are alike."""
         self._sizes: list[int] = []
 
     def dump(self, wanted: Mapping[bytes, Connection]) -> list[Connection]:

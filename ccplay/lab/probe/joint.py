@@ -1,4 +1,4 @@
-"""What several connections have together, as if it were one: those of an MPTCP connection."""
+"""The sums of several connections as if they were one: those of an MPTCP connection."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _COMBINED: dict[str, Combined] = {
     "busy_time": "greatest",
 }
 _COUNTERS = ("total_retrans", "bytes_sent", "delivered_ce", "segs_in")
-"""Fields that keep what ended members have come to."""
+"""Fields that keep the counts of members that have ended."""
 _UNKNOWN = {"ssthresh": INFINITE_SSTHRESH, "min_rtt_us": UNKNOWN_RTT}
-"""Values of fields that are no numbers to reckon with."""
+"""Values of fields that stand for unknown."""
 _MOST = {"B": (1 << 8) - 1, "I": (1 << 32) - 1, "Q": (1 << 64) - 1}
 
 
 class Joint(Connection):
-    """A connection whose ``tcp_info`` is made of those of its members, field by field."""
+    """A connection whose ``tcp_info`` is computed from those of its members, field by field."""
 
     __slots__ = ("_acknowledged", "_ended", "_members")
 
@@ -36,18 +36,18 @@ class Joint(Connection):
         self._ended: dict[str, int] = dict.fromkeys((*_COUNTERS, "bytes_acked"), 0)
 
     def add(self, member: Connection) -> None:
-        """Count a connection in, from its first reading on."""
+        """Add a connection, counted from its first reading on."""
         self._members.append(member)
 
     def remove(self, member: Connection) -> None:
-        """Keep what a connection that has ended has come to, and no more."""
+        """Remove a connection that has ended, and keep only its counts."""
         self._members.remove(member)
         if member.info:
             for name in self._ended:
                 self._ended[name] += member.field(name) - (name == "bytes_acked")
 
     def read(self) -> None:
-        """Take what the members were read to be."""
+        """Compute the values from the members' last readings."""
         known = [each for each in self._members if each.info]
         if not known:
             return

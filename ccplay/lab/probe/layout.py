@@ -33,13 +33,13 @@ class Layout:
         self.header = INET_DIAG_INFO << 16 | (info_size + 4)
         """Length and type before ``info``, read as one number."""
         self.size = name
-        """Bytes that ``unpack`` reads; the name of the congestion control follows."""
+        """Number of bytes that ``unpack`` reads; the name of the congestion control follows."""
         self.unpack = struct.Struct(
             f"=IH{PORTS - 6}x4s{COOKIE - PORTS - 4}xQ{info - 4 - COOKIE - 8}xI"
             f"{INFO_SIZE}s{name - 4 - info - INFO_SIZE}xHH"
         ).unpack_from
-        """Returns length and type of the message, ports, cookie, ``header``, ``tcp_info``, and
-        length and type of ``INET_DIAG_CONG``."""
+        """Function that returns length and type of the message, ports, cookie, ``header``,
+        ``tcp_info``, and length and type of ``INET_DIAG_CONG``."""
 
 
 FIRST = Layout(ATTRIBUTES + 4, INFO_SIZE, ATTRIBUTES + 4 + INFO_SIZE + 4)

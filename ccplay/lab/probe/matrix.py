@@ -1,4 +1,4 @@
-"""Messages of equal length in a row: a field of all of them is read at once."""
+"""Consecutive messages of equal length: a field of all of them is read at once."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Matrix:
     def column(self, code: str, at: int) -> tuple[memoryview, ...]:
         """Return the numbers at byte ``at`` of each row.
 
-        It is one view of all rows, or two, of the even and of the odd rows, if a row's length is no
-        multiple of the number's size: a view can only step by whole numbers.
+        They are one view of all rows, or two, of the even and of the odd rows, if a row's length is
+        not a multiple of the number's size: a view can only step by whole numbers.
         """
         size = _SIZES[code]
         if self.length % size == 0:

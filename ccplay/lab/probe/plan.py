@@ -21,7 +21,7 @@ from ccplay.lab.probe.matrix import Matrix, numbers
 from ccplay.lab.probe.tcp_info import FIELDS, INFO_SIZE, in_units
 
 LEAST = 64
-"""Least number of messages for a plan; fewer are read faster one by one."""
+"""Smallest number of messages for a plan; fewer are read faster one by one."""
 
 Column: TypeAlias = list[int | None]
 """A field of several sockets; None if unknown."""
@@ -39,7 +39,7 @@ class Group:
         """
         self.connections: list[Connection] = []
         self.spans: list[slice] = []
-        """Places of their messages in the dump."""
+        """Places of the sockets' messages in the dump."""
         self.length = length
         self._info = layout.info
         self._own = rest if own else length
@@ -51,7 +51,7 @@ class Group:
         self._columns: dict[str, Column] = {}
 
     def begin(self, data: memoryview) -> None:
-        """Start with the messages that the plan was made from."""
+        """Start with the messages from which the plan was made."""
         self._matrix = Matrix(data, self.length)
         if self._own < self.length:
             found = algorithm_info.places(self._matrix.row(0, self._own, self._own + 4))
@@ -101,7 +101,7 @@ class Plan:
     def __init__(
         self, datagrams: Sequence[bytes], wanted: Mapping[bytes, Connection], *, own: bool
     ) -> None:
-        """``datagrams`` are a whole dump, read just now; the last one is its end.
+        """Make a plan from ``datagrams``, a whole dump read just now; the last one is its end.
 
         ``own`` is whether the algorithms' variables were requested.
         """
@@ -146,13 +146,13 @@ class Plan:
         return joined([(len(each.connections), *each.sweep()) for each in self.groups])
 
     def _messages(self, data: bytes, group: Group) -> memoryview:
-        """Return the messages of a group in a row."""
+        """Return the consecutive messages of a group."""
         if len(group.spans) * group.length == len(data):
             return memoryview(data)
         return memoryview(b"".join([data[each] for each in group.spans]))
 
     def _sort(self, data: bytes, wanted: Mapping[bytes, Connection], *, own: bool) -> None:
-        """Find each message's group."""
+        """Find the group of each message."""
         groups: dict[tuple[int, ...], Group] = {}
         position = 0
         while position < len(data):
@@ -185,7 +185,7 @@ def joined(
 ) -> tuple[dict[str, Column], dict[str, Column]]:
     """Join the columns of several groups, each given as its size, fields and variables.
 
-    A variable is None in the groups that don't have it.
+    A variable is None in the groups that do not have it.
     """
     if len(parts) == 1:
         return {**parts[0][1]}, {**parts[0][2]}

@@ -22,27 +22,27 @@ from ccplay.lab.queues.statistics import QdiscSocket
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 
 _LONGEST_REST_S = 0.002
-"""Most seconds for which a reading counts as just made: one that was interrupted took longer than
-the next one will."""
+"""Longest time in seconds for which a reading counts as just made; an interrupted one took longer
+than the next will."""
 
 
 class Counters(NamedTuple):
-    """What a connection has come to."""
+    """The counters of a connection at its last reading."""
 
     cc: str
     bytes_acked: int
-    """Bytes of payload acknowledged; tcp_info counts the SYN too."""
+    """Acknowledged payload in bytes; tcp_info counts the SYN too."""
     total_retrans: int
     bytes_sent: int = 0
-    """Bytes of payload sent, retransmissions included."""
+    """Payload sent in bytes, retransmissions included."""
     ecn: bool = False
-    """Agreed by both ends."""
+    """Whether both ends agreed on ECN."""
     window: int = 0
-    """Bytes that it may have outstanding now: of its cwnd, or what it has where that is more."""
+    """Bytes that may be outstanding now: cwnd's, or those outstanding if there are more."""
     busy_s: float = 0.0
-    """Time for which data was outstanding, in whole ticks of the kernel."""
+    """Seconds for which data was outstanding, in whole ticks of the kernel."""
     least_rtt_s: float = 0.0
-    """0 where none has been measured yet."""
+    """Lowest RTT in seconds; 0 before the first measurement."""
 
 
 class Probe:
@@ -54,14 +54,14 @@ class Probe:
         queues: Sequence[tuple[str, Namespace, str]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``namespaces`` are all nodes by name; ``queues`` are the bottlenecks.
+        """Prepare to sample; ``namespaces`` are all nodes by name, ``queues`` the bottlenecks.
 
-        Of each: the link, the namespace of the node whose egress it is, its interface. ``clock``
-        gives the seconds of ``read_at``.
+        Each queue is a link, the namespace of the node that sends on it, and its interface.
+        ``clock`` returns the seconds of ``read_at``.
         """
         self._clock = clock
         self.after_sweep: list[Callable[[], None]] = []
-        """Called in every sweep when all is read, before the sweep is returned."""
+        """Function called in every sweep after all reading, before the sweep is returned."""
         self._namespaces = namespaces
         self._hosts: dict[str, _Host] = {}
         self._where: dict[str, tuple[_Host, Connection]] = {}
@@ -76,33 +76,33 @@ class Probe:
             self._routers[namespace.name].queues[index] = self._links[link]
 
     def name_classes(self, link: str, names: Mapping[int, str]) -> None:
-        """Sample the queues of these classes of a link, by handle; none means its one queue.
+        """Sample the queues of these classes of a link, by handle; none stands for its one queue.
 
-        Nothing happens where the link is not sampled.
+        Nothing happens if the link is not sampled.
         """
         if (queues := self._links.get(link)) is not None:
             queues.names = dict(names)
 
     def count_marks(self, link: str, marks: Callable[[], int] | None) -> None:
-        """Add what ``marks`` tells to the marks of a link's queue; None: there is nothing to add.
+        """Add the count that ``marks`` returns to the marks of a link's queue; None adds nothing.
 
-        Nothing happens where the link is not sampled.
+        Nothing happens if the link is not sampled.
         """
         if (queues := self._links.get(link)) is not None:
             queues.marks = marks
 
     def read_software(self, link: str, read: Callable[[], Reading | None] | None) -> None:
-        """Sample the discipline in software in front of a link's queue; None: there is none.
+        """Sample the discipline in software in front of a link's queue; None if there is none.
 
-        Nothing happens where the link is not sampled.
+        Nothing happens if the link is not sampled.
         """
         if (queues := self._links.get(link)) is not None:
             queues.software = read
 
     def track(self, name: str, namespace: str, *, sport: int, dport: int) -> Connection:
-        """Sample the connection with these ports, seen from the node that sends, as ``name``.
+        """Sample the connection with these ports, as seen from the sender, under ``name``.
 
-        The first connection with the ports keeps the name; a later one does not get it.
+        The first connection with the ports keeps the name; later ones do not receive it.
         """
         host, connection = self._host(namespace), Connection(name, sport, dport)
         host.socket.forget()
@@ -111,7 +111,7 @@ class Probe:
         return connection
 
     def join(self, joint: Joint, namespace: str) -> None:
-        """Sample what several tracked connections of a node have together, by its name."""
+        """Sample the sums of several tracked connections of a node under a name of their own."""
         host = self._host(namespace)
         host.joints.append(joint)
         self._where[joint.name] = (host, joint)
@@ -122,11 +122,11 @@ class Probe:
         return self._hosts[namespace]
 
     def tell_delay(self, name: str, delay_us: Callable[[], int | None]) -> None:
-        """Sample what ``delay_us`` tells of the tracked ``name`` beside what its algorithm says."""
+        """Sample the delay that ``delay_us`` returns for the tracked ``name``, as an own value."""
         self._delays[name] = delay_us
 
     def untrack(self, name: str) -> None:
-        """Stop sampling ``name``; nothing happens where it is not tracked."""
+        """Stop sampling ``name``; nothing happens if it is not tracked."""
         self._delays.pop(name, None)
         if (found := self._where.pop(name, None)) is not None:
             host, connection = found
@@ -138,7 +138,7 @@ class Probe:
                 del host.wanted[connection.key]
 
     def counters(self, name: str) -> Counters | None:
-        """Return what was read of ``name`` last; None where it is not tracked or not yet open."""
+        """Return the counters of ``name`` last read; None if it is not tracked or not yet open."""
         _, connection = self._where.get(name, (None, None))
         if connection is None or not connection.info:
             return None
@@ -157,7 +157,7 @@ class Probe:
         )
 
     def connections(self, name: str) -> list[Connection]:
-        """Return what is tracked of a flow or download, stream by stream."""
+        """Return the tracked connections of a flow or download, stream by stream."""
         return [
             each
             for _, each in self._where.values()
@@ -165,22 +165,22 @@ class Probe:
         ]
 
     def refresh(self, name: str) -> None:
-        """Read the node of the tracked ``name`` now, so that ``counters`` are of this moment."""
+        """Read the node of the tracked ``name`` now, so that ``counters`` are current."""
         host, _ = self._where[name]
         self._read(host)
 
     def glance(self, name: str) -> None:
-        """Do the same unless it was done just now: reading takes a fifth of the lab's time."""
+        """Do as ``refresh`` unless it was just done: reading takes a fifth of the lab's time."""
         host, _ = self._where[name]
         if self._clock() - host.read_at > min(4 * host.took_s, _LONGEST_REST_S):
             self._read(host)
 
     def read_at(self, name: str) -> float:
-        """Return when the node of the tracked ``name`` was read last."""
+        """Return the moment at which the node of the tracked ``name`` was last read."""
         return self._where[name][0].read_at
 
     def sweep(self, t: float) -> Sweep:
-        """Read everything once. Raises ``OSError`` where the kernel refuses."""
+        """Read everything once. Raises ``OSError`` if the kernel refuses."""
         alone: list[Connection] = []
         plans: list[Plan] = []
         for host in self._hosts.values():
@@ -201,7 +201,7 @@ class Probe:
     def _samples(
         self, alone: list[Connection], plans: Sequence[Plan]
     ) -> tuple[TcpSamples | None, dict[str, Column]]:
-        """Return the samples of connections, and what their algorithms report of themselves."""
+        """Return the samples of connections, and the own values of their algorithms."""
         if not alone and not plans:
             return None, {}
         parts = [(len(plan.found), *plan.sweep()) for plan in plans]
@@ -231,7 +231,7 @@ class Probe:
         return found
 
     def _add_shown(self, own: dict[str, Column], found: Sequence[Connection]) -> None:
-        """Add what BPF programs report by their map, and the delay of flows that are monitored."""
+        """Add the variables in the map of BPF programs, and the delay of monitored flows."""
         for at, each in enumerate(found if library.shown else ()):
             if (shown := library.shown.get(each.cc)) is not None and each.cookie is not None:
                 for name, value in shown.read(each.cookie).items():
@@ -249,7 +249,7 @@ class Probe:
             router.socket.close()
 
     def _qdisc_samples(self) -> tuple[QdiscSamples | None, dict[str, list[int | None]]]:
-        """Return every queue's row, and what disciplines report of themselves beside it."""
+        """Return every queue's row, and the own values of disciplines."""
         rows: list[Row] = []
         own: list[Mapping[str, int]] = []
         for router in self._routers.values():
@@ -267,7 +267,7 @@ class Probe:
 
 
 class _Host(msgspec.Struct):
-    """A node with connections to read, by their key, and what some of them have together."""
+    """A node with connections to read, by their key, and the sums of some of them."""
 
     socket: DiagSocket
     wanted: dict[bytes, Connection] = msgspec.field(default_factory=dict)
@@ -277,7 +277,7 @@ class _Host(msgspec.Struct):
 
 
 class _Router(msgspec.Struct):
-    """A node with bottlenecks: their queues by interface index."""
+    """A node with bottlenecks: its queues by interface index."""
 
     socket: QdiscSocket
     queues: dict[int, LinkQueues] = msgspec.field(default_factory=dict)
