@@ -133,7 +133,7 @@ def main() -> int:
         if names := again.read_text().splitlines():
             files = sorted({name.partition("::")[0] for name in names})
             passes.append(Pass(folder, "again-alone", *files, "--only", str(again)).ended())
-        print("\nthe costliest tests, with the fixtures that they were the first or last to use:")
+        print("\nthe costliest tests, including the fixtures that they set up or tore down:")
         print(*costs.costliest(costs.read(each.costs for each in passes)), sep="\n")
     width = max(len(each.name) for each in passes)
     for each in passes:

@@ -18,7 +18,7 @@ _TABLES = {
     "queues": "every observed queue, at every sample",
     **{name: each.about for name, each in _EXPORTED},
     "monitor": "packets received and one-way delay of monitored traffic, at its end",
-    "intervals": "bytes of each flow, download and UDP in each second, or as --interval has it",
+    "intervals": "bytes of each flow, download and UDP in each second or --interval",
     "interfaces": "packets and drops of every interface, at the end",
     "sojourn-times": "packets by the time they waited in a discipline in software, each second",
     "trace": "cwnd, ssthresh and srtt of traced flows, at every ACK",
@@ -81,7 +81,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--interval",
         type=_interval,
         metavar="SECONDS",
-        help="length of the intervals of the table of that name, 0.1 to 3600 (default: 1)",
+        help="length of an interval in the table intervals, in seconds, 0.1 to 3600 (default: 1)",
     )
     parser.set_defaults(run=run)
 

@@ -115,7 +115,7 @@ def _mininet(host: str | None, file: Path | None, topo: str) -> dict[str, Any]:
     except ValueError:
         raise CcplayError(f"{what} ended without a network (exit code {done.returncode})") from None
     if not isinstance(said, dict):
-        raise CcplayError(f"{what}: an answer that is no network")
+        raise CcplayError(f"{what}: the answer is not a network")
     if "error" in said:
         raise ScenarioError(str(said["error"]))
     return said

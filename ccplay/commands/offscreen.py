@@ -165,7 +165,7 @@ def _picture_file(text: str) -> Path:
 def _size(text: str) -> tuple[int, int]:
     columns, _, rows = text.lower().partition("x")
     if not (columns.isdecimal() and rows.isdecimal() and len(text) <= 9):
-        raise argparse.ArgumentTypeError(f"{text} is no size such as 120x40")
+        raise argparse.ArgumentTypeError(f"{text} is not a size such as 120x40")
     size = int(columns), int(rows)
     if not all(a <= b <= c for a, b, c in zip(_LEAST, size, _MOST, strict=True)):
         bounds = "from {}x{} to {}x{}".format(*_LEAST, *_MOST)

@@ -92,7 +92,7 @@ def add_lab(parser: argparse.ArgumentParser) -> None:
         "--kernel",
         choices=("host", "guest", "auto"),
         default="host",
-        help="this machine's kernel, a full one in a virtual machine, or the latter only where the "
+        help="this machine's kernel, a full one in a virtual machine, or the latter only if the "
         "scenario needs it (default host)",
     )
     parser.add_argument(
@@ -173,7 +173,7 @@ def add_share(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--share-group",
         metavar="NAME",
-        help="the same for the members of this group",
+        help="share, and let the members of this group watch",
     )
     add_web(parser)
 

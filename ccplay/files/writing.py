@@ -79,7 +79,7 @@ class Directory:
         kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
         if kind != stat.S_IFREG:
             os.close(descriptor)
-            raise OSError(errno.EINVAL, f"it is {_KINDS.get(kind, 'no regular file')}")
+            raise OSError(errno.EINVAL, f"it is {_KINDS.get(kind, 'not a regular file')}")
         return open(descriptor, "rb")  # noqa: PTH123 - by descriptor
 
     def create(self, name: str) -> BinaryIO:
@@ -147,7 +147,7 @@ class Directory:
             return None
         kind = stat.S_IFMT(found.st_mode)
         if kind not in (stat.S_IFREG, stat.S_IFLNK):
-            raise OSError(errno.EINVAL, f"it is {_KINDS.get(kind, 'no regular file')}")
+            raise OSError(errno.EINVAL, f"it is {_KINDS.get(kind, 'not a regular file')}")
         return found
 
 

@@ -78,7 +78,7 @@ def _package(name: str) -> Path:
     """Return the absolute path of a package. Raises ``CcplayError`` if it is not a file."""
     path = Path(name).absolute()
     if not path.is_file():
-        raise CcplayError(f"{name} is no file: name the .deb files of a kernel")
+        raise CcplayError(f"{name} is not a file: name the .deb files of a kernel")
     return path
 
 

@@ -44,7 +44,7 @@ def unpacked(image: bytes) -> bytes | None:
     packed = payload if suffix == ".gz" else payload[: -_LENGTH.size]
     kernel = run(UNPACKERS[suffix], Path("/"), packed)
     if len(kernel) != _LENGTH.unpack(payload[-_LENGTH.size :])[0]:
-        raise CcplayError("the kernel's image is damaged: it does not have the length that it says")
+        raise CcplayError("the kernel's image is damaged: it states another length")
     return kernel if _has_pvh(kernel) else None
 
 

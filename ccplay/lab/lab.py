@@ -78,7 +78,7 @@ class Lab:
         *,
         disciplines: tuple[PacketProcess, Board] | None = None,
     ) -> None:
-        """``clock`` returns seconds since the start of the stream; ``emit`` receives every event.
+        """Prepare a lab; ``clock`` returns the seconds of the stream, ``emit`` receives events.
 
         ``place`` is where captures are written, ``forked`` a delay line that waits for orders,
         ``disciplines`` a process for those in software with its memory.

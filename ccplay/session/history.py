@@ -87,7 +87,7 @@ class History:
 
         Raises ``CommandError`` if there is none, or if it can't be undone any more.
         """
-        self._wait("undone")
+        self._wait("undo")
         if not self._done:
             raise CommandError("nothing to undo: you have not changed anything")
         change = self._done.pop()
@@ -102,7 +102,7 @@ class History:
 
         Raises ``CommandError`` if there is none.
         """
-        self._wait("done again")
+        self._wait("redo")
         if not self._undone:
             raise CommandError("nothing to redo: nothing was undone")
         return self._undone.pop()
@@ -112,7 +112,7 @@ class History:
         for each in self._sent:
             if each.by_hand or each.undoes is not None:
                 text = f"{quote(describe(each.command))} is still being carried out"
-                raise CommandError(f"nothing is {what} yet: {text}")
+                raise CommandError(f"can't {what} yet: {text}")
 
     def _look(self, state: LabState) -> None:
         """Keep the settings in force before the next unanswered command, if it is the user's."""

@@ -203,7 +203,7 @@ class Session:
         if self.done:
             raise CommandError("the lab has ended: nothing can be undone")
         if not self._source.live:
-            raise CommandError("you are watching: the presenter alone can undo")
+            raise CommandError("you are watching: only the presenter can undo")
 
     def _do(self, command: AnyCommand) -> None:
         self._by_hand.ask(command)

@@ -55,7 +55,7 @@ def read_place(text: str) -> Place:
     named = bool(match and match[2] and not match[3] and "." not in match[2])
     if match is None or port > 65535 or (named and text != "localhost"):
         raise UsageError(
-            f"--web {text}: no ADDRESS:PORT, such as 0.0.0.0:8000 or [::1]:8000; "
+            f"--web {text}: not an ADDRESS:PORT, such as 0.0.0.0:8000 or [::1]:8000; "
             "a scenario is named before --web"
         )
     return Place(match[1] or match[2] or LOOPBACK, port)

@@ -281,5 +281,5 @@ def _first_line(connection: socket) -> bytes:
             raise WireError("its server does not answer")
         line += byte
         if len(line) > LONGEST_FRAME:
-            raise WireError("its server does not speak like one of ccplay")
+            raise WireError("its server does not follow ccplay's protocol")
     return bytes(line)

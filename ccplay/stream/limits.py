@@ -105,7 +105,7 @@ class RecordingLimits:
     def _check_bytes(self) -> None:
         if self._bytes > MOST_BYTES:
             raise WireError(
-                f"more samples than {MOST_BYTES >> 30} GiB of memory hold, which is the limit"
+                f"its samples need more than the limit of {MOST_BYTES >> 30} GiB of memory"
             )
 
     def _other(self, event: Event) -> None:

@@ -31,7 +31,7 @@ _SHIPPED = ROOT / "tests" / "ui" / "recordings" / "playground.ccplay"
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60.0, help="how long (default 60)")
-    parser.add_argument("--seed", type=int, help="of all that is random (default: a new one)")
+    parser.add_argument("--seed", type=int, help="seed of all random choices (default: a new one)")
     parser.add_argument("--session", type=int, metavar="N", help="only this session of the seed")
     arguments = parser.parse_args()
     tally = Tally(random.randrange(10**6) if arguments.seed is None else arguments.seed)

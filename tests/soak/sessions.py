@@ -169,7 +169,7 @@ class Session:
         if code is None:
             took = f"{patience.took_s:.0f} s, {patience.lacked_s:.0f} of them on a busy machine,"
             terminal.abort()
-            self._fail(terminal, f"goes on {took} after: {how.name}", how.name)
+            self._fail(terminal, f"still running {took} after: {how.name}", how.name)
         elif early is not None and not how.itself:
             self._fail(terminal, f"ended by itself with exit code {early}", how.name)
         elif not how.right(code):

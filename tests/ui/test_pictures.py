@@ -213,7 +213,7 @@ def test_what_can_not_be_drawn_is_one_line_and_leaves_no_file(
     [
         ("--picture 5 --out a.gif", "--out: a.gif ends neither in .svg nor in .png"),
         ("--picture 5 --size 79x24", "--size: must be from 80x24 to 500x200 cells, not 79x24"),
-        ("--picture 5 --size huge", "--size: huge is no size such as 120x40"),
+        ("--picture 5 --size huge", "--size: huge is not a size such as 120x40"),
         ("--picture 5 --window 0s", "--window: must be from 0.1 s to 6 h, not 0s"),
         ("--picture x", "--picture: 'x' is not a number"),
     ],

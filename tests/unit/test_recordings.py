@@ -376,7 +376,7 @@ def test_a_few_bytes_do_not_fill_the_memory(tmp_path: Path) -> None:
     blocks = ({"event": "sweeps", "t": n, "after_us": [1] * 999, "tcp": tcp} for n in range(1, 200))
     path = tmp_path / "x"
     path.write_bytes(HELLO_LINE + lines(*blocks))
-    with pytest.raises(RecordingError, match="x:28: more samples than 1 GiB of memory hold"):
+    with pytest.raises(RecordingError, match="x:28: its samples need more than the limit of 1 GiB"):
         read_recording(path)
 
 

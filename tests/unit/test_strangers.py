@@ -193,7 +193,7 @@ def test_a_few_scalars_do_not_fill_the_memory(
     tcp = {"flow": ["1"], "cc": ["x"], "fields": {"cwnd": [0]}}
     many = ({"event": "sweeps", "t": n, "after_us": [1] * 999, "tcp": tcp} for n in range(1, 50))
     # A megabyte has room for 26 blocks of a flow's 40 bytes a sweep.
-    with pytest.raises(RecordingError, match="x:29: more samples than 0 GiB of memory hold"):
+    with pytest.raises(RecordingError, match="x:29: its samples need more than the limit of 0 GiB"):
         read_recording(recording(tmp_path / "x", [flow(1), *many]))
 
 

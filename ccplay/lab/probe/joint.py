@@ -29,7 +29,7 @@ class Joint(Connection):
     __slots__ = ("_acknowledged", "_ended", "_members")
 
     def __init__(self, name: str, acknowledged: Callable[[], int | None]) -> None:
-        """``acknowledged`` returns the bytes of the whole; None where only its parts are known."""
+        """Start without members; ``acknowledged`` returns the bytes of the whole, if known."""
         super().__init__(name, 0, 0)
         self._acknowledged = acknowledged
         self._members: list[Connection] = []

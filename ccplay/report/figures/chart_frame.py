@@ -50,7 +50,7 @@ def frame(
     labelled: bool = True,
     sideways: bool = False,
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a legend on top, and its axes side by side, many of them in rows."""
+    """Return a figure with a legend on top, and its axes side by side, in rows if many."""
     handles = [*handles]
     if chart.published:
         handles.append(Line2D([], [], label="published", **{**PUBLISHED, "zorder": 1}))
