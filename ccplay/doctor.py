@@ -130,7 +130,7 @@ def show_ways(chain: list[Way], console: Console) -> None:
     console.print()
     console.print(table)
     if command := further(chain):
-        console.print(f"\nTo get further: [bold]{command}[/]")
+        console.print(f"\nNext step: [bold]{command}[/]")
 
 
 def _row(feature: Feature) -> tuple[str, str, str]:

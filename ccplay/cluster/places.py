@@ -82,7 +82,7 @@ def _started(where: str) -> tuple[list[list[str]], str]:
         # All hosts reach this machine at the address for the first one.
         own = _address_for(hosts[0])
         return [[*_SSH, host, " ".join(("ccplay", *worker))] for host in hosts], own
-    raise UsageError(f"--cluster {where}: it is none of {FORMS}")
+    raise UsageError(f"--cluster {where}: must be one of {FORMS}")
 
 
 def _address_for(host: str) -> str:
@@ -106,7 +106,7 @@ def read_hosts(path: Path) -> list[str]:
     hosts = [line.partition("#")[0].strip() for line in lines]
     for number, host in enumerate(hosts, 1):
         if host and not _HOST.fullmatch(host):
-            raise UsageError(f"{path}, line {number}: {host[:60]!r} is no host for ssh(1)")
+            raise UsageError(f"{path}, line {number}: {host[:60]!r} is not a host for ssh(1)")
     if not any(hosts):
         raise UsageError(f"{path}: no hosts in it: write one a line")
     return [host for host in hosts if host]

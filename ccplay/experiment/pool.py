@@ -206,7 +206,7 @@ class Pool:
         except BenchLostError as lost:
             if not self._stop.is_set():
                 self._placed[attempt.run.case.name, bench.machine] -= 1
-                self._tell(f"{attempt.run} is given to another bench: {lost}")
+                self._tell(f"{attempt.run} is moved to another bench: {lost}")
                 avoids = attempt.avoids | {bench.machine}
                 self._again.appendleft(replace(attempt, lost=attempt.lost + 1, avoids=avoids))
             return

@@ -135,7 +135,7 @@ class Experiment:
         except BenchLostError as error:
             if attempt.lost < MOST_LOST:
                 raise
-            finished = failed(order, f"{MOST_LOST + 1} benches went away with it: {error}")
+            finished = failed(order, f"{MOST_LOST + 1} benches were lost with it: {error}")
         except LabError as error:
             # The results of the other runs matter more than a clean end.
             if isinstance(error, UnsupportedError) or not self._gathering:

@@ -95,7 +95,7 @@ def classes(by: str) -> tuple[Parameter, ...]:
     inner = ("pfifo", "codel", "pie", "fq_codel", "fq_pie", "fq", "sfq")
     return (
         parameter(
-            "by", choice("by", ways), "what of a packet chooses its class", by, only=SOFTWARE
+            "by", choice("by", ways), "part of a packet that selects its class", by, only=SOFTWARE
         ),
         parameter(
             "inner", choice("inner", inner), "the discipline in each class", "pfifo", only=SOFTWARE

@@ -137,7 +137,7 @@ def _parse_link_rate(text: str) -> int:
     if text.strip().lower() == "unlimited":
         return 0
     if not (rate := parse_rate(text)):
-        raise MisfitError(f'{quote(text)} is no rate; for no limit write "unlimited"')
+        raise MisfitError(f'{quote(text)} is not a rate; for no limit write "unlimited"')
     return rate
 
 

@@ -106,14 +106,14 @@ REORDER = Field(
 )
 DUPLICATE = Field(
     SHARE,
-    "Share of packets that a copy follows",
+    "Share of packets that are duplicated",
     *(0, 1),
     label="duplicate",
     hint="1 % of packets arrive twice",
 )
 CORRUPT = Field(
     SHARE,
-    "Share of packets with one bit flipped, which a checksum betrays",
+    "Share of packets with one bit flipped, which a checksum detects",
     *(0, 1),
     label="corrupt",
     hint="1 % of packets have a wrong bit",

@@ -75,7 +75,7 @@ class StartFlow(Command, frozen=True):
     senders: Annotated[
         int,
         Field(
-            *(WHOLE, "So many hosts send one such flow each, src and those after it: an incast"),
+            *(WHOLE, "Number of hosts that each send such a flow, from src on: an incast"),
             *(1, 128),
         ),
     ] = 1
@@ -98,7 +98,7 @@ class StartFlow(Command, frozen=True):
     ] = PATH_MANAGERS[0]
     scheduler: Annotated[
         str | None,
-        Field(NAME, "Which of Linux' MPTCP schedulers shares the data between subflows"),
+        Field(NAME, "The MPTCP scheduler of Linux that shares the data between subflows"),
     ] = None
     """Scheduler, one of the sysctl ``net.mptcp.available_schedulers``; None takes the host's
     default."""
@@ -184,7 +184,7 @@ class StartPing(Command, frozen=True):
         str,
         Field(
             choice("protocol", PING_PROTOCOLS),
-            "What pings are: icmp, by ping(8), or datagrams of UDP that the receiver returns",
+            "The protocol: icmp, by ping(8), or udp, datagrams that the receiver returns",
         ),
     ] = PING_PROTOCOLS[0]
     dscp: Annotated[str, settings.DSCP] = DEFAULT
@@ -253,7 +253,7 @@ class StartShortFlows(Command, frozen=True):
         int,
         Field(
             RATE,
-            "The mean load: payload of what arrives",
+            "The mean load: payload of the transfers that start",
             *(1_000, 1_000_000_000),
             key="rate",
             label="load",
@@ -286,7 +286,9 @@ class StartShortFlows(Command, frozen=True):
     """Seed of the transfers' moments and sizes."""
     duration_s: Annotated[
         float | None,
-        replace(settings.DURATION, meaning="No transfer starts later than so long after the first"),
+        replace(
+            settings.DURATION, meaning="Time after the first start within which transfers start"
+        ),
     ] = None
     count: Annotated[
         int | None,

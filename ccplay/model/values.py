@@ -36,8 +36,8 @@ class Qdisc(Value, frozen=True):
 class TrafficClass(Value, frozen=True):
     """A queue of its own for some of a link's traffic, with a share of the rate; tc-htb(8)."""
 
-    name: Annotated[str, Field(NAME, "What it is called")]
-    share: Annotated[float, Field(SHARE, "The part of the link's rate that it is sure of", 0.01, 1)]
+    name: Annotated[str, Field(NAME, "Name of the class")]
+    share: Annotated[float, Field(SHARE, "Guaranteed share of the link's rate", 0.01, 1)]
     """Guaranteed share of the link's rate; the class also borrows what the others leave."""
     traffic: Annotated[list[str], MANY] = []
     """Names of traffic, or of whole kinds: the plural of one of ``traffic.TRAFFIC``."""

@@ -36,7 +36,7 @@ ENDS = ("duration", "all", "first")
 """Conditions that can end a case."""
 
 VALUES: dict[str, Field] = {
-    "about": Field(PROSE, "What it shows: text for people"),
+    "about": Field(PROSE, "Description for people"),
     "duration": Field(SECONDS, "Longest duration of a run", 1e-6, DAY_S),
     "until": Field(
         choice("end", ENDS),

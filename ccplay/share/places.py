@@ -259,7 +259,9 @@ def join(path: Path, wants: Wants, patience_s: float = _PATIENCE_S) -> tuple[soc
     if isinstance(first, Greeting) and first.protocol == frames.PROTOCOL:
         return connection, first
     connection.close()
-    reason = first.reason if isinstance(first, Over) else "it is shared by another version"
+    reason = (
+        first.reason if isinstance(first, Over) else "it is shared by another version of ccplay"
+    )
     raise CcplayError(f"can't watch {printable(path.name)}: {reason}")
 
 

@@ -121,7 +121,7 @@ async def test_saving_it_swaps_it_and_no_packet_is_lost(tmp_path: Path) -> None:
     ("wrong", "said"),
     [
         (("return None",), "mine.py:18: dequeue has returned None for 0.5 s while "),
-        (("while True:", "    now += 1"), "TimeoutError: it is still at work after 0.5 s"),
+        (("while True:", "    now += 1"), "TimeoutError: it is still computing after 0.5 s"),
     ],
 )
 async def test_one_that_sends_nothing_is_replaced(

@@ -320,7 +320,7 @@ async def test_bad_input_says_why_and_stays() -> None:
         ),
         (LinkDialog, "9 k b i t / s", "must be from 100 kbit/s to 1 Gbit/s, not 9 kbit/s"),
         (LinkDialog, "tab tab tab tab tab 0", 'must be yes or no, not "0"'),
-        (LinkDialog, "0 k b i t / s", '"0kbit/s" is no rate; for no limit write "unlimited"'),
+        (LinkDialog, "0 k b i t / s", '"0kbit/s" is not a rate; for no limit write "unlimited"'),
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else None,
 )

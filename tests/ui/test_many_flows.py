@@ -56,7 +56,9 @@ async def test_the_table_shows_every_flow_and_scrolls_where_it_cannot() -> None:
 async def test_nothing_to_stack_is_reported() -> None:
     async with playing(live()) as (app, pilot):
         await pilot.press("T")
-        await until(pilot, lambda: any("adds up" in each.message for each in app._notifications))
+        await until(
+            pilot, lambda: any("can be stacked" in each.message for each in app._notifications)
+        )
 
 
 async def test_the_ribbon_shows_what_the_table_lists() -> None:

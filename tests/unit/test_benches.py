@@ -138,7 +138,7 @@ async def test_a_run_whose_bench_is_lost_is_made_by_another_and_counted_once() -
     await hall.run()
     assert len(lost) == 1
     assert hall.numbers == every("abc", 2)
-    assert hall.said == [f"{lost[0]} is given to another bench: m1 is gone"]
+    assert hall.said == [f"{lost[0]} is moved to another bench: m1 is gone"]
 
 
 async def test_without_a_bench_it_waits_for_one() -> None:

@@ -239,7 +239,7 @@ def test_the_page_draws_the_network(whole: Path) -> None:
     text = whole.read_text(encoding="utf-8")
     figure = text.partition('<figure class="network">')[2].partition("</figure>")[0]
     assert "pfifo 100 pkt" in figure
-    assert 'role="img" aria-label="The network of the case playground, when it stood"' in figure
+    assert 'role="img" aria-label="The network of the case playground, as built"' in figure
     drawn = ET.parse(whole.parent / "figures" / "network.svg").getroot()
     assert drawn.tag.endswith("svg")
     assert '<a href="figures/network.svg">' in figure

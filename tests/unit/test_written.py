@@ -99,7 +99,7 @@ topology.links = [
     for words in (
         'in quotes, such as "h1", not 5',
         'a node "h1" already',
-        '"-x" is no name of a node',
+        '"-x" is not a name of a node',
         'links[0].ends[1]: there is no node "r9"',
         '"5 Mbt/s" is not a rate',
         "a link r1-h1 already",

@@ -107,8 +107,8 @@ def _parameter(name: str, key: str, value: Any, line: int | None) -> Parameter:
     raise SourceError(
         name,
         line,
-        f'{key}: {value!r} is no value of a parameter: write "5 ms", "10 Mbit/s", '
-        '"1000 packets", "150 kB", "time" where it is off, a number, True, or several words',
+        f'{key}: {value!r} is not the value of a parameter: write "5 ms", "10 Mbit/s", '
+        '"1000 packets", "150 kB", "time" for one that is off, a number, True, or several words',
     )
 
 

@@ -120,4 +120,4 @@ def check_statistics(name: str, kind: type[Discipline], told: object) -> None:
                 name, line, f"{each!r} can't be the name of a statistic: write {name}_delay_us"
             )
         if not isinstance(value, int | float):
-            raise SourceError(name, line, f"the statistic {each} is no number: {value!r}")
+            raise SourceError(name, line, f"the statistic {each} is not a number: {value!r}")

@@ -65,4 +65,4 @@ def _look(_number: int, _frame: FrameType | None) -> None:
     _Call.looks += 1
     if _Call.looks >= 2:
         _Call.looks = 0
-        raise TimeoutError(f"it is still at work after {LIMIT_S:g} s")
+        raise TimeoutError(f"it is still computing after {LIMIT_S:g} s")

@@ -73,7 +73,9 @@ class Routing:
             except LabError as error:
                 namespace.sysctl(_CHOICE_AT_RANDOM)
                 self.knows_paths = False
-                return f"flows take one of several paths at random, and which is not known: {error}"
+                return (
+                    f"flows take one of several paths at random, and it is unknown which: {error}"
+                )
             # One hash for all would leave paths unused: the second router would choose as the
             # first did. 0 would be a random seed.
             own = zlib.crc32(f"{seed}/{router}".encode()) or 1
@@ -254,7 +256,7 @@ class Routing:
         try:
             self._socket(link.src).request(wanted, f"node {link.src}")
         except NetlinkError as error:
-            raise LabError(f"packets can't be led over link {link.name}: {error}") from error
+            raise LabError(f"packets can't be sent over link {link.name}: {error}") from error
 
     def where_it_ends(self, src: str, dst: str) -> str:
         """Return a message with the node at which packets from ``src`` to ``dst`` end, and why."""
@@ -262,7 +264,7 @@ class Routing:
         node, arrival, seen = src, 0, list[str]()
         while node != dst:
             if node in seen:
-                return f"its packets go round between {', '.join(seen[seen.index(node) :])}"
+                return f"its packets loop between {', '.join(seen[seen.index(node) :])}"
             seen.append(node)
             try:
                 answer = self._socket(node).ask(requests.lookup(addresses, arrival))

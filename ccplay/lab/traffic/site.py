@@ -134,7 +134,7 @@ class Site:
             self.paths.expect(name, packets, via)
         elif via:
             raise UnsupportedError(
-                f"{name} can't be led via {', '.join(via)}: this kernel does not report paths "
+                f"{name} can't be sent via {', '.join(via)}: this kernel does not report paths "
                 "(net.ipv4.fib_multipath_hash_fields, Linux 5.14)"
             )
 

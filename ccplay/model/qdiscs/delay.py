@@ -16,9 +16,7 @@ def _codel(limit: int, *, ecn: bool) -> tuple[Parameter, ...]:
     return (
         parameter("limit", PACKETS, "most packets that wait", limit, low=1),
         parameter("target", TIME_US, "acceptable standing delay", 5_000, low=1),
-        parameter(
-            "interval", TIME_US, "time that it may last: about the worst RTT", 100_000, low=1
-        ),
+        parameter("interval", TIME_US, "allowed time above target", 100_000, low=1),
         parameter("ecn", SWITCH, _ECN, ecn, tc="ecn|noecn"),
         parameter(
             "ce_threshold", TIME_US, "mark packets that waited longer", None, low=1, unset="off"

@@ -33,7 +33,7 @@ def mistakes(written: Written) -> Iterator[tuple[Where, str]]:
     for key, names in (("hosts", written.hosts), ("routers", written.routers)):
         for number, name in enumerate(names):
             if not _NODE.fullmatch(name):
-                yield (key, number), f"{quote(name)} is no name of a node: {_NAMES}"
+                yield (key, number), f"{quote(name)} is not a name of a node: {_NAMES}"
             if name in nodes:
                 yield (key, number), f"there is a node {quote(name)} already"
             nodes.add(name)
@@ -157,4 +157,4 @@ def describe(written: Written) -> str:
     return written.name or ", ".join(["written", *said])
 
 
-KIND = TopologyKind("written", "what its hosts, routers and links name", (), generate)
+KIND = TopologyKind("written", "the hosts, routers and links that it lists", (), generate)

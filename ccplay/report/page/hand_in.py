@@ -91,7 +91,7 @@ def _figure(number: int, page: Page, turn: Turn) -> _Figure:
         return _Figure(note="This run was not recorded, so it is not drawn.")
     state = _read(turn.run)
     if state is None:
-        return _Figure(note="The recording of this run is there no more, so it is not drawn.")
+        return _Figure(note="The recording of this run no longer exists, so it is not drawn.")
     shown = _part(state, turn.run)
     names = tuple(streams[0].name for streams in shown.flows)
     with look():

@@ -140,7 +140,7 @@ def _legend(graph: Graph) -> list[str]:
         return []
     lines = [
         "Lines: what routers send, as a mean share of the rate: thick from 80 %, dashed below 2 %.",
-        "Boxes: a queue, filled as far as it ever was.",
+        "Boxes: queues, filled to their greatest length.",
     ]
     shown = list(graph.paths)[:_MOST_PATHS]
     if shown:

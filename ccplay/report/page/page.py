@@ -135,7 +135,7 @@ def _drawn(case: str, shown: Shown) -> dict[str, object] | None:
     """Return the drawing of a case's network; None if there is none."""
     if not shown.network:
         return None
-    text = f"The network of the case {case}, when it stood"
+    text = f"The network of the case {case}, as built"
     return {"svg": _labelled(shown.network, text), "caption": text, "files": [DRAWING]}
 
 

@@ -140,7 +140,7 @@ def troubles(result: Result) -> list[str]:
             told.append(f"{name}: {'; '.join(run.health.reasons)}")
     if result.discarded:
         told.append(
-            f"{len(result.discarded)} runs were done again because their lab had not kept time; "
+            f"{len(result.discarded)} runs were repeated because their lab did not keep time; "
             "see below."
         )
     return told

@@ -32,7 +32,7 @@ WRITTEN = {
     "kind": "Nodes and links written out one by one",
     "hosts": "Names of hosts; those of the first half send to those of the second by default",
     "routers": "Names of routers, which forward packets",
-    "links": "Which two nodes each link joins, and what both its directions do",
+    "links": "The two nodes that each link joins, and the settings of both directions",
     "ends": "The two nodes that the link joins",
     "observed": 'Directions whose queue is observed, such as "r1->r2", in the order of the screen; '
     "by default of links with a rate, where routers send",
@@ -57,7 +57,7 @@ EVIDENCE = {
 }
 
 AXIS = {
-    "path": 'What it sets: a path such as "links.bottleneck.queue.limit", or a list of paths',
+    "path": 'Path to set, such as "links.bottleneck.queue.limit", or a list of paths',
     "values": "Its values, used in turn",
     "names": "Names of the values; needed if they are tables or lists",
 }

@@ -26,7 +26,7 @@ MEASURE: dict[str, Field] = {
     "unit": Field(choice("unit", units.FACTORS), "Unit in which it is shown and compared"),
     "take": Field(
         choice("take", TAKES),
-        "What is taken of a variable's samples during the page's run: flows.1.cwnd, "
+        "Statistic of a variable's samples during the page's run: flows.1.cwnd, "
         "queues.bottleneck.qlen, pings.p1.rtt_us, flows.1.goodput_bps",
     ),
     "from": Field(SECONDS, "Seconds of the run from which on samples count", 0, 600),

@@ -23,7 +23,7 @@ BOUND: dict[str, Field] = {
 }
 CHOICE: dict[str, Field] = {
     "text": Field(LINE, "The answer", required=True),
-    "usual": Field(FLAG, "Whether it is what a run usually measures, and why explains"),
+    "usual": Field(FLAG, "Whether this is the usual outcome, which why explains"),
 }
 CHOICE_KEYS = (*CHOICE, "when")
 NUMBERS: dict[str, Field] = {

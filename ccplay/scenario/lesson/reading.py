@@ -26,9 +26,9 @@ line."""
 LESSON_KEYS = ("aim", "pages")
 VALUES: dict[str, Field] = {
     "title": Field(LINE, "Title of the page", required=True),
-    "text": Field(PROSE, "What is read before: Markdown", required=True),
+    "text": Field(PROSE, "Text to read before the run, in Markdown", required=True),
     "run": Field(SECONDS, "Seconds that the steps run before the answer is revealed", 0, 600),
-    "why": Field(PROSE, "What is revealed, and why it is so: Markdown"),
+    "why": Field(PROSE, "Explanation, revealed with the result, in Markdown"),
 }
 PAGE_KEYS = (*VALUES, "look", "steps", "measures", "question")
 LOOK: dict[str, Field] = {

@@ -19,15 +19,15 @@ _MEANINGS = {
     "plots": "Names of plots, from left to right",
     "steps": "Steps as in timeline; they run once the question is answered, and each page that has "
     "some begins with the network as the file describes it",
-    "measures": "By name what the run of the page measures",
-    "question": "What is asked before the steps run",
+    "measures": "Measures of the page's run, by name",
+    "question": "The question asked before the steps run",
     "ask": "The question",
-    "choices": "Answers, each with what the run measures where it is right",
+    "choices": "Answers, each with the measurements that make it right",
     "number": "A number to predict",
     "region": "A region of a plot to predict",
-    "when": "Conditions on measures; all of them hold where the answer is right",
+    "when": "Conditions on measures; the answer is right if all of them hold",
     "tolerance": "Share of the measured value by which the answer may differ, 0.25 by default",
-    "usual": "What a run usually measures, and why explains",
+    "usual": "The usual outcome, which why explains",
 }
 
 

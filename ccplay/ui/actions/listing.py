@@ -28,7 +28,7 @@ class ListingActions(Actions):
         """Stack rates and classes of a queue, or draw separate lines again."""
         self.listing = replace(self.listing, stacked=not self.listing.stacked)
         if self.listing.stacked and not self.plots.adds_up(self.view):
-            said = "Nothing on the screen adds up; choose the plot of goodput with ctrl+p."
+            said = "No plot on the screen can be stacked; choose goodput with ctrl+p."
             self.app.notify(said, severity="warning")
         self.redraw()
 

@@ -159,7 +159,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_one_that_computes_for_ever_is_interrupted_in_its_line() -> None:
     link = under(instead(POP, "while self.qlen:", "    pass", "return self.queue.pop()"))
     link.come(3, 1.0)
-    assert "TimeoutError: it is still at work" in link.served.fault
+    assert "TimeoutError: it is still computing" in link.served.fault
     assert link.served.fault.startswith((f"mine.py:{POP_LINE}:", f"mine.py:{POP_LINE + 1}:"))
     link.at(1.01)
     assert [number for number, _ in link.queue.sent] == [1, 2, 3]
@@ -168,7 +168,7 @@ def test_one_that_computes_for_ever_is_interrupted_in_its_line() -> None:
 @pytest.mark.usefixtures("watched")
 def test_check_interrupts_one_that_computes_for_ever() -> None:
     (mistake,) = trial.tried("mine", instead(POP, "while True:", "    now += 1")).mistakes
-    assert "TimeoutError: it is still at work" in str(mistake)
+    assert "TimeoutError: it is still computing" in str(mistake)
 
 
 def test_check_reports_what_fails_under_any_load() -> None:

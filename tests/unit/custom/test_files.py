@@ -101,7 +101,7 @@ raise RuntimeError("run")
         ("def x(:", "mine.py:1: SyntaxError: invalid syntax"),
         ("\nPARAMETERS = 5", "mine.py:2: PARAMETERS must be a dictionary"),
         ('PARAMETERS = {\n "a": print}', "mine.py:2: PARAMETERS has plain values only"),
-        ('PARAMETERS = {"a": "5 parsecs"}', "mine.py:1: a: '5 parsecs' is no value"),
+        ('PARAMETERS = {"a": "5 parsecs"}', "mine.py:1: a: '5 parsecs' is not the value"),
         ('PARAMETERS = {"kind": 5}', "'kind' can't be the name"),
         ("x = '\0'", "null byte"),
     ],

@@ -61,7 +61,7 @@ def test_a_recording_that_is_gone_leaves_the_answers(lesson: Path, tmp_path: Pat
     take(lesson, tmp_path / "gone.ccplay")
     assert main(["lesson", "--hand-in", str(lesson)]) == 0
     page = Path("mine.html").read_text(encoding="utf-8")
-    assert "there no more" in page
+    assert "no longer exists" in page
     assert "Answer: <b>fast</b>" in page
 
 
