@@ -38,7 +38,7 @@ def _round_trips(state: LabState) -> Iterator[tuple[str, float, float, float]]:
     seen: dict[tuple[str, ...], tuple[str, float, float]] = {}
     for each, taken, least in _least_rtts(state):
         there = taken or [link.name for link in network.path(each.src, each.dst)]
-        # Which of several paths ACKs take is not known: they may wait in the fullest.
+        # The path of ACKs is unknown if there are several: they may wait in the fullest queue.
         backs = [[link.name for link in path] for path in network.paths(each.dst, each.src)]
         if not there or not backs:
             continue
@@ -99,6 +99,6 @@ def _shortest_wait_us(state: LabState, link: str, during: Flow | Ping) -> float:
     end = state.now if during.ended is None else during.ended
     first, last = state.sweeps.at_or_after(during.started), state.sweeps.at_or_after(end)
     backlog = queue.series["backlog"]
-    # What is over before the next sweep has none of its own: those around it stand for it.
+    # Traffic that ends before the next sweep has none of its own: use those around it.
     extremes = backlog.extremes(first, last) or backlog.extremes(first - 1, last + 1)
     return alone + (0.0 if extremes is None else extremes[0] * 8e6 / now.setting.rate)

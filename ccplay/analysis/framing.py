@@ -121,7 +121,7 @@ def _payload_share(mtu: int, mss: int) -> float:
     mss = mss or max(mtu - _IP_AND_TCP - _TIMESTAMPS, 1)
     headers = mtu - mss
     if not _IP_AND_TCP <= headers <= _IP_AND_TCP + _MOST_OPTIONS:
-        # Something else keeps segments short: they have these headers at the least.
+        # Something else keeps segments short, but they have at least these headers.
         headers = _IP_AND_TCP
     return mss / (mss + headers + _ETHERNET)
 
@@ -152,7 +152,7 @@ class _Link:
             (each.t - _TOLD_S if rate > last else each.t, rate)
             for each, rate, last in zip(changes, rates, before, strict=False)
         )
-        # What was set first held before that, too.
+        # The first setting was in force before its report, too.
         self._steps = [(0.0, before[0]), *((max(t, 0.0), rate) for t, rate in steps)]
         passed = ((until - since) * rate for (since, rate), (until, _) in pairwise(self._steps))
         self._passed = list(accumulate(passed, initial=0.0))

@@ -189,7 +189,7 @@ class Theory:
         prior, self._prior = self._prior or 0.0, None
         changes = self.flow.cc_changes
         cc = changes[self._switches - 1][1] if self._switches else self.flow.cc
-        # With as much cwnd as before it was no congestion after all.
+        # If cwnd is as large as before, it was not congestion after all.
         if sweep.cwnd < prior and not cc.startswith("bbr"):
             w_max = max(self._w_max, sweep.cwnd)
             self._epoch = Epoch(sweep.tick, sweep.t, cc, prior, w_max, sweep.cwnd)

@@ -79,7 +79,7 @@ class UserBenches(ClusterBenches):
     async def _conducted(self) -> set[str]:
         """Return the handovers that workers conduct, each by its digest."""
         for bench in list(self._benches.values()):
-            # The last question, so it names what need not be kept; all that runs may go on.
+            # The last query, so it names what need not be kept; current runs may continue.
             bench.took(await self._attendance(bench.address, [], spare=True))
         return {bench.conducts for bench in self._benches.values()}
 
@@ -136,7 +136,7 @@ class _Conductor(msgspec.Struct, frozen=True):
     async def _give_out(self, address: str, security: Security) -> bool:
         """Give out runs until all are finished; return False if somebody else goes on."""
         stop = asyncio.Event()
-        # Whatever ends this, runs that are being made are somebody's.
+        # However this ends, current runs belong to somebody.
         benches = ClusterBenches(
             address,
             security,

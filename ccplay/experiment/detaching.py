@@ -49,7 +49,7 @@ async def _answer(stop: asyncio.Event) -> str:
     """Ask on the terminal; return the answer, empty after another interrupt."""
     loop = asyncio.get_running_loop()
     ready, again = asyncio.Event(), asyncio.ensure_future(stop.wait())
-    # What shows progress has left the cursor anywhere.
+    # The progress display may have left the cursor anywhere.
     print(f"\n{_QUESTION}", end="", file=sys.stderr, flush=True)
     loop.add_reader(sys.stdin.fileno(), ready.set)
     came = asyncio.ensure_future(ready.wait())

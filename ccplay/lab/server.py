@@ -52,7 +52,7 @@ def main() -> None:
         disciplines_of_users.add(file for file in files if file.suffix == SUFFIX)
         library.add_custom(file for file in files if file.suffix != SUFFIX)
         make_run_private()
-        # Before there are threads, sockets and signal handlers, of which it would have copies.
+        # Before there are threads, sockets and signal handlers, which a fork would copy.
         forked = fork(line.main)
         disciplines = software.fork()
         code = asyncio.run(_serve(Place(Path(directory), machine), forked, disciplines))
@@ -96,7 +96,7 @@ async def _serve(
             )
         )
         async with lab:
-            # What is there stays. To search it for garbage first would delay the first sweep.
+            # Existing objects stay. Searching them for garbage would delay the first sweep.
             gc.freeze()
             gc.enable()
             await _obey(lab, lines, outlet.put)
@@ -131,7 +131,7 @@ async def _obey(
                 lab.start_together(order)
                 continue
             command = order
-            # What is about to start was asked for before this.
+            # Traffic that is about to start was requested before this.
             await lab.starting.until(begun)
             for each in singly(order, lab.network):
                 command, begun = each, lab.clock()

@@ -134,7 +134,7 @@ def _tiers(hosts: Mapping[str, str], near: _Near) -> list[list[str]]:
     rows: list[list[str]] = [[] for _ in range(max(levels.values(), default=0) + 1)]
     for name in near:
         rows[levels.get(name, len(rows) - 1)].append(name)
-    # Hosts of one router stand side by side.
+    # Hosts of one router are side by side.
     order = {name: index for index, name in enumerate(near)}
     rows[0].sort(key=lambda name: min((order[each] for each in near[name]), default=0))
     across = {name: _centred(index, row) for row in rows for index, name in enumerate(row)}

@@ -288,7 +288,7 @@ def combine(how: Combined, values: Sequence[float]) -> float | None:
 def variable(name: str) -> Variable:
     """Return the variable with the name that an algorithm, a discipline or a monitor uses."""
     if name in VARIABLES["udp"]:
-        # Of flows that are monitored; their senders' algorithms stand beside it.
+        # For monitored flows, beside the own values of their algorithms.
         return replace(VARIABLES["udp"][name], subject=None)
     wire, words, one = name, name.split("_"), _KERNELS.get(name)
     if len(words) > 2 and _ONE.fullmatch(words[-1]):
@@ -301,6 +301,6 @@ def variable(name: str) -> Variable:
 
 def say(name: str, value: float) -> str:
     """Return a variable as text: ``min rtt 20.1 ms`` for ``bbr_min_rtt_us`` and 20100."""
-    # The algorithm's own name stands beside it.
+    # The algorithm's own name is shown beside it.
     known = variable(name)
     return f"{known.words} {known.say(value)}"

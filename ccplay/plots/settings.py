@@ -62,7 +62,7 @@ def sent_rates(scope: Scope) -> Changes:
     for udp in scope.state.of(Udp).values():
         ends = [each for each in (udp.stopped, udp.ended) if each is not None]
         if udp.duration_s is not None:
-            # The news of its last packet comes later.
+            # Its last packet is reported later.
             ends.append(udp.started + udp.duration_s)
         steps.append((udp.started, udp.rate_bps))
         steps += [(min(ends), -udp.rate_bps)] if ends else []

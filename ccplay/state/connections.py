@@ -216,7 +216,7 @@ def _flow_path(state: Connections, event: FlowPath) -> None:
     subject: object = state.flows.get(event.flow) or state.traffic.get(event.flow)
     if not isinstance(subject, Routed):
         return
-    # A subflow is no traffic of its own.
+    # A subflow does not count as traffic.
     kind = KINDS.get(subject.kind)
     what = f"{kind.word if kind else subject.kind} {event.flow}"
     way = " → ".join(nodes_of(event))
@@ -279,7 +279,7 @@ def _ca_state_changed(state: Connections, event: CaStateChanged) -> None:
 
 
 def _applied(state: Connections, event: Applied) -> None:
-    # Of flows that start together any may open first; their colours are as they were asked for.
+    # Any of several flows may open first; colours follow the order of the requests.
     if isinstance(event.command, StartFlow) and event.command.flow is not None:
         state.places.setdefault(event.command.flow, len(state.places))
 

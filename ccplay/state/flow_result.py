@@ -176,7 +176,7 @@ def result(state: Sampled, flow: Flow) -> FlowResult:
     retransmits = (
         first.retransmits if first.ended is not None else _sum_of_last(streams, "total_retrans")
     )
-    # Where it has ended, the first stream has the sum of all.
+    # After the end the first stream has the sum of all.
     total = first.sent if first.ended is not None else sum(each.sent for each in streams)
     duration = first.duration_s if first.ended is not None else state.now - first.started
     cwnd, srtt, least = (_values(streams, name) for name in ("cwnd", "srtt_us", "min_rtt_us"))

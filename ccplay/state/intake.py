@@ -65,7 +65,7 @@ class Intake(Generic[Owner]):
     def add(self, samples: TcpSamples | QdiscSamples) -> None:
         """Add the values of the next tick."""
         self._rows.append(getattr(samples, name) for name in self._names)
-        # Those that nobody looks at read in turn, each once in ``_LONGEST`` sweeps.
+        # Series that are not needed read in turn, each once in ``_LONGEST`` sweeps.
         turns, self._due = divmod(self._due + len(self.owners), _LONGEST)
         for _ in range(turns):
             owner = self.owners[self._turn % len(self.owners)]

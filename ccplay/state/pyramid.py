@@ -55,7 +55,7 @@ class Pyramid:
         lows: list[float] = []
         highs: list[float] = []
         below_low = below_high = values
-        # What is left over at both ends of whole blocks, level by level.
+        # The rest at both ends of whole blocks, level by level.
         for low, high in zip(self._lows, self._highs, strict=True):
             first, last = -(-index // FANOUT), min(stop // FANOUT, len(low))
             if first >= last:

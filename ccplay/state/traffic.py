@@ -89,7 +89,7 @@ class TrafficState(EventLog):
 
     def of(self, kind: type[T]) -> dict[str, T]:
         """Return all traffic of a class by name, in the order of the starts."""
-        # Of a thousand downloads one is asked whether it is of the class.
+        # One download of a thousand is enough to check the class.
         one_each = {type(each): each for each in self.traffic.values()}
         wanted = [one for one, each in one_each.items() if isinstance(each, kind)]
         if not wanted:

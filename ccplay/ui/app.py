@@ -106,7 +106,7 @@ class CcplayApp(App[int]):
         self.told: deque[Entry] = deque(maxlen=_MOST_TOLD)
         for each in self.looks.values():
             self.register_theme(each.textual_theme)
-        # The watcher would have the stylesheet parsed twice.
+        # The watcher would parse the stylesheet a second time.
         self.set_reactive(App.theme, self.look.textual_theme.name)
         self.stylesheet.set_variables(self.get_css_variables())
         self.main = MainScreen(

@@ -43,7 +43,7 @@ class EventsScreen(Modal[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q", "dismiss", "leave", show=False),
-        # The id of the key that opened it: where that is another one, this is too.
+        # The id of the key that opened it, so a remapped key closes it too.
         Binding("e", "dismiss", "leave", id="events", show=False),
         Binding("space", "page_down", "scroll", show=False),
         COPY,

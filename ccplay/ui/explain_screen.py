@@ -35,7 +35,7 @@ class ExplainScreen(Modal[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q", "dismiss", "leave", show=False),
-        # The id of the key that opened it: where that is another one, this is too.
+        # The id of the key that opened it, so a remapped key closes it too.
         Binding("i", "dismiss", "leave", id="explain", show=False),
     ]
 

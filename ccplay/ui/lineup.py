@@ -47,7 +47,7 @@ def _listed(view: View) -> list[Flow]:
     flows, places = view.listed(), view.state.places
     if view.listing.text:
         flows = [each for each in flows if matches(view, each)]
-    # Subflows stand below their flow, whatever started in between.
+    # Subflows are below their flow, whatever started in between.
     flows = sorted(
         flows, key=lambda each: places[each.parent if each.kind == "subflow" else each.name]
     )

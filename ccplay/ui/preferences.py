@@ -99,7 +99,7 @@ def keep(changed: Mapping[str, object]) -> None:
     """
     if not changed:
         return
-    # Only who has chosen something waits for it.
+    # Imported late: only users with preferences need it.
     import tomlkit  # noqa: PLC0415
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
 

@@ -166,7 +166,7 @@ class MainScreen(
         self.set_class(width < LEAST[0] or height < LEAST[1], "-small")
         width, height = self.beside_lesson(width, height)
         table = 38 if width < _WIDE else min(58 + max(width - 140, 0) // 2, 72)
-        # The table comes before the plots, which still have most of the screen.
+        # The table takes precedence over the plots, which still have most of the screen.
         around = min((height - 4) // 4, network.height(self.view))
         listing = min((height - 4) * 2 // 5, self._lines)
         # A drawing of the network needs all rows of a small terminal.
@@ -208,7 +208,7 @@ class MainScreen(
             return
         if self.session.state is not self._state:
             self._take_over(self.session.state)
-        # What has just happened is shown at once, numbers that merely changed are not.
+        # New events are shown at once, changed numbers are not.
         news = len(self.session.state.log) > self._told
         due = news or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps
         self._keep_up(tables=due)

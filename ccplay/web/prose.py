@@ -33,7 +33,7 @@ _parser = MarkdownIt("commonmark", {"html": False})
 
 def blocks(lines: Sequence[str]) -> list[object]:
     """Return lines of Markdown as texts, and as lists of an element's name and its content."""
-    # The elements that are open, outermost first. One that is left out stands for its parent.
+    # Open elements, outermost first. An omitted element is represented by its parent.
     found: list[list[object]] = [[]]
     for token in _tokens(_parser.parse("\n".join(lines))):
         kind = token.type.removesuffix("_open")

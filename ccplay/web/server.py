@@ -120,7 +120,7 @@ class Pages:
         site = request.headers.get("Sec-Fetch-Site", "none")
         followed = request.headers.get("Sec-Fetch-Mode") == "navigate"
         if request.method == "POST":
-            # A browser names the page that sends; what names none is none of ours.
+            # A browser names the page that sends; a request without one is not from ours.
             ours, followed = ours and origin is not None, False
         if not ours or (site not in ("none", "same-origin") and not followed):
             return web.Response(status=403, headers=_HEADERS)

@@ -26,7 +26,7 @@ class Copies:
     def send(self, packet: bytes) -> None:
         """Send an IPv4 packet; one that can't be sent is lost."""
         copy = bytearray(packet)
-        # Routers count a hop; the kernel computes the header's checksum anew.
+        # Routers decrement the TTL; the kernel recomputes the header's checksum.
         copy[_TTL] = max(1, copy[_TTL] - 1)
         with contextlib.suppress(OSError):
             self._socket.sendto(copy, (socket.inet_ntoa(bytes(copy[_DESTINATION])), 0))

@@ -80,7 +80,7 @@ class Cobalt:
                 self.count -= 1
                 self.drop_next = self._next(self.drop_next, interval)
                 next_due = bool(self.count) and now >= self.drop_next
-        # BLUE is for flows that don't react, to marks neither.
+        # BLUE is for flows that do not react, not even to marks.
         if self.p_drop and rules.random() < self.p_drop:
             decision = DROP
         if not self.count:

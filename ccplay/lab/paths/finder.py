@@ -106,7 +106,7 @@ class PathFinder:
     def forget(self, name: str) -> None:
         """Stop following traffic that has ended."""
         if (followed := self._followed.pop(name, None)) is not None and followed.pin is not None:
-            # A rule that stays matches nothing any more: its ports are used last of all.
+            # A rule that remains no longer matches: its ports are the last to be reused.
             with contextlib.suppress(LabError):
                 followed.pin.remove()
 
@@ -160,7 +160,7 @@ class PathFinder:
         answered = protocol == socket.IPPROTO_TCP
         unsaid = None
         if len(only) == 1:
-            # It goes without saying, unless a cable of it is down.
+            # It need not be reported, unless one of its cables is down.
             unsaid = (only[0], self._opposite(only[0]) if answered else [], False)
         for stream, ports in followed.ports.items():
             addresses, back = followed.addresses.get(stream), list[str]()

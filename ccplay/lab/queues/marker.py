@@ -42,7 +42,7 @@ def program() -> bytes:
 
     Raises ``UnsupportedError`` and the errors of building.
     """
-    # Labs without marking do not wait for it.
+    # Imported late: labs without marking do not need it.
     from ccplay.bpf.build import build  # noqa: PLC0415
 
     image, _ = build(SOURCE)

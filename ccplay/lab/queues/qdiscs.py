@@ -191,7 +191,7 @@ def _refused(qdisc: Qdisc) -> str | None:
         except RefusedError:
             continue
         except CommandError:
-            # It was taken; that another one is ignored then is no refusal.
+            # It was accepted; the kernel then ignores another one, which is not a refusal.
             pass
         return name
     return None

@@ -236,7 +236,7 @@ class Software:
         self._settle(self._links[at.number])
         self._histograms[at.number] = self._sojourns(at.number)
         del self._links[at.number]
-        # Packets pass already: nobody has to wait for the rules to go.
+        # Packets already pass, so the removal of the rules need not be awaited.
         self._removing[at.number] = asyncio.create_task(self._remove(at))
         return last
 

@@ -42,7 +42,7 @@ class Runner(PacketLoop[Order]):
         self._served: dict[int, Served] = {}
         self._versions: dict[int, int] = {}
         """Versions of the disciplines, by queue."""
-        # What a discipline of the user's own prints must not stand between the news.
+        # Output of the user's own discipline must not mix with the reports.
         sys.stdout, sys.stdin = self._printed, io.StringIO()
         self._published = 0.0
         self._due = 0.0

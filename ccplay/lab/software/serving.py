@@ -303,7 +303,7 @@ class Served:
         room = max(FALLBACK_PACKETS, 2 * len(self._waiting))
         self._kind, self._source = "fifo", ""
         self._stuck_since = 0.0
-        # What it dropped last has not been dropped yet, and waits on.
+        # The packet that it dropped last has not been dropped yet, and still waits.
         self._drops -= _undone(self._discipline)
         self._replace(FirstInFirstOut(Options({"limit": room})), now)
 

@@ -32,7 +32,7 @@ class Sojourns:
         before, self._before[number] = self._before.get(number), now
         if before is None:
             before = [0] * len(now)
-        # A process that was started anew begins at 0.
+        # A restarted process begins at 0.
         gained = [max(0, each - past) for each, past in zip(now, before, strict=True)]
         if any(gained):
             known = self._gained.get((link, kind), [0] * len(now))

@@ -190,7 +190,7 @@ class Flow:
         if self._opened is None:
             busy_s = shortest_busy_s(known_before, known)
             self._opened = self._started if self._was_held else opening(before.t, now.t, busy_s)
-            # It had sent nothing until then, however long ago the reading before was.
+            # It had sent nothing before, however old the previous reading is.
             before = Reading(self._opened, 0)
         if not self._told and self._has_its_algorithm(known[0].cc):
             self._tell_start(known[0])

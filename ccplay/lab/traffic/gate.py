@@ -62,7 +62,7 @@ class Gate:
                     each.begin()
                 for each in self._entries:
                     each.let_go()
-            # Programs that have just been let go need the processor more than the lab does.
+            # Programs just released need the processor more than the lab does.
             pause_s = min(_PAUSE_EACH_S * len(self._entries), _LONGEST_PAUSE_S)
             asyncio.get_running_loop().call_later(pause_s, self._open.set)
 
@@ -131,7 +131,7 @@ class Entry:
     def begin(self) -> None:
         """Send a first segment on each connection of its program."""
         for connection, segment in self._connections:
-            # What can't be sent now the program sends.
+            # The program sends what can't be sent now.
             with contextlib.suppress(OSError):
                 connection.send(segment, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 

@@ -139,7 +139,7 @@ class Held:
         poll = select.poll()
         poll.register(self._listener, select.POLLIN)
         if not any(event & select.POLLIN for _, event in poll.poll(0)):
-            # All have ended; to ask an older kernel for more would never return.
+            # All have ended; on older kernels another request would never return.
             self._end()
             return
         question = bytearray(_QUESTION.size)
@@ -163,7 +163,7 @@ class Held:
 
     def _answer(self, question: int) -> None:
         if self._listener is not None:
-            # Where it was killed meanwhile there is nobody to hear it.
+            # If it was killed meanwhile, no process receives the answer.
             with contextlib.suppress(OSError):
                 answer = bytearray(_ANSWER.pack(question, 0, 0, _CONTINUE))
                 fcntl.ioctl(self._listener, _SEND, answer)

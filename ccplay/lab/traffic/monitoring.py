@@ -92,7 +92,7 @@ def _load() -> Monitor:
     """Build the programs, unless that is done, and load them."""
     if (missing := lack()) is not None:
         raise UnsupportedError(f"{missing.reason}; {missing.remedy}")
-    # Labs that monitor nothing do not wait for it.
+    # Imported late: labs without monitors do not need it.
     from ccplay.bpf.build import build  # noqa: PLC0415
 
     image, _ = build(SOURCE)

@@ -96,7 +96,7 @@ async def _send(
 ) -> None:
     """Start transfers for ``last_s`` seconds, at most ``most``, and wait for their ends."""
     under_way: set[asyncio.Task[None]] = set()
-    # Who wants it to wait for a moment holds it here.
+    # A start at a given moment holds the program here.
     os.sched_yield()
     began = time.monotonic()
     due = 0.0

@@ -107,7 +107,7 @@ class Site:
         """Return the links that packets of a TCP connection take; empty where that is not known."""
         if self._routing is None or not self._routing.knows_paths:
             return []
-        # Where a cable is down a node may have no route.
+        # If a cable is down, a node may have no route.
         with suppress(OSError):
             found = self._routing.path(
                 (src, dst), (ends.sport, ends.dport), addresses=(ends.src, ends.dst)

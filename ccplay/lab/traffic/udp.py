@@ -181,7 +181,7 @@ class Udp:
     async def _read(self, program: Program, end: str) -> None:
         async for line in program.lines():
             if end == "sender" and " connected to " in line:
-                # It says so before it is held, and sends when it is let go.
+                # It reports this before it is held, and sends when it is released.
                 self._tell_start(self._let_go if self._was_held else self._clock())
             counted = self._account.read(line, end)
             if counted and self._started is not None and self.watched is None:

@@ -41,7 +41,7 @@ def fabric(
         },
         [cable for tier in tiers.values() for cable in tier],
         observed=[*upwards, *downwards],
-        # Of an odd number the last one has no host of its own to talk to.
+        # If the number is odd, the last host has no peer of its own.
         peers=zip(senders, receivers, strict=False),
         groups=tiers,
     )

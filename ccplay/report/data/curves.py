@@ -268,7 +268,7 @@ def _samples(udp: Sequence[Udp], spans: Sequence[tuple[float, float]]) -> set[fl
 def _arrived(udp: Udp, t: float) -> float | None:
     """Return the bit/s that arrived in the interval that ends at ``t``."""
     if (seen := udp.seen.get(RECEIVED.name)) is not None:
-        # A sample tells of the time before it; behind the last one nothing newer is known.
+        # A sample covers the time before it; after the last one nothing is known.
         return seen.at(min(seen.timeline.at_or_after(t), seen.end - 1))
     return udp.rate_bps * udp.received / udp.sent if udp.sent else None
 

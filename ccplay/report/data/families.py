@@ -24,7 +24,7 @@ def family_of(case: CaseStatistics) -> str:
     """Return the name of a case without its point in the matrix; empty if nothing is left."""
     if not case.parameters:
         return ""
-    # The words of a point are its last ones: ``CASE, delay 50 ms, limit 10``.
+    # The point is the end of the name: ``CASE, delay 50 ms, limit 10``.
     words = case.name.split(", ")
     return ", ".join(words[: max(len(words) - len(case.parameters), 0)])
 

@@ -203,11 +203,11 @@ def _summed_up(edges: list[Edge], most: int) -> tuple[list[Edge], tuple[str, ...
     rest: dict[int, Edge] = {}
     noted: dict[str, list[str]] = {}
     for tier, members in tiers.items():
-        # What is observed may be an exception, so the others say what is usual.
+        # An observed link may be an exception, so the others determine what is common.
         plain = [each for each in members if not each.queues] or members
         labels, _ = Counter(each.labels for each in plain).most_common(1)[0]
         queues = Counter(text for each in members for text in each.queues.values())
-        # In a fabric every link has a queue: what most of them are is given once, too.
+        # In a fabric every link has a queue: the most common one is noted once, too.
         usual = queues.most_common(1)[0][0] if queues.total() >= len(members) else None
         if len(members) == 1:
             continue

@@ -107,7 +107,7 @@ def words(metric: str) -> Words:
         subject, name = f"subflow {within[2]}", within[2]
     quantity = _OWN[group].get(field) or _quantity(field)
     if "queue" in quantity:
-        # "queue length of queue r → h2" would say it twice.
+        # "queue length of queue r → h2" would repeat the word.
         subject = subject.removeprefix("queue ")
     return Words(quantity, subject, _counted(field), f"{group}.{field}", name)
 

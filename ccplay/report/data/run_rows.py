@@ -31,7 +31,7 @@ def schema(material: Material) -> Schema:
                 metrics[name] = "real"
             else:
                 metrics.setdefault(name, "whole")
-    # A parameter that is called like a metric stays: it names the run.
+    # A parameter with the name of a metric takes precedence: it identifies the run.
     first = first_columns(material) | _TRUST
     own = {name: kind for name, kind in metrics.items() if name not in first}
     return Schema(NAME, first | own)

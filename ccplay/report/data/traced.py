@@ -37,7 +37,7 @@ def line(
         return sampled
     exact = curve(flow.trace.series[name], factor=factor, start=start, columns=columns, most=most)
     traced = _inside(_stretches(flow.trace, _HOLD_S, start))
-    # Gaps between ACKs are none: there are samples.
+    # Gaps between ACKs are filled with samples.
     points = [(t, y) for t, y in zip(exact.t, exact.y, strict=True) if y == y and traced(t)]
     points += [(t, y) for t, y in zip(sampled.t, sampled.y, strict=True) if not traced(t)]
     points.sort(key=itemgetter(0))
@@ -64,7 +64,7 @@ def first_reduction(flow: Flow) -> Stretch | None:
     if flow.trace is None:
         return None
     changes = _changes(flow.trace)
-    # Of CWR, Recovery and Loss; Disorder reduces nothing.
+    # Only CWR, Recovery and Loss reduce cwnd; Disorder does not.
     reduced = next((n for n, (*_, state) in enumerate(changes) if n and state > 1), None)
     if reduced is None:
         return None

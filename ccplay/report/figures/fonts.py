@@ -81,7 +81,7 @@ def _woff(path: Path) -> str:
 def text_width_in(text: str, points: float, weight: str = "normal") -> float:
     """Return the width of a text in print, in inches."""
     font = _font(weight)
-    # At a hundred points, for at a few the width comes in whole pixels.
+    # At a hundred points, because small sizes have widths in whole pixels.
     font.set_size(100, 72)
     font.set_text(text)
     return font.get_width_height()[0] / 64 / 72 * points / 100 + 0.02

@@ -229,7 +229,7 @@ def _udp(ground: Ground, line: Line) -> None:
             found = curves.curve(series, factor=factor, start=ground.start)
             dash = style.DASHES[number % len(style.DASHES)]
             look: dict[str, Any] = {"color": style.QUEUE, "linestyle": dash, "linewidth": 1.0}
-            # A sample tells of the time before it, the first one since the start.
+            # A sample covers the time before it, the first one that since the start.
             began = udp.started - ground.start
             ground.axes.step([began, *found.t], [*found.y[:1], *found.y], where="pre", **look)
             ground.handles.append(Line2D([], [], label=f"UDP {udp.name}", **look))
@@ -274,7 +274,7 @@ def has(scene: Scene, line: Line) -> bool:
             return any(known or line.variable.name in each.seen for each in scene.udp)
         case None:
             return any(line.variable.series in each.own for each in scene.queues)
-    # What arrives of cross traffic is a rate beside those of flows.
+    # Received cross traffic is a rate, drawn beside those of flows.
     counted = line.variable.rate is not None and any(each.received_bytes.end for each in scene.udp)
     return counted or any(of_flow(each, line) for each in scene.flows)
 

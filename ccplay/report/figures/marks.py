@@ -162,7 +162,7 @@ def _stack(spans: Sequence[_Span], *, clear: bool) -> list[int] | None:
         ready = [n for n in range(len(spans)) if n not in rows and below[n] <= rows.keys()]
         if not ready:
             return None
-        # Backwards, so that of one moment the first stands at the top.
+        # Backwards, so that the first of one moment is at the top.
         number = ready[-1]
         least = max((rows[each] + 1 for each in below[number]), default=0)
         taken = {row for each, row in rows.items() if spans[number].overlaps(spans[each])}

@@ -66,7 +66,7 @@ def throughput(axes: Axes, part: Part) -> list[Artist]:
         for width, alpha, line in ((fine, 0.35, 0.6), (coarse, 1.0, 1.2)):
             edges, rates = _rates(part, streams, width)
             axes.stairs(rates, edges, baseline=None, color=ink.colour, alpha=alpha, linewidth=line)
-            # A single burst of ACKs would press all that is seen flat.
+            # A single burst of ACKs would flatten everything else.
             usual = rates if width == coarse else sorted(rates)[: max(1, len(rates) * 99 // 100)]
             top, peak = max([top, *usual]), max([peak, *rates])
         handles.append(Line2D([], [], color=ink.colour, linewidth=1.2, label=short_label(streams)))
@@ -135,7 +135,7 @@ def _rates(part: Part, streams: Sequence[Flow], width: float) -> tuple[list[floa
     edges = curves.bins(scene.start + first, end, width)
     moved = curves.transfers(streams, edges, line.variable)
     if len(edges) > 2 and end - edges[-2] < width / 2:
-        # Too little is left at the end to tell a rate from.
+        # The rest at the end is too short for a rate.
         edges, moved = edges[:-1], moved[:-1]
     # The first and the last bin count only while the flow ran.
     ends = [max(edges[0], streams[0].started), *edges[1:-1], min(edges[-1], end)]

@@ -60,7 +60,7 @@ def _draw(axes: Axes, scene: Scene, flow: Flow, stretch: Stretch, colour: str) -
         linestyle=(0, (1, 1.1)),
         linewidth=0.9,
     )
-    # What an ACK finds is what the one before it has left.
+    # An ACK finds the values that the previous one has left.
     axes.step(exact.t, exact.y, where="pre", color=colour, linewidth=0.5, alpha=0.6)
     axes.plot(exact.t, exact.y, ".", markersize=2.2, color=colour)
     axes.plot(

@@ -76,7 +76,7 @@ def _steps(graph: Graph) -> tuple[float, float]:
     if flat:
         return max(longest + widest + _GAP, _LEAST), _ROW
     labelled = any(edge.labels or edge.queues for edge in graph.edges)
-    # Signs of queues on the links of two neighbours stand side by side.
+    # The symbols of queues on neighbouring links are side by side.
     return max(widest + 24, 2.8 * _BOX[0], longest if labelled else 0.0), _ABOVE
 
 

@@ -136,7 +136,7 @@ def _panels(
     panels: dict[str, dict[str, Distribution]] = {}
     for case in cases:
         where = place(case)
-        # Names of a single axis, such as algorithms, speak for themselves.
+        # Values of a single axis, such as algorithms, need no name of the axis.
         alone = len(others) == 1 and not ordered
         rest = [say(where[a.name]) if alone else point(a.name, where[a.name]) for a in others]
         title = point(split.name, where[split.name])

@@ -231,7 +231,7 @@ def _case(
 
 
 def _shown(run: Run, found: Shown) -> dict[str, object]:
-    # The whole stack first; its panels' files are many.
+    # The whole stack first, because its panels have many files.
     stacked = [name for name in found.files if name.startswith(f"{run.slug}.")]
     panels: dict[str, list[str]] = {}
     for name in found.files:

@@ -49,7 +49,7 @@ def show(
         console.print(_settings(common))
     for case in comparison.cases:
         console.print()
-        # Of two recordings the lines above say all.
+        # For two recordings the lines above contain everything.
         named = len(comparison.cases) > 1 or case.a == case.b or case.runs_a > 1
         gap = 2 if console.width >= _WIDE else 1
         shown = [
@@ -123,7 +123,7 @@ def _by_subject(metrics: Iterable[Difference]) -> list[tuple[str, list[Differenc
     for each in metrics:
         name = words(each.metric).name
         groups.setdefault((each.metric.partition(".")[0] if name else "", name), []).append(each)
-    # The longest says most: a queue's length is of its link, its drops are of the queue itself.
+    # The longest name is the clearest: a queue's length names its link, its drops only the queue.
     subjects = [
         max((words(each.metric).subject for each in group), key=len, default="")
         for group in groups.values()

@@ -32,7 +32,7 @@ class Printer(io.TextIOBase):
         self._ending = False
         self._broken = False
         self._changed = threading.Condition()
-        # A daemon, for a write that nobody reads can't be called off.
+        # A daemon, because a blocked write can't be cancelled.
         threading.Thread(target=self._write_out, name="printer", daemon=True).start()
 
     @property

@@ -75,7 +75,7 @@ class Teller:
             self.say(f"{many}{name}", "bold")
         lane = Lane(self, name, duration_s, exact=exact)
         if self._overall is not None:
-            # The whole stands below its parts, and bars stand in the order in which they came.
+            # The total is below its parts, and bars keep the order of their starts.
             self.bars.remove_task(self._overall)
             self._overall = None
             self.overall(*self._shown)

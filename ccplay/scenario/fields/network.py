@@ -67,7 +67,7 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Network | 
             reader.mistakes.add(place, str(error))
     for link, node in reader.table(case.get("links")).items():
         setting = read_link(node, reader)
-        # What the link has in a written topology stays where this does not change it.
+        # Settings from a written topology stay unless this changes them.
         links[link] = _merged(links.pop(link, None), setting)
         if network is not None:
             _check_link(network, link, links[link], node, reader)

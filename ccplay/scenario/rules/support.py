@@ -143,7 +143,7 @@ def _problem(what: str, name: str, features: Iterable[Feature]) -> str | None:
     has = f"is not in this kernel (has: {', '.join(there)})" if there else "can't be used here"
     text = f"{what} {quote(name)} {has}"
     missing = next((feature for feature in features if feature.name == name), None)
-    # Most reasons are that it is not in this kernel, which is in the message already.
+    # The usual reason, that this kernel lacks it, is already in the message.
     told = there and missing is not None and "this kernel" in missing.reason
     if missing is not None and missing.reason and not told:
         text += f": {missing.reason}"

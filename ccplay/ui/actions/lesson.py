@@ -78,7 +78,7 @@ class LessonActions(LookActions):
             self._open_panel(board)
         if leading is not None:
             self._take_look(leading)
-        # What is written before it has its parts would be lost.
+        # Text written before the panel has its parts would be lost.
         if board is not None and self._panel is not None and self._panel.is_mounted:
             from ccplay.ui.lesson.words import written  # noqa: PLC0415 - as above
 
@@ -142,7 +142,7 @@ class LessonActions(LookActions):
                 # The plots show the run for as long as its explanation is read.
                 self.playhead.look_back(ended, now)
             else:
-                # What runs happens now, wherever the screen is.
+                # The run happens now, whatever moment the screen shows.
                 self.playhead.jump(now, now)
                 self.playhead.running = not self.session.done
         self._after_key()

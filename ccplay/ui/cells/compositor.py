@@ -93,7 +93,7 @@ class SheetCompositor(Compositor):
         """Return the stretches of each line of the screen, from left to right."""
         width, height = self.size
         lines: list[list[Sheet | None]] = [[None] * width for _ in range(height)]
-        # They come from the top to the bottom, so that what lies above is written last.
+        # They are ordered from top to bottom, so the topmost widget is written last.
         for widget, (region, clip) in reversed(self.visible_widgets.items()):
             seen = region.intersection(clip).intersection(Region(0, 0, width, height))
             owner = widget if isinstance(widget, Sheet) else None

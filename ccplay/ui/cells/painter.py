@@ -34,11 +34,11 @@ class Painter(Surface):
             return
         pieces = None if self._textual_draws() else self._sheet_compositor.pieces(changed)
         if pieces is not None:
-            # The app asks for no more than ``render_segments``.
+            # The app uses only ``render_segments``.
             self.app._display(self, cast("RenderableType", CellsUpdate(pieces)))
             return
         for sheet, spans in changed.items():
-            # For one that has no place yet, Textual would arrange all and not know what had moved.
+            # For a sheet without a place, Textual would arrange all and not know what moved.
             if sheet in self._compositor.visible_widgets:
                 sheet._set_dirty(*(Region(x, y, end - x, 1) for y, x, end in spans))
                 self._dirty_widgets.add(sheet)

@@ -150,7 +150,7 @@ class Sheet(Widget):
 
     def blank(self, width: int, height: int) -> None:
         """Discard everything shown."""
-        # Textual works ``size`` out anew at every call.
+        # Textual computes ``size`` at every call.
         self.width, self.height = width, height
         self._rows = [() for _ in range(height)]
         self._cells = [[_BLANK] * width for _ in range(height)]
@@ -159,7 +159,7 @@ class Sheet(Widget):
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return lines as strips, for a screen that Textual draws."""
         if self._renders_anew:
-            # What was written past Textual it does not know.
+            # Textual does not know what was written without it.
             self._renders_anew = False
             self._styles_cache.clear()
         return super().render_lines(crop)
@@ -183,7 +183,7 @@ def runs_of(cells: Iterable[Run]) -> Iterator[Run]:
     """Yield cells as runs with one ink each."""
     text, ink = "", None
     for char, colour in cells:
-        # A space looks alike in every ink that has no background.
+        # A space looks the same in every ink without a background.
         if colour != ink and (char != " " or " on " in colour or " on " in (ink or "")):
             if text:
                 yield text, ink or ""

@@ -53,7 +53,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "do", "apply"),
         Binding("escape", "leave", "leave"),
-        # Not by way of the widget: the keys typed next must find the focus moved.
+        # Not through the widget, because the next keys must find the focus moved.
         Binding("tab", "move(1)", "next", show=False, priority=True),
         Binding("shift+tab", "move(-1)", "previous", show=False, priority=True),
         Binding("down", "app.focus_next", "next", show=False),
@@ -89,7 +89,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
         """Put the controls into a box that shows the effects of enter and escape."""
         glyphs = self.glyphs
         self.set_class(glyphs.name == "ascii", "ascii")
-        # With its size it would be known too late: all parts would be styled twice.
+        # Later, with its size, all parts would be styled twice.
         self._use_room(self.app.size)
         box = VerticalScroll(*self.controls(), self._complaint, id="box", can_focus=False)
         box.border_title = self.HEADING
@@ -123,9 +123,9 @@ class Question(Modal[Answer | None], Generic[Answer]):
         self.call_later(self._open)
 
     def _open(self) -> None:
-        # A control that still hears of its own start would take back what a key does to it.
+        # A control that still processes its own start would undo what a key did to it.
         if any(_has_messages(each) for each in (self.app, self, *self.query("*"))):
-            # By a timer: a callback would keep the loop from ever emptying the app's queue.
+            # By a timer, because a callback would keep the app's queue from becoming empty.
             self.set_timer(0.002, self._open)
             return
         early, self._early = self._early, None

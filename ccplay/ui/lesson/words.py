@@ -125,7 +125,7 @@ def _verdict(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
             sign = glyphs.available if correct else glyphs.missing
             yield Line("That is right." if correct else "Not this time.", True, f"{sign} ")
         if correct is False and board.choices:
-            # Where the screen is small the choices are out of sight.
+            # On a small screen the choices are out of sight.
             yield Line(f"right: {board.choices[int(board.right)]}", True, f"{glyphs.available} ")
     if not board.usual:
         yield Line("This run measured something else than most do; the explanation is about those.")

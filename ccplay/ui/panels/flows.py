@@ -73,7 +73,7 @@ def in_sight(count: int, room: int, chosen: int) -> tuple[int, int]:
     if count <= room:
         return 0, count
     room = max(room - 1, 1)
-    # One more line below the chosen one, where there is room for it.
+    # One more line below the chosen one, if there is room.
     first = min(max(chosen - max(room - 2, 0), 0), count - room)
     return first, first + room
 
@@ -139,14 +139,14 @@ def _grouped(view: View, cells: Columns) -> tuple[list[Line], int]:
 
 def _columns(view: View, width: int) -> Columns:
     """Return the columns for the current rows."""
-    # Of all, filtered or not: columns stand still while a filter is typed.
+    # All flows count, filtered or not, so that columns do not move while a filter is typed.
     flows = view.listed()
     ghosts = [flow for flow, _ in view.ghosts()]
     names = [each.name for each in (*flows, *ghosts, *view.others())]
     cc_at, t = view.state.cc_at, view.t
     algorithms = {cc_at(flow, t) for flow in flows if flow.kind == "flow"}
     algorithms |= {ghost_plots.flow_cc(view, flow) or flow.kind for flow in ghosts}
-    # Of many flows most have the ends of another.
+    # Many flows have the same source and destination.
     ends = {} if view.listing.grouped else {(flow.src, flow.dst): flow for flow in flows}
     paths = [lineup.path(view, flow) for flow in ends.values()]
     return columns(width, names, algorithms, paths)

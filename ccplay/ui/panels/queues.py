@@ -41,7 +41,7 @@ def rows(view: View, network: Network, width: int, height: int) -> list[Row]:
             crossing.setdefault(link, []).append(flow)
     lengths = {link: occupancy(view, link) for link in network.observed}
     fullest = sorted(lengths, key=lambda link: -lengths[link][1])
-    # The one that the plots show stays in sight, and in its place in the order.
+    # The queue shown in the plots stays visible, at its place in the order.
     kept = fullest[: max(height - 1, 0)]
     if view.link is not None and view.link not in kept and kept:
         kept[-1] = view.link

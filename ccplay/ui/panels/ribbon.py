@@ -54,7 +54,7 @@ def _long_title(view: View, width: int) -> list[Run]:
     glyphs, states = view.glyphs, view.look.ca_states
     bars = glyphs.bars
     signs = glyphs.ribbon[0], bars[1], glyphs.reduced[0], bars[len(bars) // 2], glyphs.timeout
-    # One more: the title of the events stands beside it.
+    # One more, because the title of the events is beside it.
     words = next(
         (each for each in (CA_STATES, _SHORT) if _needed(each) < width),
         _SHORT,

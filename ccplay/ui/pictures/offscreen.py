@@ -129,7 +129,7 @@ class Offscreen:
         self._app.screen.refresh()
         await self._settle()
         main, begun, length = self._app.main, self._app.now, (end - start) / self._options.speed
-        # Rounded, so that no last frame comes of how floats add up.
+        # Rounded, so that rounding errors of floats do not add a last frame.
         last = math.ceil(round(length * FPS, 6))
         for frame in range(last + 1):
             t = min(frame / FPS, length)

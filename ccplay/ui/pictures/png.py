@@ -122,7 +122,7 @@ def _fill(draw: ImageDraw, corners: list[tuple[float, float]], level: int) -> No
     xs, ys = zip(*corners, strict=True)
     box = (min(xs), min(ys), max(xs), max(ys))
     if {(x in box[::2], y in box[1::2]) for x, y in corners} == {(True, True)}:
-        # Pillow takes the last pixel in, too, which belongs to what comes next.
+        # Pillow includes the last pixel, which belongs to the next area.
         draw.rectangle((box[0], box[1], box[2] - 1, box[3] - 1), level)
     else:
         draw.polygon(corners, level)

@@ -70,7 +70,7 @@ def _paths(spans: Iterable[tuple[int, Span]]) -> Iterator[str]:
 def _brush(shape: Shape, ink: str) -> str:
     match shape:
         case Dot():
-            # A line that is all but a point, with round ends, takes a tenth of a circle's text.
+            # A minimal line with round ends takes a tenth of a circle's text.
             return f'stroke="{ink}" stroke-width="{2 * shape.radius:g}" stroke-linecap="round"'
         case Line():
             return f'stroke="{ink}" stroke-width="{shape.width:g}" fill="none"'

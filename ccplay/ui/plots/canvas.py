@@ -123,7 +123,7 @@ class Canvas(Sheet):
             return
         before, self.picture = self.picture, picture
         if picture.least != self.scale.least:
-            # Another quantity is drawn.
+            # The plot now shows another quantity.
             self.scale.least, self.scale.top = picture.least, 0.0
         self._across = Brush.dots_of(picture.glyphs)[0]
         self._long = strokes.is_long(picture.width / self.columns)

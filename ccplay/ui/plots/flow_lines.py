@@ -60,14 +60,14 @@ def traces(view: View, line: Line, factor: float) -> list[Trace]:
         return _group_traces(view, lineup.groups(view, flows), line, factor, stacks=stacks)
     if stacks:
         flows = lineup.whole(flows)
-    # In a stack nothing hides what lies below.
+    # In a stack no trace hides another.
     crowd = not stacks and lineup.crowded(view, flows)
     found: list[Trace] = []
     for flow in flows:
         pen = flow_pen(view, flow.name, dim=crowd and flow.name != view.selected)
         if (trace := flow_trace(view, flow, line.variable, pen, factor)) is not None:
             found.append(trace)
-    # The selected one, the last, lies on the axis.
+    # The selected flow, the last, is at the axis.
     return [*stacked(found[::-1])] if stacks else found
 
 

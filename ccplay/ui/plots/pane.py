@@ -65,7 +65,7 @@ class Pane(msgspec.Struct, frozen=True):
         head = view.playhead
         traces = (*self.ghosts(view), *self.traces(view))
         left, until = head.left, head.until
-        # Of a thousand flows each is a line of the log.
+        # A thousand flows have as many lines in the log.
         marks = view.known.once(
             view.state,
             view.t,

@@ -59,7 +59,7 @@ def read(picture: Picture, columns: int, across: int, first: int, last: int) -> 
     # A line of medians is joined to the slice before.
     lead = min(first, 1) if long else 0
     edges = [picture.left + slot * at for at in range(first - lead, last + 1)]
-    # What lies ahead is empty: a value stands only until it is known to have changed.
+    # The future is empty: a value holds only until the newest moment.
     known = [edge for edge in edges if edge < picture.until]
     known += [picture.until + 1e-6] * (len(known) < len(edges))
     drawn = []

@@ -81,7 +81,7 @@ def _queue_traces(view: View, line: Line, factor: float) -> list[Trace]:
         if (series := series_of(queue, variable)) is None:
             continue
         letter = _class(queue)[:1]
-        # Beside a second curve the ground below the first is more clutter than help.
+        # With a second curve, shading below the first is more clutter than help.
         filled = line.style == "area" and not _queue_ghosts(view, variable, factor)
         pen = Pen(
             view.ink("queue"),

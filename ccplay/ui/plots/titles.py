@@ -80,7 +80,7 @@ def _numbers(pane: Pane, view: View, width: int, *, in_words: bool) -> list[Sequ
         _counted(pane, view, width),
         values[:1],
         *([each] for each in added),
-        # Without it nobody knows whether an RTT is long.
+        # Without it, a reader can't judge an RTT.
         *([each] for each in _in_force(pane, view)),
         values[1:],
         *rest,
@@ -146,7 +146,7 @@ def _in_force(pane: Pane, view: View) -> list[Run]:
 def _unit(pane: Pane, view: View, width: int) -> str:
     variable = pane.lines(view)[-1].variable
     unit, _ = variable.axis(pane.peak)
-    # What else there is to show needs the room.
+    # The other values need the room.
     crowded = variable.subject == "flow" and lineup.crowded(view, lineup.drawn(view))
     if (view.ghost or crowded) and width < NARROW:
         unit = SHORT_UNITS.get(unit, unit)

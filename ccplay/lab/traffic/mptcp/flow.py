@@ -36,7 +36,7 @@ class MptcpFlow(Flow):
     def __init__(self, command: StartFlow, site: Site, emit: Callable[[Event], None]) -> None:
         """``command`` has all its names and is within bounds."""
         super().__init__(command, site.ports, site.probe, emit, site.clock, bypass=site.bypass)
-        # All of which none is any other traffic's; the subflows send from some of them.
+        # None of them belongs to other traffic; the subflows send from some of them.
         self.sports = site.ports.senders(CANDIDATES)
         self._by_kernel = command.path_manager in KERNEL_PATH_MANAGERS
         self._network = site.network

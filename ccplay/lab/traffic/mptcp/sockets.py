@@ -91,7 +91,7 @@ class MptcpSockets:
 
     def _dump(self, protocol: int, states: int) -> list[tuple[tuple[Any, ...], bytes]]:
         """Return the head of each message, unpacked, and its attributes."""
-        # A number above 255 does not fit where the protocol stands.
+        # A number above 255 does not fit into the protocol's field.
         more = _ATTRIBUTE.pack(8, _INET_DIAG_REQ_PROTOCOL) + struct.pack("=I", protocol)
         self._socket.send(
             struct.pack(

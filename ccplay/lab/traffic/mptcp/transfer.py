@@ -53,7 +53,7 @@ def _send(address: str, ports: tuple[int, int], cc: str, scheduler: str, manager
         connection.bind(("", sport))
         connection.connect((address, port))
         if cc != "-":
-            # While it connects, what its route has takes the place of any other.
+            # After connecting, which replaces any other algorithm by the route's.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
         block = bytes(_BLOCK)
         while True:
@@ -63,7 +63,7 @@ def _send(address: str, ports: tuple[int, int], cc: str, scheduler: str, manager
 def main() -> None:
     """Receive or send. Ends with a message on stderr where the kernel refuses."""
     role, *words = sys.argv[1:]
-    # At once, and also where whoever started it ignores the signal.
+    # At once, even if the parent ignores the signal.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         if role == "receive":
