@@ -26,18 +26,18 @@ from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
 
 RETURN_S = 6.0
-"""Seconds that a run waits for its lost worker before another worker repeats it; only seconds in
-which the scheduler answers count."""
+"""Seconds that a run waits for its lost worker before another worker repeats it; they count only
+while the scheduler answers."""
 _MOST_FAILURES = 3
-"""Runs in a row that a worker may fail to start a lab for."""
+"""Number of successive runs for which a worker may fail to start a lab."""
 _FETCH_S = 60.0
-"""Seconds for a finished run to arrive from a worker's disk."""
+"""Seconds within which a finished run must arrive from a worker's disk."""
 _LOOK_S = 0.1
 _numbers = itertools.count(1)
 
 
 class Owner(Protocol):
-    """What a bench needs from the benches together."""
+    """The parts of the benches together that each bench needs."""
 
     client: Client | None
     connected: bool
@@ -45,26 +45,26 @@ class Owner(Protocol):
     files: dict[str, bytes]
     stop: asyncio.Event
     assigned: dict[str, str]
-    """Address of the worker that a run is assigned to, by its key; empty while there is none."""
+    """Address of the worker that a run is assigned to, by the run's key; empty if there is none."""
 
     brief: bool
-    """Whether recordings stay where they are: only what was measured is needed here."""
+    """Whether recordings stay where they are, because only measurements are needed here."""
 
     def take_up(self, key: str) -> None:
-        """Take note that a run is wanted, wherever it is made."""
+        """Record that a run is wanted, wherever it is made."""
 
     async def call(self, bench_address: str, work: Any, *arguments: Any, within_s: float) -> bytes:
-        """Call a function on a worker; raises ``OSError``, ``TimeoutError``, what it raises."""
+        """Call a function on a worker; raises ``OSError``, ``TimeoutError``, and its exceptions."""
 
     def holder(self, key: str) -> WorkerBench | None:
         """Return a worker that is making a run, or has it on its machine's disk."""
 
     def drop(self, bench: WorkerBench, why: str) -> None:
-        """Give a worker no more runs."""
+        """Give no more runs to a worker."""
 
 
 class WorkerBench:
-    """A worker: it makes as many runs at a time as it has threads, or fewer if they starve."""
+    """A worker, which makes as many runs at a time as it has threads, or fewer if they starve."""
 
     def __init__(self, owner: Owner, address: str, report: BenchReport, most: int) -> None:
         self.address = address
@@ -72,11 +72,11 @@ class WorkerBench:
         self.kernel = report.capabilities.kernel
         self.window = Window(most)
         self.running: frozenset[str] = frozenset()
-        """Keys of the runs in progress when it last answered."""
+        """Keys of the runs in progress at its last answer."""
         self.kept: frozenset[str] = frozenset()
-        """Keys of the runs on its machine's disk when it last answered."""
+        """Keys of the runs on its machine's disk at its last answer."""
         self.conducts = ""
-        """Digest of the handover whose runs it gives out."""
+        """Digest of the handover whose runs it distributes."""
         self.answered = time.monotonic()
         self._capabilities = report.capabilities
         self._owner = owner
@@ -95,7 +95,7 @@ class WorkerBench:
         self.conducts = answer.conducts
 
     def lose(self, why: str) -> None:
-        """Give the worker up: its runs are repeated elsewhere unless it returns soon."""
+        """Treat the worker as lost: its runs are repeated elsewhere unless it returns soon."""
         if not self._lost.done():
             self._lost.set_result(why)
 
@@ -185,7 +185,7 @@ class WorkerBench:
             owner.assigned[key] = ""
 
     async def _fetch(self, key: str) -> bytes:
-        """Return a finished run from its machine's disk, with no thread of it; empty if none."""
+        """Return a finished run from its machine's disk without using a thread; empty if none."""
         asked = (labs.fetch, key, self._owner.brief)
         try:
             return await self._owner.call(self.address, *asked, within_s=_FETCH_S)
@@ -211,7 +211,7 @@ async def _answer(asked: Any) -> bytes | None:
 
 
 async def _returned(owner: Owner, key: str, why: str) -> WorkerBench:
-    """Wait a little for a worker that still has a run. Raises ``BenchLostError``."""
+    """Wait briefly for a worker that still has a run. Raises ``BenchLostError``."""
     waited = 0.0
     while (bench := owner.holder(key)) is None:
         if waited > RETURN_S or owner.stop.is_set():

@@ -23,20 +23,20 @@ from ccplay.experiment.bench import Bench
 from ccplay.experiment.orders import Order
 
 LOOK_S = 0.5
-"""Seconds between queries for the current workers."""
+"""Interval in seconds between queries for the present workers."""
 ATTEND_S = 5.0
-"""Seconds between queries to each worker about its runs."""
+"""Interval in seconds between queries to each worker about its runs."""
 _ANSWER_S = 10.0
-"""Seconds for the answer to such a query."""
+"""Seconds within which a worker must answer a query about its runs."""
 _JOIN_S = 120.0
-"""Seconds for a new worker to start a lab that reports its capabilities."""
+"""Seconds within which a new worker must start a lab that reports its capabilities."""
 _SILENCE_S = 30.0
 """Seconds without an answer after which a worker counts as lost."""
 _CONNECT_S = 10.0
 
 
 class ClusterBenches:
-    """The workers of a scheduler; use it with ``async with``."""
+    """The workers of a scheduler; used with ``async with``."""
 
     def __init__(
         self,
@@ -52,13 +52,13 @@ class ClusterBenches:
         conductor: bool = False,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """``stop`` ends every run.
+        """Prepare to connect; ``stop`` ends every run.
 
         ``experiment`` is the prefix of each run's key; ``files`` are the user's own, by name.
 
-        ``jobs`` limits the runs in parallel on a worker. Workers with another ``kernel``, or with
-        another than the first one, take no runs unless ``mixed_kernels``. A ``conductor`` leaves
-        finished runs where they are, and ends none.
+        ``jobs`` limits the runs in parallel on a worker. Workers with a kernel other than
+        ``kernel``, or than the first worker's, receive no runs unless ``mixed_kernels``. A
+        ``conductor`` leaves finished runs where they are, and ends none.
         """
         self.changed = asyncio.Event()
         self.client: Client | None = None
@@ -107,11 +107,11 @@ class ClusterBenches:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End all runs that are not finished, unless they are somebody else's now; disconnect."""
+        """End all unfinished runs, unless somebody else has taken them over; disconnect."""
         await self._end()
 
     def there(self) -> Sequence[Bench]:
-        """Return the workers that take runs, in the order of their names."""
+        """Return the workers that accept runs, in the order of their names."""
         return sorted(self._benches.values(), key=lambda each: each.name)
 
     def settled(self, order: Order) -> None:
@@ -128,23 +128,23 @@ class ClusterBenches:
         return found[0] if found else None
 
     def take_up(self, key: str) -> None:
-        """Take note that a run is wanted, wherever it is made."""
+        """Record that a run is wanted, wherever it is made."""
         self.assigned[key] = ""
         for adopted in self._adopted.values():
             adopted.discard(key)
 
     def pause(self) -> None:
-        """Ask nothing of the workers for a while; what they are making continues."""
+        """Send the workers no queries for a while; current runs continue."""
         self._asks = False
 
     def drop(self, bench: WorkerBench, why: str) -> None:
-        """Give a worker no more runs."""
+        """Give no more runs to a worker."""
         if self._benches.get(bench.address) is bench:
             self._refuse(bench.address, f"{bench.name}: {why}")
             self._remove(bench.address, why)
 
     async def call(self, bench_address: str, work: Any, *arguments: Any, within_s: float) -> bytes:
-        """Call a function on one worker. Raises ``OSError``, ``TimeoutError``, what it raises."""
+        """Call a function on a worker; raises ``OSError``, ``TimeoutError``, and its exceptions."""
         if self.client is None:
             raise OSError("not connected")
         asked: Awaitable[dict[str, Any]] = self.client.run(
@@ -196,7 +196,7 @@ class ClusterBenches:
         self._kernel = self._kernel or next(iter(kernels))
 
     async def _look(self) -> None:
-        """Query the current workers again and again."""
+        """Query the present workers at intervals."""
         self.connected = True
         while True:
             try:
@@ -298,7 +298,7 @@ class ClusterBenches:
         }
 
     def _wanted(self, address: str) -> list[str]:
-        """Return the runs that a worker may be making: those that no other one is to make."""
+        """Return the runs that a worker may make: those not assigned to another."""
         own = [key for key, there in self.assigned.items() if there in ("", address)]
         return [*own, *self._adopted[address]]
 

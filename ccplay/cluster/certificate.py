@@ -1,7 +1,7 @@
 """The certificate by which the machines of a cluster authenticate each other: TLS as Dask uses it.
 
-Every machine of a cluster has the same key and self-signed certificate: whoever has them can run
-programs as the workers' user, nobody else can connect.
+All machines of a cluster have the same key and self-signed certificate: their holders can run
+programs as the workers' user, and nobody else can connect.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def fresh() -> tuple[str, str]:
 
 @contextmanager
 def lent(certificate: str, key: str) -> Iterator[Security]:
-    """Keep a certificate in files that only this process can read, for the block."""
+    """Write a certificate into files that only this process can read, for this block."""
     with tempfile.TemporaryDirectory(prefix="ccplay-") as made:
         folder = Path(made)
         for name, content in ((CERTIFICATE, certificate), (KEY, key)):
@@ -101,7 +101,7 @@ def security(folder: Path | None) -> Security:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address such as ``tcp://127.0.0.1:8786`` stays on this machine."""
+    """Return whether an address such as ``tcp://127.0.0.1:8786`` stays on this machine."""
     host = urlsplit(address).hostname or ""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback

@@ -1,4 +1,4 @@
-"""Who gives out the runs of an experiment: the user's machine, or a worker while that is away."""
+"""The conductor, which distributes the runs of an experiment: the user's machine, else a worker."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from ccplay.visible import tell
 
 _LOOK_S = 0.5
 _AGAIN_S = 30.0
-"""Seconds until a conductor without a scheduler, or without workers that can, tries again."""
+"""Seconds before a conductor without a scheduler, or without suitable workers, tries again."""
 _TAKEN_S = 15.0
-"""Seconds for a worker to take an experiment over; then it is left to the scheduler."""
+"""Seconds within which a worker must take an experiment over; afterwards the scheduler decides."""
 _ASK_S = 10.0
 # Made once and here: msgspec must not learn a type in two threads at a time.
 _HANDOVERS = msgspec.json.Decoder(Handover)
 
 
 class UserBenches(ClusterBenches):
-    """The workers as the user's machine has them in hand: it may hand the experiment over."""
+    """The workers under control of the user's machine, which may hand the experiment over."""
 
     async def hand_over(self, handover: Handover) -> None:
-        """Let a worker give out the runs from now on, and leave what is being made alone.
+        """Let a worker distribute the runs from now on, without interrupting current ones.
 
-        Dask starts the conductor again elsewhere if its worker dies. Raises ``LabError``.
+        Dask starts the conductor elsewhere if its worker dies. Raises ``LabError``.
         """
         self.pause()
         self._leaves = True
@@ -77,7 +77,7 @@ class UserBenches(ClusterBenches):
                     await asyncio.sleep(_LOOK_S / 5)
 
     async def _conducted(self) -> set[str]:
-        """Return the handovers that workers conduct, each by its digest."""
+        """Return the handovers conducted by workers, by their digests."""
         for bench in list(self._benches.values()):
             # The last query, so it names what need not be kept; current runs may continue.
             bench.took(await self._attendance(bench.address, [], spare=True))
@@ -89,10 +89,10 @@ class UserBenches(ClusterBenches):
 
 
 def conduct(experiment: str, handover: bytes, files: dict[str, bytes]) -> None:
-    """Give out the runs of an experiment until all are finished: a task of Dask.
+    """Distribute the runs of an experiment until all are finished: a task of Dask.
 
-    It pauses while the user's machine has the experiment in hand. What it had given out before its
-    worker died is on the workers: a run that is made or kept there is not made again.
+    It pauses while the user's machine controls the experiment. Runs that it had distributed before
+    its worker died are on the workers, and are not repeated.
     """
     worker = get_worker()
     labs.refuse_strangers(worker)
@@ -107,7 +107,7 @@ def conduct(experiment: str, handover: bytes, files: dict[str, bytes]) -> None:
 
 
 class _Conductor(msgspec.Struct, frozen=True):
-    """One experiment as a worker conducts it."""
+    """One experiment, conducted by a worker."""
 
     experiment: str
     plan: Handover
@@ -115,7 +115,7 @@ class _Conductor(msgspec.Struct, frozen=True):
     here: Labs
 
     async def conduct(self, address: str, security: Security) -> None:
-        """Give out runs whenever nobody else does, until none is left."""
+        """Distribute runs whenever nobody else does, until none is left."""
         try:
             while self._goes_on():
                 if self.here.watched(self.experiment):
@@ -134,7 +134,7 @@ class _Conductor(msgspec.Struct, frozen=True):
         return self.here.conducts(self.experiment, self.plan.sha256)
 
     async def _give_out(self, address: str, security: Security) -> bool:
-        """Give out runs until all are finished; return False if somebody else goes on."""
+        """Distribute runs until all are finished; return False if somebody else continues."""
         stop = asyncio.Event()
         # However this ends, current runs belong to somebody.
         benches = ClusterBenches(
@@ -159,7 +159,7 @@ class _Conductor(msgspec.Struct, frozen=True):
         return not stop.is_set()
 
     async def _watch(self, stop: asyncio.Event) -> None:
-        """Stop giving out when somebody else does; another thread takes note of that."""
+        """Stop distributing when somebody else does, which another thread records."""
         while self._goes_on() and not self.here.watched(self.experiment):  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_S)
         stop.set()
@@ -177,7 +177,7 @@ class _Conductor(msgspec.Struct, frozen=True):
         return bench.lacks(self.plan.order(run))
 
     async def _measure(self, attempt: Attempt, bench: Bench) -> Outcome:
-        """Have one attempt at a run made; its worker's disk keeps it."""
+        """Let a worker make one attempt at a run, and keep it on its disk."""
         order = self.plan.order(attempt.run, attempt.number)
         try:
             finished = await bench.carry_out(order, None)

@@ -1,4 +1,4 @@
-"""Functions that a worker executes: runs in labs of its process, and reports about the worker.
+"""Functions executed by a worker: runs in labs of its process, and reports about the worker.
 
 Everything is sent as JSON: an order is data, checked when it is read.
 """
@@ -37,12 +37,12 @@ from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import LabSource, Source
 
 MACHINE = "CCPLAY_MACHINE"
-"""Environment variable with the machine's name, for workers in containers."""
+"""Name of the environment variable with the machine's name, for workers in containers."""
 LEASE_S = 180.0
-"""Seconds after which a run ends that no experiment has queried: a minute without the network
-must not end it."""
+"""Seconds after which a run ends that no experiment has queried; a minute without the network must
+not end it."""
 WATCHED_S = 30.0
-"""Seconds without a question by the user's machine after which a conductor goes on without it."""
+"""Seconds without a query by the user's machine after which a conductor resumes."""
 _BEAT_S = 1.0
 _FRESH_S = 20.0
 _T = TypeVar("_T")
@@ -52,7 +52,7 @@ Files = Mapping[str, bytes]
 
 
 class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Report of a worker about itself when it joins."""
+    """The report of a worker about itself when it joins."""
 
     machine: str
     version: str
@@ -67,21 +67,21 @@ class Attendance(msgspec.Struct, frozen=True, kw_only=True):
     kept: list[str]
     """Keys of finished runs on its disk."""
     conducts: str = ""
-    """Digest of the handover whose runs this worker gives out; empty if it gives out none."""
+    """Digest of the handover whose runs this worker distributes; empty if there is none."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker is asked at intervals, and so knows that its runs are wanted."""
+    """The regular query to a worker, which also confirms that its runs are wanted."""
 
     experiment: str
     wanted: list[str] | None
-    """Keys of the runs that may continue; with None all end, and so does the experiment."""
+    """Keys of the runs that may continue; None ends all of them, and the experiment."""
     forget: list[str] = []
-    """Keys of finished runs that somebody else keeps now."""
+    """Keys of finished runs that are now kept elsewhere."""
     conductor: bool = False
-    """Whether a conductor asks, not the machine of the user."""
+    """Whether a conductor sends the query rather than the user's machine."""
     spare: bool = False
-    """Whether unwanted runs may continue too: the first question to a worker is what it has."""
+    """Whether unwanted runs may continue too: the first query only asks what a worker has."""
 
 
 class _Making:
@@ -95,7 +95,7 @@ class _Making:
 
 
 class Labs:
-    """The labs of this process, in one event loop of their own beside the worker's."""
+    """The labs of this process, in an event loop of their own beside the worker's."""
 
     def __init__(self) -> None:
         self._spool = Spool()
@@ -166,32 +166,32 @@ class Labs:
     # --- an experiment that was handed over -------------------------------------------------------
 
     def conduct(self, experiment: str, handover: str) -> None:
-        """Take note that this process gives out the runs of a handover, named by its digest."""
+        """Record that this process distributes the runs of a handover, named by its digest."""
         self._conducted[experiment] = handover
 
     def conducts(self, experiment: str, handover: str) -> bool:
-        """Whether it still is to do so: nobody has cancelled, replaced or completed it."""
+        """Return whether it still does so: nobody has cancelled, replaced or completed it."""
         return self._conducted.get(experiment) == handover
 
     def end_conducting(self, experiment: str, handover: str | None = None) -> None:
-        """Give out no more runs of an experiment, or only of one handover of it."""
+        """Stop distributing the runs of an experiment, or only those of one handover."""
         if handover is None or self.conducts(experiment, handover):
             self._conducted.pop(experiment, None)
 
     def watched(self, experiment: str) -> bool:
-        """Whether somebody has the experiment in hand, and so gives out its runs."""
+        """Return whether somebody controls the experiment, and so distributes its runs."""
         return time.monotonic() - self._watched.get(experiment, -WATCHED_S) < WATCHED_S
 
     def fetched(self, experiment: str) -> frozenset[str]:
-        """Return the keys of runs that were fetched: their keeper needs them no more."""
+        """Return the keys of fetched runs, whose copies are no longer needed."""
         return frozenset(self._fetched.get(experiment, ()))
 
     def leave(self, experiment: str) -> None:
-        """Take note that whoever had the experiment in hand has handed it over."""
+        """Record that whoever controlled the experiment has handed it over."""
         self._watched.pop(experiment, None)
 
     async def _play(self, making: _Making, order: Order, files: Files) -> bytes:
-        """Make a run, and keep it on disk before it is reported."""
+        """Make a run, and keep it on disk before reporting it."""
         try:
             if order.version != __version__:
                 raise LabError(
@@ -265,9 +265,9 @@ def own_labs() -> Labs:
 
 
 def make(key: str, order: bytes, files: dict[str, bytes], brief: bool) -> bytes:
-    """Make a run: the task that the scheduler knows. Returns what ``spool.unpack`` reads.
+    """Make a run: the task that the scheduler knows. Returns data for ``spool.unpack``.
 
-    A ``brief`` answer has no recording; the worker's disk keeps it.
+    A ``brief`` answer has no recording, which stays on the worker's disk.
     """
     refuse_strangers(get_worker())
     admit_files(files)
@@ -282,7 +282,7 @@ async def describe(files: dict[str, bytes], dask_worker: Worker) -> bytes:
 
 
 async def attend(question: bytes) -> bytes:
-    """Return the worker's ``Attendance``; raises ``LabError`` for what is no question."""
+    """Return the worker's ``Attendance``; raises ``LabError`` for an invalid question."""
     said = own_labs().attend(_QUESTIONS.decode(question))
     return msgspec.json.encode(await own_labs().report(said))
 
@@ -293,13 +293,13 @@ async def fetch(key: str, brief: bool) -> bytes:
 
 
 async def leave(experiment: str) -> bytes:
-    """Let conductors go on at once, without the user's machine."""
+    """Let conductors resume at once, without the user's machine."""
     own_labs().leave(experiment)
     return b"left"
 
 
 async def end_conducting(experiment: str) -> bytes:
-    """End the conductors of an experiment, since another one follows; their runs continue."""
+    """End the conductors of an experiment because another one follows; their runs continue."""
     own_labs().end_conducting(experiment)
     return b"ended"
 
@@ -312,7 +312,7 @@ def admit_files(files: Files) -> None:
 
 
 def refuse_strangers(worker: Worker) -> None:
-    """Raise ``LabError`` on a worker that takes orders from anyone on the network."""
+    """Raise ``LabError`` on a worker that accepts orders from anyone on the network."""
     if not (worker.address.startswith("tls://") or is_loopback(worker.address)):
         raise LabError(
             f"{machine()}: this worker listens on plain tcp beyond its own machine: start "

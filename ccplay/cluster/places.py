@@ -1,4 +1,4 @@
-"""Where the workers are: a scheduler's address, or workers started for one experiment."""
+"""The place of the workers: a scheduler's address, or workers started for one experiment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ccplay.visible import printable
 FORMS = "tcp://HOST:PORT, tls://HOST:PORT, local:N or ssh:HOSTFILE"
 _MOST_LOCAL = 64
 _AGAIN_S = 3.0
-"""Seconds until a worker that has ended is restarted."""
+"""Seconds before a worker that has ended is restarted."""
 _END_S = 10.0
 _SSH = ("ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "--")
 _HERE = (sys.executable, "-P", "-m", "ccplay")
@@ -38,8 +38,8 @@ async def opened(
 ) -> AsyncIterator[tuple[str, Security | None]]:
     """Yield the address and the TLS settings of the scheduler that ``where`` names or starts.
 
-    ``jobs`` is the number of parallel runs on each worker that is started, 0 for the number of its
-    machine's cores; ``folder`` has the certificate of a cluster. Raises ``UsageError``.
+    ``jobs`` is the number of parallel runs on each started worker, 0 for the number of its cores;
+    ``folder`` has the certificate of a cluster. Raises ``UsageError``.
     """
     # ccplay reports what matters of its messages on stderr. The client's level is its own.
     for name in ("distributed", "distributed.client"):
@@ -70,7 +70,7 @@ async def opened(
 
 
 def _started(where: str) -> tuple[list[list[str]], str]:
-    """Return the commands that start workers, and the address at which they find this process."""
+    """Return the commands that start workers, and the address at which they reach this process."""
     kind, _, rest = where.partition(":")
     worker = ("cluster", "worker", "--stdin")
     if kind == "local":
@@ -98,7 +98,7 @@ def _address_for(host: str) -> str:
 
 
 def read_hosts(path: Path) -> list[str]:
-    """Return the hosts of a file: one a line, comments from ``#`` on. Raises ``UsageError``."""
+    """Return the hosts in a file, one a line; ``#`` begins a comment. Raises ``UsageError``."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

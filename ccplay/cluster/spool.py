@@ -24,7 +24,7 @@ from ccplay.experiment.orders import Finished, Order
 from ccplay.files.writing import Directory
 
 _KEPT_S = 30 * 86_400.0
-"""Seconds that a run is kept for an experiment that never fetches it."""
+"""Seconds for which a run is kept that its experiment never fetches."""
 _KEY = re.compile(r"[0-9a-f]{16}-[0-9a-f]{32}")
 _CHUNK = 1 << 20
 # Made once and here: msgspec must not learn a type in two threads at a time.
@@ -78,7 +78,7 @@ def unpack(packed: bytes, file: BinaryIO | None) -> Finished:
 
 
 def without_recording(packed: bytes) -> bytes:
-    """Return a packed run that ``unpack`` reads, but for its recording."""
+    """Return a packed run without its recording, in the form that ``unpack`` reads."""
     return packed[: 4 + int.from_bytes(packed[:4])]
 
 
@@ -96,7 +96,7 @@ class Spool:
         self._folder.write(key, packed)
 
     def fetch(self, key: str) -> bytes | None:
-        """Return a finished run, packed; None if there is none of that key."""
+        """Return a finished run, packed; None if there is none with that key."""
         return self._folder.read(key)
 
     def keys(self, experiment: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""A worker that stays: it reconnects when the scheduler is back; its labs continue meanwhile."""
+"""A worker that reconnects when the scheduler is back; its labs continue meanwhile."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _LabWorker(Worker):  # type: ignore[misc] # distributed has no types
     """Dask's worker, which leaves labs running when its scheduler goes away."""
 
     async def close(self, *arguments: Any, **options: Any) -> Any:
-        """Close without waiting for the runs: the next worker of this process takes them over."""
+        """Close without waiting for runs, which the next worker of this process takes over."""
         return await super().close(*arguments, **{**options, "executor_wait": False})
 
 

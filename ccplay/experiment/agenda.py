@@ -17,7 +17,7 @@ from ccplay.experiment.plan import Run
 from ccplay.scenario.values import Case
 
 LEAST_REPEATS = 3
-"""Least number of repeats; with two, Student's t is 12.7 and the interval is useless."""
+"""Smallest number of repeats; with two, Student's t is 12.7 and the interval is useless."""
 MOST_REPEATS = 100
 """Default of ``--max-repeats``."""
 _MOST_AHEAD = 200
@@ -33,7 +33,7 @@ class Agenda(Protocol):
         """Return the run to start now; None if none is left, or it depends on a result to come."""
 
     def take(self, result: CaseResult) -> None:
-        """Receive the result of a run."""
+        """Accept the result of a run."""
 
     def waiting(self) -> list[Case]:
         """Return the cases of all runs yet to start, as far as known."""
@@ -59,17 +59,17 @@ class Planned:
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """The precision that a metric has to reach."""
+    """The required precision of a metric."""
 
     share: float
     """Largest half width of the 95 % confidence interval, as a share of the mean."""
     metrics: dict[str, str]
-    """Metric by case."""
+    """Metric that is watched, by case."""
     most: int = MOST_REPEATS
-    """Most repeats of a case."""
+    """Largest number of repeats of a case."""
 
     def reached(self, values: Sequence[float]) -> bool:
-        """Whether the mean of these values is precise enough."""
+        """Return whether the mean of these values is precise enough."""
         if len(values) < min(LEAST_REPEATS, self.most):
             return False
         found = statistic(values)
@@ -77,7 +77,7 @@ class Goal(msgspec.Struct, frozen=True):
         return half is not None and half <= self.share * abs(found.mean)
 
     def guess(self, values: Sequence[float]) -> int:
-        """Estimate how many values it takes: the interval narrows with the root of their number."""
+        """Estimate the number of values needed: the interval narrows with its root."""
         found = statistic(values)
         if found.half_width is None or found.mean == 0:
             return len(values) + 1
@@ -96,7 +96,7 @@ class _Progress(msgspec.Struct):
 class UntilSure:
     """Repeats every case until its metric is precise enough or the limit is reached.
 
-    With several jobs a case is run ahead of its results, but at most to twice their number; extra
+    With several jobs a case is run ahead of its results, but at most to twice their number; surplus
     runs are kept and counted.
     """
 
@@ -141,7 +141,7 @@ class UntilSure:
         }
 
     def _missing(self, progress: _Progress) -> int:
-        """Return how many more runs to start now."""
+        """Return the number of runs to start now."""
         most, values = self.goal.most, progress.values
         least = min(LEAST_REPEATS, most)
         if progress.ended < least:

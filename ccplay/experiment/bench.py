@@ -17,24 +17,25 @@ from ccplay.stream.sinks import Sink
 from ccplay.stream.sources import Source
 
 STARTS = max(1, (os.cpu_count() or 1) // 2)
-"""Labs that may start at a time: a start takes a core away from the labs that measure."""
+"""Number of labs that may start at a time: a start takes a core from the labs that measure."""
 
 _KEPT = 0.7
 """Share of the jobs that remain after a failure, like CUBIC's beta (RFC 9438, section 4.6)."""
 
 _PATIENCE = 2
-"""Times that all jobs must succeed before one more is allowed: a failure costs that many runs."""
+"""Number of times that all jobs must succeed before one more is allowed: a failure costs as many
+runs."""
 
 
 class BenchLostError(Exception):
-    """A bench was lost, or refused work, before a run was finished: another one has to make it."""
+    """A bench was lost, or refused work, before a run was finished; another has to make it."""
 
 
 class Bench(Protocol):
     """A place that makes runs, several at a time."""
 
     window: Window
-    """Number of runs that it makes in parallel."""
+    """Window that limits the runs in parallel."""
 
     @property
     def name(self) -> str:
@@ -42,7 +43,7 @@ class Bench(Protocol):
 
     @property
     def machine(self) -> str:
-        """Name of its machine, which may have several benches."""
+        """Name of the bench's machine, which may have several benches."""
 
     def lacks(self, order: Order) -> str:
         """Return what its kernel lacks for this order, with the remedy; empty if nothing."""
@@ -67,30 +68,30 @@ class Benches(Protocol):
     """The current benches, which may join and leave."""
 
     changed: asyncio.Event
-    """Set when one has joined or left; the waiting side clears it."""
+    """Event set when a bench has joined or left; the waiting side clears it."""
 
     def there(self) -> Sequence[Bench]:
         """Return the benches that accept runs."""
 
     def settled(self, order: Order) -> None:
-        """Note that an order's outcome is kept, so that benches may delete it."""
+        """Record that an order's outcome is kept, so that benches may delete it."""
 
 
 class Away(Benches, Protocol):
-    """Benches elsewhere, which can go on with an experiment by themselves."""
+    """Benches elsewhere, which can continue an experiment by themselves."""
 
     def pause(self) -> None:
-        """Ask nothing of them for a while; what they are making continues."""
+        """Send the benches no queries for a while; current runs continue."""
 
     async def hand_over(self, handover: Handover) -> None:
-        """Let them make the rest of an experiment and keep it, and ask nothing of them any more.
+        """Let the benches make the rest of an experiment and keep it, without further queries.
 
         Raises ``LabError`` if they can't be reached.
         """
 
 
 class Window:
-    """How many runs a bench makes in parallel, adapted as TCP adapts cwnd.
+    """The number of runs that a bench makes in parallel, adapted as TCP adapts cwnd.
 
     The number is reduced when parallel labs starve each other, and grows by one, up to the
     requested number, after as many good runs in a row as would fill the machine twice.
@@ -102,7 +103,7 @@ class Window:
         self._good = 0
 
     def narrow(self, jobs: int) -> bool:
-        """Reduce the number, unless that was done since a run began among ``jobs``."""
+        """Reduce the number, unless that has been done since a run began among ``jobs``."""
         if jobs == 1 or jobs > self.jobs or self.jobs == 1:
             return False
         self.jobs, self._good = max(1, round(self.jobs * _KEPT)), 0
@@ -127,7 +128,7 @@ class Door:
 
     @contextlib.asynccontextmanager
     async def turn(self) -> AsyncIterator[Callable[[], None]]:
-        """Wait for the turn to start a lab; it ends with the block, or by the yielded function."""
+        """Wait for the turn to start a lab; it ends with the block, or at the yielded function."""
         await self._places.acquire()
         with contextlib.ExitStack() as turn:
             turn.callback(self._places.release)
@@ -143,7 +144,7 @@ class LocalBench:
     def __init__(
         self, open_source: Callable[[Build], Source], jobs: int, stop: asyncio.Event
     ) -> None:
-        """``stop`` ends every run."""
+        """Prepare the bench; ``stop`` ends every run."""
         self.window = Window(jobs)
         self._open_source = open_source
         self._stop = stop
@@ -161,7 +162,7 @@ class LocalBench:
         watch: Callable[[LabState], None] = lambda _: None,
         share: Callable[[], Sink | None] = lambda: None,
     ) -> Finished:
-        """Make a run, as soon as no other lab is starting."""
+        """Make a run as soon as no other lab is starting."""
         async with self._door.turn() as end_turn:
 
             def watched(state: LabState) -> None:
@@ -176,7 +177,7 @@ class LocalBench:
 
 
 class Here:
-    """The one bench of an experiment on one machine."""
+    """The only bench of an experiment on one machine."""
 
     def __init__(self, bench: Bench) -> None:
         self.changed = asyncio.Event()

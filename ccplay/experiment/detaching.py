@@ -1,4 +1,4 @@
-"""The moments at which the user leaves an experiment to the cluster that makes its runs."""
+"""The moments at which the user leaves an experiment to its cluster."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ async def at_interrupt(
 ) -> bool:
     """Hand the rest over after an interrupt, unless the user wants to cancel it.
 
-    Another interrupt, and a terminal that is gone, leave it to the cluster. Returns whether it was
-    handed over; raises ``LabError``.
+    Another interrupt, or a terminal that is gone, also leaves the rest to the cluster. Returns
+    whether it was handed over; raises ``LabError``.
     """
     benches.pause()
     stop.clear()
@@ -63,5 +63,5 @@ async def _answer(stop: asyncio.Event) -> str:
 
 
 def with_option(wanted: RunOptions, option: str) -> str:
-    """Return the command line with another one of --detach, --attach and --cancel."""
+    """Return the command line with another of --detach, --attach and --cancel."""
     return wanted.command.replace(f"--{wanted.away}", f"--{option}")

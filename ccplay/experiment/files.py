@@ -20,7 +20,7 @@ class Folder:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self.path = directory.path
-        """Path for messages only; files are opened relative to the descriptor."""
+        """Path for messages; files are opened relative to the descriptor."""
 
     @classmethod
     def make(cls, path: Path) -> Self:
@@ -35,25 +35,25 @@ class Folder:
         self._directory.close()
 
     def lock(self) -> None:
-        """Lock it until ``close``. Raises ``UsageError`` if another ccplay uses it."""
+        """Lock the directory until ``close``. Raises ``UsageError`` if another ccplay uses it."""
         try:
             fcntl.flock(self._directory.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(f"{self.path}: in use by another ccplay") from None
 
     def names(self) -> list[str]:
-        """Return the names in it."""
+        """Return the names in the directory."""
         return sorted(os.listdir(self._directory.descriptor))  # noqa: PTH208 - by descriptor
 
     def folder(self, name: str) -> Folder:
-        """Open a folder in it, created if missing. Raises ``RecordingError``."""
+        """Open a folder in the directory, created if missing. Raises ``RecordingError``."""
         try:
             return Folder(self._directory.enter(name))
         except OSError as error:
             raise RecordingError(f"{self.path / name}: {error.strerror}") from None
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file, None if there is none. Raises ``RecordingError``."""
+        """Return the content of a file; None if there is none. Raises ``RecordingError``."""
         try:
             with self._directory.open(name) as file:
                 return file.read(_LARGEST)
@@ -71,12 +71,12 @@ class Folder:
             file.write(content)
 
     def free(self, name: str) -> Path:
-        """Delete the file of that name and return its path. Raises ``RecordingError``."""
+        """Delete the file with that name and return its path. Raises ``RecordingError``."""
         with explained(self.path / name, RecordingError):
             self._directory.discard(name)
         return self.path / name
 
     def settle(self, name: str) -> None:
-        """Wait until a file written by another program is on the disk."""
+        """Sync a file written by another program to the disk."""
         with contextlib.suppress(OSError), self._directory.open(name) as file:
             os.fsync(file.fileno())

@@ -36,7 +36,7 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fingerprint(case: Case) -> Fingerprint:
-    """Return the fingerprint of ``case``, a repeat as it is played."""
+    """Return the fingerprint of ``case``, a repeat as played."""
     return Fingerprint(
         build=case.build,
         timeline=[
@@ -49,7 +49,7 @@ def fingerprint(case: Case) -> Fingerprint:
 
 
 def difference(before: Fingerprint, now: Fingerprint) -> str:
-    """Return the first difference in words: ``build.seed was 1, is 2``."""
+    """Return the first difference as text: ``build.seed was 1, is 2``."""
     first = next(_differences(msgspec.to_builtins(before), msgspec.to_builtins(now), ()), None)
     return first or "the order of links or hosts changed"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ccplay.scenario.values import Case
 
 _AROUND_S = 2.0
-"""Seconds that a lab takes to start and end, until one was measured."""
+"""Seconds to assume for a lab's start and end until one is measured."""
 
 
 class Forecast:

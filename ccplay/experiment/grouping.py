@@ -28,7 +28,7 @@ _USUAL = (
 
 
 def usual(metrics: Iterable[str]) -> list[str]:
-    """Return the metrics to show if the scenario names none, out of the measured ones."""
+    """Return the metrics to show if the scenario names none, from the measured ones."""
     return [
         metric
         for start, end in _USUAL
@@ -38,7 +38,7 @@ def usual(metrics: Iterable[str]) -> list[str]:
 
 
 def counts(result: CaseResult) -> bool:
-    """Whether a run counts in a mean: it was completed without errors."""
+    """Return whether a run counts in a mean: it was completed without errors."""
     return not result.interrupted and not result.errors
 
 
@@ -58,7 +58,7 @@ class Gathering:
     def add(
         self, result: CaseResult, *, whole: bool = True, machine: Machine | None = None
     ) -> None:
-        """Add the last attempt of a run on ``machine``; one not ``whole`` was interrupted."""
+        """Add the last attempt of a run on ``machine``; an interrupted one is not ``whole``."""
         self.machine = self.machine or machine
         if machine is not None and result.machine is not None:
             self._machines.setdefault(result.machine, machine)
@@ -183,7 +183,7 @@ def _effects(
     metrics: Sequence[dict[str, float]],
     statistics: Sequence[CaseStatistics],
 ) -> list[MachineEffect]:
-    """Return the effect of the machine on the metrics to show first."""
+    """Return the effect of the machine on the metrics shown first."""
     if len({run.machine for run in runs}) < 2:
         return []
     found: dict[str, list[Measured]] = {

@@ -1,4 +1,4 @@
-"""An experiment that is handed over: all that its remaining runs need while nobody watches."""
+"""An experiment that is handed over: everything that its remaining runs need without the user."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from ccplay.scenario.values import Case, Scenario
 
 
 class Handover(msgspec.Struct, frozen=True, kw_only=True):
-    """The plan of an experiment with a fixed number of runs. It is plain data: JSON, as orders are.
+    """The plan of an experiment with a fixed number of runs, as plain data in JSON.
 
-    Whoever has it gives the same orders as the command line that made it, so that a run has the
-    same name for both.
+    Its holder gives the same orders as the command line that made it, so that both have the same
+    name for a run.
     """
 
     scenario: str
-    """Name of the scenario's file, for messages."""
+    """Name of the scenario's file for messages."""
     cases: list[Case]
     """Cases to run."""
     slugs: dict[str, str]
-    """Beginning of the names of a case's files, by its name."""
+    """Prefix of the names of a case's files, by the case's name."""
     finished: list[tuple[str, int]]
-    """Case and repeat of the runs that are finished already."""
+    """Case and repeat of the finished runs."""
     jobs: int | None = None
-    """Most runs in parallel on a worker."""
+    """Largest number of runs in parallel on a worker."""
     kernel: str | None = None
-    """Only kernel that takes runs, unless kernels are mixed."""
+    """Only kernel that may make runs, unless kernels are mixed."""
     mixed_kernels: bool = False
-    """Whether machines of any kernel take runs."""
+    """Whether machines with any kernel may make runs."""
 
     @classmethod
     def of(cls, chosen: Scenario, whole: Scenario, finished: Iterable[tuple[str, int]]) -> Self:
-        """Return that of some or all cases of a ``whole`` scenario."""
+        """Return the handover of some or all cases of a ``whole`` scenario."""
         return cls(
             scenario=whole.path.name,
             cases=list(chosen.cases),
@@ -48,13 +48,13 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sha256(self) -> str:
-        """Digest of what is to be run, whatever of it is finished."""
+        """Digest of the planned runs, whether finished or not."""
         return hashlib.sha256(
             msgspec.json.encode(msgspec.structs.replace(self, finished=[]))
         ).hexdigest()
 
     def runs(self) -> list[Run]:
-        """Return the runs that were not finished, in the order of the experiment."""
+        """Return the unfinished runs in the order of the experiment."""
         finished = set(self.finished)
         scenario = Scenario(Path(self.scenario), "", "", tuple(self.cases))
         return [run for run in plan(scenario) if run.key not in finished]

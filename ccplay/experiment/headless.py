@@ -1,4 +1,4 @@
-"""A scenario without a screen: run all of it, then print what it measured."""
+"""A scenario without a screen: runs all of it, then prints the measurements."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from ccplay.stream.sources import Source
 from ccplay.visible import tell
 
 KILLED = 128
-"""Exit code after a signal, as shells count it: add the signal's number."""
+"""Exit code of a shell for a signal, to which the signal's number is added."""
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HIDING_S = 0.2
 """Seconds that Ctrl-Z, and a question, wait for a terminal that does not read its output."""
@@ -45,7 +45,7 @@ _PATIENCE_S = 2.0
 
 
 class Joining(msgspec.Struct, frozen=True):
-    """What other benches need to know of the experiment that opens them."""
+    """The information about an experiment that other benches need in order to join it."""
 
     experiment: str
     """Name of the experiment on other machines: 16 hexadecimal digits, the same when it resumes."""
@@ -56,7 +56,7 @@ class Joining(msgspec.Struct, frozen=True):
 
 
 Elsewhere = Callable[[Joining], AbstractAsyncContextManager[Away]]
-"""Opens benches that are not this machine."""
+"""Function that opens benches on other machines."""
 
 
 async def run(
@@ -130,7 +130,7 @@ async def run(
 
 
 def _joining(store: Store | None, stop: asyncio.Event, teller: Teller) -> Joining:
-    """Return what other benches need to know."""
+    """Return the information that other benches need."""
     machines = [each.machine for each in store.finished.values()] if store else []
     return Joining(
         experiment=store.identity() if store else secrets.token_hex(8),
@@ -141,13 +141,13 @@ def _joining(store: Store | None, stop: asyncio.Event, teller: Teller) -> Joinin
 
 
 def _done(store: Store | None) -> list[tuple[str, int]]:
-    """Return case and repeat of the runs that need not be made again."""
+    """Return case and repeat of the runs that need not be repeated."""
     kept = store.finished if store else {}
     return [key for key, each in kept.items() if not each.result.errors]
 
 
 async def _unless(stop: asyncio.Event, opening: Awaitable[Away]) -> Away:
-    """Wait for benches, which may take as long as a queue of jobs, or for ``stop``.
+    """Wait for benches, which may take as long as a queue of jobs, or until ``stop`` is set.
 
     Raises ``LabError`` if ``stop`` is set first.
     """
@@ -166,7 +166,7 @@ async def _unless(stop: asyncio.Event, opening: Awaitable[Away]) -> Away:
 
 
 def _patience_s() -> float | None:
-    """Return how long to wait for the reader; forever if it also reads the result."""
+    """Return the seconds to wait for the reader; forever if it also reads the result."""
     return None if os.path.sameopenfile(1, 2) else _PATIENCE_S
 
 

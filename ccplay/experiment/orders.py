@@ -23,12 +23,12 @@ from ccplay.stream.sources import Source
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """All that determines a run. It is plain data: JSON, as a scenario is."""
+    """Everything that determines a run, as plain data in JSON, as a scenario is."""
 
     scenario: str
-    """Name of the scenario's file, for messages."""
+    """Name of the scenario's file for messages."""
     case: Case
-    """The case as played: with the seed and the random starts of its repeat."""
+    """Case as played, with the seed and the random starts of its repeat."""
     repeat: int
     attempt: int = 1
     label: str = ""
@@ -48,9 +48,9 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
 
     result: CaseResult
     whole: bool
-    """Whether it was completed: neither interrupted nor ended by the lab's death."""
+    """Whether the run was completed: neither interrupted nor ended by the lab's death."""
     machine: Machine | None = None
-    """Machine on which it ran."""
+    """Machine that made the run."""
 
 
 async def carry_out(
@@ -85,7 +85,7 @@ async def carry_out(
 
 
 def interrupted(order: Order) -> Finished:
-    """Return the outcome of an order that was not started, or was interrupted."""
+    """Return the outcome of an order that was interrupted or not started."""
     result = summarise(LabState(), order.case.name, interrupted=True)
     return Finished(result=_numbered(order, result), whole=False)
 

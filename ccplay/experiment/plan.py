@@ -17,9 +17,9 @@ class Run(msgspec.Struct, frozen=True):
     """One repeat of one case."""
 
     case: Case
-    """The case as in the file; ``played`` is this repeat of it."""
+    """Case as in the file; ``played`` is this repeat of it."""
     repeat: int
-    """Counted from 1."""
+    """Number of the repeat, from 1."""
 
     @property
     def played(self) -> Case:
@@ -28,7 +28,7 @@ class Run(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, int]:
-        """Name of the run: its case and repeat."""
+        """Identity of the run: its case and repeat."""
         return self.case.name, self.repeat
 
     def __str__(self) -> str:

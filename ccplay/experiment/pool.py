@@ -19,7 +19,7 @@ from ccplay.experiment.plan import Run
 from ccplay.scenario.values import Case
 
 MOST_ATTEMPTS = 3
-"""Most attempts at a run; the last one runs alone on its machine."""
+"""Largest number of attempts at a run; the last one runs alone on its machine."""
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -28,25 +28,25 @@ class Attempt(msgspec.Struct, frozen=True):
     run: Run
     number: int = 1
     jobs: int = 1
-    """Number of runs in parallel on its bench when it began."""
+    """Number of runs in parallel on the bench when the attempt began."""
     failed: tuple[CaseResult, ...] = ()
     """Results of earlier attempts."""
     lost: int = 0
-    """Number of times that a bench was lost with it."""
+    """Number of benches that were lost with this run."""
     avoids: frozenset[str] = frozenset()
-    """Machines of earlier attempts; others are preferred."""
+    """Machines of earlier attempts, after which others are preferred."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """Outcome of an attempt."""
+    """The outcome of an attempt."""
 
     result: CaseResult
     whole: bool
-    """Whether it was completed."""
+    """Whether the attempt was completed."""
     took_s: float = 0.0
     """Wall-clock seconds, start and end of the lab included."""
     machine: Machine | None = None
-    """Machine on which it ran."""
+    """Machine that made the attempt."""
 
 
 Measure = Callable[[Attempt, Bench], Awaitable[Outcome]]
@@ -86,7 +86,7 @@ class Pool:
 
     @property
     def jobs(self) -> int:
-        """Number of runs that all benches together make in parallel now."""
+        """Number of runs that all benches together may make in parallel now."""
         return sum(bench.window.jobs for bench in self._benches.there())
 
     @property

@@ -25,8 +25,7 @@ _OF_LABS = (
 """Modules that each lab tries or uses.
 
 Without them in the ramdisk the kernel would start modprobe(8) for each, which unpacks it from the
-machine's files: 130 ms of an emulated guest's time.
-"""
+machine's files: 130 ms of an emulated guest's time."""
 
 _MODPROBE = '#!/bin/sh\nexec chroot /lab /sbin/modprobe "$@"\n'
 """Script that the kernel runs to load a module."""

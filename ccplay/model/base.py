@@ -59,8 +59,7 @@ Row: TypeAlias = Count | list[Step | None] | dict[int, Count | None] | None
 
 An array is the first value and then the difference of each sweep. None is unknown; the next
 difference is relative to the last known value, or to 0 if there is none. An object, used for rare
-changes, has values by the index of the sweep, from 0, from which on they hold.
-"""
+changes, has values by the index of the sweep, from 0, from which on they hold."""
 
 
 class Value(

@@ -41,8 +41,7 @@ class Build(Command, frozen=True):
     reserved: Annotated[list[str], MANY] = []
     """Names of traffic that a script will start, in the order of its file.
 
-    The lab assigns these names to no other traffic.
-    """
+    The lab assigns these names to no other traffic."""
     traces: bool = False
     """Whether flows will be traced, which the lab then prepares in advance."""
     first: Annotated[list[StartTraffic], FEW] = []
@@ -57,8 +56,7 @@ class Build(Command, frozen=True):
     algorithms: Annotated[dict[str, str], FEW] = {}
     """SHA-256 of the sources of the user's own congestion controls by name; empty if unknown.
 
-    The files themselves are named on the lab's command line.
-    """
+    The files themselves are named on the lab's command line."""
     disciplines: Annotated[dict[str, str], FEW] = {}
     """SHA-256 of the sources of the user's own queue disciplines by name; empty if unknown."""
 

@@ -23,8 +23,7 @@ class Parameter(Field, frozen=True):
     tc: str = ""
     """Words for tc(8) with ``{}`` for the value; if empty, the name and the value.
 
-    For a switch, the words for on and for off, separated by ``|``.
-    """
+    For a switch, the words for on and for off, separated by ``|``."""
 
 
 class Discipline(msgspec.Struct, frozen=True):

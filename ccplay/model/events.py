@@ -92,8 +92,7 @@ class FlowPath(Event, frozen=True):
     back: Annotated[list[str], FEW] = []
     """Names of the links from the receiver to the sender, which ACKs take.
 
-    Empty if they are unknown, and for traffic without ACKs.
-    """
+    Empty if they are unknown, and for traffic without ACKs."""
 
 
 class InterfaceCounters(Event, frozen=True):
@@ -247,8 +246,7 @@ class Health(Event, frozen=True):
     """Bytes that left a bottleneck that was never empty, as a share of what its rate allows.
 
     The worst link over the last second, or over the seconds in which 100 full frames are sent; None
-    if no queue lasted that long, or a discipline has its own rate.
-    """
+    if no queue lasted that long, or a discipline has its own rate."""
 
 
 class Log(Event, frozen=True):

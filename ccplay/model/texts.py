@@ -18,8 +18,7 @@ CONGESTION_CONTROLS = (
 )
 """Congestion controls of Linux, net/ipv4/tcp_*.c, and those shipped as BPF programs.
 
-A lab reports which of them its kernel has.
-"""
+A lab reports which of them its kernel has."""
 
 custom_algorithms: set[str] = set()
 """Congestion controls of the user, named on the command line."""

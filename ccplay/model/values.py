@@ -70,8 +70,7 @@ class LinkSetting(Value, frozen=True):
     """Number of full packets waiting in the queue from which on arriving packets are marked.
 
     A full packet is the MTU and its Ethernet header. With offloads a packet in the queue stands for
-    up to 45 on the wire. Disciplines may mark too.
-    """
+    up to 45 on the wire. Disciplines may mark too."""
     down: Annotated[bool | None, settings.DOWN] = None
     """Whether both directions are down. Rate and queue are kept, waiting packets are lost."""
     distribution: Annotated[str | None, settings.DISTRIBUTION] = None

@@ -84,8 +84,7 @@ class TrafficState(EventLog):
         """All traffic that was started, in the order of the starts.
 
         In recordings of 0.1 two kinds may have one name: the later one is kept under ``KIND NAME``,
-        which no command can use.
-        """
+        which no command can use."""
 
     def of(self, kind: type[T]) -> dict[str, T]:
         """Return all traffic of a class by name, in the order of the starts."""

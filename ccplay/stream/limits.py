@@ -18,8 +18,7 @@ MOST_QUEUES = 1000
 
 MOST_BYTES = 1 << 30
 """Greatest number of bytes of samples in memory. An hour of 8 flows at 200 Hz takes a quarter, or
-0.6 with 16 variables of every flow's algorithm; a minute of 1,000 flows at 200 Hz takes half.
-"""
+0.6 with 16 variables of every flow's algorithm; a minute of 1,000 flows at 200 Hz takes half."""
 
 KEPT = 1 << 20
 """Greatest number of sweeps kept for one flow or queue; see ``series.Timeline``."""

@@ -20,8 +20,7 @@ from ccplay.visible import printable_value as printable_value  # noqa: PLC0414 -
 FORMAT = 2
 """Version of the stream's format, given in ``Hello``. A reader accepts its own and older versions.
 
-2: recordings keep sweeps in blocks (``Sweeps``), and ``Hello`` has the requested network.
-"""
+2: recordings keep sweeps in blocks (``Sweeps``), and ``Hello`` has the requested network."""
 
 LONGEST_LINE = 1 << 24
 """Bytes of the longest line; two seconds of a thousand flows at 50 Hz take a third of it."""

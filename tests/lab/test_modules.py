@@ -50,8 +50,7 @@ GUESTS = [(("westwood", "dctcp"), 50.0), (("htcp", "vegas"), 25.0)]
 """Pairs that ride in turn in each guest, with samples per second: two per RTT for sawtooths.
 
 With a full queue the path of Westwood has an RTT of 80 ms, that of H-TCP 161 ms and never below
-100; DCTCP's stays at 44 ms. Vegas has no sawtooth, so only its means are compared.
-"""
+100; DCTCP's stays at 44 ms. Vegas has no sawtooth, so only its means are compared."""
 
 
 @pytest.fixture(scope="module")

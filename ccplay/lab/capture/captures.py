@@ -43,7 +43,7 @@ class Place(msgspec.Struct, frozen=True):
 
     directory: Path = Path()
     machine: str = ""
-    """The user's name for this machine; empty for the one in front of them."""
+    """Name of this machine for the user; empty for the one in front of them."""
 
     def spell(self, path: str) -> str:
         """Return the path of a file for the user: ``HOST:/path``, as in scp(1)."""
@@ -63,7 +63,7 @@ class Captures:
         place: Place,
         label: str,
     ) -> None:
-        """Files are named after ``label``, or after the current time where that is empty."""
+        """Prepare; files are named after ``label``, or after the current time if it is empty."""
         self._namespace = namespace
         self._network = network
         self._place = place
@@ -102,7 +102,7 @@ class Captures:
     def stop(self, name: str) -> None:
         """End a capture; ``CaptureEnded`` follows.
 
-        Raises ``CommandError`` if none of this name runs.
+        Raises ``CommandError`` if none with this name runs.
         """
         capture = self._captures.get(name)
         if capture is None or capture.ended:
@@ -151,7 +151,7 @@ class _Capture:
         self._started: asyncio.Future[News] = asyncio.get_running_loop().create_future()
 
     async def start(self, namespace: Namespace, order: Order) -> None:
-        """Start it and wait until it captures packets. Raises ``LabError``."""
+        """Start the capture and wait until it captures packets. Raises ``LabError``."""
         text = msgspec.json.encode(order).decode()
         argv = [sys.executable, "-P", "-m", "ccplay.lab.capture.writer", text]
         self._program = await Program.start(namespace, argv)
@@ -168,12 +168,12 @@ class _Capture:
         )
 
     def begin_stop(self) -> None:
-        """End it without waiting for its file to be complete."""
+        """End the capture without waiting for its file to be complete."""
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._program.stop(_END_S))
 
     async def stop(self) -> None:
-        """End it and wait until it has."""
+        """End the capture and wait until it has ended."""
         self.begin_stop()
         await self._attending
 

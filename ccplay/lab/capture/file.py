@@ -13,12 +13,12 @@ class File:
     def __init__(self, descriptor: int, max_bytes: int) -> None:
         self.size = 0
         self.error: str | None = None
-        """The reason why nothing more can be written."""
+        """Reason why nothing more can be written."""
         self._descriptor = descriptor
         self._room = max_bytes - pcapng.STATISTICS_SIZE
 
     def fits(self, waiting: int, block: bytes) -> bool:
-        """Whether a block fits after ``waiting`` bytes that are not yet written."""
+        """Return whether a block fits after ``waiting`` bytes that are not yet written."""
         return self.size + waiting + len(block) <= self._room
 
     def write(self, blocks: bytes) -> None:

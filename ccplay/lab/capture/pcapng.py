@@ -19,21 +19,22 @@ _FLAGS, _INBOUND, _OUTBOUND = 2, 1, 2
 _RECEIVED, _DROPPED = 4, 5
 
 _NANOSECONDS = 9
-"""``if_tsresol``: the resolution of times as a power of ten."""
+"""Value of ``if_tsresol``, the resolution of times as a power of ten."""
 
 _PACKET_HEAD = struct.Struct("=IIIIIII")
 _PACKET_TAIL = struct.Struct("=HHIHHI")
-"""The option ``epb_flags``, the end of options, the block's length again."""
+"""End of a packet's block: the option ``epb_flags``, the end of options, the block's length
+again."""
 
 
 class Record(NamedTuple):
-    """A packet as it was captured."""
+    """A captured packet."""
 
     nanoseconds: int
-    """Since the epoch."""
+    """Nanoseconds since the epoch."""
     data: bytes
     length: int
-    """Bytes of the packet on the wire."""
+    """Length of the packet on the wire in bytes."""
 
 
 def section(application: str, system: str) -> bytes:
@@ -70,7 +71,7 @@ def statistics(nanoseconds: int, received: int, dropped: int) -> bytes:
 
 
 class PcapStream:
-    """A pcap stream as it is read; its header has the byte order and the unit of time."""
+    """A pcap stream being read; its header has the byte order and the unit of time."""
 
     def __init__(self) -> None:
         self.link_type: int | None = None
@@ -80,7 +81,7 @@ class PcapStream:
         self._unit_ns = 1000
 
     def feed(self, data: bytes) -> Iterator[Record]:
-        """Take bytes and yield the packets that are complete. Raises ``ValueError``."""
+        """Process bytes and yield complete packets. Raises ``ValueError``."""
         data = self._rest + data
         at = 0
         if self.link_type is None:
@@ -129,4 +130,4 @@ def _option(code: int, value: bytes) -> bytes:
 
 
 STATISTICS_SIZE = len(statistics(0, 0, 0))
-"""Length of every such block, in bytes."""
+"""Length of a statistics block in bytes."""

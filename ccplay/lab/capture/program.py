@@ -11,7 +11,7 @@ import threading
 from typing import Self
 
 _DEATH_SIGNAL = 1
-"""``PR_SET_PDEATHSIG`` of prctl(2)."""
+"""Option ``PR_SET_PDEATHSIG`` of prctl(2)."""
 
 _LISTENING = re.compile(r"listening on|^File: ")
 """Message of tcpdump and dumpcap once they capture packets."""
@@ -32,7 +32,7 @@ class CaptureProgram:
         self._asked = False
 
     def __enter__(self) -> Self:
-        """Start it."""
+        """Start the program."""
         self._process = subprocess.Popen(
             self._argv,
             stdin=subprocess.DEVNULL,
@@ -46,23 +46,23 @@ class CaptureProgram:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End it."""
+        """End the program."""
         self._process.kill()
         self._process.wait()
 
     @property
     def output(self) -> int:
-        """The pipe with its pcap."""
+        """Pipe with the program's pcap."""
         assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
         return self._process.stdout.fileno()
 
     def listens(self) -> bool:
-        """Wait until it captures packets; False if it never will."""
+        """Wait until the program captures packets; return False if it never will."""
         self._listening.wait(20.0)
         return any(_LISTENING.search(each) for each in self._said)
 
     def stop(self, *, gone: bool) -> None:
-        """End it now, and wait for its last messages.
+        """End the program now, and wait for its last messages.
 
         ``gone``: its output has ended by itself; its exit status may still be outstanding.
         """
@@ -81,11 +81,11 @@ class CaptureProgram:
         return int(found[-1][1] or found[-1][2]) if found else 0
 
     def refusal(self) -> str | None:
-        """Return why it ended by itself."""
+        """Return why the program ended by itself."""
         return None if self._asked else self.last_words()
 
     def last_words(self) -> str:
-        """Return its last message, or how it was ended."""
+        """Return the program's last message, or how it was ended."""
         name = self._argv[0].rpartition("/")[2]
         status = self._process.poll()
         if status is not None and status < 0:

@@ -26,7 +26,7 @@ class CaptureTool(msgspec.Struct, frozen=True):
 
 
 def program(interface: str, snaplen: int) -> CaptureTool | str:
-    """Return how to capture on an interface, or the reason why not, with the remedy."""
+    """Return how to capture on an interface, or why it is impossible, with the remedy."""
     common = ["-p", "-s", str(snaplen), "-i", interface, "-w", "-"]
     tcpdump, dumpcap = find_tool("tcpdump"), find_tool("dumpcap")
     if tcpdump is not None and not (refusal := tcpdump_refusal(tcpdump)):
@@ -44,21 +44,21 @@ ROOTLESS_REMEDY = "run ccplay as root, or: apt install wireshark-common"
 
 
 def begin_trial() -> None:
-    """Start what ``tcpdump_refusal`` will wait for."""
+    """Start the trial that ``tcpdump_refusal`` waits for."""
     if (path := find_tool("tcpdump")) is not None:
         _trial(path)
 
 
 @cache
 def _trial(path: str) -> subprocess.Popen[bytes]:
-    """Let tcpdump read nothing, for which it drops root as for a capture."""
+    """Let tcpdump read nothing, for which it drops root as it does for a capture."""
     pipe = subprocess.PIPE
     return subprocess.Popen([path, "-r", "-"], stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 @cache
 def tcpdump_refusal(path: str) -> str:
-    """Return the reason why tcpdump can't capture as who we are, else nothing."""
+    """Return the reason why tcpdump can't capture as this user; empty if it can."""
     trial = _trial(path)
     said = trial.communicate(_EMPTY_PCAP)[1].decode(errors="replace").strip().splitlines()
     if trial.returncode == 0:

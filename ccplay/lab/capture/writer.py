@@ -24,21 +24,21 @@ _READ = 1 << 16
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What to capture, and into which file."""
+    """The packets to capture, and the file for them."""
 
     program: list[str]
-    """A command line that writes pcap to stdout until SIGINT."""
+    """Command line of a program that writes pcap to stdout until SIGINT."""
     grace_s: float
     """Seconds that the program needs to pass on the packets it has seen."""
     interface: str
     description: str
     mac: str
-    """The interface's own address: frames from it are outgoing."""
+    """Address of the interface: frames from it are outgoing."""
     snaplen: int
     max_bytes: int
     directory: str
     stem: str
-    """The file's name without its ending; if such a file exists, a number is added."""
+    """Name of the file without its ending; if it exists, a number is added."""
 
 
 class News(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,1 +1,1 @@
-"""What the delay line and the software queue share: processes beside the lab that hold packets."""
+"""Common parts of the delay line and the software queue: processes of the lab that hold packets."""

@@ -25,10 +25,10 @@ N = TypeVar("N", bound=News)
 
 
 class Tell(Protocol):
-    """Receives a message for the event log: a level as in ``Log``, and a text."""
+    """Function that receives a message for the event log: a level as in ``Log``, and a text."""
 
     def __call__(self, level: str, text: str, *, spoils: bool = False) -> None:
-        """Log it; ``spoils`` as in ``Log``."""
+        """Log the message; ``spoils`` is that of ``Log``."""
 
 
 class Keeper(Generic[N]):
@@ -68,7 +68,7 @@ class Keeper(Generic[N]):
 
     @property
     def pids(self) -> Iterable[int]:
-        """Process ID of the process, if it runs."""
+        """Process IDs of the running process."""
         return () if self._process is None else (self._process.pid,)
 
     async def start(self) -> None:

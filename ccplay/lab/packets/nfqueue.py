@@ -35,10 +35,10 @@ _STAMP_HEADER = struct.pack("=HH", 20, _TIMESTAMP)
 
 _PAYLOAD = 10
 _LONGEST = 2048
-"""Bytes copied of a packet: more than any packet has without GSO."""
+"""Number of bytes copied of a packet: more than any packet has without GSO."""
 
 _MAX_LENGTH = 1 << 17
-"""Most packets that wait: full frames at 1 Gbit/s for 1.5 s."""
+"""Largest number of packets that wait: full frames at 1 Gbit/s for 1.5 s."""
 
 _SO_RCVBUFFORCE = 33
 _NETLINK_NO_ENOBUFS = 5
@@ -110,7 +110,7 @@ class PacketQueue:
         return length
 
     def copy(self, *, whole: bool) -> None:
-        """Have later packets copied with their content and computed checksums, or without it."""
+        """Copy later packets with their content and computed checksums, or without."""
         if whole == self._whole:
             return
         self._whole = whole

@@ -1,4 +1,4 @@
-"""Attributes of a netlink message, read where they stand: netlink(7)."""
+"""Attributes of a netlink message, read in place: netlink(7)."""
 
 from __future__ import annotations
 

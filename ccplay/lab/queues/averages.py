@@ -16,13 +16,13 @@ _HISTORIC = ECN | HARDDROP | ADAPTIVE
 _FLAGS = {"ecn": ECN, "harddrop": HARDDROP, "adaptive": ADAPTIVE, "nodrop": NODROP}
 
 PARAMETERS = struct.Struct("=IIIBBBB")
-"""``struct tc_red_qopt`` and ``tc_choke_qopt``."""
+"""Format of ``struct tc_red_qopt`` and ``tc_choke_qopt``."""
 
 PROBABILITY = 0.02
-"""Probability of a drop when the average queue is at ``max``, unless another is asked for."""
+"""Default probability of a drop when the average queue is at ``max``."""
 
 _PACKET = 1000
-"""Bytes of an average packet; CHOKe counts packets and computes in these."""
+"""Length of an average packet in bytes; CHOKe counts packets and computes in these."""
 
 
 def constants(

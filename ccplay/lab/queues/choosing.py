@@ -1,4 +1,4 @@
-"""Which discipline a request means: the kernel's, or ccplay's own where the kernel has none."""
+"""Chooses the discipline for a request: the kernel's, or ccplay's own if the kernel has none."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from ccplay.model.values import Qdisc
 from ccplay.units import format_rate
 
 _taken: set[bytes] = set()
-"""Queues, as JSON, that have been tried: a network has the same one on many links."""
+"""Queues, as JSON, that the kernel has accepted: a network has the same one on many links."""
 _lacking: set[str] = set()
 """Kinds that have been tried, and that this kernel lacks."""
 
 
 def chosen(qdisc: Qdisc, *, software: bool) -> Qdisc:
-    """Return a queue validated and tried; its kind ends with ``SUFFIX`` where it is ccplay's own.
+    """Return a queue validated and tried; its kind ends with ``SUFFIX`` if it is ccplay's own.
 
-    ``software`` is whether there can be one. Raises ``CommandError`` or ``UnsupportedError``.
+    ``software`` is whether disciplines in software are possible. Raises ``CommandError`` or
+    ``UnsupportedError``.
     """
     qdisc = qdiscs.validate(qdisc)
     if is_software(qdisc.kind):
@@ -64,7 +65,7 @@ def _in_software(qdisc: Qdisc) -> Qdisc:
 
 
 def _try(qdisc: Qdisc) -> None:
-    """Try a queue on the lab's own loopback device; what was taken once is taken again."""
+    """Try a queue on the lab's own loopback device, unless the same was accepted before."""
     known = DISCIPLINES.get(qdisc.kind)
     if known is None or not known.in_kernel:
         raise UnsupportedError(

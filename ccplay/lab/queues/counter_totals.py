@@ -1,4 +1,4 @@
-"""Totals of a queue's counters across replaced disciplines; they only grow."""
+"""Totals of a queue's counters, which keep growing when the discipline is replaced."""
 
 from __future__ import annotations
 

@@ -26,9 +26,10 @@ class LinkQueues:
         self.names: dict[int, str] = {}
         """Classes by handle; empty if the link has one queue."""
         self.marks: Callable[[], int] | None = None
-        """Returns the packets marked by the link itself, in front of its queues; only grows."""
+        """Function that returns the packets marked in front of the link's queues; it only grows."""
         self.software: Callable[[], Reading | None] | None = None
-        """Reads the discipline in software in front of the link; None: there is none."""
+        """Function that reads the discipline in software in front of the link; None if there is
+        none."""
         self._read: Reading | None = None
         self._before: Reading | None = None
         self._link = link
@@ -49,7 +50,7 @@ class LinkQueues:
         return rows
 
     def own(self, found: Mapping[int, QdiscCounters]) -> list[Mapping[str, int]]:
-        """Return the statistics that the discipline of each of those rows reports.
+        """Return the own values of each row's discipline.
 
         Disciplines of classes are not added up: the link's own row is empty.
         """
@@ -62,8 +63,8 @@ class LinkQueues:
     def _row_of_one(self, found: Mapping[int, QdiscCounters]) -> Row:
         """Return the row of a link with one queue: the kernel's, with one in software before it.
 
-        What has waited in software passes a queue of its own in the kernel, where it is counted as
-        sent.
+        Packets that have waited in software pass a separate queue in the kernel, which counts them
+        as sent.
         """
         kernels = _kernels(found)
         self._count(_OWN, kernels)
@@ -80,7 +81,7 @@ class LinkQueues:
         return self._own_row(software.kind, [*readings, software])
 
     def _statistics(self, read: Reading) -> Mapping[str, int]:
-        """Return what a discipline in software reports, with the mean sojourn since the last."""
+        """Return the values of a discipline in software, with the mean sojourn since the last."""
         before, self._before = self._before, read
         if before is None or before.generation != read.generation:
             return read.statistics
@@ -103,7 +104,7 @@ class LinkQueues:
 
 
 def _kernels(found: Mapping[int, QdiscCounters]) -> QdiscCounters:
-    """Return the queue of a link without classes: not the one that others have waited before."""
+    """Return the queue of a link without classes, not the one for packets from software."""
     return next(now for each, now in found.items() if each != PASSAGE or len(found) == 1)
 
 

@@ -27,7 +27,7 @@ _NEVER = (1 << 64) - 1
 
 
 def lack_of_marking() -> Lack | None:
-    """Return what keeps the marker from working here; None if nothing is known."""
+    """Return the reason why the marker can't work here; None if none is known."""
     return lack(_FIRST_KERNEL)
 
 
@@ -82,7 +82,7 @@ class Marker:
 
     @property
     def threshold(self) -> int | None:
-        """Bytes in front of the link from which on it marks; None: never."""
+        """Bytes in front of the link from which on packets are marked; None for never."""
         held = int(self._variables.threshold)
         return None if held == _NEVER else held
 
@@ -92,10 +92,10 @@ class Marker:
 
     @property
     def marks(self) -> int:
-        """Segments that it has marked."""
+        """Number of segments marked so far."""
         return int(self._variables.marks)
 
     def close(self) -> None:
-        """Remove it; its counters can still be read."""
+        """Remove the marker; its counters can still be read."""
         os.close(self._link)
         self._programs.close()

@@ -76,7 +76,7 @@ def decode(kind: str, image: bytes) -> dict[str, Option]:
 
 
 def join(attributes: Mapping[int, bytes]) -> bytes:
-    """Return attributes, by number, as netlink has them."""
+    """Return numbered attributes as bytes for netlink."""
     return b"".join(attribute(number, value) for number, value in attributes.items())
 
 

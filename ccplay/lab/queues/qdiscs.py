@@ -57,7 +57,7 @@ _FIXED = {"fq_codel": "flows", "fq_pie": "flows"}
 
 
 class RefusedError(CommandError):
-    """The kernel refused a request, and did not say which parameter it is about."""
+    """The kernel refused a request without naming the parameter."""
 
 
 def validate(qdisc: Qdisc) -> Qdisc:
@@ -148,7 +148,7 @@ def read_back(routes: RouteSocket, index: int, parent: int, asked: Qdisc) -> Qdi
 
 
 def find(routes: RouteSocket, index: int, parent: int) -> tuple[str | None, bytes]:
-    """Return kind and ``TCA_OPTIONS`` of the discipline under ``parent``; None where none is."""
+    """Return kind and ``TCA_OPTIONS`` of the discipline under ``parent``; None if there is none."""
     request = _HEADER.pack(_MESSAGE.size, RTM_GETQDISC, REQUEST | DUMP, 0, 0)
     for answer in routes.dumped(request + _TC.pack(index, 0, 0, 0)):
         _, _, its_index, _, its_parent, _ = _MESSAGE.unpack_from(answer)
@@ -159,7 +159,7 @@ def find(routes: RouteSocket, index: int, parent: int) -> tuple[str | None, byte
 
 
 def backlog(routes: RouteSocket, index: int, parent: int) -> int:
-    """Return the bytes that wait in the discipline under ``parent``; 0 where none is."""
+    """Return the bytes in the discipline under ``parent``; 0 if there is none."""
     for answer in routes.dump(traffic_control(RTM_GETQDISC, 0, index, ())):
         if answer["index"] == index and answer["parent"] == parent:
             counted = answer.get_attr("TCA_STATS")
@@ -171,7 +171,7 @@ def rehearse(qdisc: Qdisc) -> None:
     """Try a validated ``qdisc`` on the loopback of the caller's namespace.
 
     Raises the exceptions of ``attach`` and ``read_back``; a refusal names the parameter without
-    which the kernel would take the others.
+    which the kernel accepts the others.
     """
     try:
         _rehearse(qdisc)
@@ -183,7 +183,7 @@ def rehearse(qdisc: Qdisc) -> None:
 
 
 def _refused(qdisc: Qdisc) -> str | None:
-    """Return the first parameter without which the kernel takes a queue; None: there is none."""
+    """Return the first parameter without which the kernel accepts a queue; None without any."""
     for name in qdisc.options:
         options = {each: value for each, value in qdisc.options.items() if each != name}
         try:
@@ -247,11 +247,11 @@ _KIND, _OPTIONS = 1, 2
 
 
 def _as_asked(kind: str, name: str, held: Option, asked: Option) -> Option:
-    """Return the requested value where the kernel's differs only by rounding.
+    """Return the requested value if the kernel's differs only by rounding.
 
-    CoDel counts time in units of 1024 ns (``CODEL_SHIFT``, include/net/codel.h), tbf its burst
-    in ticks of 64 ns, SFB its probabilities in 1/65536. Raises ``CommandError`` where the kernel
-    has another value.
+    CoDel counts time in units of 1024 ns (``CODEL_SHIFT``, include/net/codel.h), tbf its burst in
+    ticks of 64 ns, SFB its probabilities in 1/65536. Raises ``CommandError`` if the kernel has
+    another value.
     """
     if not isinstance(held, (bool, str)) and not isinstance(asked, (bool, str)):
         near = 2e-5 if isinstance(held, float) else max(2, held * 0.001)

@@ -13,12 +13,13 @@ _FRAMES = 100
 """Frames over which the rate is measured: one more or less is then 1 %."""
 
 _LEAST_S = 0.5
-"""Seconds of an interval; a sweep reads a queue up to 2 ms after its own time, which is 0.4 %."""
+"""Shortest interval in seconds; a sweep reads a queue up to 2 ms after its own time, which is 0.4
+%."""
 
 _LATEST_S = 0.002
 
 _SURPLUS = 1.25
-"""Factor of what an interval can drain that must wait at its start, so that it never runs empty."""
+"""Factor by which the queue at the start of an interval must exceed what the interval can drain."""
 
 _OWN_RATE = ("tbf", "cake", "cake.py")
 """Disciplines with a rate of their own, which may be lower than the link's."""
@@ -30,13 +31,13 @@ class _Busy(msgspec.Struct):
     rate: int
     since: float
     bytes: int
-    """Bytes that had left by its beginning."""
+    """Bytes that had left by the interval's beginning."""
     last: float
     backlog: int
 
 
 class DrainMeter:
-    """Measures from sweeps: ``take`` each, and read ``ratio`` from time to time."""
+    """Measures from sweeps: call ``take`` for each, and read ``ratio`` from time to time."""
 
     def __init__(self) -> None:
         self._busy: dict[str, _Busy] = {}
@@ -45,7 +46,7 @@ class DrainMeter:
     def take(
         self, t: float, took_s: float, samples: QdiscSamples | None, rates: Mapping[str, int]
     ) -> None:
-        """Take a sweep that began at ``t``; ``rates`` are those of links, in bits per second."""
+        """Process a sweep that began at ``t``; ``rates`` are those of links, in bits per second."""
         if samples is None:
             return
         kinds = dict(zip(samples.link, samples.kind, strict=True))

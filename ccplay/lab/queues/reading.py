@@ -1,4 +1,4 @@
-"""What a discipline in software tells of its queue, as the counters of the kernel's do."""
+"""The counters of a discipline in software, in the form of the kernel's."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ PASSAGE = 0x1_0002
 
 
 class Counts(NamedTuple):
-    """Counters of a queue in software since it began; ``qlen`` and ``backlog`` are of now."""
+    """Counters of a queue in software since its start; ``qlen`` and ``backlog`` are current."""
 
     qlen: int = 0
     backlog: int = 0
     drops: int = 0
     marks: int = 0
     packets: int = 0
-    """Packets sent."""
+    """Number of packets sent."""
     bytes: int = 0
-    """Bytes sent."""
+    """Number of bytes sent."""
     sojourn_us: int = 0
-    """Sum of the sojourn times of the packets sent, microseconds."""
+    """Sum of the sojourn times of the packets sent, in microseconds."""
     busy: int = 0
-    """Whether a discipline is at work, and not only passing packets on."""
+    """Whether a discipline decides, rather than packets only passing."""
 
 
 class Reading(NamedTuple):
-    """What a queue in software has come to."""
+    """A reading of a queue in software."""
 
     kind: str
     generation: int
-    """Another number means that the counters have begun anew."""
+    """Number that changes when the counters restart."""
     counts: Counts
     statistics: dict[str, int]

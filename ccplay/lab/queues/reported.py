@@ -1,7 +1,7 @@
-"""What the kernel's disciplines report of themselves: where it stands in their statistics.
+"""Own values of the kernel's disciplines, and their offsets in the kernel's statistics.
 
-``include/uapi/linux/pkt_sched.h``; names are those of ``Sweep.queue_own``, and the same as of ours
-in software where both report the same.
+``include/uapi/linux/pkt_sched.h``; names are those of ``Sweep.queue_own``, the same as those of
+ours in software for the same values.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ _PIE = struct.Struct("=Q8x4x4x4x4x4x")
 """``struct tc_pie_xstats`` since Linux 5.1, which begins with the probability."""
 
 _TINS = 10
-"""``TCA_CAKE_STATS_TIN_STATS``: an attribute for each tin, lowest priority first."""
+"""Attribute ``TCA_CAKE_STATS_TIN_STATS``, with an attribute for each tin, lowest priority first."""
 _MARKS, _BACKLOG, _SPARSE, _BULK = 8, 11, 21, 22
-"""Of a tin: ``TCA_CAKE_TIN_STATS_*``; flows that are new, and the others."""
+"""Attributes of a tin: ``TCA_CAKE_TIN_STATS_*``; sparse flows are new, bulk flows the others."""
 _NAMES = {
     1: ("best_effort",),
     3: ("bulk", "best_effort", "voice"),
     4: ("bulk", "best_effort", "video", "voice"),
 }
-"""Names of tins by how many there are: besteffort, diffserv3, diffserv4; others have numbers."""
+"""Names of tins by their number: besteffort, diffserv3, diffserv4; others have numbers."""
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 def more(kind: str, data: bytes, at: int, end: int) -> Mapping[str, int]:
-    """Return what is no 32-bit word at a known place."""
+    """Return the values that are not 32-bit words at a known place."""
     match kind:
         case "pie" if end - at >= _PIE.size:
             (probability,) = _PIE.unpack_from(data, at)
@@ -60,7 +60,7 @@ def more(kind: str, data: bytes, at: int, end: int) -> Mapping[str, int]:
 
 
 def cake_marks(data: bytes, at: int, end: int) -> int:
-    """Add up the marks of all of cake's tins."""
+    """Return the sum of the marks of all of cake's tins."""
     return sum(_number(data, tin, _MARKS) for tin in _each_tin(data, at, end))
 
 

@@ -23,7 +23,7 @@ Attributes: TypeAlias = Mapping[int, bytes]
 
 _PRIO = struct.Struct("=i16B")
 _SFQ, _SFQ_RED = struct.Struct("=IiIII"), struct.Struct("=IIIIIBBBBI24x")
-"""``struct tc_sfq_qopt``, and what ``tc_sfq_qopt_v1`` has behind it."""
+"""Formats of ``struct tc_sfq_qopt``, and of what ``tc_sfq_qopt_v1`` adds."""
 
 
 def _fifo(options: Options) -> bytes:
@@ -95,10 +95,10 @@ STRUCTS: dict[str, tuple[Callable[[Options], bytes], Callable[[bytes], dict[str,
 # --- kinds with a struct among their attributes ----------------------------------------------
 
 _RATE = struct.Struct("=BBHhHI")
-"""``struct tc_ratespec``."""
+"""Format of ``struct tc_ratespec``."""
 _TBF, _SFB = struct.Struct("=12s12sIII"), struct.Struct("=9I")
 _ETHERNET = 1
-"""``TC_LINKLAYER_ETHERNET``: the kernel needs no table of times."""
+"""Link layer ``TC_LINKLAYER_ETHERNET``, for which the kernel needs no table of times."""
 _LARGEST = 2**32 - 1
 
 

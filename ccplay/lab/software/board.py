@@ -1,8 +1,8 @@
-"""Memory that the lab shares with the process of disciplines: their counters at any moment.
+"""Memory shared by the lab and the process of disciplines: their counters at any moment.
 
 Each queue has a slot of 64-bit numbers there. The process writes a slot whenever packets have
 moved, and the lab reads it in a sweep, without a message. A slot's version is odd while it is being
-written, so whoever reads sees numbers of one moment.
+written, so a reader gets numbers of one moment.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ccplay.lab.queues.reading import Counts
 from ccplay.lab.software import histogram
 
 SLOTS = 256
-"""Most queues of a lab."""
+"""Largest number of queues in a lab."""
 
 MOST_STATISTICS = 24
-"""Most numbers that a discipline reports."""
+"""Largest number of values that a discipline reports."""
 
 _COUNTS = 10
 _WORDS = 256
@@ -32,7 +32,7 @@ _COUNTERS = struct.Struct(f"={len(Counts._fields)}Q")
 
 
 class Board:
-    """The shared memory; ``descriptor`` is its file, for a process that is started anew."""
+    """The shared memory; ``descriptor`` is its file, for a restarted process."""
 
     def __init__(self, descriptor: int | None = None) -> None:
         """Map a descriptor, or memory of its own."""
@@ -60,7 +60,7 @@ class Slot:
         self._bytes = words.cast("B")
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Reset all numbers."""
         for place in range(len(self._words)):
             self._words[place] = 0
 

@@ -26,11 +26,11 @@ from ccplay.model.events import SojournTimes
 from ccplay.model.values import Qdisc
 
 SHARES = (0.5, 0.95, 0.99, 1.0)
-"""Shares of a link's packets whose sojourn time is reported."""
+"""Quantiles of sojourn times that are reported."""
 
 
 FALLBACK = Qdisc(kind="pfifo", options={"limit": FALLBACK_PACKETS})
-"""What takes the place of a discipline that fails; it has more room where more packets wait."""
+"""Discipline that replaces one that fails; it has more room if more packets wait."""
 
 
 class Egress(NamedTuple):
@@ -44,10 +44,10 @@ class Egress(NamedTuple):
 
 
 class Software:
-    """All disciplines in software of a lab, in one process. A process that dies is started again.
+    """All disciplines in software of a lab, in one process, which is restarted if it dies.
 
-    Meanwhile packets wait in the kernel's own queue, at the link's rate; those that it held are
-    lost.
+    Meanwhile packets wait in the kernel's own queue, at the link's rate; those that the process
+    held are lost.
     """
 
     def __init__(
@@ -57,13 +57,13 @@ class Software:
         forked: PacketProcess | None = None,
         board: Board | None = None,
     ) -> None:
-        """``tell`` shows faults; ``forked`` is the first process, which has ``board``."""
+        """Prepare; ``tell`` shows faults, ``forked`` is the first process, which has ``board``."""
         self._tell = tell
         self._seed = seed
         self._board = board or Board()
         self._links: dict[int, _Link] = {}
         self._dropped: dict[int, int] = {}
-        """Packets that queues which have ended had dropped, by link."""
+        """Packets dropped by queues that have ended, by link."""
         self._histograms: dict[int, list[int]] = {}
         """Sojourn times in queues that have ended, by link; see ``histogram``."""
         self._spread = Sojourns()
@@ -71,7 +71,7 @@ class Software:
         """Tasks that remove the rules of a link, by link."""
         self._changing = asyncio.Lock()
         self.changed: Callable[[str], object] = lambda _: None
-        """Receives the name of a link whose discipline has failed, or works again."""
+        """Function that receives the name of a link whose discipline has failed, or works again."""
         self._generation = self._version = 0
         self._keeper = Keeper(
             "the disciplines' process",
@@ -86,20 +86,20 @@ class Software:
 
     @property
     def processes(self) -> Iterable[int]:
-        """The process, if it runs."""
+        """Process ID, if the process runs."""
         return self._keeper.pids
 
     def lateness(self) -> tuple[float, float] | None:
-        """Return median and 99th percentile of the last second in microseconds; None: no packet."""
+        """Return median and 99th percentile of the last second in us; None without packets."""
         return self._keeper.lateness
 
     def dropped(self, number: int) -> int:
-        """Return the packets that were dropped in front of a link."""
+        """Return the number of packets dropped in front of a link."""
         now = self.read(number)
         return self._dropped.get(number, 0) + (0 if now is None else now.counts.drops)
 
     def read(self, number: int) -> Reading | None:
-        """Return what a link's queue has come to; None if it has none."""
+        """Return the reading of a link's queue; None if it has none."""
         if (link := self._links.get(number)) is None:
             return None
         counts, values = link.slot.read(len(link.statistics))
@@ -114,12 +114,12 @@ class Software:
         return self._spread.take(t)
 
     def _settle(self, link: _Link) -> None:
-        """Count what its discipline has sent until now as its own."""
+        """Attribute the packets sent so far to the link's present discipline."""
         number = link.at.number
         self._spread.count(number, link.at.link, link.kind, self._sojourns(number))
 
     def sojourn_us(self, number: int) -> list[float]:
-        """Return ``SHARES`` of the sojourn times of a link's packets; empty without any."""
+        """Return the ``SHARES`` of a link's sojourn times; empty without packets."""
         counts = self._sojourns(number)
         found = [histogram.percentile(counts, share) for share in SHARES]
         return [round(each, 1) for each in found if each is not None]
@@ -132,10 +132,10 @@ class Software:
     async def put(
         self, at: Egress, qdisc: Qdisc, rate: int, kernel_backlog: Callable[[], int]
     ) -> None:
-        """Let a discipline decide on the packets of a link, or change the one that does.
+        """Let a discipline decide on the packets of a link, or change the present one.
 
-        ``kernel_backlog`` returns the bytes that still wait in the kernel once no more come; the
-        link is busy with them first. Raises ``LabError``.
+        ``kernel_backlog`` returns the bytes that still wait in the kernel once no more arrive
+        there; the link is busy with them first. Raises ``LabError``.
         """
         kind = qdisc.kind.removesuffix(SUFFIX)
         order = Order(
@@ -175,7 +175,7 @@ class Software:
     def under(self, kind: str) -> list[tuple[str, Qdisc]]:
         """Return the links for which a discipline was requested, with its parameters.
 
-        That a FIFO has taken its place since does not matter.
+        They include links where a FIFO has replaced it since.
         """
         return [
             (each.at.link, Qdisc(kind=kind + SUFFIX, options=each.order.options))
@@ -184,16 +184,16 @@ class Software:
         ]
 
     def substitute(self, number: int) -> Qdisc | None:
-        """Return the FIFO that has taken the place of a link's discipline; None: it works."""
+        """Return the FIFO that has replaced a link's discipline; None if the discipline works."""
         link = self._links.get(number)
         return None if link is None or link.works else FALLBACK
 
     def works(self, kind: str) -> bool:
-        """Return whether a discipline is at work anywhere, and no FIFO has taken its place."""
+        """Return whether any link has a working discipline that no FIFO has replaced."""
         return any(each.works for each in self._links.values() if each.order.kind == kind)
 
     async def renew(self, name: str, source: str) -> None:
-        """Use another source for the discipline of a link, while packets wait in it.
+        """Use another source for the discipline of a link while packets wait in it.
 
         Raises ``LabError`` with the mistake; then the earlier one stays.
         """
@@ -220,9 +220,9 @@ class Software:
             self.changed(link.at.link)
 
     async def end(self, at: Egress) -> Reading | None:
-        """Give what waits to the kernel's queue, in order, and return the last counters.
+        """Move waiting packets to the kernel's queue, in order, and return the last counters.
 
-        Later packets pass to it as they come, and soon no longer this way.
+        Later packets pass to it as they arrive, and soon bypass the process.
 
         Raises ``LabError``.
         """
@@ -282,7 +282,7 @@ class Software:
 
 
 class _Link(msgspec.Struct):
-    """A link that has a discipline in software."""
+    """A link with a discipline in software."""
 
     at: Egress
     order: Order
@@ -290,16 +290,16 @@ class _Link(msgspec.Struct):
     slot: Slot
     generation: int
     failed: int = 0
-    """Version of the discipline in whose place there is a FIFO."""
+    """Version of the discipline that a FIFO has replaced."""
 
     @property
     def works(self) -> bool:
-        """Whether the discipline that was requested is at work."""
+        """Whether the requested discipline decides."""
         return self.failed != self.order.version
 
     @property
     def kind(self) -> str:
-        """The kind that is at work."""
+        """Kind of the discipline that decides."""
         return self.order.kind + SUFFIX if self.works else FALLBACK.kind
 
 

@@ -15,13 +15,13 @@ from ccplay.lab.network.netns import Namespace
 from ccplay.lab.packets.nfqueue import PacketQueue
 
 _PAYLOAD = 10
-"""``NFQA_PAYLOAD``."""
+"""Attribute ``NFQA_PAYLOAD``."""
 
 _COPIED = 40
 """Bytes copied of a packet: its IP header without options, and the ports."""
 
 _ETHERNET_HEADER = 14
-"""Bytes that a frame has beside its IP packet; those of its checksum are never in a skb."""
+"""Length of a frame's header in bytes; a skb does not contain the checksum."""
 
 _IPV4 = struct.Struct("!BBHxxHxBxxII")
 """Version and length, type of service, total length, fragment, protocol, addresses; RFC 791."""
@@ -29,7 +29,7 @@ _IPV4 = struct.Struct("!BBHxxHxBxxII")
 _NO_OPTIONS, _FRAGMENT, _ICMP = 0x45, 0x3FFF, 1
 
 _MOST_VERDICTS = 1000
-"""Verdicts in one datagram, which a socket's buffer limits."""
+"""Largest number of verdicts in one datagram, which a socket's buffer limits."""
 
 _MARKED_VERDICT = struct.Struct("=IHHIIBBHHHIIHHI")
 _VERDICT, _VERDICT_HEADER, _MARK = 3 << 8 | 1, 2, 3
@@ -37,7 +37,7 @@ _DROP, _ACCEPT = 0, 1
 
 
 class HeaderQueue(PacketQueue):
-    """Netfilter queue ``number`` of a namespace, with headers; nothing leaves it by itself."""
+    """Netfilter queue ``number`` of a namespace, with headers; packets leave by verdicts only."""
 
     def __init__(self, namespace: Namespace, number: int) -> None:
         super().__init__(namespace, number, _COPIED)
@@ -58,7 +58,7 @@ class HeaderQueue(PacketQueue):
         return parsed(buffer, at + 4, number)
 
     def _find(self, length: int) -> int:
-        """Return where the payload's attribute begins in messages like this one."""
+        """Return the offset of the payload's attribute in messages like this one."""
         at = 20
         while at + 4 <= length:
             size, kind = struct.unpack_from("=HH", self._buffer, at)
@@ -76,7 +76,7 @@ class HeaderQueue(PacketQueue):
         self._verdicts.append(self._verdict(_DROP, packet, 0))
 
     def flush(self) -> None:
-        """Carry out what was decided, in order."""
+        """Carry out all decisions in order."""
         verdicts, self._verdicts = self._verdicts, []
         for begin in range(0, len(verdicts), _MOST_VERDICTS):
             self._socket.send(b"".join(verdicts[begin : begin + _MOST_VERDICTS]))
@@ -90,7 +90,7 @@ class HeaderQueue(PacketQueue):
 
 
 def parsed(data: bytes | bytearray, at: int, number: int) -> Packet:
-    """Return the packet whose IP header begins at ``at``; a strange one is of no flow."""
+    """Return the packet whose IP header begins at ``at``; an unknown kind belongs to no flow."""
     if len(data) < at + 28 or data[at] >> 4 != 4:
         return Packet(_ETHERNET_HEADER, number=number)
     version, tos, length, fragment, protocol, source, destination = _IPV4.unpack_from(data, at)

@@ -1,4 +1,4 @@
-"""A histogram of times: eight places for each doubling, so a time is known to some 6 %."""
+"""A histogram of times: eight places for each doubling, so that a time is known to some 6 %."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def place(microseconds: int) -> int:
 
 
 def bounds(at: int) -> tuple[int, int]:
-    """Return the times in microseconds between which those of a place are."""
+    """Return the bounds in microseconds of the times in a place."""
     octave, step = divmod(at, 1 << _BITS)
     if octave == 0:
         return step, step + 1

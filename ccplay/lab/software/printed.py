@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 _MOST_LINES = 10
-"""Lines that are reported in a second; what else is printed is counted."""
+"""Largest number of lines reported in a second; further lines are counted."""
 
 _MOST_CHARACTERS = 200
 
@@ -21,11 +21,11 @@ class Printed(io.TextIOBase):
         self._left = _MOST_LINES
 
     def writable(self) -> bool:
-        """Whether it can be written to: yes."""
+        """Return True: the file can be written to."""
         return True
 
     def write(self, text: str) -> int:
-        """Keep text, whose lines are reported when they are complete."""
+        """Keep text, whose lines are reported once they are complete."""
         *lines, self._unfinished = (self._unfinished + text).split("\n")
         self._unfinished = self._unfinished[:_MOST_CHARACTERS]
         room = _MOST_LINES - len(self._lines)
@@ -34,7 +34,7 @@ class Printed(io.TextIOBase):
         return len(text)
 
     def take(self, now: float) -> str:
-        """Return the lines to report at a moment in seconds; empty: none, or not yet."""
+        """Return the lines to report at a moment in seconds; empty if there are none yet."""
         if not self._lines:
             return ""
         if now - self._second >= 1.0:

@@ -1,1 +1,1 @@
-"""Traffic: what starts, switches, follows and stops it."""
+"""Traffic: starts, switches, follows and stops it."""

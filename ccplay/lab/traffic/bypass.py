@@ -73,7 +73,7 @@ class Bypass:
         self._open.add(port)
 
     def close(self, src: str, dst: str, port: int) -> None:
-        """Let the rest of the control connection take the network, behind the data."""
+        """Send the rest of the control connection through the network, behind the data."""
         if port not in self._open:
             return
         self._open.remove(port)
@@ -104,6 +104,6 @@ class Bypass:
             self._ends[host, other] = _End(namespace, own, index)
 
     def _end(self, host: str, other: str) -> tuple[str, str, Namespace]:
-        """Return name and address of the cable's end at a host, and where that is."""
+        """Return name and address of the cable's end at a host, and its namespace."""
         address = mac(self._network.opposite(self._links[other]))
         return f"to-{other}", address, self._namespace(host)

@@ -53,7 +53,7 @@ async def prepare(cc: str, tell: Callable[[str, str], None]) -> None:
 
 
 async def prepare_all(names: Iterable[str], tell: Callable[[str, str], None]) -> None:
-    """Load all that can be loaded; the command that needs another reports why it can't."""
+    """Load all algorithms that can be loaded; a command that needs another reports why it can't."""
     for name in names:
         with contextlib.suppress(CcplayError):
             await prepare(name, tell)
@@ -73,7 +73,7 @@ def require(cc: str) -> str:
 
 
 def called(cc: str) -> str:
-    """Return the user's name of the algorithm that ``cc`` selects."""
+    """Return the user's name for the algorithm that ``cc`` selects."""
     return library.name(cc) if _is_program(cc) and library.source(cc) else cc
 
 
@@ -128,7 +128,7 @@ def switch(pid: int, ports: Collection[tuple[int, int]], cc: str) -> None:
 
 
 def _switch(connection: socket.socket, cc: str, name: str) -> None:
-    """Change an open connection to ``cc``, which is ``name`` to the kernel.
+    """Change an open connection to ``cc``, which the kernel calls ``name``.
 
     Otherwise leave it as it was and raise ``UnsupportedError``.
     """

@@ -58,9 +58,9 @@ class WebServer:
 
     @classmethod
     async def start(cls, namespace: Namespace, on_request: Callable[[str, int], None]) -> WebServer:
-        """Start it; ``on_request`` receives a download's name and its TCP port at wget's end.
+        """Start the server; ``on_request`` receives a download's name and wget's TCP port.
 
-        Raises ``LabError`` with its own message if it does not start.
+        Raises ``LabError`` with the server's message if it does not start.
         """
         # -I: nothing from the environment; -S: no site-packages, which take time to find.
         path = str(Path(__file__).with_name("webserver.py"))
@@ -78,7 +78,7 @@ class WebServer:
 
     @property
     def ended(self) -> bool:
-        """Whether it has died."""
+        """Whether the server has died."""
         return self._program.ended
 
     async def stop(self) -> None:
@@ -93,7 +93,7 @@ class WebServer:
 
 
 class Download:
-    """A running download. It ends when it is complete, by ``stop`` or because wget dies."""
+    """A running download. It ends when it is complete, by ``stop``, or because wget dies."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Download:
         *,
         port: int,
     ) -> None:
-        """``command`` has all its names; the server waits for it on ``port``."""
+        """Prepare a download; ``command`` has all names, and the server waits on ``port``."""
         assert command.download is not None  # noqa: S101
         assert command.src is not None  # noqa: S101
         assert command.dst is not None  # noqa: S101
@@ -148,7 +148,7 @@ class Download:
         self._attending = asyncio.create_task(self._attend())
 
     def served_on(self, port: int) -> None:
-        """Record its connection: ``port`` is wget's."""
+        """Record the connection; ``port`` is wget's."""
         self._port = port
         if not self.ended.is_set():
             self._probe.track(self.name, self.src, sport=self._server_port, dport=port)

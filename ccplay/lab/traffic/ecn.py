@@ -51,7 +51,7 @@ def ask_for_ecn(namespace: Namespace, port: int) -> None:
 
 
 def ask_no_more(namespace: Namespace, port: int) -> None:
-    """Undo this; open connections keep what they negotiated."""
+    """Undo ``ask_for_ecn``; open connections keep what they negotiated."""
     with RouteSocket(namespace) as kernel:
         kernel.request([_rule(RTM_DELRULE, 0, port)], f"rule for port {port}")
 
@@ -59,8 +59,8 @@ def ask_no_more(namespace: Namespace, port: int) -> None:
 async def send_ect_1(namespace: Namespace, port: int) -> None:
     """Send a host's data to ``port`` as ECT(1), which the kernel sends as ECT(0).
 
-    Later connections to another port are not concerned; ports are not used again. Packets that
-    are not ECT, such as SYN and retransmissions, stay so. Raises ``UnsupportedError``.
+    Other ports are not affected, and ports are not reused. Packets that are not ECT, such as SYN
+    and retransmissions, stay so. Raises ``UnsupportedError``.
     """
     # CE is set by queues further on, never in front of this.
     rule = f"-A POSTROUTING -p tcp --dport {port} -m tos --tos 0x02/0x03 -j TOS --set-tos 0x01/0x03"

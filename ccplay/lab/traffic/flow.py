@@ -41,7 +41,7 @@ _PATIENCE_S = 2.0
 it within a millisecond, but the machine may be busy."""
 
 _NETLINK_S = 0.01
-"""Seconds that the end of a bypass may take of the lab's time."""
+"""Seconds that ending a bypass may keep the lab busy."""
 
 
 class Flow:
@@ -60,7 +60,7 @@ class Flow:
         *,
         bypass: Bypass,
     ) -> None:
-        """``command`` has all its names; ``ports`` hands out the flow's own ports."""
+        """Prepare a flow; ``command`` has all names, ``ports`` provides the flow's own ports."""
         assert command.flow is not None  # noqa: S101
         assert command.src is not None  # noqa: S101
         assert command.dst is not None  # noqa: S101
@@ -68,7 +68,7 @@ class Flow:
         self.src, self.dst = command.src, command.dst
         self.ended = asyncio.Event()
         self.watched: MonitoredStreams | None = None
-        """Set before the start where the flow is monitored."""
+        """Streams that are monitored; set before the start if monitoring was requested."""
         self._command = command
         self.port, self.sports = ports.server(), ports.senders(command.streams)
         self._probe, self._emit, self._clock, self._bypass = probe, emit, clock, bypass
@@ -81,11 +81,11 @@ class Flow:
         self._known: list[Counters] = []
         self._was_held = False
         self._opened: float | None = None
-        """Moment at which it sent its first data."""
+        """Moment at which the flow sent its first data."""
         self._told = False
         """Whether ``FlowStarted`` has been emitted."""
         self._settled = False
-        """Whether sweeps bring nothing new except samples."""
+        """Whether sweeps have nothing new except samples."""
         self._stopped: float | None = None
         self._come_to: list[Counters] = []
         self._monitored: Monitored | None = None
@@ -141,7 +141,7 @@ class Flow:
                 self._probe.tell_delay(stream, partial(self.watched.delay_us, number))
 
     def abandon(self) -> None:
-        """Leave nothing of a start that failed."""
+        """Remove everything that a failed start has left."""
         for program in self._programs:
             program.kill()
         self._untrack()
@@ -165,11 +165,11 @@ class Flow:
 
     @property
     def _is_near(self) -> bool:
-        """Whether it may reach its limit so soon that nothing slow may start now."""
+        """Return whether the flow may reach its limit so soon that nothing slow may start now."""
         return self._until_limit_s() < _NETLINK_S
 
     def _until_limit_s(self) -> float:
-        """Return the shortest time until its limit; infinite without a limit."""
+        """Return the shortest time in seconds until the flow's limit; infinite without one."""
         if self._command.bytes is None:
             return math.inf
         return look_after_s(
@@ -255,7 +255,7 @@ class Flow:
             self._end_at(self._read.t, self._counters())
 
     def _end_at(self, moment: float, counters: list[Counters]) -> None:
-        """End the flow with these readings; its limit may lie a little before them."""
+        """End the flow with these readings; its limit may be slightly before them."""
         if not self._told and self._opened is not None:
             # It ran, though too briefly for its algorithm to be seen.
             self._tell_start(counters[0])
@@ -343,7 +343,7 @@ class Flow:
         self.ended.set()
 
     def _commands(self, address: str) -> tuple[list[str], list[str]]:
-        """Return those of receiver and sender."""
+        """Return the command lines of receiver and sender."""
         cc = congestion.require(self._command.cc) if self._command.cc else ""
         ports = self.port, self.sports[0]
         sending = client_argv(address, ports, len(self.streams), cc, self._command.dscp)

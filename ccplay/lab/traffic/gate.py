@@ -1,8 +1,8 @@
-"""A gate: programs of one moment wait in front of it, ready to send, and pass it together.
+"""A gate: programs that start together wait in front of it, ready to send, and pass it at once.
 
 Each needs a core for some 0.4 ms until it has sent all that its window allows, so with two cores
-the last of 64 would begin 13 ms after the first. Therefore the lab writes the first segment to
-each connection itself, through a duplicate of the program's socket, before it lets any of them go.
+the last of 64 would begin 13 ms after the first. Therefore the lab writes the first segment to each
+connection itself, through a duplicate of the program's socket, before it releases any of them.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from ccplay.lab.traffic.holding import Held, Hold
 from ccplay.lab.traffic.program import Program, ports_of, sockets_of
 
 _PAUSE_EACH_S, _LONGEST_PAUSE_S = 0.0003, 0.005
-"""How long the lab does nothing about programs that it has let go: for each, and at most."""
+"""Seconds for which the lab leaves the processor to released programs: for each program, and at
+most."""
 
 
 class Gate:
-    """Closed until ``open``; what comes later passes at once."""
+    """A gate that is closed until ``open``; commands that come later pass at once."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
         self.opened: float | None = None
-        """Moment at which it was opened; None while it is closed."""
+        """Moment at which the gate was opened; None while it is closed."""
         self._entries: list[Entry] = []
         self._open, self._change = asyncio.Event(), asyncio.Event()
 
     def entry(self) -> Entry:
-        """Return the way through it for one command."""
+        """Return an entry for one command."""
         self._entries.append(Entry(self))
         return self._entries[-1]
 
     async def wait(self, within_s: float, grace_s: float) -> None:
         """Wait until every entry is ready or given up, but no longer than ``within_s``.
 
-        For programs that do not even open their connections yet it waits ``grace_s`` longer.
+        For programs that have not even begun to open their connections it waits ``grace_s`` longer.
         """
         await self._wait(within_s, lambda each: each.ready)
         await self._wait(grace_s, lambda each: each.ready or each.connects)
@@ -54,7 +55,7 @@ class Gate:
                     await self._change.wait()
 
     def open(self) -> None:
-        """Let all pass, those that are still to come as well."""
+        """Let all entries pass, including later ones."""
         if self.opened is None:
             self.opened = self.clock()
             with _undisturbed():
@@ -67,37 +68,37 @@ class Gate:
             asyncio.get_running_loop().call_later(pause_s, self._open.set)
 
     def look(self) -> None:
-        """Take note that an entry is ready."""
+        """Wake up ``wait``, because an entry has become ready."""
         self._change.set()
 
     async def until_open(self) -> None:
-        """Wait until it is opened."""
+        """Wait until the gate is open."""
         await self._open.wait()
 
 
 def passed(clock: Callable[[], float]) -> Entry:
-    """Return the way through a gate that is open: programs start, and send at once."""
+    """Return an entry of an open gate: its program starts and sends at once."""
     gate = Gate(clock)
     gate.open()
     return gate.entry()
 
 
 class Entry:
-    """The way of one command through a gate."""
+    """The entry of one command."""
 
     def __init__(self, gate: Gate) -> None:
         self.ready = False
-        """Whether nothing is to be waited for any more."""
+        """Whether the entry need not be awaited any longer."""
         self.connects = False
-        """Whether only the network is waited for: its program opens the connections for data."""
+        """Whether only the network is awaited: the program is opening the connections for data."""
         self._gate = gate
         self._held: Held | None = None
         self._connections: list[tuple[socket.socket, bytes]] = []
-        """What the lab writes to before its program does, and a segment for each."""
+        """Connections that the lab writes to before the program does, with a segment for each."""
 
     @property
     def holds(self) -> bool:
-        """Whether its program was held."""
+        """Whether the program was held."""
         return self._held is not None
 
     async def start(
@@ -108,11 +109,11 @@ class Entry:
         name: str = "",
         connections: Collection[tuple[int, int]] = (),
     ) -> tuple[Program, float]:
-        """Start a program that passes the gate at ``hold``; return it, and when it was let go.
+        """Start a program that passes the gate at ``hold``; return it, and when it was released.
 
-        ``connections`` are local and remote port of those on which it is about to send data that
-        means nothing. Where the kernel can't hold it, it is started when the gate opens. Raises
-        ``LabError`` where it is not installed.
+        ``connections`` are local and remote port of those on which it is about to send meaningless
+        data. If the kernel can't hold the program, it is started when the gate opens. Raises
+        ``LabError`` if it is not installed.
         """
         gate = self._gate
         if gate.opened is None:
@@ -124,19 +125,19 @@ class Entry:
         return await Program.start(namespace, argv, name), began
 
     def give_up(self) -> None:
-        """Let nobody wait for it any more."""
+        """Let the gate wait for this entry no longer."""
         self.ready = True
         self._gate.look()
 
     def begin(self) -> None:
-        """Send a first segment on each connection of its program."""
+        """Send a first segment on each connection of the program."""
         for connection, segment in self._connections:
             # The program sends what can't be sent now.
             with contextlib.suppress(OSError):
                 connection.send(segment, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
     def let_go(self) -> None:
-        """Let its program go on."""
+        """Release the program."""
         if self._held is not None:
             self._held.let_go()
 
@@ -168,7 +169,7 @@ class Entry:
     async def _pass(
         self, held: Held, program: Program, connections: Collection[tuple[int, int]]
     ) -> float:
-        """Return when a program was let go, or ended before."""
+        """Return the moment at which a program was released, or ended before."""
         approach = asyncio.create_task(self._approach(held))
         arrival = asyncio.create_task(held.arrived.wait())
         end = asyncio.create_task(program.wait())
@@ -198,7 +199,7 @@ class Entry:
 
 @contextlib.contextmanager
 def _undisturbed() -> Generator[None]:
-    """Keep the core from programs that this process wakes meanwhile, where the kernel permits."""
+    """Keep woken programs from preempting this process, if the kernel permits that."""
     policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
     with contextlib.ExitStack() as before:
         with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
-"""A program that is held at a system call: it is ready to send, and goes on when it is let go.
+"""A program that is held at a system call: it is ready to send, and continues when it is released.
 
-A seccomp filter of the program's own makes the kernel ask the lab about that call, see
-seccomp_unotify(2), and the program sleeps in it until the lab answers. Nothing has been sent and no
-time of a packet taken by then. Whoever is never let go dies with the lab.
+A seccomp filter of the program makes the kernel ask the lab about that call, see
+seccomp_unotify(2), and the program sleeps in it until the lab answers. By then nothing has been
+sent, and no time of a packet has been taken. A program that is never released dies with the lab.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ import msgspec
 
 _SET_MODE_FILTER = 1
 _NEW_LISTENER, _SPEC_ALLOW = 1 << 3, 1 << 2
-"""Flags of seccomp(2): ask us; and leave the processor as fast as it is without a filter."""
+"""Flags of seccomp(2): notify us, and keep the processor as fast as without a filter."""
 
 _USER_NOTIF, _ALLOW = 0x7FC00000, 0x7FFF0000
 _LOAD, _IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
-"""BPF_LD | BPF_W | BPF_ABS, BPF_JMP | BPF_JEQ | BPF_K, BPF_RET | BPF_K."""
+"""Instructions of classic BPF: BPF_LD | BPF_W | BPF_ABS, BPF_JMP | BPF_JEQ | BPF_K, BPF_RET |
+BPF_K."""
 _NUMBER, _THIRD_ARGUMENT = 0, 32
-"""Offsets in struct seccomp_data; of a 64-bit argument the lower half, on a little-endian
+"""Offsets in struct seccomp_data; for a 64-bit argument that of its lower half on a little-endian
 machine."""
 
 _INSTRUCTION = struct.Struct("HBBI")
@@ -43,27 +44,27 @@ _CALLS = {
     "aarch64": _GENERIC,
     "riscv64": _GENERIC,
 }
-"""Numbers of system calls by machine; those of asm-generic/unistd.h on newer ones."""
+"""Numbers of system calls by machine; newer machines have those of asm-generic/unistd.h."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """Where a program is held."""
+    """The place at which a program is held."""
 
     call: str
-    """The system call; it must be made seldom, for each time the lab is asked."""
+    """Name of the system call; it must be rare, because the lab is asked each time."""
     passed: int = 0
-    """Number of these calls that it may make before."""
+    """Number of these calls that pass before the program is held."""
     octets: int | None = None
-    """Bytes of the calls that count; None if every call counts."""
+    """Length in bytes of the calls that count; None if every call counts."""
 
 
 class Held:
-    """A program under a filter. ``install`` in the child before exec, then ``attach``."""
+    """A program under a filter. Call ``install`` in the child before exec, then ``attach``."""
 
     def __init__(self, hold: Hold) -> None:
-        """Make the filter. Raises ``OSError`` where it is not known how on this machine."""
+        """Make the filter. Raises ``OSError`` on a machine whose system calls are unknown."""
         calls = _CALLS.get(platform.machine())
         if calls is None:
             raise OSError(errno.ENOSYS, f"seccomp is not known on {platform.machine()}")
@@ -94,14 +95,14 @@ class Held:
         self._waiting: int | None = None
         self._let_go = False
         self.approaching = asyncio.Event()
-        """Set when its next such call is the one where it is held."""
+        """Event set when the program's next such call is the one at which it is held."""
         if not self._to_pass:
             self.approaching.set()
         self.arrived = asyncio.Event()
-        """Set when the program stands at its call, and never where it ends before."""
+        """Event set when the program is held at its call; never if it ends before."""
 
     def install(self) -> None:
-        """Put this process under the filter, between fork and exec. Raises ``OSError``."""
+        """Install the filter in this process, between fork and exec. Raises ``OSError``."""
         flags = _NEW_LISTENER | _SPEC_ALLOW
         listener = _libc.syscall(self._seccomp, _SET_MODE_FILTER, flags, self._program)
         if listener < 0:
@@ -109,7 +110,7 @@ class Held:
         socket.send_fds(self._childs, [b"."], [listener])
 
     def attach(self) -> None:
-        """Receive what the child has sent, and answer from here on. Raises ``OSError``."""
+        """Receive the child's descriptor, and answer notifications. Raises ``OSError``."""
         self._ours.setblocking(False)
         _, descriptors, _, _ = socket.recv_fds(self._ours, 1, 1)
         self.close()
@@ -117,12 +118,12 @@ class Held:
         asyncio.get_running_loop().add_reader(self._listener, self._asked)
 
     def close(self) -> None:
-        """Close the way by which the child sends."""
+        """Close the socket on which the child sends its descriptor."""
         self._ours.close()
         self._childs.close()
 
     def let_go(self) -> None:
-        """Let the program go on, now or as soon as it comes to its call."""
+        """Release the program, now or as soon as it reaches its call."""
         self._let_go = True
         if self._waiting is not None:
             question, self._waiting = self._waiting, None

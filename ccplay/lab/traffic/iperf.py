@@ -1,4 +1,4 @@
-"""Where iperf3 can be held, and differences between its versions.
+"""The calls at which iperf3 can be held, and differences between its versions.
 
 From 3.16 on each connection has its own thread.
 """
@@ -12,14 +12,16 @@ from ccplay.lab.traffic.holding import Hold
 from ccplay.model.dscp import DEFAULT, type_of_service
 
 BEFORE_DATA = Hold("read", passed=3, octets=1)
-"""The server leads the client from state to state by single bytes: exchange parameters, open the
-data connections, prepare, send. When the client reads the fourth, all connections are open."""
+"""Hold of a client before it sends data. The server leads the client from state to state by single
+bytes: exchange parameters, open the data connections, prepare, send. When the client reads the
+fourth, all connections are open."""
 
 BEFORE_DATAGRAMS = Hold("read", passed=2, octets=1)
-"""Hold one byte earlier: the client paces datagrams by the time since it has read the third."""
+"""Hold of a client over UDP, one byte earlier: it paces datagrams by the time since it read the
+third."""
 
 COOKIE_OCTETS = 37
-"""Bytes that each data connection carries before its data."""
+"""Number of bytes that each data connection carries before its data."""
 
 
 def server_argv(port: int, interval_s: float = 0.0) -> list[str]:
@@ -34,7 +36,7 @@ _looks: bool | None = None
 
 
 def looks_after_each_packet(said: str) -> bool:
-    """Return whether an iperf3 with this ``--version`` counts each packet against its limit.
+    """Return whether an iperf3 with this ``--version`` checks its limit after each packet.
 
     With threads it does so only when it reports, at most every 0.1 s.
     """
@@ -61,7 +63,7 @@ async def stops_in_time() -> bool:
 def client_argv(
     address: str, ports: tuple[int, int], streams: int, cc: str, dscp: str = DEFAULT
 ) -> list[str]:
-    """Return the command of a sender over TCP that never ends.
+    """Return the command line of a TCP sender that never ends.
 
     ``ports`` are the receiver's and the first that it sends from; ``cc`` is empty for the host's
     default. ``dscp`` is the code point of both ends' packets.

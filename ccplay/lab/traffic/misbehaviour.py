@@ -12,17 +12,18 @@ from ccplay.model.samples import TcpSamples
 from ccplay.model.values import MOST_SEGMENTS
 
 PATIENCE_S = 3.0
-"""Seconds that it must last: many round trips of any path in ccplay."""
+"""Seconds for which misbehaviour must last: many round trips of any path in ccplay."""
 FAR_ABOVE = 8
-"""Multiple of the segments in flight; a cwnd above this and ``LEAST_RUNAWAY`` limits nothing."""
+"""Multiple of the segments in flight above which a cwnd limits nothing, if it also exceeds
+``LEAST_RUNAWAY``."""
 LEAST_RUNAWAY = 1000
-"""Segments; a runaway cwnd is at least as large."""
+"""Smallest cwnd in segments that counts as running away."""
 _DISORDER, _LOSS = 1, 4
-"""``TCP_CA_Disorder``, ``TCP_CA_Loss``."""
+"""Numbers of the states ``TCP_CA_Disorder`` and ``TCP_CA_Loss``."""
 
 
 class _Suspicion(msgspec.Struct):
-    """The misbehaviour of a connection, and its beginning."""
+    """The possible misbehaviour of a connection, and its beginning."""
 
     cc: str
     wrong: str
@@ -38,13 +39,13 @@ class Watchdog:
     def __init__(self) -> None:
         self._suspicions: dict[str, _Suspicion] = {}
         self._incredible: set[tuple[str, str]] = set()
-        """Connections and algorithms that had a window which no path can hold."""
+        """Connections and algorithms that had a window larger than any path can hold."""
         self._looked = 0.0
 
     def look(self, t: float, samples: TcpSamples) -> list[Misbehaved | Log]:
-        """Return misbehaviour that has lasted ``PATIENCE_S``, and that which has ended.
+        """Return misbehaviour that has lasted ``PATIENCE_S``, and misbehaviour that has ended.
 
-        A window that no path can hold is reported immediately, in words.
+        A window larger than any path can hold is reported immediately, as text.
         """
         passed, self._looked = t - self._looked, t
         news: list[Misbehaved | Log] = []

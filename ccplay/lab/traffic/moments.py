@@ -20,26 +20,27 @@ and the kernel's own count corrects the result."""
 
 _CLOCK_MONOTONIC_COARSE = 6
 _TICK_S = time.clock_getres(_CLOCK_MONOTONIC_COARSE)
-"""The kernel's tick, 1 to 10 ms, in which ``tcp_info`` counts the time with outstanding data."""
+"""Length of the kernel's tick in seconds, 1 to 10 ms, in which ``tcp_info`` counts the time with
+outstanding data."""
 
 
 NOTHING = Counters(cc="", bytes_acked=0, total_retrans=0)
-"""A connection that is not open yet."""
+"""Reading of a connection that is not open yet."""
 
 
 class Reading(NamedTuple):
     """A reading of a flow."""
 
     t: float
-    """Seconds."""
+    """Moment of the reading in seconds."""
     acked: int
     """Acknowledged payload in bytes, all streams together."""
 
 
 def opening(unseen: float, seen: float, busy_s: float) -> float:
-    """Return when a connection began to send that had done so at ``seen``, but not at ``unseen``.
+    """Return when a connection began to send that had sent at ``seen``, but not at ``unseen``.
 
-    It has outstanding data from then on, at ``seen`` for ``busy_s`` at most, which the kernel
+    It has had outstanding data since then, at ``seen`` for at most ``busy_s``, which the kernel
     counts in whole ticks. The middle of the remaining interval has the smallest error.
     """
     latest = max(unseen, min(seen, seen - busy_s + _TICK_S))
@@ -72,9 +73,9 @@ def look_after_s(remaining: int, window: int, least_rtt_s: float) -> float:
 
 
 def shortest_busy_s(before: Sequence[Counters], now: Sequence[Counters]) -> float:
-    """Return for how long each connection with data has had some outstanding since ``before``.
+    """Return how long each connection with data has had some outstanding since ``before``.
 
-    The shortest counts: until then a cookie may have been outstanding, which is no data.
+    The shortest time counts: before it a cookie may have been outstanding, which is not data.
     """
     # One that was not open yet has no reading before.
     known = before if len(before) == len(now) else [NOTHING] * len(now)
@@ -83,5 +84,5 @@ def shortest_busy_s(before: Sequence[Counters], now: Sequence[Counters]) -> floa
 
 
 def has_sent_data(connection: Counters) -> bool:
-    """Whether more than the cookie was sent, each copy of it counted."""
+    """Return whether more than the cookie was sent, counting each copy of it."""
     return connection.bytes_sent > COOKIE_OCTETS * (1 + connection.total_retrans)

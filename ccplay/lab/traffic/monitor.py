@@ -20,10 +20,10 @@ from ccplay.lab.network.netns import Namespace
 SOURCE = Path(__file__).parent / "monitor.bpf.c"
 
 _PROGRAM_NETFILTER, _ATTACH_NETFILTER = 32, 45
-"""Of ``enum bpf_prog_type`` and ``enum bpf_attach_type``."""
+"""Values of ``enum bpf_prog_type`` and ``enum bpf_attach_type`` for netfilter."""
 
 _LINK_CREATE = 28
-"""Command of ``enum bpf_cmd``; libbpf has it for netfilter only since 1.3."""
+"""Command of ``enum bpf_cmd``; libbpf supports it for netfilter only since 1.3."""
 
 _SYSCALLS = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
 """Number of bpf(2) by machine; libc has no function for it."""
@@ -33,7 +33,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Stream(NamedTuple):
-    """One direction of a connection, by ports that nothing else uses."""
+    """One direction of a connection, identified by ports that nothing else uses."""
 
     protocol: int
     """``socket.IPPROTO_TCP`` or ``IPPROTO_UDP``."""
@@ -42,7 +42,7 @@ class Stream(NamedTuple):
 
 
 class Account(ctypes.Structure):
-    """``struct account`` of the program, which explains them."""
+    """Counters of a flow: ``struct account`` of the program, which documents them."""
 
     _fields_ = tuple(
         (name, ctypes.c_uint64)
@@ -77,7 +77,7 @@ class Monitor:
     """The programs, loaded once for all flows. They count nothing until a flow is added."""
 
     def __init__(self, image: bytes) -> None:
-        """Load what ``build(SOURCE)`` made. Raises ``LoadError`` if the kernel refuses it."""
+        """Load the result of ``build(SOURCE)``. Raises ``LoadError`` if the kernel refuses it."""
         kind = (_PROGRAM_NETFILTER, _ATTACH_NETFILTER)
         self._programs = Programs(image, "the flow monitor", kind)
         self._accounts = self._programs.map("accounts")
@@ -104,7 +104,7 @@ class Monitor:
         self._programs.remove(self._accounts, _key(stream))
 
     def close(self) -> None:
-        """Remove it from all hosts."""
+        """Remove the programs from all hosts."""
         for link in self._links.values():
             os.close(link)
         self._programs.close()
@@ -132,6 +132,6 @@ class Monitor:
 
 
 def _key(stream: Stream) -> bytes:
-    """Return ``struct flow``."""
+    """Return ``struct flow`` for a connection."""
     ports = struct.pack("!HH", stream.sport, stream.dport)
     return ports + struct.pack("=I", stream.protocol)

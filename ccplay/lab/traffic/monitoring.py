@@ -37,7 +37,7 @@ class MonitoredStreams:
         )
 
     def delay_us(self, stream: int) -> int | None:
-        """Return the mean delay on one connection since the last call; None: no packet."""
+        """Return the mean delay on one connection since the last call; None without packets."""
         one = self._streams[stream]
         account = self._monitor.read(one)
         timed, delays = self._before[one]
@@ -55,7 +55,7 @@ class Monitoring:
     """Creates the monitor when the first flow needs it."""
 
     def __init__(self, warn: Callable[[str], None]) -> None:
-        """``warn`` receives, once, the reason why nothing can be monitored here."""
+        """Prepare; ``warn`` receives, once, the reason why monitoring is impossible here."""
         self._warn = warn
         self._monitor: Monitor | None = None
         self._refusal = ""
@@ -64,7 +64,7 @@ class Monitoring:
     async def watch(
         self, sender: Namespace, receiver: Namespace, streams: Sequence[Stream]
     ) -> MonitoredStreams | None:
-        """Follow connections that are yet to open.
+        """Follow connections that are about to open.
 
         Returns None if that is impossible: the flow then runs without.
         """
@@ -83,13 +83,13 @@ class Monitoring:
         return MonitoredStreams(self._monitor, streams)
 
     def close(self) -> None:
-        """Take the monitor away."""
+        """Remove the monitor."""
         if self._monitor is not None:
             self._monitor.close()
 
 
 def _load() -> Monitor:
-    """Build the programs, unless that is done, and load them."""
+    """Build the programs unless they are built, and load them."""
     if (missing := lack()) is not None:
         raise UnsupportedError(f"{missing.reason}; {missing.remedy}")
     # Imported late: labs without monitors do not need it.

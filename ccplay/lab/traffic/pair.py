@@ -1,4 +1,4 @@
-"""Traffic by a program of ccplay: one process receives, one sends and reports lines."""
+"""Traffic by a program of ccplay: one process receives, one sends and reports its progress."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ccplay.lab.traffic.holding import Hold
 from ccplay.lab.traffic.program import Program
 
 REPORT_S = 0.5
-"""Seconds between two reports of what the sender has written."""
+"""Interval in seconds between two reports of what the sender has written."""
 
 
 class Pair:
-    """Both processes. They end when the sender does, by ``stop`` or because one dies."""
+    """The two processes. They end when the sender does, by ``stop``, or because one dies."""
 
     def __init__(
         self,
@@ -28,9 +28,10 @@ class Pair:
         on_report: Callable[[], None],
         on_end: Callable[[str | None], None],
     ) -> None:
-        """``on_line`` receives each line of the sender; ``on_report`` is called every ``REPORT_S``.
+        """Prepare; ``on_line`` receives each line, ``on_report`` is called every ``REPORT_S``.
 
-        ``on_end`` is called once, after all lines, with the reason if the sender died unasked.
+        ``on_end`` is called once, after all lines of the sender, with the reason if it died
+        unasked.
         """
         self.src, self.dst = src, dst
         self.ended = asyncio.Event()
@@ -65,13 +66,13 @@ class Pair:
         self._attending = asyncio.create_task(self._attend())
 
     def begin_stop(self) -> None:
-        """End it, and don't wait."""
+        """End both without waiting."""
         if not self._asked:
             self._asked = True
             self._stopping = asyncio.create_task(self._sender.stop())
 
     async def stop(self) -> None:
-        """End it and wait until it has."""
+        """End both and wait until they have ended."""
         self.begin_stop()
         await self.ended.wait()
 

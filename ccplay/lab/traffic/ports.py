@@ -1,11 +1,11 @@
-"""Port numbers of the lab's traffic, by which its packets are recognised."""
+"""Port numbers of the lab's traffic, which identify its packets."""
 
 from __future__ import annotations
 
 import itertools
 
 SERVERS = range(5201, 10_000)
-"""Ports of servers, from iperf3's own: each flow has its own server."""
+"""Ports of servers, beginning with iperf3's own: each flow has its own server."""
 
 SENDERS = range(10_000, 32_000)
 """Ports below ``ip_local_port_range``, so that no other socket uses one by chance."""
@@ -19,7 +19,7 @@ ECHOES = range(1, 1 << 16)
 
 
 class Ports:
-    """Hands out ports; reuses one only after all others."""
+    """Provides ports; one is reused only after all others."""
 
     def __init__(self) -> None:
         self._servers = itertools.cycle(SERVERS)

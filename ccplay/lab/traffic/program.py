@@ -1,4 +1,4 @@
-"""A program in a host's network namespace: started, read, stopped, with the reason of its end."""
+"""A program in a host's network namespace: started, read, stopped, with the reason for its end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _START_S = 20.0
 """Seconds to wait for a program's first output; an emulated guest may need 10."""
 
 _PIDFD_GETFD = 438
-"""The same on every architecture; asm-generic/unistd.h."""
+"""Number of the system call, the same on every architecture; asm-generic/unistd.h."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -53,7 +53,8 @@ class Program:
         """Start ``argv`` in the namespace. Raises ``LabError`` if it is not installed.
 
         ``name`` is the program's name if ``argv`` begins with another. It gets its own session,
-        because a Ctrl-C in the terminal is not meant for it. ``held`` says where it waits.
+        because a Ctrl-C in the terminal is not meant for it. ``held`` is the place at which it
+        waits.
         """
         try:
             process = await asyncio.create_subprocess_exec(
@@ -78,13 +79,13 @@ class Program:
         return self._process.pid
 
     async def lines(self) -> AsyncIterator[str]:
-        """Yield the lines that it writes to stdout until it closes it."""
+        """Yield the lines that the program writes to stdout until it closes it."""
         assert self._process.stdout is not None  # noqa: S101 - ``start`` made it a pipe
         async for line in self._process.stdout:
             yield line.decode(errors="replace").rstrip("\n")
 
     async def says(self, text: str) -> bool:
-        """Read stdout until a line has ``text``; False at its end, or after 20 s."""
+        """Read stdout until a line contains ``text``; return False at its end, or after 20 s."""
         try:
             async with asyncio.timeout(_START_S):
                 async for line in self.lines():
@@ -99,7 +100,7 @@ class Program:
         self._draining = asyncio.create_task(self._drain())
 
     async def wait(self) -> int:
-        """Wait until it has ended and its last messages are read; return its exit status."""
+        """Wait until the program has ended and its messages are read; return its exit status."""
         status = await self._process.wait()
         # A child that it left behind may hold stderr open; its own messages have been read.
         with contextlib.suppress(TimeoutError):
@@ -107,7 +108,7 @@ class Program:
         return status
 
     async def stop(self, grace_s: float = _GRACE_S) -> int:
-        """End it with SIGINT, or SIGKILL if that has no effect; return its exit status."""
+        """End the program with SIGINT, or SIGKILL if needed; return its exit status."""
         self._signal(signal.SIGINT)
         try:
             return await asyncio.wait_for(asyncio.shield(self.wait()), grace_s)
@@ -116,11 +117,11 @@ class Program:
             return await self.wait()
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the program."""
         self._signal(signal.SIGKILL)
 
     def last_words(self) -> str:
-        """Return why it ended: its last message on stderr, or its signal or exit status."""
+        """Return why the program ended: its last message on stderr, its signal or exit status."""
         if self._silent:
             return f"{self.name} did not start within {_START_S:.0f} s"
         status = self._process.returncode
@@ -132,7 +133,7 @@ class Program:
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended."""
+        """Whether the program has ended."""
         return self._process.returncode is not None
 
     def _signal(self, number: signal.Signals) -> None:
@@ -153,8 +154,7 @@ class Program:
 def sockets_of(pid: int) -> Generator[socket.socket]:
     """Yield a duplicate of every socket of a process, closed afterwards; pidfd_getfd(2).
 
-    Raises ``CommandError`` where the process is gone, ``UnsupportedError`` where the kernel forbids
-    it.
+    Raises ``CommandError`` if the process is gone, ``UnsupportedError`` if the kernel forbids it.
     """
     try:
         pidfd = os.pidfd_open(pid)

@@ -22,15 +22,15 @@ TAIL, REACH = 1.2, 1000
 """Shape of a bounded Pareto distribution, and the ratio of its greatest value to its least."""
 
 MOST_UNDER_WAY = 500
-"""Most transfers at once; more exceed the path and the sockets of a process."""
+"""Largest number of transfers at once; more exceed the path and the sockets of a process."""
 
 _BLOCK = bytes(1 << 16)
 _MOMENT = struct.Struct("!Q")
-"""Nanoseconds of the monotonic clock."""
+"""Format of a moment: nanoseconds of the monotonic clock."""
 
 
 def arrivals(load_bps: int, mean: int, sizes: str, seed: int) -> Iterator[tuple[float, int]]:
-    """Yield the gap before each transfer, in seconds, and its bytes; the same for the same seed.
+    """Yield the gap in seconds before each transfer and its bytes, the same for the same seed.
 
     Gaps are exponential with the mean at which transfers of ``mean`` bytes make ``load_bps``.
     """

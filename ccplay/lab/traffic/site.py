@@ -33,7 +33,7 @@ class Classifier(Protocol):
         """Register traffic before its first packet. Raises ``LabError``."""
 
     def dismiss(self, kind: str, name: str) -> None:
-        """Forget traffic that has ended."""
+        """Remove traffic that has ended."""
 
 
 class Runner(Protocol):
@@ -44,24 +44,24 @@ class Runner(Protocol):
     ended: asyncio.Event
 
     def begin_stop(self) -> None:
-        """End it without waiting; the event of its end follows."""
+        """End the traffic without waiting; the event of its end follows."""
 
     async def stop(self) -> None:
-        """End it and wait until it has."""
+        """End the traffic and wait until it has ended."""
 
 
 class Connected(Runner, Protocol):
     """Running traffic that is one set of sampled TCP connections: a flow, or a download."""
 
     sports: range
-    """Ports that it sends from."""
+    """Source ports of the connections."""
 
     @property
     def opening_under(self) -> str | None:
         """Algorithm requested for its connections; None once they are open or have ended."""
 
     def switch(self, cc: str) -> None:
-        """Change its congestion control. Raises ``CommandError`` or ``UnsupportedError``."""
+        """Change the congestion control. Raises ``CommandError`` or ``UnsupportedError``."""
 
     def watch(self) -> None:
         """Process a sweep."""
@@ -82,10 +82,10 @@ class Site:
         paths: PathFinder | None,
         routing: Routing | None = None,
     ) -> None:
-        """``classifier`` is told about packets before they are sent.
+        """Prepare; ``classifier`` learns about packets before they are sent.
 
-        ``paths`` is None where the kernel does not tell which of several paths packets take,
-        ``routing`` where nothing does.
+        ``paths`` is None if the kernel does not report which of several paths packets take,
+        ``routing`` if nothing does.
         """
         self._routing = routing
         self.namespace, self.probe, self.emit, self.clock = namespace, probe, emit, clock
@@ -104,7 +104,7 @@ class Site:
         return self.network.address(host)
 
     def path(self, src: str, dst: str, ends: Ends) -> list[str]:
-        """Return the links that packets of a TCP connection take; empty where that is not known."""
+        """Return the links that packets of a TCP connection take; empty if unknown."""
         if self._routing is None or not self._routing.knows_paths:
             return []
         # If a cable is down, a node may have no route.
@@ -128,7 +128,7 @@ class Site:
     def lead(self, name: str, packets: Packets, via: list[str] | None) -> None:
         """Follow traffic that is about to start, on a path that leads through ``via`` if given.
 
-        Raises ``CommandError`` where there is none, ``UnsupportedError`` where paths are not known.
+        Raises ``CommandError`` if there is none, ``UnsupportedError`` if paths are unknown.
         """
         if self.paths is not None:
             self.paths.expect(name, packets, via)
@@ -139,7 +139,7 @@ class Site:
             )
 
     def connected(self, name: str, stream: str, sport: int, dport: int) -> None:
-        """Follow one connection of traffic, by the ports it sends from and to."""
+        """Follow one connection of traffic, by its source and destination ports."""
         if self.paths is not None:
             self.paths.connect(name, stream, sport, dport)
 
@@ -154,7 +154,7 @@ class Site:
     ) -> WebServer:
         """Return the web server of a host; it calls ``served_on`` with the download's port.
 
-        Raises ``LabError`` where it does not start.
+        Raises ``LabError`` if it does not start.
         """
         self._serving[download] = served_on
         async with self._one_server:
@@ -176,12 +176,12 @@ class Site:
             raise
 
     def dismiss(self, kind: str, name: str) -> None:
-        """Forget the packets of traffic that has ended."""
+        """Remove the packets of traffic that has ended from their class."""
         if self._classifier is not None:
             self._classifier.dismiss(kind, name)
 
     async def close(self) -> None:
-        """End what all traffic shares."""
+        """End everything that traffic shares."""
         await asyncio.gather(*(server.stop() for server in self._servers.values()))
         self._monitoring.close()
 

@@ -1,8 +1,8 @@
 """Starts each kind of traffic: one function for each kind, in one table.
 
-Each takes a command within bounds that has its name and both hosts, and the entry of the gate that
-its first packet passes. Each returns the command as it was carried out, and the running traffic.
-All raise ``CommandError``, ``UnsupportedError`` or ``LabError``.
+Each takes a command within bounds that has its name and both hosts, and the entry of the gate for
+its first packet. Each returns the command as carried out, and the running traffic. All raise
+``CommandError``, ``UnsupportedError`` or ``LabError``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ccplay.model.traffic_events import (
 )
 
 _BEFORE_FIRST_ARRIVAL = Hold("sched_yield")
-"""A call that the script makes once, for this."""
+"""Hold at a call that the script makes only once, for this purpose."""
 
 
 async def _flow(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow, Flow]:

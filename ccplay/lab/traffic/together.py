@@ -1,4 +1,4 @@
-"""Traffic of one moment: prepared side by side, let go together, answered command by command."""
+"""Traffic of one moment: prepared in parallel, released together, answered one by one."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from ccplay.model.events import Applied, Failed
 from ccplay.model.traffic_commands import StartTraffic
 
 GRACE_S = 0.3
-"""Seconds after its moment for which traffic waits for what is not prepared yet: less than what
-makes a step late."""
+"""Seconds after the moment for which unprepared traffic is awaited: less than a step may be
+late."""
 
 LONGEST_S = 10.0
-"""Most seconds for which a network waits for the traffic that is to start with it."""
+"""Longest time in seconds that a network waits for the traffic that starts with it."""
 
 HANDSHAKES_S = 3.5
-"""Seconds of it for connections that open: a SYN that is lost twice takes 3 s."""
+"""Seconds that connections may take to open before their traffic starts: a SYN lost twice takes 3
+s."""
 
 
 class Together:
-    """Some commands that start traffic. ``prepare``, ``open``, then ``answer``."""
+    """Several commands that start traffic. Call ``prepare``, ``open``, then ``answer``."""
 
     def __init__(
         self,
@@ -35,16 +36,16 @@ class Together:
         clock: Callable[[], float],
         tell: Callable[[str, str], None],
     ) -> None:
-        """``emit`` takes the answers at times of ``clock``, ``tell`` what takes long."""
+        """Prepare; ``emit`` receives answers at times of ``clock``, ``tell`` reports slow steps."""
         self._commands, self._traffic = commands, traffic
         self._emit, self._clock, self._tell = emit, clock, tell
         self._gate = Gate(clock)
         self._tasks: list[asyncio.Task[StartTraffic]] = []
 
     async def prepare(self, until: float, grace_s: float) -> None:
-        """Start all programs, and return when they wait for the moment or ``until`` has come.
+        """Start all programs; return when they wait for the moment, or at ``until``.
 
-        For those that do not open their connections by then it waits ``grace_s`` longer.
+        For those that have not opened their connections by then it waits ``grace_s`` longer.
         """
         entries = [self._gate.entry() for _ in self._commands]
         ready: dict[str, CcplayError | None] = {}
@@ -58,11 +59,11 @@ class Together:
         await self._gate.wait(max(until - self._clock(), 0.0), grace_s)
 
     def open(self) -> None:
-        """Let all first packets go, now."""
+        """Release all first packets now."""
         self._gate.open()
 
     async def answer(self, due: float) -> None:
-        """Report of each command in its order whether it took effect; ``due`` was the moment."""
+        """Report for each command, in order, whether it took effect; ``due`` was the moment."""
         for command, task in zip(self._commands, self._tasks, strict=True):
             try:
                 done = await task
@@ -99,18 +100,18 @@ class Starting:
     """All traffic whose moment is still to come."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Its moments are of ``clock``."""
+        """Start empty; moments are those of ``clock``."""
         self._clock = clock
         self._tasks: dict[asyncio.Task[None], float] = {}
 
     def add(self, at: float, together: Together, *, prepared: bool = False) -> None:
-        """Let traffic go at a moment; until then it is prepared, unless that was done."""
+        """Release traffic at a moment; until then prepare it, unless it is prepared."""
         task = asyncio.create_task(self._start(at, together, prepared))
         self._tasks[task] = at
         task.add_done_callback(self._tasks.pop)
 
     async def until(self, moment: float) -> None:
-        """Wait for the answers of all whose moment has come by then."""
+        """Wait for the answers of all traffic whose moment has passed by then."""
         if due := [task for task, at in self._tasks.items() if at <= moment]:
             await asyncio.wait(due)
 

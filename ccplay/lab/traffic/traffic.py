@@ -30,13 +30,13 @@ S = TypeVar("S", bound=StartTraffic)
 _STARTS = {kind.started: kind for kind in TRAFFIC}
 _ENDS = {kind.ended: kind for kind in TRAFFIC}
 _ROUTED = tuple(kind for kind in TRAFFIC if "via" in kind.start.__struct_fields__)
-"""Kinds of which a path can be chosen."""
+"""Kinds of traffic whose path can be chosen."""
 
 
 class Traffic:
     """The traffic on the network; ``close`` ends all of it.
 
-    A name stands for one thing in a session, even after its end: recordings need that.
+    A name stands for one thing in a session, even after its end, because recordings need that.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class Traffic:
         routing: Routing | None = None,
         reserved: Iterable[str] = (),
     ) -> None:
-        """``namespace`` returns a node's; ``emit`` receives events at times of ``clock``.
+        """Prepare; ``namespace`` returns a node's, ``emit`` receives events at times of ``clock``.
 
-        ``classifier`` is told about packets before they are sent. ``routing`` reports which of
+        ``classifier`` learns about packets before they are sent. ``routing`` reports which of
         several paths they take. Names that are ``reserved`` are not assigned automatically.
         """
         self._reserved = set(reserved)
@@ -72,7 +72,7 @@ class Traffic:
         self._runners: dict[str, Runner] = {}
         self._starting: dict[str, asyncio.Task[tuple[Any, Runner]]] = {}
         self._kinds: dict[str, TrafficKind] = {}
-        """Traffic by name: started, or about to start."""
+        """Kind of traffic by name: started, or about to start."""
         probe.after_sweep.append(self._watch)
 
     async def start(self, command: S, entry: Entry | None = None) -> S:
@@ -109,7 +109,7 @@ class Traffic:
     def stop(self, command: StopTraffic) -> None:
         """End traffic; the event of its end follows.
 
-        Raises ``CommandError`` if none of this name runs.
+        Raises ``CommandError`` if none with this name runs.
         """
         if (kind := stopped_by(command)) is not None:
             name = kind.name_of(command) or ""
@@ -128,13 +128,13 @@ class Traffic:
     def sender(self, name: str) -> tuple[Namespace, range]:
         """Return the node and the ports from which a running flow or download sends.
 
-        Raises ``CommandError`` if none of this name runs.
+        Raises ``CommandError`` if none with this name runs.
         """
         found = self._connected(name)
         return self._site.namespace(found.src), found.sports
 
     def runs(self, name: str) -> bool:
-        """Return whether a flow or download of this name runs."""
+        """Return whether a flow or download with this name runs."""
         found = self._sampled.get(name)
         return found is not None and not found.ended.is_set()
 
@@ -148,7 +148,7 @@ class Traffic:
         return [name for name, now in found.items() if now is not None and now.cc == cc]
 
     def opening(self, cc: str) -> bool:
-        """Return whether a connection under ``cc`` is about to open."""
+        """Return whether a connection with ``cc`` is about to open."""
         return any(each.opening_under == cc for each in self._sampled.values())
 
     async def close(self) -> None:
@@ -201,13 +201,13 @@ class Traffic:
                     self._paths.connect(event.flow, name, sport, flow.port, addresses)
 
     def _drop(self, name: str) -> None:
-        """Forget traffic that did not start."""
+        """Remove traffic that did not start."""
         del self._kinds[name]
         if self._paths is not None:
             self._paths.forget(name)
 
     def set_path(self, command: SetPath) -> SetPath:
-        """Have running traffic take another path; return the command with the routers on it.
+        """Move running traffic to another path; return the command with the routers on it.
 
         Raises ``CommandError``, ``UnsupportedError`` or ``LabError``.
         """
@@ -220,7 +220,7 @@ class Traffic:
         return replace(command, via=self._paths.move(command.traffic, command.via))
 
     def find_paths(self) -> None:
-        """Report which paths running flows take now, where that has changed."""
+        """Report the paths of running flows that have changed."""
         if self._paths is not None:
             self._paths.look()
 

@@ -26,15 +26,15 @@ _INTERVAL = re.compile(r"\[ *\d+\] .* ms  *(-?\d+)/(\d+) \([^)]*\)\s*$")
 """A line of the receiver while it runs: lost packets of an interval, and their total."""
 
 _PATIENCE_S = (5.0, 10.0, 20.0)
-"""Seconds that the first packets may take. iperf3 sends its first datagram only once: if it is
-lost, iperf3 has to be restarted."""
+"""Seconds within which the first packets must arrive. iperf3 sends its first datagram only once: if
+it is lost, iperf3 has to be restarted."""
 
 _AGREED_S = 0.1
 """Seconds from the sender's message that it is connected to the receiver's that it may send: well
 below a millisecond, but the machine may be busy."""
 
 _GRACE_S = 20.0
-"""Seconds until a receiver learns of the end: by TCP, through the queue that UDP filled. 100
+"""Seconds within which a receiver learns of the end: by TCP, through the queue that UDP filled. 100
 packets at 100 kbit/s take 9 s."""
 
 _HEED_S = 5.0
@@ -42,7 +42,7 @@ _HEED_S = 5.0
 the machine may be busy."""
 
 _SAMPLE_S = 0.1
-"""Seconds between counts, the least that iperf3 can."""
+"""Interval between counts in seconds, the shortest that iperf3 supports."""
 
 
 def client_argv(
@@ -65,7 +65,7 @@ def client_argv(
 
 
 class Lines:
-    """Values from the lines of iperf3 at both ends."""
+    """Values in the lines of iperf3 at both ends."""
 
     def __init__(self) -> None:
         self.reached_so_far = 0
@@ -74,7 +74,7 @@ class Lines:
         self.sent: int | None = None
         self.received: int | None = None
         self.reached: int = 0
-        """Packets sent up to the newest one received."""
+        """Packets sent up to the newest one received, at the end."""
         self.jitter_us: float | None = None
         self.sending_s: float | None = None
 
@@ -109,7 +109,7 @@ class Udp:
         port: int,
         sport: int,
     ) -> None:
-        """``command`` has all its names; nothing else uses the ports of receiver and sender."""
+        """Prepare; ``command`` has all names, and nothing else uses both ports."""
         assert command.udp is not None  # noqa: S101
         assert command.src is not None  # noqa: S101
         assert command.dst is not None  # noqa: S101
@@ -118,7 +118,7 @@ class Udp:
         self.port, self.sport = port, sport
         self.ended = asyncio.Event()
         self.watched: MonitoredStreams | None = None
-        """Set before the start where it is monitored."""
+        """Streams that are monitored; set before the start if monitoring was requested."""
         self._command = command
         self._emit, self._clock, self._bypass = emit, clock, bypass
         self._account = Lines()
@@ -141,14 +141,14 @@ class Udp:
         self._attending = asyncio.create_task(self._attend())
 
     def begin_stop(self) -> None:
-        """End it, and don't wait."""
+        """End the traffic without waiting."""
         if self._stopped is None and not self.ended.is_set():
             self._stopped = self._clock()
             self._sends.set()
             self._stopping = asyncio.create_task(self._client.stop(_HEED_S))
 
     async def stop(self) -> None:
-        """End it and wait until it has ended, but not for packets in flight."""
+        """End the traffic and wait until it has ended, but not for packets in flight."""
         self.begin_stop()
         await self._ask_server()
         await self.ended.wait()
@@ -207,7 +207,7 @@ class Udp:
         self._tell_end(problem)
 
     async def _await_start(self) -> None:
-        """Wait for the first packets, or an end before them; start again if nothing arrives."""
+        """Wait for the first packets, or an end before them; restart if nothing arrives."""
         for patience_s in _PATIENCE_S:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._sends.wait(), patience_s)
@@ -224,7 +224,7 @@ class Udp:
                 self._client.kill()
 
     async def _end_server(self) -> None:
-        """Wait for the receiver's last lines, but not if it never learns of the end."""
+        """Wait for the receiver's last lines, unless it never learns of the end."""
         if self._started is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(self._server.wait()), _GRACE_S)
@@ -260,14 +260,14 @@ class Udp:
         )
 
     async def _sample(self, watched: MonitoredStreams) -> None:
-        """Report what the monitor measures, until cancelled."""
+        """Report the monitor's counts until cancelled."""
         while True:
             await asyncio.sleep(_SAMPLE_S)
             seen = watched.so_far()
             self._emit(UdpSample(t=self._clock(), udp=self.name, monitored=seen))
 
     def _tell_counts(self) -> None:
-        """Report what the receiver has counted."""
+        """Report the receiver's counts."""
         lines = self._account
         seen = Monitored(
             sent=lines.reached_so_far,

@@ -20,7 +20,8 @@ class Handler(BaseHTTPRequestHandler):
     """Answers one request: ``/bytes/N?download=NAME`` and optionally ``&cc=ALGORITHM``."""
 
     protocol_version = "HTTP/1.1"
-    """The client closes the connection: all data is acknowledged while it is established."""
+    """HTTP version in which the client closes the connection, so that all data is acknowledged
+    while it is established."""
 
     def do_GET(self) -> None:
         """Send the bytes."""
@@ -45,11 +46,11 @@ class Handler(BaseHTTPRequestHandler):
             left -= len(_BLOCK)
 
     def log_message(self, *_: object) -> None:
-        """Write no log: stdout belongs to the lab, and stderr to errors."""
+        """Write no log: stdout belongs to the lab, and stderr is for errors."""
 
 
 class Server(ThreadingHTTPServer):
-    """Uses one thread for each download; an aborted one is no error."""
+    """A server with one thread per download, to which an aborted download is not an error."""
 
     daemon_threads = True
 

@@ -1,1 +1,1 @@
-"""Flows over several paths: Multipath TCP (RFC 8684). What the kernel's path manager is asked."""
+"""Flows over several paths: Multipath TCP (RFC 8684), managed by the lab or by the kernel."""

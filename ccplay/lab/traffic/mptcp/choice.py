@@ -1,4 +1,4 @@
-"""Which subflows a connection gets: pairs of addresses and ports whose paths share least."""
+"""The choice of a connection's subflows: pairs of addresses and ports whose paths share least."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ccplay.lab.traffic.mptcp.path_manager import Ends
 
 CANDIDATES = 32
-"""Source ports from which those of a connection's subflows are chosen."""
+"""Number of source ports from which those of a connection's subflows are chosen."""
 
 
 def choose(
@@ -44,5 +44,5 @@ def choose(
 
 
 def _shared(links: frozenset[str], others: Iterable[frozenset[str]]) -> int:
-    """Return how often a path uses links of others."""
+    """Return the number of times that a path uses links of others."""
     return sum(len(links & each) for each in others)

@@ -24,7 +24,7 @@ from ccplay.model.traffic_commands import KERNEL_PATH_MANAGERS, StartFlow
 _SCRIPT = Path(__file__).with_name("transfer.py")
 
 _MOST = 8
-"""Subflows of a connection (``MPTCP_PM_ADDR_MAX``)."""
+"""Largest number of subflows of a connection (``MPTCP_PM_ADDR_MAX``)."""
 
 
 class MptcpFlow(Flow):
@@ -34,7 +34,7 @@ class MptcpFlow(Flow):
     program = _SCRIPT.stem
 
     def __init__(self, command: StartFlow, site: Site, emit: Callable[[Event], None]) -> None:
-        """``command`` has all its names and is within bounds."""
+        """Prepare a flow; ``command`` has all names and is within bounds."""
         super().__init__(command, site.ports, site.probe, emit, site.clock, bypass=site.bypass)
         # None of them belongs to other traffic; the subflows send from some of them.
         self.sports = site.ports.senders(CANDIDATES)
@@ -47,10 +47,10 @@ class MptcpFlow(Flow):
     async def start(
         self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
     ) -> None:
-        """Start both programs; ``FlowStarted`` comes once the first subflow is open.
+        """Start both programs; ``FlowStarted`` follows when the first subflow is open.
 
-        Raises ``LabError`` where a program does not start, ``UnsupportedError`` where the kernel
-        has no MPTCP.
+        Raises ``LabError`` if a program does not start, ``UnsupportedError`` if the kernel has no
+        MPTCP.
         """
         try:
             accepting = PathManager(receiver)
@@ -101,12 +101,12 @@ class MptcpFlow(Flow):
         return [(name, ends.sport, (ends.src, ends.dst)) for name, ends in self._subflows.open]
 
     def switch(self, cc: str) -> None:
-        """Change the congestion control of all subflows, and of those to come."""
+        """Change the congestion control of all subflows, including later ones."""
         super().switch(cc)
         self._cc = cc
 
     def _align(self) -> None:
-        """Give a new subflow the connection's algorithm: by itself it has that of its route."""
+        """Give a new subflow the connection's algorithm, in place of its route's."""
         if self._cc is not None:
             with suppress(CcplayError):
                 ports = [(self.sports[0], self.port)]

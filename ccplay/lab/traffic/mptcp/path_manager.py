@@ -34,11 +34,12 @@ _ADDR, _RCV_ADD_ADDRS, _SUBFLOWS, _TOKEN, _ADDR_REMOTE = 1, 2, 3, 4, 6
 _FAMILY, _ID, _ADDR4, _PORT, _FLAGS = 1, 2, 3, 5, 6
 
 ENDPOINT_FLAGS = {"kernel-signal": 1, "kernel-subflow": 2}
-"""``MPTCP_PM_ADDR_FLAG_SIGNAL`` and ``_SUBFLOW`` by the path manager that has such endpoints."""
+"""Flags of endpoints, ``MPTCP_PM_ADDR_FLAG_SIGNAL`` and ``_SUBFLOW``, by the path manager that uses
+them."""
 
 
 class Ends(NamedTuple):
-    """Addresses and ports of a subflow, as its sender has them."""
+    """Addresses and ports of a subflow, from its sender's point of view."""
 
     src: str
     sport: int
@@ -47,7 +48,7 @@ class Ends(NamedTuple):
 
 
 class PathManager:
-    """The path manager of one namespace. Every method raises ``OSError`` where it refuses."""
+    """The path manager of one namespace. Every method raises ``OSError`` if it refuses."""
 
     def __init__(self, namespace: Namespace) -> None:
         self._socket = namespace.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC)
@@ -63,9 +64,9 @@ class PathManager:
         self._socket.close()
 
     def create(self, token: int, local_id: int, ends: Ends) -> None:
-        """Ask the connection with ``token`` to open a subflow; ``local_id`` is its address's.
+        """Ask the connection with ``token`` to open a subflow from the address ``local_id``.
 
-        The connection must be under the path manager in userspace, and fully established.
+        The connection must use the path manager in userspace, and be fully established.
         """
         self._ask(
             _SUBFLOW_CREATE,
@@ -75,14 +76,14 @@ class PathManager:
         )
 
     def limit(self, subflows: int) -> None:
-        """Have the kernel's path manager open and accept ``subflows`` besides the first."""
+        """Let the kernel's path manager open and accept ``subflows`` besides the first."""
         number = struct.pack("=I", subflows)
         self._ask(_SET_LIMITS, _attribute(_RCV_ADD_ADDRS, number), _attribute(_SUBFLOWS, number))
 
     def add_endpoint(self, address: str, manager: str) -> None:
         """Make an address of this host an endpoint of the kernel's path manager, ip-mptcp(8).
 
-        It is one for all connections, and stays. ``manager`` is ``kernel-signal``, which announces
+        It applies to all connections, and stays. ``manager`` is ``kernel-signal``, which announces
         the address to the other end, or ``kernel-subflow``, which opens a subflow from it.
         """
         try:
@@ -94,8 +95,8 @@ class PathManager:
     def accept(self, subflows: int) -> None:
         """Let connections to this host have ``subflows`` besides the first, until ``close``.
 
-        The path manager in the kernel accepts them up to its limit, the one in userspace while
-        somebody receives its events, and each connection has the one that its host has as it opens.
+        The path manager in the kernel accepts them up to its limit, the one in userspace while some
+        process receives its events; each connection uses the one that its host has when it opens.
         """
         self.limit(subflows)
         for _, group in walk(self._about.get(_GROUPS, b"")):

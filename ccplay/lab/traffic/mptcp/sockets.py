@@ -31,17 +31,17 @@ _MESSAGE = struct.Struct("=IH10xBB2x2s2s4s12x4s")
 """Length and type; then family, state, both ports and both IPv4 addresses of ``inet_diag_msg``."""
 
 _TOKEN, _ACKED = 12, 72
-"""Where ``struct mptcp_info`` has ``mptcpi_token`` and ``mptcpi_bytes_acked`` (Linux 6.5)."""
+"""Offsets in ``struct mptcp_info`` of ``mptcpi_token`` and ``mptcpi_bytes_acked`` (Linux 6.5)."""
 
 
 class Subflow(NamedTuple):
-    """A subflow at one of its ends."""
+    """One end of a subflow."""
 
     ends: Ends
     token: int
     """Token of its connection at this end."""
     local_id: int
-    """Identifier of the address that it uses at this end."""
+    """Identifier of the subflow's address at this end."""
     established: bool
     """Whether its handshake is complete."""
 
@@ -59,7 +59,7 @@ class MptcpSockets:
         self._socket.close()
 
     def subflows(self) -> list[Subflow]:
-        """Return all subflows here, those that are being opened too. Raises ``OSError``."""
+        """Return all subflows here, including those that are opening. Raises ``OSError``."""
         found = []
         for head, attributes in self._dump(socket.IPPROTO_TCP, _OPEN_STATES | 1 << _SYN_SENT):
             told = dict(walk(attributes))
@@ -78,10 +78,9 @@ class MptcpSockets:
         return found
 
     def acknowledged(self, token: int) -> int | None:
-        """Return the bytes of a connection that its other end has acknowledged, at its own level.
+        """Return a connection's bytes acknowledged by its other end, at the connection's level.
 
-        None where the kernel does not count them, or there is no such connection. Raises
-        ``OSError``.
+        None if the kernel does not count them, or there is no such connection. Raises ``OSError``.
         """
         for _, attributes in self._dump(_IPPROTO_MPTCP, _OPEN_STATES):
             info = dict(walk(attributes)).get(INET_DIAG_INFO, b"")

@@ -25,15 +25,16 @@ from ccplay.model.events import Log
 from ccplay.model.traffic_events import SubflowEnded, SubflowStarted
 
 _LOOK_S = 0.1
-"""Seconds between two looks at subflows that are all open."""
+"""Interval in seconds between checks of subflows that are all open."""
 _TRY_S, _LONGEST_TRY_S = 0.5, 16.0
-"""Seconds between two attempts to open a subflow: each time one is lost twice as many."""
+"""Seconds between attempts to open a subflow, at first and at most: they double each time one is
+lost."""
 _PATIENCE_S = 3.0
 """Seconds after which a connection without MPTCP is reported: its SYN may have been lost once."""
 
 
 class _Wanted(msgspec.Struct):
-    """A subflow that the connection is to have."""
+    """A subflow that the connection should have."""
 
     ends: Ends
     name: str
@@ -45,7 +46,7 @@ class _Wanted(msgspec.Struct):
 
 
 class Subflows:
-    """The subflows of a connection that one host sends on; ``close`` gives its sockets back."""
+    """The subflows of a connection on which one host sends; ``close`` closes its sockets."""
 
     def __init__(
         self,
@@ -58,10 +59,10 @@ class Subflows:
         on_open: Callable[[], None],
         by_kernel: bool = False,
     ) -> None:
-        """``namespace`` is that of the node which sends. Raises ``OSError`` without MPTCP.
+        """Prepare in the sender's ``namespace``. Raises ``OSError`` without MPTCP.
 
-        ``on_open`` is called when a subflow has opened, before that is reported. ``by_kernel``:
-        all but the first one are the kernel's to open.
+        ``on_open`` is called when a subflow has opened, before that is reported. ``by_kernel``: the
+        kernel opens all but the first.
         """
         self._on_open, self._by_kernel = on_open, by_kernel
         self._flow, self._src = flow, namespace.name
@@ -77,12 +78,12 @@ class Subflows:
         self._warned = False
 
     def track(self, ends: Sequence[Ends]) -> None:
-        """Sample the connection and its subflows; the first one is what the sender connects."""
+        """Sample the connection and its subflows; the sender connects the first one."""
         self._probe.join(self.joint, self._src)
         self._wanted = [self._want(each) for each in ends]
 
     def untrack(self) -> None:
-        """Sample none of them any more."""
+        """Stop sampling all of them."""
         self._probe.untrack(self._flow)
         for each in self._wanted:
             self._probe.untrack(each.name)
@@ -95,11 +96,11 @@ class Subflows:
 
     @property
     def open(self) -> list[tuple[str, Ends]]:
-        """Name, addresses and ports of the subflows that are open."""
+        """Names, addresses and ports of the open subflows."""
         return [(each.name, each.ends) for each in self._wanted if each.open]
 
     def look(self) -> None:
-        """Note which have opened and which are gone, and open those that are missing."""
+        """Record which subflows have opened or ended, and open missing ones."""
         now = self._clock()
         if now < self._looked + _LOOK_S and all(each.open for each in self._wanted):
             return
@@ -131,7 +132,7 @@ class Subflows:
                 self._create(place, each)
 
     def _take_in(self, found: dict[Ends, Subflow]) -> None:
-        """Sample subflows of the connection that the kernel has opened."""
+        """Sample subflows that the kernel has opened."""
         known = {each.ends for each in self._wanted}
         for ends, there in found.items():
             if there.token == self._token and there.established and ends not in known:
@@ -176,7 +177,7 @@ class Subflows:
         self._emit(SubflowEnded(t=self._clock(), flow=self._flow, subflow=each.name))
 
     def _again(self, each: _Wanted) -> _Wanted:
-        """Return the subflow that is to take the place of one that is lost."""
+        """Return the subflow that will replace a lost one."""
         next_one = self._want(each.ends)
         next_one.tried_at, next_one.again_s = self._clock(), min(2 * each.again_s, _LONGEST_TRY_S)
         return next_one

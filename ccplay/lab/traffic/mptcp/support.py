@@ -1,4 +1,4 @@
-"""Whether this kernel has Multipath TCP, found by trying, and which schedulers it has."""
+"""Multipath TCP in this kernel, found by trying, and its schedulers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _SUMMARY = "flows over several paths: one connection of several subflows (RFC 86
 _SCHEDULERS = {
     "default": "the subflow that is expected to deliver first",
 }
-"""Effect of each of Linux' own schedulers, in a line."""
+"""Effect of each of Linux's own schedulers in one line."""
 
 
 def connections() -> Feature:
-    """Return whether flows can use MPTCP; try it in the namespace of the caller."""
+    """Return whether flows can use MPTCP, by a trial in the namespace of the caller."""
     reason, remedy = _lack()
     return Feature(
         name="mptcp", available=not reason, summary=_SUMMARY, reason=reason, remedy=remedy
@@ -31,7 +31,7 @@ def connections() -> Feature:
 
 
 def _lack() -> tuple[str, str]:
-    """Return why there is no MPTCP, and what to do about it; both empty where there is."""
+    """Return why there is no MPTCP, and the remedy; both empty if there is."""
     try:
         socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP).close()
     except OSError as error:
@@ -47,7 +47,7 @@ def _lack() -> tuple[str, str]:
 
 
 def schedulers() -> Iterator[Feature]:
-    """Yield the schedulers of this kernel; none where it has no MPTCP."""
+    """Yield the schedulers of this kernel; none without MPTCP."""
     if not connections().available:
         return
     try:
@@ -60,7 +60,7 @@ def schedulers() -> Iterator[Feature]:
 
 
 def require(command: StartFlow) -> None:
-    """Raise ``UnsupportedError`` or ``CommandError`` where a flow can't use MPTCP as it asks to."""
+    """Raise ``UnsupportedError`` or ``CommandError`` if a flow can't use MPTCP as requested."""
     what = f"flow {command.flow}"
     if any(problem := conflict(command)):
         raise CommandError(f"{what}: {': '.join(problem)}")

@@ -17,11 +17,11 @@ import sys
 from pathlib import Path
 
 _MPTCP = 262
-"""``IPPROTO_MPTCP``."""
+"""Protocol number ``IPPROTO_MPTCP``."""
 
 _BLOCK = 1 << 17
 _SYSCTLS = Path("/proc/sys/net/mptcp")
-"""Folder of MPTCP's sysctls, which are those of the namespace that the process is in."""
+"""Folder of MPTCP's sysctls, which are those of the process's namespace."""
 
 
 def _receive(port: int) -> None:
@@ -61,7 +61,7 @@ def _send(address: str, ports: tuple[int, int], cc: str, scheduler: str, manager
 
 
 def main() -> None:
-    """Receive or send. Ends with a message on stderr where the kernel refuses."""
+    """Receive or send. Ends with a message on stderr if the kernel refuses."""
     role, *words = sys.argv[1:]
     # At once, even if the parent ignores the signal.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

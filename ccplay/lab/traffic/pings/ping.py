@@ -49,7 +49,7 @@ def argv(address: str, command: StartPing, identifier: int) -> list[str]:
 
 
 class Ledger:
-    """Which pings are in flight, and which are lost."""
+    """The pings in flight, and those that are lost."""
 
     def __init__(self, interval_s: float) -> None:
         self.sent = 0
