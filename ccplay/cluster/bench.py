@@ -37,7 +37,7 @@ _numbers = itertools.count(1)
 
 
 class Owner(Protocol):
-    """The parts of the benches together that each bench needs."""
+    """The parts of ``ClusterBenches`` that each bench needs."""
 
     client: Client | None
     connected: bool
@@ -72,11 +72,11 @@ class WorkerBench:
         self.kernel = report.capabilities.kernel
         self.window = Window(most)
         self.running: frozenset[str] = frozenset()
-        """Keys of the runs in progress at its last answer."""
+        """Keys of the runs in progress as of the worker's last answer."""
         self.kept: frozenset[str] = frozenset()
-        """Keys of the runs on its machine's disk at its last answer."""
+        """Keys of the runs on the machine's disk as of the worker's last answer."""
         self.conducts = ""
-        """Digest of the handover whose runs it distributes."""
+        """Digest of the handover whose runs the worker distributes; empty if there is none."""
         self.answered = time.monotonic()
         self._capabilities = report.capabilities
         self._owner = owner
@@ -100,7 +100,7 @@ class WorkerBench:
             self._lost.set_result(why)
 
     def lacks(self, order: Order) -> str:
-        """Return what its kernel lacks for this order, with the remedy; empty if nothing."""
+        """Return what the worker's kernel lacks for an order, with the remedy; empty if nothing."""
         case = replace(order.case, repeats=1)
         scenario = Scenario(Path(order.scenario), case.title, case.about, (case,))
         try:
@@ -151,8 +151,8 @@ class WorkerBench:
         owner.assigned[key] = self.address
         if key in self.kept and (there := await self._fetch(key)):
             return there
-        # What Dask knows of an earlier task must not stand for this one: the key alone identifies
-        # the run, and the worker knows whether it has it.
+        # Dask must not take an earlier task for this one, hence the number: the run is identified
+        # by its key alone, and the worker knows whether it has that run.
         asked: Any = owner.client.submit(
             labs.make,
             key,

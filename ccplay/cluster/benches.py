@@ -1,4 +1,4 @@
-"""The workers of a cluster as benches; when one is lost, its finished runs are not."""
+"""The workers of a cluster as benches; a lost worker's finished runs are kept."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ClusterBenches:
 
         ``jobs`` limits the runs in parallel on a worker. Workers with a kernel other than
         ``kernel``, or than the first worker's, receive no runs unless ``mixed_kernels``. A
-        ``conductor`` leaves finished runs where they are, and ends none.
+        ``conductor`` leaves finished runs where they are, and ends no current runs.
         """
         self.changed = asyncio.Event()
         self.client: Client | None = None
@@ -134,7 +134,7 @@ class ClusterBenches:
             adopted.discard(key)
 
     def pause(self) -> None:
-        """Send the workers no queries for a while; current runs continue."""
+        """Send the workers no more regular queries; current runs continue."""
         self._asks = False
 
     def drop(self, bench: WorkerBench, why: str) -> None:
@@ -275,7 +275,7 @@ class ClusterBenches:
     # --- runs of workers --------------------------------------------------------------------------
 
     async def _attend_all(self) -> None:
-        """Query every worker about its runs; one that does not answer receives no more."""
+        """Query every worker about its runs; one that does not answer receives no more runs."""
         while True:
             benches = list(self._benches.values())
             if self._asks and not self.stop.is_set():

@@ -79,7 +79,7 @@ def lent(certificate: str, key: str) -> Iterator[Security]:
 def security(folder: Path | None) -> Security:
     """Return the TLS settings: the pair in ``folder``, or else Dask's own settings.
 
-    Raises ``UsageError`` if there is none.
+    Raises ``UsageError`` if neither exists.
     """
     found = folder or (standard() if (standard() / KEY).exists() else None)
     if found is None:

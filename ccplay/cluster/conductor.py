@@ -28,9 +28,9 @@ _LOOK_S = 0.5
 _AGAIN_S = 30.0
 """Seconds before a conductor without a scheduler, or without suitable workers, tries again."""
 _TAKEN_S = 15.0
-"""Seconds within which a worker must take an experiment over; afterwards the scheduler decides."""
+"""Seconds to wait until a worker conducts an experiment; after that it is left to the scheduler."""
 _ASK_S = 10.0
-# Made once and here: msgspec must not learn a type in two threads at a time.
+# Created once, at import: msgspec must not inspect a type in two threads at a time.
 _HANDOVERS = msgspec.json.Decoder(Handover)
 
 

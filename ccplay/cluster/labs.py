@@ -39,8 +39,8 @@ from ccplay.stream.sources import LabSource, Source
 MACHINE = "CCPLAY_MACHINE"
 """Name of the environment variable with the machine's name, for workers in containers."""
 LEASE_S = 180.0
-"""Seconds after which a run ends that no experiment has queried; a minute without the network must
-not end it."""
+"""Seconds without a query by its experiment after which a run is ended; a minute without the
+network must not end it."""
 WATCHED_S = 30.0
 """Seconds without a query by the user's machine after which a conductor resumes."""
 _BEAT_S = 1.0
@@ -170,7 +170,7 @@ class Labs:
         self._conducted[experiment] = handover
 
     def conducts(self, experiment: str, handover: str) -> bool:
-        """Return whether it still does so: nobody has cancelled, replaced or completed it."""
+        """Return whether this process conducts a handover that has not been ended or replaced."""
         return self._conducted.get(experiment) == handover
 
     def end_conducting(self, experiment: str, handover: str | None = None) -> None:
@@ -247,7 +247,7 @@ def _experiment(key: str) -> str:
     return key.partition("-")[0]
 
 
-# Made once and here: msgspec must not learn a type in two threads at a time.
+# Created once, at import: msgspec must not inspect a type in two threads at a time.
 _ORDERS = msgspec.json.Decoder(Order)
 _QUESTIONS = msgspec.json.Decoder(Question)
 _first = threading.Lock()
@@ -265,7 +265,7 @@ def own_labs() -> Labs:
 
 
 def make(key: str, order: bytes, files: dict[str, bytes], brief: bool) -> bytes:
-    """Make a run: the task that the scheduler knows. Returns data for ``spool.unpack``.
+    """Make a run, as a task of Dask; return data for ``spool.unpack``.
 
     A ``brief`` answer has no recording, which stays on the worker's disk.
     """

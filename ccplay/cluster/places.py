@@ -41,7 +41,7 @@ async def opened(
     ``jobs`` is the number of parallel runs on each started worker, 0 for the number of its cores;
     ``folder`` has the certificate of a cluster. Raises ``UsageError``.
     """
-    # ccplay reports what matters of its messages on stderr. The client's level is its own.
+    # Dask logs to stderr; ccplay itself reports what matters. The client's logger has a level too.
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     if where.startswith(("tcp://", "tls://")):

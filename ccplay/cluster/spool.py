@@ -24,10 +24,10 @@ from ccplay.experiment.orders import Finished, Order
 from ccplay.files.writing import Directory
 
 _KEPT_S = 30 * 86_400.0
-"""Seconds for which a run is kept that its experiment never fetches."""
+"""Seconds for which a finished run is kept if its experiment does not fetch it."""
 _KEY = re.compile(r"[0-9a-f]{16}-[0-9a-f]{32}")
 _CHUNK = 1 << 20
-# Made once and here: msgspec must not learn a type in two threads at a time.
+# Created once, at import: msgspec must not inspect a type in two threads at a time.
 _FINISHED = msgspec.json.Decoder(Finished)
 
 

@@ -30,7 +30,7 @@ class Agenda(Protocol):
     """Number of runs that may be taken out of order, so that machines share the cases evenly."""
 
     def next(self) -> Run | None:
-        """Return the run to start now; None if none is left, or it depends on a result to come."""
+        """Return the run to start now; None if none is left, or until further results decide."""
 
     def take(self, result: CaseResult) -> None:
         """Accept the result of a run."""
@@ -64,7 +64,7 @@ class Goal(msgspec.Struct, frozen=True):
     share: float
     """Largest half width of the 95 % confidence interval, as a share of the mean."""
     metrics: dict[str, str]
-    """Metric that is watched, by case."""
+    """Name of the metric that needs a precise mean, by case."""
     most: int = MOST_REPEATS
     """Largest number of repeats of a case."""
 
@@ -77,7 +77,7 @@ class Goal(msgspec.Struct, frozen=True):
         return half is not None and half <= self.share * abs(found.mean)
 
     def guess(self, values: Sequence[float]) -> int:
-        """Estimate the number of values needed: the interval narrows with its root."""
+        """Estimate the number of values needed: the interval narrows with that number's root."""
         found = statistic(values)
         if found.half_width is None or found.mean == 0:
             return len(values) + 1

@@ -46,7 +46,7 @@ class Bench(Protocol):
         """Name of the bench's machine, which may have several benches."""
 
     def lacks(self, order: Order) -> str:
-        """Return what its kernel lacks for this order, with the remedy; empty if nothing."""
+        """Return what the bench's kernel lacks for an order, with the remedy; empty if nothing."""
 
     async def carry_out(
         self,
@@ -81,7 +81,7 @@ class Away(Benches, Protocol):
     """Benches elsewhere, which can continue an experiment by themselves."""
 
     def pause(self) -> None:
-        """Send the benches no queries for a while; current runs continue."""
+        """Send the benches no more regular queries; current runs continue."""
 
     async def hand_over(self, handover: Handover) -> None:
         """Let the benches make the rest of an experiment and keep it, without further queries.
@@ -128,7 +128,7 @@ class Door:
 
     @contextlib.asynccontextmanager
     async def turn(self) -> AsyncIterator[Callable[[], None]]:
-        """Wait for the turn to start a lab; it ends with the block, or at the yielded function."""
+        """Wait for a turn to start a lab; yield a function that ends it before the block does."""
         await self._places.acquire()
         with contextlib.ExitStack() as turn:
             turn.callback(self._places.release)

@@ -14,7 +14,7 @@ _QUESTION = "Enter leaves the rest to the cluster, c and Enter cancels it: "
 
 
 async def at_once(benches: Away, handover: Handover, wanted: RunOptions) -> None:
-    """Hand an experiment over, or cancel it, as the command line says. Raises ``LabError``."""
+    """Hand an experiment over, or cancel it, as the command line requests. Raises ``LabError``."""
     if wanted.away == "cancel":
         # Benches end all runs of an experiment that leaves them without a handover.
         tell("cancelled; what was finished waits on the workers; to fetch it and run the rest:")
@@ -34,7 +34,7 @@ async def at_interrupt(
 ) -> bool:
     """Hand the rest over after an interrupt, unless the user wants to cancel it.
 
-    Another interrupt, or a terminal that is gone, also leaves the rest to the cluster. Returns
+    Another interrupt, or the lack of a terminal, also leaves the rest to the cluster. Returns
     whether it was handed over; raises ``LabError``.
     """
     benches.pause()
@@ -63,5 +63,5 @@ async def _answer(stop: asyncio.Event) -> str:
 
 
 def with_option(wanted: RunOptions, option: str) -> str:
-    """Return the command line with another of --detach, --attach and --cancel."""
+    """Return the command line with ``option`` in place of --detach, --attach or --cancel."""
     return wanted.command.replace(f"--{wanted.away}", f"--{option}")

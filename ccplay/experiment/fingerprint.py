@@ -31,7 +31,7 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sha256(self) -> str:
-        """The digest of its JSON; runs with equal digests are repeats of each other."""
+        """Digest of the fingerprint's JSON; runs with equal digests are repeats of each other."""
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
 
 

@@ -36,7 +36,7 @@ from ccplay.stream.sources import Source
 from ccplay.visible import tell
 
 KILLED = 128
-"""Exit code of a shell for a signal, to which the signal's number is added."""
+"""Exit code of a process that a signal ended, to which the signal's number is added."""
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HIDING_S = 0.2
 """Seconds that Ctrl-Z, and a question, wait for a terminal that does not read its output."""
@@ -50,7 +50,7 @@ class Joining(msgspec.Struct, frozen=True):
     experiment: str
     """Name of the experiment on other machines: 16 hexadecimal digits, the same when it resumes."""
     kernel: str | None
-    """Kernel release of its earlier runs; None without any."""
+    """Kernel release of the experiment's earlier runs; None without any."""
     stop: asyncio.Event
     tell: Callable[[str], None]
 
@@ -68,7 +68,7 @@ async def run(
     """Run a scenario, here or ``elsewhere``, and print the result; return the exit code.
 
     Progress goes to stderr, which need not be read, then the result to stdout. Ctrl-C ends the labs
-    in order and prints the results so far. Raises ``CcplayError`` if nothing could be measured.
+    cleanly and prints the results so far. Raises ``CcplayError`` if nothing could be measured.
     """
     whole = with_options(scenario, wanted)
     chosen = whole.only(wanted.cases)
@@ -115,7 +115,7 @@ async def run(
             stopped = stop.is_set()
             if benches is not None and wanted.away and stopped:
                 with teller.hidden():
-                    # Else what is still to be written would cover the question.
+                    # Otherwise output that is still to be written would cover the question.
                     printer.drain(_HIDING_S)
                     handover = Handover.of(chosen, whole, _done(store))
                     if await detaching.at_interrupt(benches, handover, wanted, stop):

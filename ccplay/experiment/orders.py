@@ -23,7 +23,7 @@ from ccplay.stream.sources import Source
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that determines a run, as plain data in JSON, as a scenario is."""
+    """Everything that determines a run, as plain data in JSON, like a scenario."""
 
     scenario: str
     """Name of the scenario's file for messages."""
@@ -64,9 +64,9 @@ async def carry_out(
 ) -> Finished:
     """Run an order in a lab of its own, to its end or until ``stop``.
 
-    ``record`` is the file for its stream, ``watch`` receives the state after every event, ``share``
-    is a sink for spectators. Raises ``LabError`` if the lab did not start, ``UnsupportedError``
-    if this kernel lacks features that it needs.
+    ``record`` is the file for the lab's stream, ``watch`` receives the state after every event,
+    ``share`` is a sink for spectators. Raises ``LabError`` if the lab did not start,
+    ``UnsupportedError`` if this kernel lacks features that the order needs.
     """
     if stop.is_set():
         return interrupted(order)
@@ -91,7 +91,7 @@ def interrupted(order: Order) -> Finished:
 
 
 def failed(order: Order, reason: str) -> Finished:
-    """Return the outcome of an order for which there was no lab."""
+    """Return the outcome of an order that no lab could carry out."""
     result = summarise(LabState(), order.case.name, errors=(reason,))
     return Finished(result=_numbered(order, result), whole=False)
 

@@ -71,7 +71,10 @@ class Pool:
         lacks: Callable[[Bench, Run], str] = lambda _, __: "",
         placed: Counter[tuple[str, str]] | None = None,
     ) -> None:
-        """``lacks`` returns what a bench lacks for a run; ``placed`` counts runs by both."""
+        """``lacks`` returns what a bench lacks for a run.
+
+        ``placed`` counts runs by case and machine.
+        """
         self._agenda = agenda
         self._benches = benches
         self._stop = stop
@@ -97,7 +100,7 @@ class Pool:
     async def run(self, measure: Measure, done: Done) -> None:
         """Run until the agenda is done or ``stop`` is set; ``done`` receives each last attempt.
 
-        An exception of ``measure`` or ``done`` ends all labs in order and is raised again. Raises
+        An exception of ``measure`` or ``done`` ends all labs cleanly and is raised again. Raises
         ``UnsupportedError`` if no bench can make the remaining runs.
         """
         stopped = asyncio.ensure_future(self._stop.wait())
@@ -121,10 +124,10 @@ class Pool:
     # --- the next runs ----------------------------------------------------------------------------
 
     def _start(self, measure: Measure) -> bool:
-        """Start as many runs as benches have room for; return whether there is any to wait for."""
+        """Start as many runs as benches have room for; return whether there is more to wait for."""
         if not self._stop.is_set():
             benches = self._benches.there()
-            # One run for each in turn, as long as any has room.
+            # One run for each bench in turn, as long as any has room.
             while [bench for bench in benches if self._give(bench, benches, measure)]:
                 pass
             if not self._running and not benches:
@@ -156,7 +159,7 @@ class Pool:
         return None if run is None else Attempt(run, jobs=jobs)
 
     def _suits(self, attempt: Attempt, bench: Bench, benches: Sequence[Bench]) -> bool:
-        """Whether a bench may repeat a run: benches elsewhere are preferred."""
+        """Return whether a bench may repeat a run: benches on other machines are preferred."""
         if not self._can(bench, attempt.run):
             return False
         return bench.machine not in attempt.avoids or not any(
@@ -170,7 +173,7 @@ class Pool:
         while len(self._ready) < ahead and (run := self._agenda.next()) is not None:
             self._ready.append(run)
         able = [run for run in self._ready if self._can(bench, run)]
-        # Runs that it can't make must not block those that it can.
+        # Runs that this bench can't make must not block those that it can.
         while not able and (run := self._agenda.next()) is not None:
             self._ready.append(run)
             able = [run] if self._can(bench, run) else []

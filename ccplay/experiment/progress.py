@@ -77,7 +77,7 @@ class ProgressTracker:
     def settle(self, run: Run, outcome: Outcome, *, elsewhere: bool = False) -> None:
         """Report the result of a run whose events were not shown.
 
-        An interrupted one ``elsewhere`` is only counted: it may go on there, one of a thousand.
+        An interrupted run ``elsewhere`` is only counted: it may continue there, one of a thousand.
         """
         self._done += outcome.whole
         self._broken += not outcome.whole

@@ -29,24 +29,24 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     until_ci: float | None = None
     """Largest half width of the 95 % confidence interval, as a share of the mean."""
     metric: str | None = None
-    """Metric for ``until_ci``; None is the first of the case."""
+    """Metric for ``until_ci``; None selects the first metric of each case."""
     most: int = MOST_REPEATS
-    """Most repeats of a case for ``until_ci``."""
+    """Largest number of repeats of a case with ``until_ci``."""
     hz: float | None = None
     """Samples per second; overrides the file."""
     out: Path | None = None
-    """The run directory."""
+    """Run directory; None keeps no runs."""
     record: Path | None = None
     """File for the stream of a single run."""
     as_json: bool = False
     receiver: bool = False
     """Whether to print every second the bytes delivered by each flow."""
     share: Callable[[str, str], Sink] | None = None
-    """Opens a sink that shares one run, from the name and the title of its case."""
+    """Function that opens a sink to share one run, from the name and the title of its case."""
     command: str = ""
     """Command line that resumes after Ctrl-C."""
     away: Literal["", "detach", "attach", "cancel"] = ""
-    """What to do with an experiment that goes on without this machine."""
+    """Request for an experiment that can continue without this machine; empty if there is none."""
 
 
 def with_options(scenario: Scenario, wanted: RunOptions) -> Scenario:

@@ -28,7 +28,7 @@ from ccplay.stream.sinks import Sink
 from ccplay.stream.sources import Source
 
 MOST_LOST = 5
-"""Times that a bench may be lost with a run before the run itself is suspected."""
+"""Number of times that a bench may be lost with a run before the run itself is suspected."""
 
 
 class Experiment:
@@ -90,8 +90,8 @@ class Experiment:
     async def measure(self) -> Result:
         """Run everything unfinished until ``stop`` is set; return the result.
 
-        Raises ``LabError`` if no lab started at all, ``UnsupportedError`` if this kernel lacks
-        features that the scenario needs.
+        Raises ``LabError`` if no lab started, ``UnsupportedError`` if this kernel lacks features
+        that the scenario needs.
         """
         self.tracker.open()
         await self._pool.run(self._measure, self._settle)
@@ -115,7 +115,7 @@ class Experiment:
             self.tracker.forecast.learn(case, kept.took_s)
 
     def _lacks(self, bench: Bench, run: Run) -> str:
-        """Return what a bench lacks for a run; repeats of a case need the same."""
+        """Return what a bench lacks for a run, found once for all repeats of a case."""
         key = bench.name, run.case.name
         if key not in self._lacking:
             self._lacking[key] = bench.lacks(self._order(run))
@@ -172,14 +172,14 @@ class Experiment:
         self.tracker.settle(attempt.run, outcome, elsewhere=self._elsewhere)
 
     def _know(self, where: Machine | None) -> None:
-        """Warn if a run's machine has another kernel than earlier ones."""
+        """Warn if a run's machine has a different kernel from those of earlier runs."""
         known = self._gathering.machine
         if where is not None and known is not None and where.kernel != known.kernel:
             self.tracker.warn(f"earlier runs were on Linux {known.kernel}, not {where.kernel}")
         self._gathering.machine = known or where
 
     def _order(self, run: Run, attempt: int = 1) -> Order:
-        """Return the order; files of the lab are named like the run's other files."""
+        """Return the order for a run; the lab's files are named like the run's other files."""
         label = "" if self._store is None else Path(self._store.recording_name(run)).stem
         return Order(
             scenario=self._scenario.path.name,
@@ -210,7 +210,7 @@ class Experiment:
 
 
 def recording_of(record: Path, number: int, case: Case) -> Path:
-    """Return the recording of one case of several: ``FILE-2-reno-100-packets.ENDING``."""
+    """Return the path of one case's recording: ``FILE-2-reno-100-packets.ENDING``."""
     return record.with_name(f"{record.stem}-{number}-{slug_of(case.name)}{record.suffix}")
 
 

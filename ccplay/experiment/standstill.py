@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 
 _BEAT_S = 0.1
 MOST_STANDSTILL_S = 1.0
-"""Least seconds of a standstill that is reported: labs continue, but without their timeline."""
+"""Seconds that a reported standstill exceeds: labs continue meanwhile, but not their timelines."""
 
 
 @contextlib.asynccontextmanager

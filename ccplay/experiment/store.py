@@ -4,7 +4,7 @@ DIR/scenario.toml        the file as it was run
 DIR/result.json          the ``Result``, rewritten at intervals and at the end
 DIR/index.parquet        a row for each run, for data frames; only with many runs
 DIR/runs/SLUG-2.ccplay   the recording of a case's second repeat
-DIR/runs/SLUG-2.json     its ``Kept``; written last: it exists = the run is finished
+DIR/runs/SLUG-2.json     its ``Kept``; written last, so it exists only if the run is finished
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 
 FORMAT = 1
-"""Version of ``Kept``."""
+"""Version of the format of ``Kept``."""
 
 RUNS = "runs"
 RESULT = "result.json"
 INDEX = "index.parquet"
 INDEXED_FROM = 100
-"""Least number of runs of a directory with an index."""
+"""Least number of runs for which a directory has an index."""
 _PARTS = 8
 """Number of times, roughly, that the result is rewritten until the number of runs has doubled."""
 SCENARIO = "scenario.toml"
@@ -68,7 +68,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Store:
-    """A run directory written by this experiment alone; ``with`` it."""
+    """A run directory written by this experiment alone; used with ``with``."""
 
     def __init__(self, path: Path, scenario: Scenario) -> None:
         self.scenario = scenario
@@ -105,7 +105,7 @@ class Store:
         return self._runs.free(f"{self._stem(run)}.ccplay")
 
     def recording_name(self, run: Run) -> str:
-        """Return its path as in ``CaseResult.recording``."""
+        """Return the path of a run's recording as in ``CaseResult.recording``."""
         return f"{RUNS}/{self._stem(run)}.ccplay"
 
     def identity(self) -> str:
@@ -140,7 +140,7 @@ class Store:
         self._since += 1
 
     def is_due(self) -> bool:
-        """Whether enough runs were kept since the last result that it is rewritten.
+        """Return whether enough runs were kept since the result was written to rewrite it.
 
         Rewriting it after every run would take time quadratic in their number. A reader of the
         directory completes the result from the runs' own files.
@@ -177,7 +177,7 @@ class Store:
                 f"{self._path} is not a run directory (it contains {quote(there[0])}): "
                 "name a new or an empty one (--out)"
             )
-        # First of all, because it claims the directory.
+        # Written before any other file, because it claims the directory.
         empty = Result(scenario=name, title=self.scenario.title, machine=None, cases=[])
         self.sum_up(empty)
 
@@ -228,7 +228,7 @@ class _Outline(msgspec.Struct, frozen=True, kw_only=True):
 def read_run_directory(path: Path, *, outline: bool = False) -> Result:
     """Return the result of a run directory, finished or not.
 
-    An ``outline`` has statistics, and of each run only which one it was: thousands of runs take
+    An ``outline`` has statistics, but only the identity of each run, so that thousands of runs take
     little memory. Raises ``RecordingError`` if ``path`` is no readable run directory.
     """
     try:
@@ -241,7 +241,7 @@ def read_run_directory(path: Path, *, outline: bool = False) -> Result:
         ) from None
     except OSError as error:
         raise RecordingError(f"{path / RESULT}: {error.strerror}") from None
-    # Runs that the file does not have yet count in its statistics: that takes all of them.
+    # Runs that are not in the file yet count in the statistics, which then need all runs.
     if outline and (found := _outlined(content, path)) is not None:
         return found
     result = _decode(content, Result, path / RESULT)
@@ -276,7 +276,7 @@ def _check_format(number: int, path: Path) -> None:
 
 
 def _later(path: Path, runs: Iterable[RunResult]) -> Iterator[tuple[CaseResult, Machine | None]]:
-    """Yield the finished runs that are not among those of the result yet."""
+    """Yield the finished runs that are not in the result yet."""
     known = {posixpath.splitext((run.recording or "").rpartition("/")[2])[0] for run in runs}
     with contextlib.suppress(FileNotFoundError), os.scandir(path / RUNS) as entries:
         for entry in sorted(entries, key=lambda each: each.name):

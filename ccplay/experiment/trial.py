@@ -23,8 +23,8 @@ from ccplay.stream.sinks import Recorder, Sink
 from ccplay.stream.sources import Source
 
 _SILENCE_LIMIT_S = 180.0
-"""Most seconds without an event. An emulated guest boots in half a minute, or two on a busy
-machine."""
+"""Most seconds without an event. An emulated guest boots in half a minute, or in two minutes on a
+busy machine."""
 _STOP_LIMIT_S = 10.0
 """Seconds to stop traffic: one for flows, but cross traffic first drains the queue it filled."""
 _NAMED = 3
@@ -96,7 +96,7 @@ class Trial:
     async def measure(
         self, source: Source, stop: asyncio.Event, record: Path | None, share: Sink | None = None
     ) -> CaseResult:
-        """Run the case to its end, or until ``stop``; ``share`` is a sink that others watch.
+        """Run the case to its end, or until ``stop``; ``share`` is a sink for spectators.
 
         Raises ``LabError`` if the lab did not start, ``UnsupportedError`` if this kernel lacks
         features that the scenario needs.

@@ -1,1 +1,1 @@
-"""Queue disciplines in software, one file each, written to be read beside its source. No I/O."""
+"""Queue disciplines in software, one per file, each to be read beside its RFC or paper. No I/O."""

@@ -1,8 +1,8 @@
 """What every discipline in software is made of: packets, queues of them, and the base class.
 
-A discipline decides on packets and nothing else: it reads no clock, opens no socket, and is told
-the time, in seconds of a clock that only grows, by whoever calls ``arrive`` and ``depart``. So the
-same class runs in front of a link, in a unit test and in a simulation.
+A discipline only decides on packets: it reads no clock and opens no socket. The caller of
+``arrive`` and ``depart`` passes the time, in seconds of a monotonic clock. So the same class runs
+in front of a link, in a unit test and in a simulation.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from zlib import crc32
 from ccplay.model.base import Option
 
 NOT_ECT, ECT_1, ECT_0, CE = range(4)
-"""The two bits of ECN in an IP header; RFC 3168, section 5."""
+"""Values of the two ECN bits in an IP header; RFC 3168, section 5."""
 
 MTU = 1514
-"""Bytes of a full Ethernet frame, which is what lengths of packets count."""
+"""Length in bytes of a full Ethernet frame; lengths of packets include the Ethernet header."""
 
 
 class Packet:
-    """One packet: what a discipline may know of it."""
+    """One packet, with all that a discipline may know of it."""
 
     __slots__ = (
         "arrived",
@@ -47,25 +47,25 @@ class Packet:
         dscp: int = 0,
     ) -> None:
         self.length = length
-        """Bytes on the wire, with the Ethernet header."""
+        """Length on the wire in bytes, including the Ethernet header."""
         self.flow = flow
-        """32 bits, the same for all packets with these addresses, ports and protocol."""
+        """Hash of addresses, ports and protocol, 32 bits: equal for all packets of a flow."""
         self.ecn = ecn
-        """``NOT_ECT``, ``ECT_1``, ``ECT_0`` or ``CE``."""
+        """ECN bits: ``NOT_ECT``, ``ECT_1``, ``ECT_0`` or ``CE``."""
         self.number = number
-        """Number of the packet, for the program that gave it."""
+        """Number of the packet, assigned by the program that runs the discipline."""
         self.source = source
-        """Address of the sending host, 32 bits."""
+        """IPv4 address of the sending host, 32 bits."""
         self.destination = destination
-        """Address of the receiving host, 32 bits."""
+        """IPv4 address of the receiving host, 32 bits."""
         self.dscp = dscp
         """Differentiated services code point, 6 bits; RFC 2474."""
         self.arrived = 0.0
-        """Moment of its arrival in seconds; its sojourn time counts from it."""
+        """Moment of arrival in seconds, from which the sojourn time counts."""
 
 
 class Fifo:
-    """Packets in the order of their arrival, with the bytes that they have together."""
+    """Packets in the order of their arrival, with the sum of their bytes."""
 
     __slots__ = ("bytes", "packets")
 
@@ -82,7 +82,7 @@ class Fifo:
         self.bytes += packet.length
 
     def pop(self) -> Packet | None:
-        """Remove the first packet and return it; None without any."""
+        """Remove and return the first packet; None if the queue is empty."""
         if not self.packets:
             return None
         packet = self.packets.popleft()
@@ -90,13 +90,13 @@ class Fifo:
         return packet
 
     def pop_last(self) -> Packet:
-        """Remove the last packet and return it. Raises ``IndexError`` without any."""
+        """Remove and return the last packet. Raises ``IndexError`` if the queue is empty."""
         packet = self.packets.pop()
         self.bytes -= packet.length
         return packet
 
     def take(self, place: int) -> Packet:
-        """Remove the packet at a place, counted from the first, and return it."""
+        """Remove and return the packet at a place, counted from 0, the first."""
         packet = self.packets[place]
         del self.packets[place]
         self.bytes -= packet.length
@@ -104,10 +104,10 @@ class Fifo:
 
 
 class Options:
-    """Parameters of a discipline, complete, in the units in which computations have them."""
+    """All parameters of a discipline, in the units of its computations."""
 
     def __init__(self, values: Mapping[str, Option | None]) -> None:
-        """``values`` are those of ``model.disciplines.complete``; None is off or unlimited."""
+        """``values`` are those of ``model.disciplines.complete``; None means off or unlimited."""
         self._values = values
 
     def has(self, name: str) -> bool:
@@ -115,17 +115,17 @@ class Options:
         return self._values[name] is not None
 
     def count(self, name: str, unset: int = 0) -> int:
-        """Return a number of packets, bytes or other things."""
+        """Return a whole number, such as of packets or bytes; ``unset`` if it is off."""
         value = self._values[name]
         return unset if value is None else int(value)
 
     def number(self, name: str, unset: float = 0.0) -> float:
-        """Return a plain number, such as a weight."""
+        """Return a plain number, such as a weight; ``unset`` if it is off."""
         value = self._values[name]
         return unset if value is None else float(value)
 
     def seconds(self, name: str, unset: float = 0.0) -> float:
-        """Return a time, which parameters have in microseconds."""
+        """Return in seconds a time that the parameter has in microseconds; ``unset`` if off."""
         value = self._values[name]
         return unset if value is None else float(value) / 1e6
 
@@ -134,69 +134,69 @@ class Options:
         return bool(self._values[name])
 
     def word(self, name: str) -> str:
-        """Return a choice."""
+        """Return the word of a choice."""
         return str(self._values[name])
 
 
 class Discipline:
-    """A queue discipline. A subclass writes ``configure``, ``enqueue`` and ``dequeue``.
+    """A queue discipline. A subclass implements ``configure``, ``enqueue`` and ``dequeue``.
 
     ``qlen`` and ``backlog`` count what waits in all its queues, without the packet that is
-    arriving. They are kept here, from ``arrive``, ``depart`` and ``drop``.
+    arriving. This class keeps them up to date in ``arrive``, ``depart`` and ``drop``.
     """
 
     update_s = 0.0
-    """Seconds between two calls of ``update``; 0: it is never called."""
+    """Seconds between two calls of ``update``; 0 if it is never called."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
-        """``seed`` makes what is drawn at random the same in every run."""
+        """Configure the discipline; equal seeds yield the same random numbers in every run."""
         self.qlen = 0
-        """Packets that wait."""
+        """Number of packets that wait."""
         self.backlog = 0
-        """Bytes that wait."""
+        """Number of bytes that wait."""
         self.drops: Counter[str] = Counter()
-        """Dropped packets by reason."""
+        """Number of dropped packets by reason."""
         self.marks = 0
-        """Packets that were given CE."""
+        """Number of packets marked with CE here."""
         self.dropped: list[Packet] = []
-        """Packets dropped since whoever runs it has emptied this list."""
+        """Packets dropped since the caller last emptied this list."""
         self.random = random.Random(seed).random  # noqa: S311 - it chooses packets, not keys
         self._arriving: Packet | None = None
         self._updated = 0.0
         self.configure(options)
 
-    # --- what a discipline writes -----------------------------------------------------------
+    # --- what a subclass implements ---------------------------------------------------------
 
     def configure(self, options: Options) -> None:
-        """Take parameters: before the first packet, and whenever they change."""
+        """Set the parameters: called before the first packet, when the object is made."""
 
     def enqueue(self, packet: Packet, now: float) -> None:
-        """Put an arriving packet into a queue, or ``drop`` it, or others in its place."""
+        """Put an arriving packet into a queue, or ``drop`` it, or others instead."""
         raise NotImplementedError
 
     def dequeue(self, now: float) -> Packet | None:
-        """Remove the packet that is sent next and return it; None only if none waits."""
+        """Remove and return the packet to send next; None only if none waits."""
         raise NotImplementedError
 
     def update(self, now: float) -> None:
-        """Compute what is computed every ``update_s`` seconds."""
+        """Do the periodic computation; called every ``update_s`` seconds."""
 
     def statistics(self) -> dict[str, int]:
-        """Return its state now, always with the same names: ``DISCIPLINE_WORD_UNIT``.
+        """Return own values by name, ``DISCIPLINE_WORD_UNIT``; the names are always the same.
 
-        ``model.variables`` describes them; a number such as ``_1000`` at the end counts as 1.
+        ``model.variables`` describes the units; with the unit ``_1000`` a value of 1000 means 1.
         """
         return {}
 
     @property
     def rate(self) -> int | None:
-        """Bits per second to which it shapes by itself; None: as fast as the link is."""
+        """Rate in bits per second to which the discipline shapes; None if the link's rate applies."""
         return None
 
     # --- what it decides --------------------------------------------------------------------
 
     def drop(self, packet: Packet, reason: str) -> None:
-        """Drop the arriving packet, or one that has been removed from its queue."""
+        """Drop the arriving packet, or one that was removed from its queue."""
         if packet is self._arriving:
             self._arriving = None
         else:
@@ -206,7 +206,7 @@ class Discipline:
         self.dropped.append(packet)
 
     def mark(self, packet: Packet) -> bool:
-        """Give a packet CE and return True; False if its flow does not use ECN."""
+        """Set CE on a packet and return True; return False if the packet is not ECN-capable."""
         if packet.ecn == NOT_ECT:
             return False
         if packet.ecn != CE:
@@ -217,7 +217,7 @@ class Discipline:
     # --- how it is run ----------------------------------------------------------------------
 
     def arrive(self, packet: Packet, now: float) -> None:
-        """Let a packet arrive; ``dropped`` may then have some."""
+        """Process an arriving packet; dropped packets are appended to ``dropped``."""
         self.advance(now)
         self._arriving = packet
         self.enqueue(packet, now)
@@ -227,7 +227,7 @@ class Discipline:
             self.backlog += packet.length
 
     def depart(self, now: float) -> Packet | None:
-        """Return the packet that is sent now; None if none waits."""
+        """Return the packet to send now; None if none waits."""
         self.advance(now)
         packet = self.dequeue(now)
         if packet is not None:
@@ -236,7 +236,7 @@ class Discipline:
         return packet
 
     def advance(self, now: float) -> None:
-        """Make up for the updates that are due; after a long pause those of its last 10 s."""
+        """Make all updates that are due; after a long pause only those of its last 10 s."""
         if not self.update_s:
             return
         if not self._updated:
@@ -248,5 +248,5 @@ class Discipline:
 
 
 def spread(flow: int, perturbation: int, queues: int) -> int:
-    """Return the queue of a flow: any of ``queues``, another with another perturbation."""
+    """Return a flow's queue, from 0 to below ``queues``: a hash that ``perturbation`` changes."""
     return crc32(flow.to_bytes(4, "big"), perturbation) % queues

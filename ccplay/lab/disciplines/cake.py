@@ -3,17 +3,18 @@
 Høiland-Jørgensen, Täht, Morton, "Piece of CAKE: A Comprehensive Queue Management Solution for Home
 Gateways", LANMAN 2018.
 
-    bandwidth        the link is shaped to this rate, which is its own rate at most
-    tins             by their code point packets are in one of several tins, with a share each
+    bandwidth        the link is shaped to this rate, or to its own if that is lower
+    tins             the code point of a packet selects one of several tins, each with a share
     queues           in a tin each flow has a queue, served by deficit round robin (``rounds.py``)
-    hosts            a flow's quantum is divided by the flows that its host has active:
+    hosts            a flow's quantum is divided by the number of active flows of its host:
                      quantum = quantum / max(flows of the source, flows of the destination)
     COBALT           on each queue (``cobalt.py``), target rtt / 20, interval rtt
 
 Left out: filtering ACKs, the framing of other link layers, NAT lookup, autorate ingress, and the
-tins of diffserv8 and precedence. Flows never share a queue, where the kernel has 1024 queues a tin
-with eight ways to avoid it. Tins share the link by weight also where it is shaped, where the kernel
-limits the higher ones' priority to their share of the bandwidth.
+tins of diffserv8 and precedence. Flows never share a queue, whereas the kernel has 1024 queues per
+tin and an 8-way set-associative hash that makes sharing rare. Tins share the link by weight even if
+it is shaped, whereas the kernel then limits the priority of higher tins to their share of the
+bandwidth.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ _BULK, _BEST_EFFORT, _VIDEO, _VOICE = 1 / 16, 1.0, 1 / 2, 1 / 4
 """Weights of tins; ``cake_config_diffserv4``."""
 
 _QUANTUM = 1024
-"""Bytes of a round for a tin of weight 1; ``cake_config_diffserv4``."""
+"""Bytes per round for a tin of weight 1; ``cake_config_diffserv4``."""
 
 _CS1, _LE = 8, 1
 _HIGHEST = frozenset((4, 44, 46, 48, 56))
-"""Code points of voice: 4 was "minimise delay", VA, EF, CS6, CS7; ``diffserv3``."""
+"""Code points of voice: 4 (formerly "minimise delay"), VA, EF, CS6, CS7; ``diffserv3``."""
 _VIDEOS = frozenset((2, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40))
-"""Code points of video: CS2 to CS5 and AF2x to AF4x; ``diffserv4``."""
+"""Code points of video: 2 (formerly "maximise throughput"), CS2 to CS5 and AF2x to AF4x; cf.
+``diffserv4``."""
 
 _TINS: dict[str, tuple[tuple[str, float], ...]] = {
     "besteffort": (("best_effort", _BEST_EFFORT),),
@@ -49,11 +51,11 @@ _TINS: dict[str, tuple[tuple[str, float], ...]] = {
 """Names and weights of tins by ``diffserv_mode``."""
 
 _LEAST_MEMORY = 4 << 20
-"""Bytes of packets for which there is room at any rate; ``cake_reconfigure``."""
+"""Smallest room for packets in bytes, at any rate; ``cake_reconfigure``."""
 
 
 class FlowQueue(Turn):
-    """The queue of one flow, or of a host where flows don't count."""
+    """The queue of one flow, or of a host or pair of hosts if ``flow_mode`` ignores flows."""
 
     __slots__ = ("control", "destination", "key", "source")
 
@@ -73,23 +75,23 @@ class Tin:
         self.flows: dict[int, FlowQueue] = {}
         self.rounds: Rounds[FlowQueue] = Rounds()
         self.sources: Counter[int] = Counter()
-        """Flows with packets, by their source."""
+        """Number of flows with a queue, by source."""
         self.destinations: Counter[int] = Counter()
         self.backlog = 0
         self.deficit = 0.0
 
 
 class CAKE(Discipline):
-    """Tins of queues of hosts and flows."""
+    """Tins of queues, one for each flow or host."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
         self.tins: list[Tin] = []
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:
-        """Take the parameters, those of tc-cake(8).
+        """Set the parameters, those of tc-cake(8).
 
-        Raises ``ValueError`` for one that is left out.
+        Raises ``ValueError`` for a value that is left out here.
         """
         mode = options.word("diffserv_mode")
         if mode not in _TINS:
@@ -109,11 +111,11 @@ class CAKE(Discipline):
 
     @property
     def rate(self) -> int | None:
-        """Bits per second to which it shapes."""
+        """Rate in bits per second to which the link is shaped; None if it is not."""
         return self.bandwidth
 
     def enqueue(self, packet: Packet, now: float) -> None:
-        """Append the packet to its flow's queue; where there is no room the longest loses."""
+        """Append the packet to its flow's queue; drop from the longest queue if memory is full."""
         tin = self.tins[self._tin(packet.dscp)]
         key = self._key(packet)
         flow = tin.flows.get(key)
@@ -137,7 +139,7 @@ class CAKE(Discipline):
         return 2 if len(self.tins) == 4 and dscp in _VIDEOS else 1
 
     def _key(self, packet: Packet) -> int:
-        """Return what has a queue of its own."""
+        """Return the key of the packet's queue: its flow, or its hosts, as of ``flow_mode``."""
         match self.flow_mode:
             case "srchost":
                 return packet.source
@@ -148,7 +150,7 @@ class CAKE(Discipline):
         return packet.flow
 
     def _share(self, tin: Tin, flow: FlowQueue) -> float:
-        """Return the part of a quantum that a flow gets beside others of its hosts."""
+        """Return the part of a quantum that a flow gets, given the other flows of its hosts."""
         loads = [1]
         if self.flow_mode in ("dual-srchost", "triple-isolate"):
             loads.append(tin.sources[flow.source])
@@ -157,7 +159,7 @@ class CAKE(Discipline):
         return 1 / max(loads)
 
     def _make_room(self, now: float) -> None:
-        """Drop the oldest packet of the longest queue; ``cake_drop``."""
+        """Drop the oldest packet of the longest queue in the fullest tin; ``cake_drop``."""
         tin = max(self.tins, key=lambda each: each.backlog)
         flow = tin.rounds.longest()
         packet = flow.queue.pop()
@@ -167,7 +169,7 @@ class CAKE(Discipline):
             self.drop(packet, "memory")
 
     def dequeue(self, now: float) -> Packet | None:
-        """Send from the tin, and in it from the queue, whose turn it is."""
+        """Send from the queue whose turn it is in the tin whose turn it is."""
         while any(tin.backlog for tin in self.tins):
             for tin in self.tins:
                 if tin.backlog and tin.deficit > 0:
@@ -182,9 +184,9 @@ class CAKE(Discipline):
         return None
 
     def _go_round(self) -> None:
-        """Give each tin with packets its quanta of as many rounds as it takes until one may send.
+        """Give each tin with packets the quanta of several rounds, so many that one tin may send.
 
-        Quanta are smaller than a packet, so tins alternate packet by packet.
+        Quanta are smaller than a full packet, so tins alternate packet by packet.
         """
         waiting = [tin for tin in self.tins if tin.backlog]
         if not waiting:
@@ -223,7 +225,7 @@ class CAKE(Discipline):
         return tin.rounds.next(MTU, pull, lambda flow: self._share(tin, flow), retire)
 
     def statistics(self) -> dict[str, int]:
-        """Return the bytes and the flows in each tin."""
+        """Return the numbers of bytes and of flows in each tin."""
         told = {}
         for tin in self.tins:
             told[f"cake_{tin.name}_bytes"] = tin.backlog

@@ -1,14 +1,14 @@
 """CHOKe, "choose and keep for responsive flows": Pan, Prabhakar, Psounis, INFOCOM 2000.
 
-In the kernel it is sch_choke.c. It is RED (``red.py``) that meets each flow with itself. While the
-average queue is above min, an arriving packet is compared with one drawn at random from the queue:
+In the kernel it is sch_choke.c. CHOKe is RED (``red.py``) with a comparison first: from an average
+queue of min on, an arriving packet is compared with one drawn at random from the queue:
 
     both of one flow     drop both
-    otherwise            as RED: drop or mark with its probability, always above max
+    otherwise            as RED: drop or mark with RED's probability, always from max on
 
-A flow with a share s of the queue loses a share s of its packets and as many of those that wait, so
-what fills the queue without regard to drops is throttled, and no state is kept of any flow.
-Thresholds count packets.
+A flow with a share s of the queue loses a share s of its arriving packets, and one waiting packet
+for each of them. So a flow that fills the queue without reacting to drops is throttled, although no
+state is kept for any flow. Thresholds count packets.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class CHOKe(RandomEarly):
     """One queue with CHOKe."""
 
     def enqueue(self, packet: Packet, now: float) -> None:
-        """Append the packet unless it meets its like, is chosen, or finds no room."""
+        """Append the packet unless it matches one of its flow, is chosen, or finds no room."""
         average, queue = self.average, self.queue
         average.arrived(len(queue), now, self)
         if average.avg >= self.least and self._meets_itself(packet):
@@ -35,7 +35,7 @@ class CHOKe(RandomEarly):
             queue.push(packet)
 
     def _meets_itself(self, packet: Packet) -> bool:
-        """Drop the packet and one of its flow, if the one drawn is of its flow."""
+        """Draw a waiting packet; drop both if it is of the same flow, and return whether it is."""
         queue = self.queue
         if not queue:
             return False
@@ -48,7 +48,7 @@ class CHOKe(RandomEarly):
         return True
 
     def statistics(self) -> dict[str, int]:
-        """Return the average queue, the packets dropped for a match, and pb in millionths."""
+        """Return the average queue in 1/1000 packet, packets dropped as matched, pb in millionths."""
         return {
             "choke_average_1000": round(self.average.avg * 1e3),
             "choke_matched_packets": self.drops["matched"],

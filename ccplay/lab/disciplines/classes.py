@@ -1,8 +1,8 @@
-"""Classes of a discipline: which packets are whose, and another discipline in each of them.
+"""Classes of a discipline: which packets belong to each, and another discipline in each of them.
 
 What PRIO and DRR have in common. A class holds any discipline that decides by itself, such as
-CoDel; the packet that it would send next is taken out and kept at its head, so that its length can
-be looked at before it is its turn (``qdisc_peek_dequeued`` of include/net/sch_generic.h).
+CoDel; the packet that the class would send next is taken out and kept at its head, so that its
+length is known before the turn of the class (``qdisc_peek_dequeued`` of include/net/sch_generic.h).
 """
 
 from __future__ import annotations
@@ -15,47 +15,47 @@ from ccplay.lab.disciplines.table import CLASSES, made
 from ccplay.model.base import Option
 
 SHOWN = 4
-"""Classes that report statistics: the first ones."""
+"""Largest number of classes that report statistics."""
 
 _PRIOMAP = (1, 1, 2, 2, 0, 0, 1, 1)
-"""Band by the last three bits of the code point, which were delay, throughput, reliability."""
+"""Band by the last three bits of the code point, formerly delay, throughput, reliability."""
 
 
 class Class:
-    """One class."""
+    """One class, with the discipline in it."""
 
     __slots__ = ("active", "deficit", "drops", "head", "inner", "place", "sojourn")
 
     def __init__(self, place: int, kind: str, limit: int, seed: int) -> None:
-        """``kind`` is the discipline in it, ``limit`` the most packets that wait in it."""
+        """Create a discipline of ``kind`` in which at most ``limit`` packets wait."""
         self.place = place
         self.inner = _inner(kind, limit, seed)
         self.head: Packet | None = None
-        """The packet that is sent next, if it has been looked at."""
+        """The packet that the class sends next, if it has been taken out already."""
         self.sojourn = 0.0
-        """Seconds that the last packet had waited."""
+        """Sojourn time in seconds of the last packet that left the class."""
         self.drops = 0
         self.deficit = 0
-        """Bytes that it may send in this turn."""
+        """Bytes that the class may send in this turn."""
         self.active = False
-        """Whether it takes turns."""
+        """Whether the class is among those that send in turn."""
 
     def __len__(self) -> int:
         return self.inner.qlen + (self.head is not None)
 
     @property
     def backlog(self) -> int:
-        """Bytes that wait."""
+        """Number of bytes that wait in the class."""
         return self.inner.backlog + (0 if self.head is None else self.head.length)
 
     def arrive(self, packet: Packet, now: float, outer: Discipline) -> None:
-        """Give it a packet; ``outer`` is told what it drops."""
+        """Give the class a packet; its drops and marks count in ``outer``."""
         marks = self.inner.marks
         self.inner.arrive(packet, now)
         self._settle(outer, marks)
 
     def peek(self, now: float, outer: Discipline) -> Packet | None:
-        """Return the packet that it sends next; None if it has none."""
+        """Return the packet that the class sends next, without removing it; None if it has none."""
         if self.head is None:
             marks = self.inner.marks
             self.head = self.inner.depart(now)
@@ -63,14 +63,14 @@ class Class:
         return self.head
 
     def take(self, now: float, outer: Discipline) -> Packet | None:
-        """Remove that packet and return it."""
+        """Remove and return the packet that the class sends next; None if it has none."""
         packet, self.head = self.peek(now, outer), None
         if packet is not None:
             self.sojourn = now - packet.arrived
         return packet
 
     def steal(self, outer: Discipline) -> None:
-        """Drop the last packet of a FIFO."""
+        """Drop the last packet of a FIFO, or else the packet at the head."""
         if isinstance(self.inner, FirstInFirstOut) and self.inner.queue:
             packet = self.inner.queue.pop_last()
             self.inner.qlen -= 1
@@ -83,7 +83,7 @@ class Class:
         outer.drop(packet, "limit")
 
     def _settle(self, outer: Discipline, marks: int) -> None:
-        """Pass on what the discipline in it has dropped and marked."""
+        """Pass the drops and marks of the class's discipline on to ``outer``."""
         outer.marks += self.inner.marks - marks
         for packet in self.inner.dropped:
             self.drops += 1
@@ -91,7 +91,7 @@ class Class:
         self.inner.dropped.clear()
 
     def statistics(self, name: str) -> dict[str, int]:
-        """Return packets that wait, delay of the last one and drops, named after the class."""
+        """Return waiting packets, sojourn time of the last sent one and drops, under ``name``."""
         return {
             f"{name}_packets": len(self),
             f"{name}_delay_us": round(self.sojourn * 1e6),
@@ -107,12 +107,12 @@ def _inner(kind: str, limit: int, seed: int) -> Discipline:
 
 
 def classifier(by: str, number: int, perturbation: int) -> Callable[[Packet], int]:
-    """Return what gives the class of a packet, from 0 to below ``number``.
+    """Return a function that returns the class of a packet, from 0 to below ``number``.
 
-    By ``flow`` they are hashed; by ``source`` or ``destination`` hosts have the classes in the
-    order of their first packets, and begin anew where there are more hosts; by ``dscp`` it is the
-    class selector, the highest first (RFC 2474, section 4.2.2); by ``tos`` what the bits of RFC
-    1349 ask for, as ``ip_tos2prio`` and tc-prio(8) have it.
+    By ``flow`` the flow's hash decides. By ``source`` or ``destination`` hosts receive classes in
+    the order of their first packets, from 0 again if there are more hosts than classes. By ``dscp``
+    the class selector decides, the highest first (RFC 2474, section 4.2.2). By ``tos`` the bits of
+    RFC 1349 decide, as in ``ip_tos2prio`` and tc-prio(8).
     """
     hosts: dict[int, int] = {}
     return {

@@ -2,10 +2,10 @@
 
 Høiland-Jørgensen, Täht, Morton, "Piece of CAKE", LANMAN 2018; ``cobalt_should_drop``, sch_cake.c.
 
-CoDel's control law (``codel.py``) decides on packets that waited longer than target, and ``count``
-falls again step by step when they do not, at the rate at which it grew. For flows that don't react
-there is BLUE (Feng et al., 1999): each time a queue overflows its probability of drops grows by
-1/256, each time it runs empty the probability falls by 1/4096, at most once a target.
+CoDel's control law (``codel.py``) decides while packets wait longer than target; once they do not,
+``count`` falls again step by step, at the rate at which it grew. For flows that don't react there
+is BLUE (Feng et al., 1999): a drop probability that grows by 1/256 each time the queue overflows,
+and falls by 1/4096 each time it runs empty, at most once per target.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Cobalt:
         self.dropping = False
         self.drop_next = 0.0
         self.p_drop = 0.0
-        """BLUE's probability."""
+        """BLUE's drop probability."""
         self.blue_at = 0.0
-        """Moment when BLUE moved last."""
+        """Moment of the last change of BLUE's drop probability."""
 
     def overflowed(self, now: float, interval: float, target: float) -> None:
-        """Take that the queue had no room; ``cobalt_queue_full``."""
+        """Adapt to a queue that had no room; ``cobalt_queue_full``."""
         if now - self.blue_at > target:
             self.p_drop = min(1.0, self.p_drop + _INCREASE)
             self.blue_at = now
@@ -43,7 +43,7 @@ class Cobalt:
         self.count = max(1, self.count)
 
     def emptied(self, now: float, interval: float, target: float) -> None:
-        """Take that the queue ran empty; ``cobalt_queue_empty``."""
+        """Adapt to a queue that ran empty; ``cobalt_queue_empty``."""
         if self.p_drop and now - self.blue_at > target:
             self.p_drop = max(0.0, self.p_drop - _DECREASE)
             self.blue_at = now
@@ -55,7 +55,7 @@ class Cobalt:
     def decide(
         self, packet: Packet, now: float, limits: tuple[float, float, float], rules: Discipline
     ) -> str:
-        """Return ``SEND``, ``MARK`` or ``DROP`` for the packet that would leave.
+        """Return ``SEND``, ``MARK`` or ``DROP`` for a packet that is about to leave.
 
         ``limits`` are target, interval and the transmission time of an MTU, in seconds.
         """
@@ -94,10 +94,10 @@ class Cobalt:
 
 
 def target_of(rtt: float, mtu_s: float) -> float:
-    """Return CAKE's target for an RTT: a twentieth, but at least 1.5 MTU; ``cake_set_rate``."""
+    """Return CAKE's target: ``rtt`` / 20, but at least the time of 1.5 MTU; ``cake_set_rate``."""
     return max(rtt / 20, 1.5 * mtu_s)
 
 
 def frame_s(rate: int | None) -> float:
-    """Return the transmission time of an MTU at a rate in bits per second; 0 without one."""
+    """Return the transmission time of an MTU at a rate in bits per second; 0 without a rate."""
     return MTU * 8 / rate if rate else 0.0

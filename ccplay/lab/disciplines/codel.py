@@ -1,7 +1,7 @@
 """CoDel, "controlled delay": RFC 8289; Nichols, Jacobson, ACM Queue 10(5), 2012.
 
-It measures the time that each packet has waited, its sojourn time, when the packet leaves. A queue
-that absorbs bursts empties at least once in an interval; one that does not is a standing queue,
+CoDel measures how long each packet has waited, its sojourn time, when the packet leaves. A queue
+that absorbs bursts empties at least once per interval; a queue that does not is a standing queue,
 which only adds delay. So
 
     sojourn < target, or at most one MTU waits    the queue is good
@@ -10,12 +10,12 @@ which only adds delay. So
         drop_next = drop_next + interval / sqrt(count)                        (control law)
 
 until the sojourn time of a packet is below target again. ``count`` is the number of drops since
-dropping began: the rate of TCP is as 1 / sqrt(loss rate), so its rate falls linearly with time.
+dropping began: TCP's rate is proportional to 1 / sqrt(loss rate), so it falls linearly with time.
 Dropping that begins again soon resumes near the ``count`` that sufficed the last time.
 
-Names and steps are those of RFC 8289, section 5. Where the flow uses ECN the packet is marked and
-sent instead of dropped, as in the kernel (include/net/codel_impl.h), which is also where
-``ce_threshold`` comes from: a packet that waited longer than that is marked at once.
+Names and steps are those of RFC 8289, section 5. An ECN-capable packet is marked and sent instead
+of dropped, as in the kernel (include/net/codel_impl.h), from which ``ce_threshold`` comes too: a
+packet that waited longer than that is marked at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from math import sqrt
 from ccplay.lab.disciplines.base import MTU, Discipline, Fifo, Options, Packet
 
 _RESUME_INTERVALS = 16
-"""Intervals after the last drop within which dropping resumes at its former rate; section 4.3."""
+"""Intervals after ``drop_next`` within which dropping resumes at its former rate; section 4.3."""
 
 
 class Control:
@@ -35,19 +35,20 @@ class Control:
 
     def __init__(self) -> None:
         self.count = 0
-        """Drops since dropping began."""
+        """Number of drops since dropping began."""
         self.lastcount = 0
         """``count`` with which dropping began the last time."""
         self.dropping = False
         self.first_above_time = 0.0
-        """Moment when the sojourn time will have been above target for an interval; 0: it isn't."""
+        """Moment when the sojourn time will have been at target or above for an interval; 0 if it
+        is below."""
         self.drop_next = 0.0
         """Moment of the next drop."""
         self.sojourn = 0.0
-        """Seconds that the last packet had waited."""
+        """Sojourn time in seconds of the last packet taken from the queue."""
 
     def dequeue(self, queue: Fifo, now: float, rules: ControlledDelay) -> Packet | None:
-        """Return the packet to send; ``rules`` are the parameters, and drop and mark."""
+        """Return the packet to send; ``rules`` has the parameters, and drops and marks packets."""
         packet, ok_to_drop = self._dodequeue(queue, now, rules)
         if self.dropping:
             if not ok_to_drop:
@@ -76,13 +77,13 @@ class Control:
         return packet
 
     def control_law(self, since: float, interval: float) -> float:
-        """Return the moment of the drop after the one at ``since``."""
+        """Return the moment of the next drop after the one at ``since``."""
         return since + interval / sqrt(self.count)
 
     def _dodequeue(
         self, queue: Fifo, now: float, rules: ControlledDelay
     ) -> tuple[Packet | None, bool]:
-        """Return the next packet, and whether the queue has been bad for an interval."""
+        """Return the next packet, and whether the sojourn time has been too long for an interval."""
         packet = queue.pop()
         if packet is None:
             self.first_above_time = 0.0
@@ -98,10 +99,10 @@ class Control:
 
 
 class ControlledDelay(Discipline):
-    """What CoDel alone and CoDel on the queues of flows have in common: parameters and verdict."""
+    """What CoDel on one queue and on the queues of flows have in common: parameters and verdict."""
 
     def configure(self, options: Options) -> None:
-        """Take the parameters, those of tc-codel(8)."""
+        """Set the parameters, those of tc-codel(8)."""
         self.limit = options.count("limit")
         self.target = options.seconds("target")
         self.interval = options.seconds("interval")
@@ -109,7 +110,7 @@ class ControlledDelay(Discipline):
         self.ce_threshold = options.seconds("ce_threshold", float("inf"))
 
     def mark_or_drop(self, packet: Packet) -> bool:
-        """Mark the packet and return True, or drop it."""
+        """Mark the packet and return True; if that is impossible, drop it and return False."""
         if self.ecn and self.mark(packet):
             return True
         self.drop(packet, "codel")
@@ -125,18 +126,18 @@ class CoDel(ControlledDelay):
         super().__init__(options, seed)
 
     def enqueue(self, packet: Packet, now: float) -> None:
-        """Append the packet while there is room; CoDel itself acts when packets leave."""
+        """Append the packet if there is room; CoDel itself acts when packets leave."""
         if self.qlen < self.limit:
             self.queue.push(packet)
         else:
             self.drop(packet, "limit")
 
     def dequeue(self, now: float) -> Packet | None:
-        """Send the oldest that CoDel does not drop."""
+        """Return the oldest packet that CoDel does not drop."""
         return self.control.dequeue(self.queue, now, self)
 
     def statistics(self) -> dict[str, int]:
-        """Return those of ``tc -s qdisc``: drop count, sojourn of the last packet, state."""
+        """Return the values of ``tc -s qdisc``: count, sojourn time of the last packet, state."""
         return {
             "codel_count": self.control.count,
             "codel_ldelay_us": round(self.control.sojourn * 1e6),

@@ -1,19 +1,21 @@
 """DRR, deficit round robin: Shreedhar, Varghese, SIGCOMM 1995 (IEEE/ACM ToN 4(3), 1996).
 
-Queues send in turn. At its turn a queue's deficit counter grows by ``quantum`` bytes, and it sends
-as long as its first packet is no longer than the counter:
+Queues send in turn. At its turn a queue's deficit counter grows by ``quantum`` bytes, and the queue
+sends as long as its first packet is no longer than the counter:
 
     deficit = deficit + quantum
     while length(first packet) <= deficit:
         send it;  deficit = deficit - length
 
-What is left counts for the next turn, unless the queue is empty: then the counter is 0. So each
-queue gets the same share in bytes, whatever the length of its packets. A packet that finds no room
-takes the place of the last one in the longest queue (the paper's "packet stealing").
+The rest of the counter is kept for the next turn, unless the queue is empty: then the counter is
+set to 0. So each queue gets the same share in bytes, whatever the length of its packets. A packet
+that finds no room takes the place of the last one in the longest queue (the paper's "buffer
+stealing").
 
-The kernel's discipline of this name leaves it to filters which queue is whose; here flows are
-hashed into queues, as in the paper, or led there by host or code point (``by``). Each queue is a
-class that holds a discipline; one that is no FIFO has the limit for itself and drops by itself.
+The kernel's discipline of this name leaves the choice of the queue to filters; here flows are
+hashed into queues, as in the paper, or assigned by host or code point (``by``). Each queue is a
+class that holds a discipline; a discipline other than a FIFO has the whole limit for itself and
+drops by itself.
 """
 
 from __future__ import annotations
@@ -32,12 +34,12 @@ class DRR(Discipline):
         self.queues: dict[int, Class] = {}
         self.active: deque[Class] = deque()
         self.served = False
-        """Whether the first of the active queues has its quantum of this turn."""
+        """Whether the first of the active queues has received its quantum of this turn."""
         self.seed = seed
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:
-        """Take the parameters."""
+        """Set the parameters."""
         self.limit = options.count("limit")
         self.number = options.count("flows")
         self.quantum = options.count("quantum")
@@ -45,7 +47,7 @@ class DRR(Discipline):
         self.class_of = classifier(options.word("by"), self.number, self.seed)
 
     def enqueue(self, packet: Packet, now: float) -> None:
-        """Give the packet to its queue, and drop from the longest if there is no room."""
+        """Give the packet to its queue; drop from the longest queue if there is no room."""
         place = self.class_of(packet)
         queue = self.queues.get(place)
         if queue is None:
@@ -67,7 +69,7 @@ class DRR(Discipline):
         queue.arrive(packet, now, self)
 
     def dequeue(self, now: float) -> Packet | None:
-        """Send from the queue whose turn it is."""
+        """Return the next packet of the queue whose turn it is."""
         while self.active:
             queue = self.active[0]
             first = queue.peek(now, self)
@@ -87,7 +89,7 @@ class DRR(Discipline):
         return None
 
     def statistics(self) -> dict[str, int]:
-        """Return the number of queues with packets, and what of the first ones PRIO reports."""
+        """Return the number of queues with packets, and each queue's values if they are few."""
         told = {"drr_flows": sum(1 for each in self.active if each)}
         if self.number <= SHOWN:
             for place in range(self.number):

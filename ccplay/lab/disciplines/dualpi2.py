@@ -1,22 +1,22 @@
 """DualPI2: two queues for one link, coupled; RFC 9332, appendix A.
 
-L4S flows (ECT(1) or CE, RFC 9331) have a queue that is marked at a shallow threshold, all others a
-classic queue. One proportional integral controller for both, every ``tupdate``:
+L4S packets (ECT(1) or CE, RFC 9331) have a queue that is marked at a shallow threshold, all others
+a classic queue. One proportional integral controller serves both, every ``tupdate``:
 
     p' = p' + alpha * (delay - target) + beta * (delay - delay_old)
     alpha = 0.1 * tupdate / max_rtt^2,  beta = 0.3 / max_rtt                     (per second)
 
-``delay`` is that of the oldest packet in either queue. The rate of a classic flow is as
-1 / sqrt(p), that of an L4S flow as 1 / p. So that one of each gets the same rate,
+``delay`` is that of the oldest packet in either queue. The rate of a classic flow is proportional
+to 1 / sqrt(p), that of an L4S flow to 1 / p. So that a flow of each kind gets the same rate,
 
     p_C  = p'^2                                    drop, or mark, in the classic queue
     p_CL = coupling_factor * p'                    mark in the L4S queue
     p_L  = max(p_CL, 1 if the packet waited longer than step_thresh, else 0)
 
-The step marks no packet that leaves the L4S queue empty: Th_len is one packet. An L4S packet goes
+The step marks no packet that leaves the L4S queue empty: Th_len is one packet. L4S packets go
 first, but the classic queue is guaranteed ``classic_protection`` percent of the link while both
 have packets. When p_CL reaches 1, L4S packets are dropped too, with p_C (overload).
-Marks and drops come at even distances: probabilities are added up until they exceed 1 (``recur``).
+Marks and drops are evenly spaced: probabilities are added up until their sum reaches 1 (``recur``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ccplay.lab.disciplines.base import CE, ECT_1, MTU, Discipline, Fifo, Option
 
 
 class DualPI2(Discipline):
-    """A classic queue and one for L4S."""
+    """A classic queue and one for L4S, with coupled probabilities."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
         self.classic = Fifo()
@@ -34,14 +34,14 @@ class DualPI2(Discipline):
         """Base probability p' of RFC 9332."""
         self.delay_old = 0.0
         self.delays = [0.0, 0.0]
-        """Sojourn time of the last classic and the last L4S packet that left, in seconds."""
+        """Sojourn times in seconds of the last classic and the last L4S packet that left."""
         self.credit = 0.0
-        """Bytes that the classic queue is owed."""
+        """Number of bytes that the classic queue may send before the L4S queue."""
         self._sums = [0.0, 0.0]
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:
-        """Take the parameters, those of tc-dualpi2(8)."""
+        """Set the parameters, those of tc-dualpi2(8)."""
         self.limit = options.count("limit")
         self.target = options.seconds("target")
         self.update_s = options.seconds("tupdate")
@@ -53,7 +53,7 @@ class DualPI2(Discipline):
         self.protection = options.count("classic_protection") / 100
 
     def enqueue(self, packet: Packet, now: float) -> None:
-        """Append the packet to the queue of its kind while there is room; figure 3."""
+        """Append the packet to the queue of its kind if there is room; figure 3."""
         if self.qlen >= self.limit:
             self.drop(packet, "limit")
         elif packet.ecn in (ECT_1, CE):
@@ -62,7 +62,7 @@ class DualPI2(Discipline):
             self.classic.push(packet)
 
     def dequeue(self, now: float) -> Packet | None:
-        """Send from the queue whose turn it is; figure 4."""
+        """Return the next packet of the queue whose turn it is; figure 4."""
         while self.classic or self.l4s:
             if self._takes_l4s():
                 packet = self.l4s.pop()
@@ -75,7 +75,7 @@ class DualPI2(Discipline):
         return None
 
     def _takes_l4s(self) -> bool:
-        """Return whether the L4S queue sends: always, but for the classic queue's share."""
+        """Return whether the L4S queue sends next: it does, except for the classic queue's share."""
         if not self.classic or not self.l4s:
             self.credit = 0.0
             return not self.classic
@@ -106,7 +106,7 @@ class DualPI2(Discipline):
         return False
 
     def _recur(self, queue: int, probability: float) -> bool:
-        """Return whether a packet is chosen; figure 5 with its deterministic variant."""
+        """Return whether a packet is chosen; the deterministic variant of figure 5."""
         self._sums[queue] += probability
         if self._sums[queue] >= 1:
             self._sums[queue] -= 1
@@ -114,7 +114,7 @@ class DualPI2(Discipline):
         return False
 
     def update(self, now: float) -> None:
-        """Compute p' anew; figure 6."""
+        """Update p'; figure 6."""
         oldest = [queue.packets[0].arrived for queue in (self.classic, self.l4s) if queue]
         delay = max(0.0, now - min(oldest)) if oldest else 0.0
         self.p += self.alpha * (delay - self.target) + self.beta * (delay - self.delay_old)
@@ -122,7 +122,7 @@ class DualPI2(Discipline):
         self.delay_old = delay
 
     def statistics(self) -> dict[str, int]:
-        """Return p' in millionths, and packets and last sojourn time of both queues."""
+        """Return p' in millionths, and waiting packets and last sojourn time of both queues."""
         return {
             "dualpi2_prob_1000000": round(self.p * 1e6),
             "dualpi2_classic_packets": len(self.classic),

@@ -1,6 +1,6 @@
-"""First in, first out, with room for a number of packets; what else arrives is dropped.
+"""First in, first out, with room for a number of packets; packets beyond that are dropped.
 
-It is what takes over where another discipline fails, so it has nothing that can.
+It replaces a discipline that failed, so it is kept too simple to fail.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ class FirstInFirstOut(Discipline):
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:
-        """Take the limit."""
+        """Set the limit."""
         self.limit = options.count("limit")
 
     def enqueue(self, packet: Packet, now: float) -> None:
-        """Append the packet while there is room."""
+        """Append the packet if there is room, else drop it."""
         if self.qlen < self.limit:
             self.queue.push(packet)
         else:
             self.drop(packet, "limit")
 
     def dequeue(self, now: float) -> Packet | None:
-        """Send the oldest."""
+        """Return the oldest packet."""
         return self.queue.pop()

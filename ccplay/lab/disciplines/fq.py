@@ -1,12 +1,13 @@
 """FQ, a queue for each flow, served in turn: tc-fq(8), sch_fq.c.
 
-Each flow has a queue of its own, not shared with others by their hash, and sends ``quantum`` bytes
-in turn, new flows first (``rounds.py``); a new flow begins with ten MTU (RFC 6928). There is no
-active queue management: a flow keeps at most ``flow_limit`` packets, and what comes beyond is
-dropped. So a flow that fills its own queue delays nobody else.
+Each flow has a queue of its own, which no flow with the same hash shares, and sends ``quantum``
+bytes in turn, new flows first (``rounds.py``); a new flow begins with ten MTU (RFC 6928). Apart
+from marks above ``ce_threshold`` there is no active queue management: at most ``flow_limit``
+packets of a flow wait, and further ones are dropped. So a flow that fills its queue delays no other
+flow.
 
 The kernel's FQ also holds packets back until the moment that their sender's TCP has set for them
-(pacing). In front of a router's link there is no such moment: pacing is left to the sender.
+(pacing). In front of a router's link packets have no such moment: pacing is left to the sender.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class FlowQueue(Turn):
 
 
 class FQ(Discipline):
-    """A queue for each flow."""
+    """A queue for each flow, those of new flows first."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
         self.flows: dict[int, FlowQueue] = {}
@@ -36,14 +37,14 @@ class FQ(Discipline):
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:
-        """Take the parameters, those of tc-fq(8)."""
+        """Set the parameters, those of tc-fq(8)."""
         self.limit = options.count("limit")
         self.flow_limit = options.count("flow_limit")
         self.quantum = options.count("quantum")
         self.ce_threshold = options.seconds("ce_threshold", float("inf"))
 
     def enqueue(self, packet: Packet, now: float) -> None:
-        """Append the packet to its flow's queue while there is room."""
+        """Append the packet to its flow's queue if there is room, else drop it."""
         flow = self.flows.get(packet.flow)
         if self.qlen >= self.limit:
             self.drop(packet, "limit")
@@ -56,7 +57,7 @@ class FQ(Discipline):
             self.rounds.begin(flow, _INITIAL_QUANTUM)
 
     def dequeue(self, now: float) -> Packet | None:
-        """Send from the queue whose turn it is; a flow without packets is forgotten."""
+        """Return the next packet of the queue whose turn it is; forget flows without packets."""
         packet = self.rounds.next(
             self.quantum,
             lambda flow: flow.queue.pop(),
@@ -67,5 +68,5 @@ class FQ(Discipline):
         return packet
 
     def statistics(self) -> dict[str, int]:
-        """Return the numbers of flows in both lists."""
+        """Return the numbers of new and of old flows."""
         return {"fq_new_flows": len(self.rounds.new), "fq_old_flows": len(self.rounds.old)}

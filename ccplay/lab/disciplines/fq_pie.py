@@ -1,8 +1,8 @@
 """FQ-PIE: a fair queue for each flow with PIE on each; sch_fq_pie.c, tc-fq_pie(8).
 
-Queues and their turns are those of FQ-CoDel (``rounds.py``). Each queue has a probability of its
-own (``pie.py``), computed every 15 ms from the delay of the queue's own packets. So a flow that
-fills its queue is dropped from, and one that sends little is not.
+Queues and their turns are those of FQ-CoDel (``rounds.py``). Each queue has a drop probability of
+its own (``pie.py``), computed every 15 ms from the delay of the queue's own packets. So a flow that
+fills its queue loses packets, and one that sends little does not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ccplay.lab.disciplines.rounds import HashedRounds, Turn
 
 
 class FlowQueue(Turn):
-    """The queue of one flow, or of several with one hash, with its probability."""
+    """The queue of one flow, or of several with the same hash, and its drop probability."""
 
     __slots__ = ("control",)
 
@@ -30,7 +30,7 @@ class FQPIE(ProportionalIntegral):
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:
-        """Take the parameters, those of tc-fq_pie(8)."""
+        """Set the parameters, those of tc-fq_pie(8)."""
         super().configure(options)
         self.queues = options.count("flows")
         self.quantum = options.count("quantum")
@@ -46,7 +46,7 @@ class FQPIE(ProportionalIntegral):
             self.rounds.begin(flow, self.quantum)
 
     def dequeue(self, now: float) -> Packet | None:
-        """Send from the queue whose turn it is."""
+        """Return the next packet of the queue whose turn it is."""
 
         def pull(flow: FlowQueue) -> Packet | None:
             packet = flow.queue.pop()
@@ -57,12 +57,12 @@ class FQPIE(ProportionalIntegral):
         return self.rounds.next(self.quantum, pull)
 
     def update(self, now: float) -> None:
-        """Compute the probability of each queue anew."""
+        """Update the drop probability of each queue."""
         for flow in self.rounds.queues.values():
             flow.control.update(self.target, self.alpha, self.beta)
 
     def statistics(self) -> dict[str, int]:
-        """Return the numbers of queues in both lists, and the highest probability of any."""
+        """Return the numbers of new and of old queues, and the highest probability in millionths."""
         highest = max((flow.control.p for flow in self.rounds.queues.values()), default=0.0)
         return {
             "fq_pie_new_flows": len(self.rounds.new),

@@ -15,11 +15,11 @@ from ccplay.lab.packets.messages import News, Order
 from ccplay.lab.packets.process import PacketProcess
 
 _ANSWER_S = 20.0
-"""Seconds that an order may take. It takes milliseconds, but a new process first has to import,
+"""Seconds that an order may take. Most take milliseconds, but a new process first has to import,
 which takes seconds when many labs start at once."""
 
 _SHORT_LIFE_S = 1.0
-"""Seconds of life; a process that dies sooner twice in a row is not restarted."""
+"""Shortest life in seconds; a process that dies sooner twice in a row is not restarted."""
 
 N = TypeVar("N", bound=News)
 
@@ -68,11 +68,11 @@ class Keeper(Generic[N]):
 
     @property
     def pids(self) -> Iterable[int]:
-        """Process IDs of the running process."""
+        """Process ID of the running process; empty if none runs."""
         return () if self._process is None else (self._process.pid,)
 
     async def start(self) -> None:
-        """Start the process unless it runs. Raises ``LabError`` once it keeps dying."""
+        """Start the process unless it runs. Raises ``LabError`` if it keeps dying."""
         async with self._starting:
             if self._given_up:
                 raise LabError(self._given_up)
@@ -86,8 +86,8 @@ class Keeper(Generic[N]):
     async def ask(self, order: Order, longer_s: float = 0.0) -> N:
         """Send an order, and return the news that report its end or failure.
 
-        It may take ``longer_s`` seconds more than others. Raises ``LabError`` if the process dies
-        or does not answer.
+        The order may take ``longer_s`` seconds more than others. Raises ``LabError`` if the process
+        dies or does not answer.
         """
         if self._given_up:
             raise LabError(self._given_up)

@@ -1,4 +1,4 @@
-"""Lateness of packets: a histogram of one second."""
+"""A histogram of the lateness of packets in one second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Lateness:
         self.packets = 0
 
     def add(self, late_s: float) -> None:
-        """Count one packet."""
+        """Count one packet that was released ``late_s`` seconds late."""
         step = int(late_s / self._STEP_S)
         self._counts[step if step < self._STEPS else -1] += 1
         self.packets += 1
@@ -31,6 +31,6 @@ class Lateness:
         return round(self._STEPS * self._STEP_S * 1e6, 1)
 
     def clear(self) -> None:
-        """Start a new second."""
+        """Empty the histogram for a new second."""
         self._counts = [0] * self._STEPS
         self.packets = 0

@@ -56,12 +56,12 @@ class Timer:
 
 
 class PacketLoop(Generic[O]):
-    """Waits for packets, a moment or orders. Subclasses hold the packets."""
+    """A loop that waits for packets, its timer and orders; subclasses hold the packets."""
 
     def __init__(self, orders: type[O]) -> None:
         self.lateness = Lateness()
         self.timer = Timer()
-        # Two sets to wait on: a packet ends a wait on the first, only the timer one on the second.
+        # Orders and the timer end a wait on either set, packets only one on ``idle``.
         self.idle, self.busy = select.epoll(), select.epoll()
         for each in (self.idle, self.busy):
             each.register(_ORDERS, select.EPOLLIN)
@@ -96,7 +96,7 @@ class PacketLoop(Generic[O]):
 
     def tell(self, news: News) -> None:
         """Write news to the lab."""
-        # A reader that does not read must not stop the packets.
+        # A lab that does not read must not stop the packets; the news are lost.
         with contextlib.suppress(BlockingIOError):
             os.write(_NEWS, self._news.encode(news) + b"\n")
 
@@ -115,7 +115,7 @@ class PacketLoop(Generic[O]):
     def _report(self) -> None:
         late = self.lateness
         p50, p99 = late.percentile_us(0.5), late.percentile_us(0.99)
-        # Seconds without packets are reported once.
+        # Of consecutive seconds without packets, only the first is reported.
         if late.packets or self._was_late:
             self.tell(News(late_p50_us=p50, late_p99_us=p99))
         self._was_late = bool(late.packets)
@@ -137,7 +137,7 @@ def run_as(name: bytes, make: Callable[[], PacketLoop[Any]]) -> None:
 
 
 def _introduce(name: bytes) -> None:
-    """Die with the parent, and replace the lab's name in ps(1), which a fork inherits."""
+    """Die with the parent, and set the name in ps(1), since a fork inherits that of the lab."""
     set_parent_death_signal, set_name = 1, 15
     libc = ctypes.CDLL(None)
     libc.prctl(set_parent_death_signal, signal.SIGKILL, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""Orders to packet-holding processes and news from them, one JSON object a line."""
+"""Orders to packet-holding processes and news from them, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Order(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class News(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A report: of an order's end, or each second of the packets' lateness."""
+    """A report of an order's end, or, each second, of the packets' lateness."""
 
     queue: int = 0
     do: str = ""
@@ -27,5 +27,5 @@ class News(msgspec.Struct, frozen=True, omit_defaults=True):
     failed: str = ""
     """Reason why the order failed; empty if it did not."""
     late_p50_us: float | None = None
-    """Microseconds from a packet's due moment to its release; None if there were no packets."""
+    """Median time in us from a packet's due moment to its release; None without packets."""
     late_p99_us: float | None = None

@@ -1,6 +1,6 @@
 """One netfilter queue: receives the numbers of waiting packets and releases them.
 
-The kernel copies only numbers (NFQNL_COPY_META), and packets where requested.
+The kernel copies only numbers (NFQNL_COPY_META), and the content of packets on request.
 include/uapi/linux/netfilter/nfnetlink_queue.h and net/netfilter/nfnetlink_queue.c define the
 messages.
 """
@@ -99,10 +99,10 @@ class PacketQueue:
         return int(packet)
 
     def _receive(self) -> int:
-        """Read the next packet into the buffer and return its length. Raises ``BlockingIOError``.
+        """Read the next packet's message into the buffer and return the message's length.
 
-        Any other message is an error: a verdict on packets that no longer exist, because the kernel
-        drops those of an interface that goes down.
+        Skips all other messages: errors of verdicts on packets that no longer exist, because the
+        kernel drops those of an interface that goes down. Raises ``BlockingIOError`` without any.
         """
         length = self._socket.recv_into(self._buffer)
         while self._buffer[_KIND_AT] != _PACKET:
@@ -142,8 +142,11 @@ class PacketQueue:
         self._ask(body, 0, _VERDICT)
 
     def _learn(self, length: int) -> tuple[int, int, int]:
-        """Find the offset of the timestamp in packets like this one, and return this packet's."""
-        # NFQA_PACKET_HDR is the first attribute (nfqnl_build_packet_message): its number, at 24.
+        """Find the offset of the timestamp in messages like this one.
+
+        Returns the packet's number, and the seconds and microseconds of its timestamp, or 0, 0.
+        """
+        # NFQA_PACKET_HDR is the first attribute (nfqnl_build_packet_message); the number is at 24.
         at, (packet,) = 20, struct.unpack_from("!I", self._buffer, 24)
         while at + 4 <= length:
             size, kind = struct.unpack_from("=HH", self._buffer, at)
@@ -202,7 +205,7 @@ class PacketQueue:
 
 
 def _packet_layout(stamp_at: int) -> struct.Struct:
-    """Return the struct of a packet's number, the header of its timestamp, and the time."""
+    """Return the format of a message: the packet's number, its timestamp's header, and the time."""
     return struct.Struct(f"!24xI{stamp_at - 28}x4sQQ")
 
 

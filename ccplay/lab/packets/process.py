@@ -1,7 +1,7 @@
 """A packet-holding process and the two pipes to it: forked from the lab, or a new interpreter.
 
-A process that the lab forks before anything else need not import again. Later the lab has threads
-and sockets that a fork would share, so a process that died is replaced by a new interpreter.
+A process that the lab forks first of all need not import again. Later the lab has threads and
+sockets that a fork would share, so a process that died is replaced by a new interpreter.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ class PacketProcess:
         os.kill(self.pid, signal.SIGKILL)
 
     def wait(self) -> int:
-        """Return its exit code, or minus the signal that ended it; call it after ``news`` ended."""
+        """Wait for the process to end, after ``news`` has, and return its exit code.
+
+        The code of a process that a signal ended is minus the signal's number.
+        """
         for each in self._transports:
             each.close()
         _, status = os.waitpid(self.pid, 0)
@@ -77,7 +80,7 @@ def fork(main: Callable[[], None]) -> PacketProcess:
         os.closerange(3, max(orders, ours, theirs, news) + 1)
         main()
         code = 0
-    except BaseException:  # noqa: BLE001 - nothing of the lab's may run on in here
+    except BaseException:  # noqa: BLE001 - no code of the lab may run on in the child
         traceback.print_exc()
     finally:
         os._exit(code)

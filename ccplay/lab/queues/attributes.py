@@ -8,11 +8,11 @@ U32 = struct.Struct("=I")
 
 _ATTRIBUTE = struct.Struct("=HH")
 _TYPE = 0x3FFF
-"""``NLA_TYPE_MASK``: the kernel flags some attributes as nested."""
+"""Mask ``NLA_TYPE_MASK`` of an attribute's type; the bits above it are flags, such as nested."""
 
 
 def walk(data: bytes, at: int, end: int) -> dict[int, tuple[int, int]]:
-    """Return start and end of the payload of each attribute, by type; the first one wins."""
+    """Return the start and end of each attribute's payload by type; the first of a type counts."""
     payloads: dict[int, tuple[int, int]] = {}
     while at + 4 <= end:
         size, kind = _ATTRIBUTE.unpack_from(data, at)

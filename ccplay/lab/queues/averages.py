@@ -1,4 +1,4 @@
-"""RED's and CHOKe's average of the queue in the kernel's units, as tc-red(8) computes it."""
+"""Parameters of RED's and CHOKe's average queue in the kernel's units, computed as tc does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from ccplay.lab.network.netlink import red_eval_ewma, red_eval_idle_damping, red
 from ccplay.model.base import Option
 
 ECN, HARDDROP, ADAPTIVE, NODROP = 1, 2, 4, 8
-"""``TC_RED_ECN`` and so on; the first three are the historic flags."""
+"""Flags ``TC_RED_ECN``, ``TC_RED_HARDDROP``, ``TC_RED_ADAPTATIVE`` and ``TC_RED_NODROP``; the first
+three are ``TC_RED_HISTORIC_FLAGS``."""
 _HISTORIC = ECN | HARDDROP | ADAPTIVE
 
 _FLAGS = {"ecn": ECN, "harddrop": HARDDROP, "adaptive": ADAPTIVE, "nodrop": NODROP}
@@ -22,15 +23,15 @@ PROBABILITY = 0.02
 """Default probability of a drop when the average queue is at ``max``."""
 
 _PACKET = 1000
-"""Length of an average packet in bytes; CHOKe counts packets and computes in these."""
+"""Default length of an average packet in bytes; CHOKe's thresholds count such packets."""
 
 
 def constants(
     kind: str, thresholds: tuple[int, int], options: Mapping[str, Option], packet: int
 ) -> tuple[int, int, int]:
-    """Return ``Wlog``, ``Plog`` and ``max_P`` for thresholds in bytes, and packets of this size.
+    """Return ``Wlog``, ``Plog`` and ``max_P`` for thresholds and an average packet, in bytes.
 
-    Raises ``CommandError`` if the burst is too small for them.
+    Raises ``CommandError`` if the burst is too small for the thresholds.
     """
     least, most = thresholds
     burst = int(options.get("burst") or (2 * least + most) // (3 * packet))
@@ -47,7 +48,7 @@ def constants(
 def attributes(
     kind: str, options: Mapping[str, Option], thresholds: tuple[int, int]
 ) -> dict[int, bytes]:
-    """Return ``TCA_RED_*`` or ``TCA_CHOKE_*`` of validated options by number.
+    """Return the attributes ``TCA_RED_*`` or ``TCA_CHOKE_*`` of validated options, by number.
 
     Raises ``CommandError`` for parameters that do not go together.
     """
@@ -60,7 +61,7 @@ def attributes(
     if idle < 0:
         raise CommandError(f"{kind}: bandwidth: too low for the table of idle times")
     flags = sum(bit for name, bit in _FLAGS.items() if options.get(name))
-    # All flags travel in an attribute of their own where one of them is a newer one.
+    # If one of the flags is a newer one, all of them go into an attribute of their own.
     newer = flags & ~_HISTORIC
     if newer and not flags & ECN:
         raise CommandError(f"{kind}: nodrop: needs ecn")
@@ -72,14 +73,14 @@ def attributes(
 
 
 def held(kind: str, found: Mapping[int, bytes]) -> dict[str, Option]:
-    """Return the options that the kernel reports by attribute."""
+    """Return the options in the attributes that the kernel reports, given by number."""
     limit, least, most, _, _, _, flags = PARAMETERS.unpack(found[1])
     if 4 in found:
         flags |= struct.unpack("=II", found[4])[0]
     names = _FLAGS if kind == "red" else ("ecn",)
     options: dict[str, Option] = {"limit": limit, "min": least, "max": most}
     options |= {name: bool(flags & _FLAGS[name]) for name in names}
-    # The kernel changes it by itself where it adapts.
+    # With ``adaptive`` the kernel changes the probability itself.
     if 3 in found and not flags & ADAPTIVE:
         options["probability"] = _U32.unpack(found[3])[0] / 2**32
     return options

@@ -21,7 +21,7 @@ from ccplay.units import format_rate
 _taken: set[bytes] = set()
 """Queues, as JSON, that the kernel has accepted: a network has the same one on many links."""
 _lacking: set[str] = set()
-"""Kinds that have been tried, and that this kernel lacks."""
+"""Kinds that this kernel was found to lack."""
 
 
 def chosen(qdisc: Qdisc, *, software: bool) -> Qdisc:
@@ -52,9 +52,9 @@ def chosen(qdisc: Qdisc, *, software: bool) -> Qdisc:
 
 
 def _in_software(qdisc: Qdisc) -> Qdisc:
-    """Return ccplay's discipline in place of the kernel's.
+    """Return the queue with ccplay's discipline in place of the kernel's.
 
-    Raises ``UnsupportedError`` for a parameter that it lacks.
+    Raises ``UnsupportedError`` for a parameter that ccplay's lacks.
     """
     kind = qdisc.kind
     if (name := beyond(qdisc, SOFTWARE)) is not None:
@@ -74,7 +74,7 @@ def _try(qdisc: Qdisc) -> None:
         )
     image = msgspec.json.encode(qdisc)
     if image not in _taken:
-        # Kernels without the kind are asked first: there it is ccplay's own, which may have it.
+        # First try the bare kind: if the kernel lacks it, ccplay's own may have the parameter.
         if (name := beyond(qdisc, KERNEL)) is not None:
             qdiscs.rehearse(Qdisc(kind=qdisc.kind))
             raise CommandError(
@@ -86,7 +86,7 @@ def _try(qdisc: Qdisc) -> None:
 
 
 def check_software(link: str, qdisc: Qdisc, rate: int, mark: int) -> None:
-    """Raise ``CommandError`` if a link can't have a discipline in software, with the reason."""
+    """Raise ``CommandError`` with the reason if a link can't have a discipline in software."""
     if not rate:
         raise CommandError(f"link {link} has no rate, at which {qdisc.kind} could send")
     if rate > MOST_RATE:

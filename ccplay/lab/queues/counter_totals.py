@@ -6,13 +6,13 @@ from ccplay.lab.queues.statistics import QdiscCounters
 
 
 class Monotonic:
-    """The counters of one queue."""
+    """The totals of one queue's counters."""
 
     __slots__ = ("_before", "_last", "total")
 
     def __init__(self) -> None:
         self.total = (0, 0, 0, 0, 0, 0)
-        """Bytes, packets, drops, requeues, overlimits, marks since the first reading."""
+        """Bytes, packets, drops, requeues, overlimits and marks of all disciplines read so far."""
         self._last: QdiscCounters | None = None
         self._before = (0, 0, 0, 0, 0, 0)
 

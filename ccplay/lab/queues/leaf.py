@@ -15,7 +15,7 @@ class Leaf:
     def __init__(
         self, routes: RouteSocket, index: int, parent: int, handles: Iterator[int]
     ) -> None:
-        """Begin without a discipline; ``handles`` returns the handle of a new queue."""
+        """Begin without a discipline; ``handles`` yields the major number of a new handle."""
         self.parent = parent
         self.asked: Qdisc | None = None
         """The discipline as last requested."""
@@ -26,13 +26,13 @@ class Leaf:
         self._handle = 0
 
     def put(self, qdisc: Qdisc) -> None:
-        """Install a queue: changed in place it keeps its packets, otherwise it begins empty.
+        """Install a queue; one changed in place keeps its packets, a replaced one begins empty.
 
         Raises ``CommandError`` or ``UnsupportedError``.
         """
         change = qdiscs.changed(self.asked, qdisc) if self.asked is not None else None
         if change is None:
-            # The kernel won't change a handle's kind.
+            # The kernel refuses another kind under the same handle.
             self._handle = next(self._handles)
         qdiscs.attach(self._routes, self._index, self.parent, self._handle << 16, change or qdisc)
         self.asked = qdisc

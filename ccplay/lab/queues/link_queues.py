@@ -13,10 +13,10 @@ Row: TypeAlias = tuple[str, str, int, int, int, int | None, int, int, int, int]
 """The fields of ``QdiscSamples`` in their order."""
 
 _PASSAGE, _SOFTWARE = "passage", "software"
-"""Names of the counters of packets that have waited in software, and of the queue there."""
+"""Names of the counters of packets that have waited in software, and of the queue in software."""
 
 _OWN = ""
-"""Handle of the link's own queue, which belongs to no class."""
+"""Name of the counters of the link's own queue, which belongs to no class."""
 
 
 class LinkQueues:
@@ -24,9 +24,10 @@ class LinkQueues:
 
     def __init__(self, link: str) -> None:
         self.names: dict[int, str] = {}
-        """Classes by handle; empty if the link has one queue."""
+        """Names of classes by handle; empty if the link has one queue."""
         self.marks: Callable[[], int] | None = None
-        """Function that returns the packets marked in front of the link's queues; it only grows."""
+        """Function that returns how many packets were marked so far in front of the link's
+        queues."""
         self.software: Callable[[], Reading | None] | None = None
         """Function that reads the discipline in software in front of the link; None if there is
         none."""
@@ -61,7 +62,7 @@ class LinkQueues:
         return [{}, *named] if named else []
 
     def _row_of_one(self, found: Mapping[int, QdiscCounters]) -> Row:
-        """Return the row of a link with one queue: the kernel's, with one in software before it.
+        """Return the row of a link with one queue: the kernel's plus one in software before it.
 
         Packets that have waited in software pass a separate queue in the kernel, which counts them
         as sent.
@@ -76,12 +77,15 @@ class LinkQueues:
         if self._read is None:
             return self._own_row(kernels.kind, readings)
         software = _counters(self._read)
-        # Its counters continue when another discipline takes over, whatever that is.
+        # The counters continue when another discipline takes over: another kind is no restart.
         self._count(_SOFTWARE, software._replace(kind=_SOFTWARE))
         return self._own_row(software.kind, [*readings, software])
 
     def _statistics(self, read: Reading) -> Mapping[str, int]:
-        """Return the values of a discipline in software, with the mean sojourn since the last."""
+        """Return the own values of a discipline in software, and the mean sojourn time.
+
+        The mean is that of the packets sent since the last reading.
+        """
         before, self._before = self._before, read
         if before is None or before.generation != read.generation:
             return read.statistics
@@ -109,7 +113,7 @@ def _kernels(found: Mapping[int, QdiscCounters]) -> QdiscCounters:
 
 
 def _counters(read: Reading) -> QdiscCounters:
-    """Return a discipline in software as a queue that has sent nothing itself."""
+    """Return the counters of a discipline in software, without what the kernel counts as sent."""
     counts = read.counts
     return QdiscCounters(
         handle=read.generation,
@@ -132,7 +136,7 @@ def _row(
     counters: Iterable[Monotonic],
     marks_before: int | None = None,
 ) -> Row:
-    """Add up readings and counters; ``marks_before`` packets arrived at the queues with a mark."""
+    """Return the sums of readings and counters; ``marks_before`` packets were marked before."""
     totals = [each.total for each in counters]
     size, packets, drops, requeues, overlimits, marks = (
         totals[0] if len(totals) == 1 else map(sum, zip(*totals, strict=True))

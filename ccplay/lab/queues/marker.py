@@ -1,7 +1,7 @@
-"""The threshold marker at the sending end of a link: attached, given its threshold, read.
+"""The threshold marker at the sending end of a link: attaches, sets and reads it.
 
 It is attached through a BPF link of traffic control (tcx, include/uapi/linux/bpf.h),
-which needs no classifier and no discipline, and ends with its process.
+which needs neither classifier nor discipline, and ends with the process that holds it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FIRST_KERNEL = (6, 6)
 """First kernel with BPF links at the egress of an interface."""
 
 _TCX_EGRESS = 47
-"""``enum bpf_attach_type``."""
+"""Attach type ``BPF_TCX_EGRESS`` of ``enum bpf_attach_type``."""
 
 _NEVER = (1 << 64) - 1
 
@@ -38,7 +38,7 @@ def require() -> None:
 
 
 def program() -> bytes:
-    """Return the object file; blocks for a second if it is not built yet.
+    """Return the marker's object file; blocks for a second if it is not built yet.
 
     Raises ``UnsupportedError`` and the errors of building.
     """
@@ -50,7 +50,7 @@ def program() -> bytes:
 
 
 class _Variables(ctypes.Structure):
-    """``marker`` of the program, in memory shared with it."""
+    """The program's variable ``marker``, in memory shared with it."""
 
     _fields_ = (("marks", ctypes.c_uint64), ("threshold", ctypes.c_uint64))
 
@@ -82,7 +82,7 @@ class Marker:
 
     @property
     def threshold(self) -> int | None:
-        """Bytes in front of the link from which on packets are marked; None for never."""
+        """Backlog of the link in bytes from which on packets are marked; None for never."""
         held = int(self._variables.threshold)
         return None if held == _NEVER else held
 

@@ -1,4 +1,4 @@
-"""Parameters of queue disciplines as ``TCA_OPTIONS``, and back.
+"""Converts the parameters of queue disciplines to ``TCA_OPTIONS`` and back.
 
 Attributes and structs are those of include/uapi/linux/pkt_sched.h, as ``tc`` sends them.
 """
@@ -16,7 +16,7 @@ from ccplay.model.disciplines import thresholds
 from ccplay.model.values import Qdisc
 
 NESTED = 0x8000
-"""``NLA_F_NESTED``."""
+"""Flag ``NLA_F_NESTED`` of an attribute that contains others."""
 _TYPE = 0x3FFF
 
 _ATTRIBUTE = struct.Struct("=HH")
@@ -24,7 +24,7 @@ _U32, _U64, _U8 = struct.Struct("=I"), struct.Struct("=Q"), struct.Struct("=B")
 
 
 class _Word(NamedTuple):
-    """An attribute that is one number."""
+    """An attribute that holds one number, and its conversion to and from a parameter."""
 
     number: int
     to: Callable[[Any], int] = int
@@ -54,13 +54,13 @@ def encode(qdisc: Qdisc) -> tuple[bytes, bool]:
         if (word := words.get(name)) is None:
             continue
         image = word.form.pack(word.to(value))
-        # Of two switches with one attribute, such as CAKE's of ACKs, the larger number counts.
+        # Two switches may share an attribute, such as CAKE's for ACKs: the larger number counts.
         found[word.number] = max(found.get(word.number, b""), image)
     return join(found), True
 
 
 def decode(kind: str, image: bytes) -> dict[str, Option]:
-    """Return ``TCA_OPTIONS`` in the units of ``model.Qdisc``: what the kernel reports."""
+    """Return the options in the kernel's ``TCA_OPTIONS``, in the units of ``model.Qdisc``."""
     if kind in STRUCTS:
         return STRUCTS[kind][1](image)
     found = split(image)
@@ -86,7 +86,7 @@ def attribute(number: int, value: bytes) -> bytes:
 
 
 def split(image: bytes) -> dict[int, bytes]:
-    """Return the attributes of an image by number; the last one of a number wins."""
+    """Return the attributes of an image by number; the last one of a number counts."""
     found, at = {}, 0
     while at + 4 <= len(image):
         size, number = _ATTRIBUTE.unpack_from(image, at)
@@ -99,7 +99,7 @@ def split(image: bytes) -> dict[int, bytes]:
 
 
 def _words(*names: str) -> dict[str, _Word]:
-    """Return plain numbers, with attributes from 1 on; ``""`` has an attribute but no name."""
+    """Return the attributes of these parameters, numbered from 1; ``""`` skips a number."""
     return {name: _switched(name, at) for at, name in enumerate(names, start=1) if name}
 
 
@@ -128,12 +128,12 @@ _FLAG = _Word(0, back=bool, form=_U8)
 
 
 _CAKE_TARGET = 8
-"""``TCA_CAKE_TARGET`` in microseconds: a twentieth of the RTT, as tc requests (q_cake.c); the
-kernel would keep its 5 ms."""
+"""Attribute ``TCA_CAKE_TARGET``: a twentieth of the RTT in microseconds, which tc also sends
+(q_cake.c); without it the kernel keeps 5 ms."""
 
 
 def _gains(options: Mapping[str, Option]) -> dict[int, bytes]:
-    """Return DualPI2's gains for a longest RTT, in 1/256 Hz; RFC 9332, appendix A.1."""
+    """Return the attributes of DualPI2's gains for ``max_rtt``, in 1/256 Hz; RFC 9332, app. A.1."""
     update_s = int(options.get("tupdate", 16_000)) / 1e6
     rtt_s = int(options["max_rtt"]) / 1e6
     gains = 0.1 * update_s / rtt_s**2, 0.3 / rtt_s
@@ -206,4 +206,4 @@ _WORDS: dict[str, dict[str, _Word]] = {
         "split_gso": _FLAG._replace(number=15),
     },
 }
-"""Attribute ``TCA_KIND_…`` by kind and parameter."""
+"""Attributes ``TCA_KIND_…`` by kind and parameter."""

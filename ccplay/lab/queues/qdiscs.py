@@ -25,7 +25,7 @@ from ccplay.model.quoting import quote
 from ccplay.model.values import Qdisc
 
 LOOPBACK = 1
-"""Index of ``lo`` in every namespace; the lab's own is idle, so disciplines are tried on it."""
+"""Index of ``lo`` in every namespace; disciplines are tried on the lab's own, which is idle."""
 
 _PROBE_OPTIONS: dict[str, dict[str, Option]] = {
     "tbf": {"rate": 1_000_000},
@@ -42,15 +42,16 @@ _UNREPORTED = {
     "sfq": ("redflowlimit", "burst", "avpkt"),
     "dualpi2": ("max_rtt",),
 }
-"""Parameters by kind that the kernel does not report; most of them go into tables and constants,
-and adaptive RED changes its probability."""
+"""Parameters by kind that the kernel does not report; most of them only yield tables and
+constants, and adaptive RED changes its probability."""
 
 _TICK_US = 10_000
 """Microseconds of the longest jiffy (CONFIG_HZ=100), to which some times are rounded."""
 _IN_TICKS = ("tupdate", "refill_delay", "reset_timeout", "evict_timeout", "rehash", "db")
 
 _ASKED_TWICE = ("hhf",)
-"""Kinds whose creation ignores a parameter that a change takes: hhf's hh_limit in Linux 6.17."""
+"""Kinds that ignore a parameter on creation but accept it in a change: hhf's hh_limit in Linux
+6.17."""
 
 _FIXED = {"fq_codel": "flows", "fq_pie": "flows"}
 """Option by kind that a request to change must not name (``fq_codel_change``)."""
@@ -74,7 +75,7 @@ def validate(qdisc: Qdisc) -> Qdisc:
 def attach(routes: RouteSocket, index: int, parent: int, handle: int, qdisc: Qdisc) -> None:
     """Install a validated ``qdisc`` under ``parent``, in place of the one there.
 
-    With the ``handle`` and kind of the one there, its parameters change and its packets stay.
+    If ``handle`` and kind are those of the one there, its parameters change and its packets stay.
     Raises ``UnsupportedError`` if the kernel has no such discipline and ``CommandError``
     if it refuses the parameters.
     """
@@ -127,7 +128,7 @@ def read_back(routes: RouteSocket, index: int, parent: int, asked: Qdisc) -> Qdi
     """Return the discipline under ``parent`` as the kernel has it.
 
     Its options are those that ``asked`` names, and the limit. Raises ``CommandError`` if the
-    kernel has another kind there, or did not take a parameter.
+    kernel has another kind there, or has ignored or altered a parameter.
     """
     kind, image = find(routes, index, parent)
     if kind != asked.kind:
@@ -136,7 +137,7 @@ def read_back(routes: RouteSocket, index: int, parent: int, asked: Qdisc) -> Qdi
     shown: dict[str, Option] = {}
     for name, wanted in asked.options.items():
         if name == "bandwidth" and asked.options.get("autorate_ingress"):
-            # The kernel changes it from then on.
+            # The kernel adapts the bandwidth from then on.
             shown[name] = wanted
         elif name in held:
             shown[name] = _as_asked(asked.kind, name, held[name], wanted)
@@ -191,7 +192,7 @@ def _refused(qdisc: Qdisc) -> str | None:
         except RefusedError:
             continue
         except CommandError:
-            # It was accepted; the kernel then ignores another one, which is not a refusal.
+            # The kernel accepted the others; a parameter that it then ignores is not refused.
             pass
         return name
     return None
@@ -228,10 +229,10 @@ def _refusal(kind: str) -> str:
 def installation(
     index: int, parent: int, handle: int, kind: tuple[str, bytes], *, nested: bool
 ) -> bytes:
-    """Return the request that installs a discipline, or changes it: its name and TCA_OPTIONS."""
+    """Return the request that installs or changes a discipline, given its name and TCA_OPTIONS."""
     name, image = kind
     attributes = attribute(_KIND, name.encode() + b"\0")
-    # A few kinds take no options at all, not even none.
+    # A few kinds refuse TCA_OPTIONS, even if it is empty.
     if image or nested:
         attributes += attribute(_OPTIONS | (NESTED if nested else 0), image)
     head = (_MESSAGE.size + len(attributes), RTM_NEWQDISC, REQUEST | ACK | CREATE | REPLACE)
@@ -239,11 +240,12 @@ def installation(
 
 
 _HEADER, _TC = struct.Struct("=IHHII"), struct.Struct("=4xiIII")
-"""``struct nlmsghdr``; ``struct tcmsg``: index, handle, parent, info."""
+"""Formats of ``struct nlmsghdr``, and of ``struct tcmsg`` with index, handle, parent, info."""
 _MESSAGE = struct.Struct("=IH14xiIII")
-"""``struct nlmsghdr`` and ``struct tcmsg``: length, type, index, handle, parent, info."""
+"""Format of a message up to its attributes, ``struct nlmsghdr`` and ``struct tcmsg``: length, type,
+index, handle, parent, info."""
 _KIND, _OPTIONS = 1, 2
-"""``TCA_KIND`` and ``TCA_OPTIONS``."""
+"""Attributes ``TCA_KIND`` and ``TCA_OPTIONS``."""
 
 
 def _as_asked(kind: str, name: str, held: Option, asked: Option) -> Option:

@@ -10,16 +10,16 @@ from ccplay.model.samples import QdiscSamples
 
 _FRAME = 1514
 _FRAMES = 100
-"""Frames over which the rate is measured: one more or less is then 1 %."""
+"""Fewest frames over which a rate is measured, so that one more or less is at most 1 %."""
 
 _LEAST_S = 0.5
-"""Shortest interval in seconds; a sweep reads a queue up to 2 ms after its own time, which is 0.4
-%."""
+"""Shortest interval in seconds: a sweep reads a queue up to 2 ms late, which is 0.4 % of it."""
 
 _LATEST_S = 0.002
 
 _SURPLUS = 1.25
-"""Factor by which the queue at the start of an interval must exceed what the interval can drain."""
+"""Factor by which a backlog must exceed what can leave until the next sweep, so that the queue was
+never empty in between."""
 
 _OWN_RATE = ("tbf", "cake", "cake.py")
 """Disciplines with a rate of their own, which may be lower than the link's."""
@@ -46,7 +46,10 @@ class DrainMeter:
     def take(
         self, t: float, took_s: float, samples: QdiscSamples | None, rates: Mapping[str, int]
     ) -> None:
-        """Process a sweep that began at ``t``; ``rates`` are those of links, in bits per second."""
+        """Process a sweep that began at ``t`` and took ``took_s``.
+
+        ``rates`` are those of links, in bits per second.
+        """
         if samples is None:
             return
         kinds = dict(zip(samples.link, samples.kind, strict=True))
@@ -62,7 +65,10 @@ class DrainMeter:
                 self._take(link, rate, _Busy(rate, t, size, t, backlog))
 
     def ratio(self) -> float | None:
-        """Return the worst ratio since the last call: 1 is exact, None is unknown."""
+        """Return the worst ratio of measured to set rate since the last call; None without any.
+
+        The worst is the one farthest from 1.
+        """
         worst = max(self._ratios, key=lambda each: abs(each - 1), default=None)
         self._ratios.clear()
         return worst

@@ -1,7 +1,7 @@
 """Own values of the kernel's disciplines, and their offsets in the kernel's statistics.
 
-``include/uapi/linux/pkt_sched.h``; names are those of ``Sweep.queue_own``, the same as those of
-ours in software for the same values.
+``include/uapi/linux/pkt_sched.h``. Names are those of ``Sweep.queue_own``; ccplay's disciplines in
+software use the same names for the same values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WORDS: Mapping[str, Mapping[str, int]] = {
 """Offsets of 32-bit words in ``tc_KIND_xstats``, by discipline."""
 
 _PIE = struct.Struct("=Q8x4x4x4x4x4x")
-"""``struct tc_pie_xstats`` since Linux 5.1, which begins with the probability."""
+"""Format of ``struct tc_pie_xstats`` since Linux 5.1, which begins with the probability."""
 
 _TINS = 10
 """Attribute ``TCA_CAKE_STATS_TIN_STATS``, with an attribute for each tin, lowest priority first."""
@@ -40,13 +40,13 @@ _NAMES = {
     3: ("bulk", "best_effort", "voice"),
     4: ("bulk", "best_effort", "video", "voice"),
 }
-"""Names of tins by their number: besteffort, diffserv3, diffserv4; others have numbers."""
+"""Names of tins by how many there are: besteffort, diffserv3, diffserv4; in others by number."""
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 def more(kind: str, data: bytes, at: int, end: int) -> Mapping[str, int]:
-    """Return the values that are not 32-bit words at a known place."""
+    """Return the own values of a discipline that are not among its ``WORDS``."""
     match kind:
         case "pie" if end - at >= _PIE.size:
             (probability,) = _PIE.unpack_from(data, at)

@@ -25,13 +25,13 @@ _TCA_KIND, _TCA_STATS2 = 1, 7
 _STATS_BASIC, _STATS_QUEUE, _STATS_APP = 1, 3, 4
 
 ROOT = 0xFFFFFFFF
-"""Class of a queue that is the root itself."""
+"""Parent of a queue that is an interface's root (``TC_H_ROOT``)."""
 
 _ATTRIBUTES = 16 + 20
 """Bytes before the attributes: ``nlmsghdr`` and ``tcmsg``."""
 
 _MESSAGE = struct.Struct("=IH14xiII")
-"""Length, type; interface index, handle, parent of ``tcmsg``, which has 4 bytes in front."""
+"""Format of a message: length and type; interface index, handle and parent of its ``tcmsg``."""
 
 _BASIC = struct.Struct("=QI")
 _QUEUE = struct.Struct("=IIIII")
@@ -55,7 +55,7 @@ _MARKS: dict[str, tuple[int, ...]] = {
     "fq": (80,),
     "dualpi2": (24,),
 }
-"""Offsets in ``tc_KIND_xstats`` of the numbers of marked packets: for ECN, for a CE threshold."""
+"""Offsets in ``tc_KIND_xstats`` of the numbers of packets marked by ECN, or for a CE threshold."""
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
@@ -81,13 +81,13 @@ class QdiscSocket:
     """An open rtnetlink socket of one namespace."""
 
     def __init__(self, open_socket: Callable[[int, int, int], socket.socket]) -> None:
-        """``open_socket`` is ``Namespace.socket``; ``socket.socket`` for the current one."""
+        """Open it by ``Namespace.socket``, or by ``socket.socket`` in the current namespace."""
         self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_ROUTE)
         dumps.dont_hang(self._socket)
         self._layouts: dict[bytes, _Layout] = {}
 
     def dump(self, interfaces: Collection[int]) -> dict[int, dict[int, QdiscCounters]]:
-        """Read the queues under study of the interfaces with these indices, by their class.
+        """Return the counters of the queues under study by index of the interface and by class.
 
         Omits interfaces that are gone or have no discipline. Raises ``OSError``.
         """
@@ -102,7 +102,7 @@ class QdiscSocket:
         return found
 
     def _take_classes(self, interface: int, queues: dict[int, QdiscCounters]) -> None:
-        """Add to each queue what HTB reports of the class above it."""
+        """Add to each queue HTB's statistics of the class above it."""
         self._socket.send(_CLASS_REQUEST.pack(36, _RTM_GETTCLASS, dumps.REQUEST, 1, 0, interface))
         more = True
         while more:
@@ -169,7 +169,7 @@ class QdiscSocket:
 
 
 class _Layout(NamedTuple):
-    """Offsets of the numbers, from the beginning of a message."""
+    """Offsets of the numbers from the beginning of a message."""
 
     kind: str
     basic: int

@@ -1,6 +1,6 @@
-"""Options of queue disciplines that are structs of the kernel's, whole or among attributes.
+"""Options of queue disciplines that the kernel has as a struct, alone or among attributes.
 
-include/uapi/linux/pkt_sched.h; rates in bytes a second, times of token buckets in ticks.
+include/uapi/linux/pkt_sched.h; rates in bytes per second, times of token buckets in ticks.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _sfq_held(image: bytes) -> dict[str, Option]:
     told: dict[str, Option] = {"limit": limit, "flows": flows, "quantum": quantum}
     told |= {"perturb": perturb, "divisor": divisor}
     if len(image) >= _SFQ.size + _SFQ_RED.size:
-        # ``sfq_dump`` (net/sched/sch_sfq.c) leaves out the third, redflowlimit.
+        # ``sfq_dump`` (net/sched/sch_sfq.c) does not fill in the third field, redflowlimit.
         depth, headdrop, _, least, longest, _, _, _, flags, probability = _SFQ_RED.unpack_from(
             image, _SFQ.size
         )

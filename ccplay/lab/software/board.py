@@ -1,8 +1,8 @@
-"""Memory shared by the lab and the process of disciplines: their counters at any moment.
+"""Memory that the lab shares with the process of disciplines: the current counters of all queues.
 
-Each queue has a slot of 64-bit numbers there. The process writes a slot whenever packets have
-moved, and the lab reads it in a sweep, without a message. A slot's version is odd while it is being
-written, so a reader gets numbers of one moment.
+Each queue has a slot of 64-bit numbers there. The process writes the slots about once a millisecond
+while packets move, and the lab reads them in a sweep, without a message. A slot's version is odd
+while it is being written, so a reader gets numbers of one moment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ccplay.lab.queues.reading import Counts
 from ccplay.lab.software import histogram
 
 SLOTS = 256
-"""Largest number of queues in a lab."""
+"""Largest number of queues in software in a lab."""
 
 MOST_STATISTICS = 24
 """Largest number of values that a discipline reports."""
@@ -35,7 +35,7 @@ class Board:
     """The shared memory; ``descriptor`` is its file, for a restarted process."""
 
     def __init__(self, descriptor: int | None = None) -> None:
-        """Map a descriptor, or memory of its own."""
+        """Map the memory of a descriptor, or new memory."""
         size = SLOTS * _WORDS * 8
         if descriptor is None:
             descriptor = os.memfd_create("queues")
@@ -65,7 +65,7 @@ class Slot:
             self._words[place] = 0
 
     def write(self, counts: Sequence[int], statistics: Sequence[int]) -> None:
-        """Write everything but the histogram; no number is negative."""
+        """Write counters and statistics, none of them negative."""
         words, told = self._words, len(statistics)
         words[0] += 1
         _COUNTERS.pack_into(self._bytes, 8, *counts)
@@ -74,11 +74,11 @@ class Slot:
         words[0] += 1
 
     def count_sojourn(self, sojourn_us: int) -> None:
-        """Count a packet in the histogram."""
+        """Count a packet with this sojourn time in the histogram."""
         self._words[_HISTOGRAM_AT + histogram.place(sojourn_us)] += 1
 
     def read(self, statistics: int) -> tuple[Counts, list[int]]:
-        """Return the counters and this many statistics, all of one moment."""
+        """Return the counters, and the first ``statistics`` statistics, all of one moment."""
         words = self._words
         for _ in range(_TRIES):
             version = words[0]
@@ -89,5 +89,5 @@ class Slot:
         return counts, told
 
     def histogram(self) -> list[int]:
-        """Return the numbers of packets by the places of ``histogram``."""
+        """Return the number of packets in each place of the histogram."""
         return self._words[_HISTOGRAM_AT : _HISTOGRAM_AT + histogram.PLACES].tolist()

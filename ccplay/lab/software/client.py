@@ -57,7 +57,10 @@ class Software:
         forked: PacketProcess | None = None,
         board: Board | None = None,
     ) -> None:
-        """Prepare; ``tell`` shows faults, ``forked`` is the first process, which has ``board``."""
+        """Start nothing yet; ``tell`` logs faults, ``forked`` is the first process, with ``board``.
+
+        Each queue is seeded with ``seed`` plus its number.
+        """
         self._tell = tell
         self._seed = seed
         self._board = board or Board()
@@ -65,7 +68,7 @@ class Software:
         self._dropped: dict[int, int] = {}
         """Packets dropped by queues that have ended, by link."""
         self._histograms: dict[int, list[int]] = {}
-        """Sojourn times in queues that have ended, by link; see ``histogram``."""
+        """Histograms of the sojourn times in queues that have ended, by link."""
         self._spread = Sojourns()
         self._removing: dict[int, asyncio.Task[None]] = {}
         """Tasks that remove the rules of a link, by link."""
@@ -86,11 +89,14 @@ class Software:
 
     @property
     def processes(self) -> Iterable[int]:
-        """Process ID, if the process runs."""
+        """Process ID of the disciplines' process; empty if it does not run."""
         return self._keeper.pids
 
     def lateness(self) -> tuple[float, float] | None:
-        """Return median and 99th percentile of the last second in us; None without packets."""
+        """Return median and 99th percentile of packets' lateness in us, of the last second.
+
+        None if there were no packets.
+        """
         return self._keeper.lateness
 
     def dropped(self, number: int) -> int:
@@ -119,7 +125,7 @@ class Software:
         self._spread.count(number, link.at.link, link.kind, self._sojourns(number))
 
     def sojourn_us(self, number: int) -> list[float]:
-        """Return the ``SHARES`` of a link's sojourn times; empty without packets."""
+        """Return the quantiles ``SHARES`` of a link's sojourn times; empty without packets."""
         counts = self._sojourns(number)
         found = [histogram.percentile(counts, share) for share in SHARES]
         return [round(each, 1) for each in found if each is not None]
@@ -157,7 +163,7 @@ class Software:
         try:
             news = await self._ask(order)
         except BaseException:
-            # It may be open with a discipline that refuses its parameters.
+            # The queue may be open already if the discipline refuses its parameters.
             self._keeper.send(Order(queue=at.number, do="close"))
             raise
         self._generation += 1
@@ -173,9 +179,9 @@ class Software:
         self._keeper.send(Order(queue=at.number, do="begin", busy_s=kernel_backlog() * 8 / rate))
 
     def under(self, kind: str) -> list[tuple[str, Qdisc]]:
-        """Return the links for which a discipline was requested, with its parameters.
+        """Return the links for which a discipline was requested, each with its parameters.
 
-        They include links where a FIFO has replaced it since.
+        Includes links on which a FIFO has replaced the discipline since.
         """
         return [
             (each.at.link, Qdisc(kind=kind + SUFFIX, options=each.order.options))
@@ -189,13 +195,13 @@ class Software:
         return None if link is None or link.works else FALLBACK
 
     def works(self, kind: str) -> bool:
-        """Return whether any link has a working discipline that no FIFO has replaced."""
+        """Return whether a discipline is in use on any link, not replaced by a FIFO."""
         return any(each.works for each in self._links.values() if each.order.kind == kind)
 
     async def renew(self, name: str, source: str) -> None:
         """Use another source for the discipline of a link while packets wait in it.
 
-        Raises ``LabError`` with the mistake; then the earlier one stays.
+        Raises ``LabError`` with the mistake; then the earlier source stays in use.
         """
         link = next((each for each in self._links.values() if each.at.link == name), None)
         if link is not None:
@@ -208,12 +214,12 @@ class Software:
         return self._version
 
     async def _change(self, link: _Link, order: Order) -> None:
-        """Set rate and discipline of a link that has one. Raises ``LabError``."""
+        """Set rate and discipline of a link that has a discipline. Raises ``LabError``."""
         async with self._changing:
             news = await self._ask(msgspec.structs.replace(order, do="change"))
             self._settle(link)
             worked, link.order = link.works, order
-            # It may have failed already, which news of its own report.
+            # The new discipline may have failed already: other news report that.
             if link.works:
                 link.statistics = news.statistics
         if link.works != worked:
@@ -222,9 +228,8 @@ class Software:
     async def end(self, at: Egress) -> Reading | None:
         """Move waiting packets to the kernel's queue, in order, and return the last counters.
 
-        Later packets pass to it as they arrive, and soon bypass the process.
-
-        Raises ``LabError``.
+        Returns None if the link has no discipline in software. Later packets pass to the kernel's
+        queue as they arrive, and soon bypass the process.
         """
         if at.number not in self._links:
             return None
@@ -248,7 +253,7 @@ class Software:
         self._keeper.send(Order(queue=at.number, do="close"))
 
     async def close(self) -> None:
-        """End the process."""
+        """Finish the removal of rules, and end the process."""
         await asyncio.gather(*self._removing.values())
         await self._keeper.close()
 
@@ -256,7 +261,7 @@ class Software:
         """Send an order and wait until it is done. Raises ``LabError`` with the reason."""
         news = await self._keeper.ask(order)
         if news.failed and order.source:
-            # It begins with the file and its line.
+            # The message begins with the file and its line.
             raise LabError(news.failed)
         if news.failed:
             raise LabError(f"the queue {order.kind}{SUFFIX} can't be used: {news.failed}")
@@ -304,11 +309,11 @@ class _Link(msgspec.Struct):
 
 
 def fork() -> tuple[PacketProcess, Board]:
-    """Fork a process for disciplines from one that has neither threads nor an event loop yet."""
+    """Fork a process for disciplines; the caller must have no threads and no event loop yet."""
     board = Board()
     return process.fork(lambda: runner.serve(board)), board
 
 
 def start(board: Board) -> PacketProcess:
-    """Start a process for disciplines of its own interpreter."""
+    """Start a process for disciplines in a new interpreter."""
     return process.start(runner.__name__, board.descriptor)

@@ -1,7 +1,8 @@
 """A netfilter queue that copies the beginning of each packet, enough for a discipline.
 
-Flows are told apart as the kernel's flow dissector does (net/core/flow_dissector.c): by addresses,
-protocol and ports; by the identifier of a ping; by addresses alone where a packet is a fragment.
+Flows are distinguished as in the kernel's flow dissector (net/core/flow_dissector.c): by addresses,
+protocol and ports; for a ping by its identifier instead of ports; for fragments and packets with IP
+options by addresses and protocol alone.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ _PAYLOAD = 10
 """Attribute ``NFQA_PAYLOAD``."""
 
 _COPIED = 40
-"""Bytes copied of a packet: its IP header without options, and the ports."""
+"""Number of bytes copied of a packet: its IP header without options, the ports, and some more."""
 
 _ETHERNET_HEADER = 14
-"""Length of a frame's header in bytes; a skb does not contain the checksum."""
+"""Length of a frame's header in bytes; an skb does not contain the frame's checksum."""
 
 _IPV4 = struct.Struct("!BBHxxHxBxxII")
-"""Version and length, type of service, total length, fragment, protocol, addresses; RFC 791."""
+"""Format of an IPv4 header: version and header length, type of service, total length, fragment,
+protocol, addresses; RFC 791."""
 
 _NO_OPTIONS, _FRAGMENT, _ICMP = 0x45, 0x3FFF, 1
 
@@ -90,7 +92,7 @@ class HeaderQueue(PacketQueue):
 
 
 def parsed(data: bytes | bytearray, at: int, number: int) -> Packet:
-    """Return the packet whose IP header begins at ``at``; an unknown kind belongs to no flow."""
+    """Return the packet whose IP header begins at ``at``; flow 0 if it is short or not IPv4."""
     if len(data) < at + 28 or data[at] >> 4 != 4:
         return Packet(_ETHERNET_HEADER, number=number)
     version, tos, length, fragment, protocol, source, destination = _IPV4.unpack_from(data, at)

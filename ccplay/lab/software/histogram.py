@@ -1,4 +1,4 @@
-"""A histogram of times: eight places for each doubling, so that a time is known to some 6 %."""
+"""A histogram of times: eight places for each doubling, so that a time is known to about 6 %."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 _BITS = 3
 _MOST = 24
-"""Doublings above 8 us: everything above 134 s is in the last place."""
+"""Number of doublings above 8 us: everything above 134 s is in the last place."""
 
 PLACES = (_MOST + 1) << _BITS
 
 
 def place(microseconds: int) -> int:
-    """Return the place of a time."""
+    """Return the place of a time in microseconds."""
     if microseconds < 1 << _BITS:
         return max(0, microseconds)
     octave = microseconds.bit_length() - _BITS - 1
@@ -31,7 +31,7 @@ def bounds(at: int) -> tuple[int, int]:
 
 
 def percentile(counts: Sequence[int], share: float) -> float | None:
-    """Return the time, in microseconds, that ``share`` of all did not exceed; None without any."""
+    """Return the time in microseconds that ``share`` of all do not exceed; None without any."""
     left = share * sum(counts)
     if not sum(counts):
         return None

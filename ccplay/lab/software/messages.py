@@ -1,4 +1,4 @@
-"""Orders to the process of disciplines in software, and its news; one JSON object a line."""
+"""Orders to the process of disciplines in software, and its news; one JSON object per line."""
 
 from __future__ import annotations
 

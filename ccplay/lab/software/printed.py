@@ -11,7 +11,7 @@ _MOST_CHARACTERS = 200
 
 
 class Printed(io.TextIOBase):
-    """A text file for ``print``."""
+    """A text file for ``print`` that keeps the lines until they are reported."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []

@@ -13,11 +13,11 @@ from ccplay.model.commands import SetQdisc
 from ccplay.model.events import Applied, Log
 
 _LOOK_S = 0.05
-"""Seconds between two checks of the files; one is read at the second that finds it saved."""
+"""Seconds between two checks of the files; a saved file is read once two checks find it alike."""
 
 
 class Renewer:
-    """Gives the queues of a saved discipline its new source; what waits in them stays."""
+    """Gives the queues of a saved discipline its new source; packets that wait in them stay."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Renewer:
         self._software, self._emit, self._clock = software, emit, clock
 
     async def watch(self) -> None:
-        """Check the files and use those that were saved, until cancelled."""
+        """Check the files and load those that were saved, until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_S)
             for name in library.changed():
@@ -39,7 +39,7 @@ class Renewer:
                     works = self._software.works(name)
                     now = "keeps the old version" if works else "can't be used yet"
                     self._log("error", f"{name} {now}: {error}")
-                except Exception as error:  # noqa: BLE001 - the next save is to be seen, too
+                except Exception as error:  # noqa: BLE001 - the next save must be noticed, too
                     self._log("error", f"a fault in ccplay: {type(error).__name__}: {error}")
 
     async def _renew(self, name: str) -> None:

@@ -1,9 +1,10 @@
-"""Firewall rules that lead a link's packets into its queue, and out of it past the link's rate.
+"""Firewall rules that lead a link's packets into a netfilter queue, and then past the link's rate.
 
-In the table mangle, iptables-extensions(8). FORWARD and OUTPUT come before POSTROUTING, so a packet
-that was sent from the queue still passes the rules that act on its firewall mark: one sets CE, one
-leads what has waited already into a class without a rate. What bypasses the queue, because the
-process has died, has no mark, and waits at the link's rate in the kernel's queue.
+They are in the table mangle, iptables-extensions(8). FORWARD and OUTPUT come before POSTROUTING, so
+a packet sent on from the queue still passes the rules that act on its firewall mark: one sets CE,
+the other leads packets that have waited already into a class without a rate. Packets that bypass
+the queue because the process has died have no mark, and wait in the kernel's queue at the link's
+rate.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ async def add(namespace: Namespace, interface: str, queue: int) -> None:
 
 
 async def remove(namespace: Namespace, interface: str, queue: int) -> None:
-    """Remove the rules of ``add``; packets that wait stay. Raises ``LabError``."""
+    """Remove the rules of ``add``; waiting packets stay in the queue. Raises ``LabError``."""
     await firewall.restore(namespace, _lines("-D", interface, queue))
 
 
 def begin_trial() -> subprocess.Popen[str] | None:
-    """Start to try the rules on the lab's own loopback device; None without the program."""
+    """Start trying the rules on the lab's own loopback device; return None without iptables."""
     if find_tool(firewall.PROGRAM) is None:
         return None
     pipe = subprocess.PIPE
@@ -56,7 +57,7 @@ def begin_trial() -> subprocess.Popen[str] | None:
 def refusal(trial: subprocess.Popen[str] | None, queues: Feature) -> tuple[str, str]:
     """Return why disciplines in software can't work here, and what to do; empty if they can.
 
-    ``queues`` is what was found out about netfilter queues, which the delay line needs too.
+    ``queues`` reports whether netfilter queues work, which the delay line needs too.
     """
     if trial is None:
         return "iptables-legacy is not installed", "apt install iptables"

@@ -1,6 +1,6 @@
-"""The process in which disciplines in software work: packets in, packets out, orders.
+"""The process that runs disciplines in software: receives packets, sends packets, obeys orders.
 
-It is named ``software queue``.
+Its name is ``software queue``.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ccplay.lab.software.printed import Printed
 from ccplay.lab.software.serving import Served
 
 NAME = b"software queue"
-"""Name of the process, as comm in proc(5) has it."""
+"""Name of the process, which is its comm in proc(5)."""
 
 _BOARD = 3
-"""Descriptor of the board in a process that was started anew."""
+"""Descriptor of the board in a process with a new interpreter."""
 
 _REST_S = 150e-6
-"""Seconds to the next packet that is due within which none is read that arrives."""
+"""Seconds before a packet is due in which arrivals do not wake the process."""
 
 _PUBLISH_S = 1e-3
-"""Seconds between two writings of the counters."""
+"""Seconds between two updates of the board while packets wait."""
 
 
 class Runner(PacketLoop[Order]):
@@ -42,7 +42,7 @@ class Runner(PacketLoop[Order]):
         self._served: dict[int, Served] = {}
         self._versions: dict[int, int] = {}
         """Versions of the disciplines, by queue."""
-        # Output of the user's own discipline must not mix with the reports.
+        # What a user's own discipline prints must not mix with the news on stdout.
         sys.stdout, sys.stdin = self._printed, io.StringIO()
         self._published = 0.0
         self._due = 0.0
@@ -66,7 +66,7 @@ class Runner(PacketLoop[Order]):
             for served in self._served.values():
                 served.publish()
         due = now if more else earliest
-        # The timer has expired where its moment is past.
+        # A timer set to a moment that is past has expired, and must be set again.
         if due != self._due or 0 < due <= now:
             self._due = due
             self.timer.set(due)
@@ -78,7 +78,7 @@ class Runner(PacketLoop[Order]):
         served.fault = ""
 
     def obey(self, order: Order) -> None:
-        """Carry out an order. Raises what a discipline raises whose parameters are refused."""
+        """Carry out an order. Raises what a discipline raises if it refuses its parameters."""
         now = time.monotonic()
         served = self._served.get(order.queue)
         if order.do == "open" and order.queue:
@@ -110,7 +110,7 @@ class Runner(PacketLoop[Order]):
         return served
 
     def _close(self, number: int) -> None:
-        """Close a queue whose rule is gone, after its last packets."""
+        """Close a queue whose rule is gone, after sending its last packets."""
         served = self._served.pop(number)
         served.read(time.monotonic())
         served.pass_on()

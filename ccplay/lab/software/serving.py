@@ -1,12 +1,12 @@
-"""One queue in software: what arrives is given to a discipline, and what that sends leaves in time.
+"""One queue in software: gives arriving packets to a discipline, and sends its packets on time.
 
-The link is a virtual clock. A packet of L bytes keeps it busy for L * 8 / rate, and the next one
-is due when it is free again:
+The link is a virtual clock. A packet of L bytes keeps the link busy for L * 8 / rate seconds, and
+the next packet is due when the link is free again:
 
     free = max(free, since) + L * 8 / rate
 
 where ``since`` is the moment since which packets wait. A packet that is sent late therefore costs
-no rate: the one after it is due when it would have been anyway.
+no rate: the packet after it is due when it would have been anyway.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from ccplay.lab.software.board import MOST_STATISTICS, Slot
 from ccplay.model.base import Option
 
 MARKED, PACED = 0x1, 0x2
-"""Firewall marks of a sent packet: it has CE; it has waited here and need not wait again."""
+"""Firewall marks of a sent packet: set CE on it; it has waited here and need not wait again."""
 
 _NEVER = float("inf")
 
 PATIENCE_S = 0.5
-"""Seconds for which a discipline may send nothing while packets wait."""
+"""Longest time in seconds for which a discipline may send nothing while packets wait."""
 
 FALLBACK_PACKETS = 1000
-"""Fewest packets for which the FIFO in the place of a discipline that failed has room."""
+"""Smallest limit, in packets, of the FIFO that replaces a discipline that failed."""
 
 _ASK_AGAIN_S = 1e-3
 """Seconds until a discipline that holds packets back is asked again."""
@@ -43,17 +43,17 @@ _ASK_AGAIN_S = 1e-3
 _MOST_STATISTIC = 1 << 53
 
 _MOST_READ = 64
-"""Packets read before some are sent again."""
+"""Largest number of packets read before packets are sent again."""
 
 
 class Waiting(Protocol):
-    """Where packets wait: a netfilter queue."""
+    """The queue in which packets wait: ``HeaderQueue``, or another in a test."""
 
     def fileno(self) -> int:
         """Return the descriptor to wait on."""
 
     def close(self) -> None:
-        """Unbind; what waits is dropped."""
+        """Unbind the queue; waiting packets are dropped."""
 
     def receive(self) -> Packet | None:
         """Return the next packet; None if there is none yet."""
@@ -65,26 +65,26 @@ class Waiting(Protocol):
         """Drop a packet at the next ``flush``."""
 
     def flush(self) -> None:
-        """Carry out what was decided, in order."""
+        """Carry out all decisions in order."""
 
 
 class Served:
     """A queue in front of a link, with the discipline at work in it."""
 
     def __init__(self, queue: Waiting, slot: Slot) -> None:
-        """Let packets wait until ``begin``."""
+        """Hold all packets until ``begin``."""
         self.queue = queue
         self.fault = ""
-        """What failed in the discipline since this was last emptied."""
+        """Description of the discipline's last failure; the runner reports and empties it."""
         self.names: list[str] = []
-        """Statistics that the discipline reports, in the order of the slot."""
+        """Names of the statistics that the discipline reports, in the order of the slot."""
         self._slot = slot
         slot.clear()
         self._discipline: Discipline = FirstInFirstOut(Options({"limit": FALLBACK_PACKETS}))
         self._kind = ""
         self._source = ""
         self._stuck_since = 0.0
-        """Moment since which the discipline sends nothing although packets wait; 0: it sends."""
+        """Moment since which the discipline sends nothing although packets wait; 0 if it sends."""
         self._waiting: dict[int, Packet] = {}
         self._free = _NEVER
         self._since = 0.0
@@ -104,9 +104,9 @@ class Served:
         *,
         source: str = "",
     ) -> None:
-        """Use a discipline from now on; what waits is given to it in the order of its arrival.
+        """Use another discipline, which receives waiting packets in the order of their arrival.
 
-        ``source`` is that of one of the user's own. Raises ``SourceError`` for mistakes in it;
+        ``source`` is the text of one of the user's own. Raises ``SourceError`` for mistakes in it;
         then the earlier discipline stays.
         """
         if source:
@@ -121,11 +121,11 @@ class Served:
         self._replace(discipline, now)
 
     def begin(self, moment: float) -> None:
-        """Let the link be free from ``moment`` on."""
+        """Allow packets to leave from ``moment`` on."""
         self._free = moment
 
     def pass_on(self) -> None:
-        """Send everything that waits, and later packets as they come."""
+        """Send all waiting packets at once, and later packets as they arrive."""
         self._passing = True
         for number, packet in self._waiting.items():
             self.queue.send_on(number, MARKED if packet.ecn == CE else 0)
@@ -139,7 +139,7 @@ class Served:
         self.publish()
 
     def read(self, now: float) -> bool:
-        """Take what has arrived; return whether there may be more."""
+        """Give arrived packets to the discipline; return whether there may be more."""
         receive = self.queue.receive
         for _ in range(_MOST_READ):
             packet = receive()
@@ -158,13 +158,13 @@ class Served:
 
     @property
     def wake(self) -> float:
-        """Moment when the next packet is due; 0 if none waits."""
+        """Moment when the next packet is due; 0 if none waits, or before ``begin``."""
         if not self._waiting or self._free == _NEVER:
             return 0.0
         return max(self._free, self._ask_at) if self._stuck_since else self._free
 
     def send(self, now: float, lateness: Lateness) -> None:
-        """Send what is due at ``now``, and carry out every decision."""
+        """Send the packets that are due at ``now``, and carry out all decisions."""
         while self._waiting and self._free <= now:
             held = self._stuck_since > 0
             begin = now if held else max(self._free, self._since)
@@ -235,9 +235,10 @@ class Served:
         return packet
 
     def _chosen(self, now: float) -> Packet | None:
-        """Return the packet to send, None for a while where the discipline holds them back.
+        """Return the packet to send; None if none waits, or the discipline holds packets back.
 
-        Raises ``MisuseError`` if it does so for too long, or sends what does not wait.
+        Raises ``MisuseError`` if it holds them back for ``PATIENCE_S``, or returns a packet that
+        does not wait.
         """
         if self._source:
             with overdue.limited():
@@ -276,24 +277,24 @@ class Served:
             self.queue.discard(packet.number)
 
     def _replace(self, discipline: Discipline, now: float) -> None:
-        """Give what waits to another discipline."""
+        """Replace the discipline by another, and give it all waiting packets."""
         self._add_up()
         self._discipline = discipline
         self.names = list(discipline.statistics())[:MOST_STATISTICS]
         for packet in list(self._waiting.values()):
             self._arrive(packet, now)
             if self._discipline is not discipline:
-                # It failed, and a FIFO has been given all of them.
+                # The discipline failed, and the FIFO in its place has received all packets.
                 return
 
     def _add_up(self) -> None:
-        """Add what the discipline has decided to that of those before it."""
+        """Add the discipline's drops and marks to those of the disciplines before it."""
         drops, marks = _decided(self._discipline)
         self._drops += drops
         self._marks += marks
 
     def _fall_back(self, error: BaseException, now: float) -> None:
-        """Let a FIFO take over, with everything that waits."""
+        """Replace a discipline that failed by a FIFO, which receives all waiting packets."""
         if self._source:
             self.fault = str(loading.explained(self._kind, error, type(self._discipline)))
         else:
@@ -303,7 +304,7 @@ class Served:
         room = max(FALLBACK_PACKETS, 2 * len(self._waiting))
         self._kind, self._source = "fifo", ""
         self._stuck_since = 0.0
-        # The packet that it dropped last has not been dropped yet, and still waits.
+        # Drops that were decided but not carried out do not count: their packets still wait.
         self._drops -= _undone(self._discipline)
         self._replace(FirstInFirstOut(Options({"limit": room})), now)
 
@@ -317,7 +318,7 @@ def _decided(discipline: Discipline) -> tuple[int, int]:
 
 
 def _undone(discipline: Discipline) -> int:
-    """Return how many of the packets that a discipline has dropped are still there."""
+    """Return how many drops of a discipline have not been carried out."""
     try:
         return len(discipline.dropped)
     except TypeError:

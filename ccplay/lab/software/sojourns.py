@@ -1,4 +1,4 @@
-"""Sojourn times of packets in software, by link and discipline: what is reported each second."""
+"""Reports the sojourn times of packets in software each second, by link and discipline."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from ccplay.model.base import Event
 from ccplay.model.events import SojournTimes
 
 EACH_S = 1.0
-"""Seconds between two reports."""
+"""Seconds between two reports of sojourn times."""
 
 _SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-"""Shares of a second's packets whose sojourn time is a variable of the queue."""
+"""Quantiles of a second's sojourn times that are variables of the queue, by name."""
 
 
 class Sojourns:
-    """What links' histograms, which only grow, have gained since the last report."""
+    """The growth of links' histograms since the last report."""
 
     def __init__(self) -> None:
         self._before: dict[int, Sequence[int]] = {}
-        """Histogram that each link had before, by the link's number."""
+        """Each link's histogram at the last count, by the link's number."""
         self._gained: dict[tuple[str, str], list[int]] = {}
-        """Histogram of what came since, by link and discipline."""
+        """Histograms of the packets since the last report, by link and discipline."""
         self._recent: dict[str, Mapping[str, int]] = {}
 
     def count(self, number: int, link: str, kind: str, now: Sequence[int]) -> None:
-        """Take the histogram of a link, whose packets since the last call were in ``kind``."""
+        """Count the growth of a link's histogram since the last call as packets of ``kind``."""
         before, self._before[number] = self._before.get(number), now
         if before is None:
             before = [0] * len(now)
@@ -39,11 +39,11 @@ class Sojourns:
             self._gained[link, kind] = [a + b for a, b in zip(known, gained, strict=True)]
 
     def recent(self, link: str) -> Mapping[str, int]:
-        """Return variables of a link's queue: percentiles over the last second with packets."""
+        """Return percentiles of a link's last second with packets, by name of the variable."""
         return self._recent.get(link, {})
 
     def take(self, t: float) -> list[SojournTimes]:
-        """Return what was gained since the last call."""
+        """Return the sojourn times counted since the last call."""
         gained, self._gained = self._gained, {}
         for (link, _), counts in gained.items():
             self._recent[link] = {
@@ -55,14 +55,14 @@ class Sojourns:
 
 
 class Source(Protocol):
-    """Where packets wait: ``client.Software``."""
+    """The source of sojourn times: ``client.Software``."""
 
     def sojourn_times(self, t: float) -> list[SojournTimes]:
         """Return the sojourn times of packets since the last call."""
 
 
 async def tell(source: Source, emit: Callable[[Event], None], clock: Callable[[], float]) -> None:
-    """Report sojourn times each second, and a last time when this is cancelled."""
+    """Report sojourn times each second, and once more when cancelled."""
     try:
         while True:
             await asyncio.sleep(EACH_S)

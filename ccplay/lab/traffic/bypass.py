@@ -1,14 +1,14 @@
 """A cable past the network for iperf3's control connection.
 
 Before its first packet iperf3 negotiates with its server over a TCP connection of its own, and for
-UDP sends a first datagram. This takes five round trips, and more where a queue is full or loses
+UDP sends a first datagram. This takes five round trips, and more if a queue is full or loses
 packets, so the start of traffic would depend on the queue. Until traffic starts, these packets are
 therefore redirected as they leave the hosts' interfaces, to a veth pair between them: they meet no
 queue, no delay and no loss, and neither captures nor counters see them. All packets to be measured
 take the network, and so do the handshakes of the connections that carry them.
 
-A host accepts only frames to its own address. Redirected frames have the router's, so the ends of
-the cable have it too.
+A host accepts only frames to its own address. Redirected frames have the router's address, so the
+ends of the cable have that address too.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
 from ccplay.model.network import Network
 
 _HELLO = "0x20/0xffff+2"
-"""An IP packet of 32 bytes, 4 of them payload: iperf3's first datagram, and its reply. Data has 16
-or more."""
+"""Match on an IP packet of 32 bytes, 4 of them payload: iperf3's first datagram, and the reply to
+it. Data packets have a payload of 16 bytes or more."""
 
 _CHOSEN_FROM, _CHOSEN_TO = "0x8000/0x8000+20", "0x8000/0x8000+22"
-"""A TCP port chosen by the kernel: all of its range are above 32,767, and none of ours, from which
-data is sent."""
+"""Match on a TCP source or destination port chosen by the kernel: all of these are above 32,767,
+and none of ours, from which data is sent."""
 
 
 class _End(msgspec.Struct, frozen=True):
-    """One host, its interface on the network and its end of the cable."""
+    """One end of a cable: its host, and the indexes of the host's interface and of the end."""
 
     namespace: Namespace
     interface: int
@@ -48,7 +48,7 @@ class Bypass:
 
     def __init__(self, network: Network, namespace: Callable[[str], Namespace]) -> None:
         self._network, self._namespace = network, namespace
-        # The first of a host, which has its own address.
+        # The first link of a host, which has the host's own address.
         self._links = {link.src: link for link in reversed(network.links)}
         self._ends: dict[tuple[str, str], _End] = {}
         self._open: set[int] = set()
@@ -91,7 +91,7 @@ class Bypass:
         ]
 
     def _lay(self, src: str, dst: str) -> None:
-        """Make the cable."""
+        """Make the cable between two hosts."""
         here, there = self._end(src, dst), self._end(dst, src)
         with RouteSocket() as routes:
             ends = ((name, address, where.pid) for name, address, where in (here, there))

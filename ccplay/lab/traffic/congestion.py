@@ -1,4 +1,4 @@
-"""Congestion controls: those of the kernel, and switching them while traffic runs."""
+"""Congestion controls: which ones the kernel has, and how to switch them while traffic runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NEED_ECN = {
     f"make {name} the default of sender and receiver, then start a flow"
     for name in ("dctcp", "prague")
 }
-"""Algorithms that become Reno on a connection without ECN, and the message for it."""
+"""Messages about algorithms that become Reno on a connection without ECN, by algorithm."""
 
 
 def available() -> list[str]:
@@ -40,8 +40,8 @@ def available() -> list[str]:
 async def prepare(cc: str, tell: Callable[[str, str], None]) -> None:
     """Load ``cc`` into the kernel if it is a BPF program of ccplay or of the user.
 
-    ``tell`` receives level and text before a slow step. Raises ``CcplayError``:
-    ``UnsupportedError``, or the mistake in the program.
+    ``tell`` receives the level and text of a message before a slow step. Raises
+    ``UnsupportedError``, or another ``CcplayError`` about a mistake in the program.
     """
     if _is_program(cc):
         loop = asyncio.get_running_loop()
@@ -60,9 +60,9 @@ async def prepare_all(names: Iterable[str], tell: Callable[[str, str], None]) ->
 
 
 def require(cc: str) -> str:
-    """Return the kernel's name of ``cc``, loading its module where root may.
+    """Return the kernel's name of ``cc``; load its module if that is needed and permitted.
 
-    Raises ``UnsupportedError`` with the available ones and the remedy.
+    Raises ``UnsupportedError``, which lists the available algorithms and the remedy.
     """
     if not _is_program(cc):
         return cc
@@ -85,7 +85,7 @@ def _is_program(cc: str) -> bool:
         return False
     with socket.socket() as trial:
         try:
-            # Loads the module, if there is one and root asks.
+            # Loads the module, if there is one and this process runs as root.
             _set(trial, cc)
         except OSError:
             return True
@@ -112,7 +112,7 @@ def remedy(cc: str) -> str:
 def switch(pid: int, ports: Collection[tuple[int, int]], cc: str) -> None:
     """Change the algorithm of open connections of process ``pid``.
 
-    ``ports`` are their (local, remote) ports. It duplicates the process's socket, see
+    ``ports`` are their (local, remote) ports. The process's sockets are duplicated for this, see
     pidfd_getfd(2). Raises ``UnsupportedError`` if the kernel lacks ``cc``, ``CommandError`` if the
     process has no such connection.
     """
@@ -130,7 +130,7 @@ def switch(pid: int, ports: Collection[tuple[int, int]], cc: str) -> None:
 def _switch(connection: socket.socket, cc: str, name: str) -> None:
     """Change an open connection to ``cc``, which the kernel calls ``name``.
 
-    Otherwise leave it as it was and raise ``UnsupportedError``.
+    Raises ``UnsupportedError`` if that fails, and leaves the connection as it was.
     """
     before, ecn = _get(connection), NEED_ECN.get(cc.removesuffix(SUFFIX))
     if ecn is None or _has_ecn(connection):
@@ -163,10 +163,10 @@ def _get(connection: socket.socket) -> str:
 
 
 def set_host_default(namespace: Namespace, cc: str) -> None:
-    """Make new connections of a host use ``cc``: ``congctl`` on its routes, ip-route(8).
+    """Make new connections of a host use ``cc``: sets ``congctl`` on its routes, ip-route(8).
 
     The sysctl would refuse restricted algorithms even to root in a namespace. Raises
-    ``UnsupportedError`` if the kernel lacks ``cc`` or keeps another.
+    ``UnsupportedError`` if the kernel lacks ``cc`` or keeps another algorithm.
     """
     name = require(cc)
     with RouteSocket(namespace) as kernel:
@@ -188,7 +188,7 @@ def host_default(namespace: Namespace) -> str:
 
 
 def _routes(kernel: RouteSocket) -> list[Any]:
-    """Return the host's own unicast routes, the widest first."""
+    """Return the host's own unicast routes, the shortest prefix first."""
     routes = kernel.dump(message(rtmsg, RTM_GETROUTE, family=socket.AF_INET))
     chosen = [
         route for route in routes if (route["table"], route["type"]) == (_TABLE_MAIN, _TYPE_UNICAST)
@@ -203,7 +203,7 @@ def _cc_of(route: Any) -> str | None:
 
 
 def _with_cc(route: Any, cc: str) -> Any:
-    """Return the request that replaces a route by itself with another ``congctl``."""
+    """Return the request that changes only the ``congctl`` of a route."""
     metrics = route.get_attr("RTA_METRICS")
     kept = [
         list(each) for each in (metrics["attrs"] if metrics else []) if each[0] != "RTAX_CC_ALGO"

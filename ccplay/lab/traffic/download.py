@@ -73,7 +73,7 @@ class WebServer:
 
     @property
     def pid(self) -> int:
-        """The process that holds the sending sockets."""
+        """PID of the process that holds the sending sockets."""
         return self._program.pid
 
     @property
@@ -82,7 +82,7 @@ class WebServer:
         return self._program.ended
 
     async def stop(self) -> None:
-        """End it."""
+        """End the server."""
         await self._program.stop()
         await self._reading
 
@@ -93,7 +93,7 @@ class WebServer:
 
 
 class Download:
-    """A running download. It ends when it is complete, by ``stop``, or because wget dies."""
+    """A running download. It ends when it is complete, is stopped, or wget dies."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Download:
         *,
         port: int,
     ) -> None:
-        """Prepare a download; ``command`` has all names, and the server waits on ``port``."""
+        """Prepare a download; ``command`` has all names, and the server listens on ``port``."""
         assert command.download is not None  # noqa: S101
         assert command.src is not None  # noqa: S101
         assert command.dst is not None  # noqa: S101
@@ -124,7 +124,7 @@ class Download:
 
     @property
     def opening_under(self) -> str | None:
-        """Algorithm requested for its connection; None once it is open or has ended."""
+        """Algorithm requested for the connection; None once it is open or has ended."""
         known = self._probe.counters(self.name) is not None
         return None if known or self.ended.is_set() else self._command.cc
 
@@ -167,22 +167,22 @@ class Download:
             self._emit(DownloadProgress(t=now, download=self.name, bytes=arrived))
 
     def switch(self, cc: str) -> None:
-        """Change the congestion control of its connection.
+        """Change the congestion control of the download's connection.
 
-        Raises ``UnsupportedError``, and ``CommandError`` before its connection is open.
+        Raises ``UnsupportedError``, and ``CommandError`` unless that connection is open.
         """
         if self._port is None:
             raise CommandError(f"download {self.name} has no connection yet")
         congestion.switch(self._server.pid, [(self._server_port, self._port)], cc)
 
     def begin_stop(self) -> None:
-        """End it without waiting."""
+        """End the download without waiting."""
         if not self._asked:
             self._asked = True
             self._stopping = asyncio.create_task(self._wget.stop())
 
     async def stop(self) -> None:
-        """End it and wait until it has ended."""
+        """End the download and wait until it has ended."""
         self.begin_stop()
         await self.ended.wait()
 

@@ -1,7 +1,7 @@
 """ECN for one flow: a route with the feature ``ecn``, used only by connections to its port.
 
-The kernel has no option for a socket. It requests ECN (RFC 3168) if the sysctl ``tcp_ecn`` says so
-for the whole host, or if the route does: ip-route(8), ``features``; ip-rule(8), ``dport``.
+The kernel has no socket option for ECN. It requests ECN (RFC 3168) if the sysctl ``tcp_ecn`` asks
+for it on the whole host, or if the route does: ip-route(8), ``features``; ip-rule(8), ``dport``.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def ask_no_more(namespace: Namespace, port: int) -> None:
 async def send_ect_1(namespace: Namespace, port: int) -> None:
     """Send a host's data to ``port`` as ECT(1), which the kernel sends as ECT(0).
 
-    Other ports are not affected, and ports are not reused. Packets that are not ECT, such as SYN
-    and retransmissions, stay so. Raises ``UnsupportedError``.
+    The rule stays, but affects no other port, and ports are reused only after all others. Packets
+    that are not ECT, such as SYN and retransmissions, stay so. Raises ``UnsupportedError``.
     """
     # CE is set by queues further on, never in front of this.
     rule = f"-A POSTROUTING -p tcp --dport {port} -m tos --tos 0x02/0x03 -j TOS --set-tos 0x01/0x03"

@@ -37,18 +37,18 @@ from ccplay.model.traffic_events import FlowEnded, FlowStarted
 from ccplay.model.values import Monitored
 
 _PATIENCE_S = 2.0
-"""Seconds to wait for an algorithm that is never set; then the flow is reported anyway. iperf3 sets
-it within a millisecond, but the machine may be busy."""
+"""Seconds to wait for iperf3 to set the requested algorithm before the flow is reported anyway.
+Setting it takes less than a millisecond, but the machine may be busy."""
 
 _NETLINK_S = 0.01
 """Seconds that ending a bypass may keep the lab busy."""
 
 
 class Flow:
-    """A running flow. It ends by its limits, by ``stop`` or because a program dies."""
+    """A running flow. It ends when it reaches a limit, is stopped, or a program dies."""
 
     hold, program = BEFORE_DATA, "iperf3"
-    """Where the sender waits for its start, and the name of the programs."""
+    """Call at which the sender is held until its start, and name of both programs for messages."""
 
     def __init__(
         self,
@@ -77,15 +77,15 @@ class Flow:
             for number in range(1, command.streams + 1)
         ]
         self._read = Reading(0.0, 0)
-        """Newest reading; before the first data, the last moment at which none had been sent."""
+        """Newest reading; before the first data, the latest moment at which none had been sent."""
         self._known: list[Counters] = []
         self._was_held = False
         self._opened: float | None = None
-        """Moment at which the flow sent its first data."""
+        """Moment of the first data, or of a stop before any was sent; None until then."""
         self._told = False
         """Whether ``FlowStarted`` has been emitted."""
         self._settled = False
-        """Whether sweeps have nothing new except samples."""
+        """Whether sweeps need no attention: the start is reported and the bypass is closed."""
         self._stopped: float | None = None
         self._come_to: list[Counters] = []
         self._monitored: Monitored | None = None
@@ -97,18 +97,18 @@ class Flow:
 
     @property
     def asks_for_ecn(self) -> bool:
-        """Whether its connections request ECN although its host does not."""
+        """Whether the flow's connections request ECN even if its host does not."""
         return self._command.ecn or self._command.l4s
 
     @property
     def opening_under(self) -> str | None:
-        """Algorithm requested for its connections; None once they are open or have ended."""
+        """Algorithm requested for the flow's connections; None once they are open or have ended."""
         return None if self._told or self.ended.is_set() else self._command.cc
 
     async def start(
         self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
     ) -> None:
-        """Start both programs; ``FlowStarted`` comes with the first data.
+        """Start both programs; ``FlowStarted`` is emitted once data has been sent.
 
         Raises ``LabError`` with iperf3's own message if it does not start.
         """
@@ -134,7 +134,7 @@ class Flow:
         self._look_again(CLOSE_S)
 
     def _track(self) -> None:
-        """Sample the connections from now on: they may have been open, but idle, for seconds."""
+        """Start sampling the connections, which may have been open but idle for seconds."""
         for number, (stream, sport) in enumerate(zip(self.streams, self.sports, strict=True)):
             self._probe.track(stream, self.src, sport=sport, dport=self.port)
             if self.watched is not None:
@@ -147,7 +147,7 @@ class Flow:
         self._untrack()
 
     def connections(self) -> Iterable[tuple[str, int, tuple[str, str] | None]]:
-        """Return name and source port of each connection; its addresses if not the hosts' own."""
+        """Return each connection's name, source port and addresses; None for the hosts' own."""
         return [(*each, None) for each in zip(self.streams, self.sports, strict=True)]
 
     def _untrack(self) -> None:
@@ -165,7 +165,7 @@ class Flow:
 
     @property
     def _is_near(self) -> bool:
-        """Return whether the flow may reach its limit so soon that nothing slow may start now."""
+        """Whether the flow may reach its limit too soon to start a slow operation now."""
         return self._until_limit_s() < _NETLINK_S
 
     def _until_limit_s(self) -> float:
@@ -202,7 +202,7 @@ class Flow:
             self._end_at(max(reaching(limit, before, now), self._opened), known)
 
     def _look(self) -> None:
-        """Read the flow between two sweeps, and again whenever something may have changed."""
+        """Read the flow between two sweeps; schedule the next reading for when it may matter."""
         if self._over:
             return
         with contextlib.suppress(OSError):
@@ -217,14 +217,14 @@ class Flow:
         self._looking = asyncio.get_running_loop().call_later(after_s, self._look)
 
     def _has_its_algorithm(self, cc: str) -> bool:
-        """Return whether iperf3 has set the requested algorithm, just after it has connected."""
+        """Return whether iperf3 has set the requested algorithm, or has had enough time to."""
         asked = self._command.cc
         if asked is None or self._opened is None or self._read.t - self._opened > _PATIENCE_S:
             return True
         return cc in (congestion.called(asked), f"{asked}-reno")
 
     def switch(self, cc: str) -> None:
-        """Change the congestion control of all streams, at once or when they open.
+        """Change the congestion control of all streams, now or when they open.
 
         Raises ``UnsupportedError`` or ``CommandError``.
         """
@@ -236,14 +236,14 @@ class Flow:
             congestion.switch(self._programs[-1].pid, ports, cc)
 
     async def stop(self) -> None:
-        """End the flow and wait until it has."""
+        """End the flow and wait until it has ended."""
         self.begin_stop()
         # All values have been read, so its last messages are not needed.
         self._programs[-1].kill()
         await self.ended.wait()
 
     def begin_stop(self) -> None:
-        """End the flow without waiting; bytes acknowledged by now count."""
+        """End the flow without waiting; bytes acknowledged so far count."""
         if self._over:
             return
         self._probe.glance(self.name)
@@ -257,7 +257,7 @@ class Flow:
     def _end_at(self, moment: float, counters: list[Counters]) -> None:
         """End the flow with these readings; its limit may be slightly before them."""
         if not self._told and self._opened is not None:
-            # It ran, though too briefly for its algorithm to be seen.
+            # It ran too briefly for its algorithm to be seen.
             self._tell_start(counters[0])
         self._stopped, self._come_to = moment, counters
         self._monitored = self.watched.so_far() if self.watched else None
@@ -288,7 +288,7 @@ class Flow:
         asked = self._command.cc
         why = congestion.NEED_ECN.get((asked or "").removesuffix(SUFFIX))
         if why is not None and not counters.ecn:
-            # The kernel's own becomes Reno by name; ours keeps its name and is never marked.
+            # The kernel's is then called dctcp-reno; ours keeps its name, and gets no CE marks.
             self._tell("warning", f"flow {self.name} runs {counters.cc!r} like Reno: {why}")
         if self._command.duration_s is not None:
             left_s = self._opened + self._command.duration_s - self._clock()
@@ -306,7 +306,7 @@ class Flow:
         self._emit(Log(t=self._clock(), level=level, text=text))
 
     async def _attend(self, server: Program, client: Program) -> None:
-        """Wait for the client's end, end the server with it, and report the end of the flow."""
+        """Wait until the client has ended, end the server, and report the end of the flow."""
         await client.wait()
         error = None if self._stopped is not None else client.last_words()
         if error:

@@ -68,11 +68,11 @@ class Gate:
             asyncio.get_running_loop().call_later(pause_s, self._open.set)
 
     def look(self) -> None:
-        """Wake up ``wait``, because an entry has become ready."""
+        """Wake up ``wait``, because the state of an entry has changed."""
         self._change.set()
 
     async def until_open(self) -> None:
-        """Wait until the gate is open."""
+        """Wait until the gate is open, and the pause for its programs is over."""
         await self._open.wait()
 
 
@@ -109,11 +109,11 @@ class Entry:
         name: str = "",
         connections: Collection[tuple[int, int]] = (),
     ) -> tuple[Program, float]:
-        """Start a program that passes the gate at ``hold``; return it, and when it was released.
+        """Start a program that waits for the gate at ``hold``; return it, and when it was released.
 
-        ``connections`` are local and remote port of those on which it is about to send meaningless
-        data. If the kernel can't hold the program, it is started when the gate opens. Raises
-        ``LabError`` if it is not installed.
+        ``connections`` are the (local, remote) ports of connections on which it is about to send
+        meaningless data. If the kernel can't hold the program, it is started when the gate opens.
+        Raises ``LabError`` if nsenter(1) is not installed.
         """
         gate = self._gate
         if gate.opened is None:
@@ -169,7 +169,7 @@ class Entry:
     async def _pass(
         self, held: Held, program: Program, connections: Collection[tuple[int, int]]
     ) -> float:
-        """Return the moment at which a program was released, or ended before."""
+        """Wait until a program passes the gate, even if it has ended; return that moment."""
         approach = asyncio.create_task(self._approach(held))
         arrival = asyncio.create_task(held.arrived.wait())
         end = asyncio.create_task(program.wait())
@@ -180,7 +180,7 @@ class Entry:
                 each.cancel()
         late = self._gate.opened is not None
         if connections and not late and not program.ended:
-            # Where the kernel forbids it, the program sends them.
+            # If the kernel forbids it, the program sends the first segments itself.
             with contextlib.suppress(CcplayError, OSError):
                 self._connections = [
                     (each.dup(), bytes(each.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)))

@@ -29,8 +29,8 @@ _LOAD, _IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
 """Instructions of classic BPF: BPF_LD | BPF_W | BPF_ABS, BPF_JMP | BPF_JEQ | BPF_K, BPF_RET |
 BPF_K."""
 _NUMBER, _THIRD_ARGUMENT = 0, 32
-"""Offsets in struct seccomp_data; for a 64-bit argument that of its lower half on a little-endian
-machine."""
+"""Offsets in struct seccomp_data of the call's number, and of the lower half of its third argument,
+which has 64 bits, on a little-endian machine."""
 
 _INSTRUCTION = struct.Struct("HBBI")
 _QUESTION, _ANSWER = struct.Struct("QII64x"), struct.Struct("QqiI")
@@ -78,7 +78,7 @@ class Held:
             for place, (offset, value) in enumerate(wanted)
             for instruction in (
                 _INSTRUCTION.pack(_LOAD, 0, 0, offset),
-                # Past the remaining conditions and the question.
+                # On a mismatch, skip the remaining conditions and the notification.
                 _INSTRUCTION.pack(_IF_EQUAL, 0, 2 * (len(wanted) - place) - 1, value),
             )
         ]
@@ -87,7 +87,7 @@ class Held:
             _INSTRUCTION.pack(_RETURN, 0, 0, _ALLOW),
         ]
         self._instructions = ctypes.create_string_buffer(b"".join(code))
-        # struct sock_fprog: how many instructions, and where.
+        # struct sock_fprog: number and address of the instructions.
         self._program = struct.pack("H6xQ", len(code), ctypes.addressof(self._instructions))
         self._to_pass = hold.passed
         self._ours, self._childs = socket.socketpair()
@@ -118,7 +118,7 @@ class Held:
         asyncio.get_running_loop().add_reader(self._listener, self._asked)
 
     def close(self) -> None:
-        """Close the socket on which the child sends its descriptor."""
+        """Close the socket pair on which the child sends its descriptor."""
         self._ours.close()
         self._childs.close()
 
@@ -147,7 +147,7 @@ class Held:
         try:
             fcntl.ioctl(self._listener, _RECV, question)
         except OSError:
-            # Killed before it was heard.
+            # The program was killed before its notification was read.
             return
         number = _QUESTION.unpack(question)[0]
         if self._to_pass:

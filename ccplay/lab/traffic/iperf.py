@@ -1,6 +1,6 @@
 """The calls at which iperf3 can be held, and differences between its versions.
 
-From 3.16 on each connection has its own thread.
+From 3.16 on, each connection has its own thread.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from ccplay.model.dscp import DEFAULT, type_of_service
 BEFORE_DATA = Hold("read", passed=3, octets=1)
 """Hold of a client before it sends data. The server leads the client from state to state by single
 bytes: exchange parameters, open the data connections, prepare, send. When the client reads the
-fourth, all connections are open."""
+fourth byte, all connections are open."""
 
 BEFORE_DATAGRAMS = Hold("read", passed=2, octets=1)
-"""Hold of a client over UDP, one byte earlier: it paces datagrams by the time since it read the
-third."""
+"""Hold of a client over UDP at the third single byte from its server: it paces datagrams by the
+time since it read that byte."""
 
 COOKIE_OCTETS = 37
-"""Number of bytes that each data connection carries before its data."""
+"""Number of bytes of the cookie that each data connection carries before its data."""
 
 
 def server_argv(port: int, interval_s: float = 0.0) -> list[str]:
-    """Return the command line of a server for one test; 0 s: it reports only at the end."""
+    """Return the command line of a server for one test; with 0 s it reports only at the end."""
     return ["iperf3", "-s", "-1", "-p", str(port), "-i", f"{interval_s:g}", "--forceflush"]
 
 
@@ -38,7 +38,7 @@ _looks: bool | None = None
 def looks_after_each_packet(said: str) -> bool:
     """Return whether an iperf3 with this ``--version`` checks its limit after each packet.
 
-    With threads it does so only when it reports, at most every 0.1 s.
+    With threads it checks the limit only when it reports, at most every 0.1 s.
     """
     match = _VERSION.search(said)
     return match is not None and (int(match[1]), int(match[2])) < _THREADED
@@ -63,9 +63,9 @@ async def stops_in_time() -> bool:
 def client_argv(
     address: str, ports: tuple[int, int], streams: int, cc: str, dscp: str = DEFAULT
 ) -> list[str]:
-    """Return the command line of a TCP sender that never ends.
+    """Return the command line of a TCP sender without a limit.
 
-    ``ports`` are the receiver's and the first that it sends from; ``cc`` is empty for the host's
+    ``ports`` are the receiver's port and the first source port; an empty ``cc`` selects the host's
     default. ``dscp`` is the code point of both ends' packets.
     """
     # No -n: iperf3 ends once it has written that many bytes, and drops those not yet sent.

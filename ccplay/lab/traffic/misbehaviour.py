@@ -17,7 +17,7 @@ FAR_ABOVE = 8
 """Multiple of the segments in flight above which a cwnd limits nothing, if it also exceeds
 ``LEAST_RUNAWAY``."""
 LEAST_RUNAWAY = 1000
-"""Smallest cwnd in segments that counts as running away."""
+"""Segments that a cwnd must exceed to count as growing without bound."""
 _DISORDER, _LOSS = 1, 4
 """Numbers of the states ``TCP_CA_Disorder`` and ``TCP_CA_Loss``."""
 
@@ -29,7 +29,7 @@ class _Suspicion(msgspec.Struct):
     wrong: str
     since: float
     good_s: float = 0.0
-    """Seconds for which the algorithm has been in control since then."""
+    """Seconds for which cwnd has been good again while the algorithm was in control of it."""
     told: bool = False
 
 
@@ -78,7 +78,7 @@ class Watchdog:
         return news
 
     def forgive(self, flow: str, t: float) -> list[Misbehaved]:
-        """Start over with a flow and all its streams; return the end of what was reported."""
+        """Forget all suspicions of a flow and its streams; return the ends of those reported."""
         self._incredible = {k for k in self._incredible if k[0].partition("/")[0] != flow}
         names = [name for name in self._suspicions if name.partition("/")[0] == flow]
         return [over for name in names for over in self._drop(name, t)]

@@ -11,12 +11,12 @@ from ccplay.lab.probe.probe import Counters
 from ccplay.lab.traffic.iperf import COOKIE_OCTETS
 
 CLOSE_S = 0.0005
-"""Seconds between readings while a flow may begin or reach its limit: with epoll 1 ms, the
-precision of its times."""
+"""Seconds between readings while a flow may begin or reach its limit. With epoll it becomes 1 ms,
+which is the precision of a flow's times."""
 
 _REST = 0.02
 """Shortest pause between readings, as a share of the time waited so far. A lost SYN takes a second,
-and the kernel's own count corrects the result."""
+and the kernel's count of the time with outstanding data corrects the result."""
 
 _CLOCK_MONOTONIC_COARSE = 6
 _TICK_S = time.clock_getres(_CLOCK_MONOTONIC_COARSE)
@@ -38,9 +38,9 @@ class Reading(NamedTuple):
 
 
 def opening(unseen: float, seen: float, busy_s: float) -> float:
-    """Return when a connection began to send that had sent at ``seen``, but not at ``unseen``.
+    """Return when a connection sent its first data: after ``unseen``, but by ``seen``.
 
-    It has had outstanding data since then, at ``seen`` for at most ``busy_s``, which the kernel
+    Data has been outstanding since then, at ``seen`` for at most ``busy_s``, which the kernel
     counts in whole ticks. The middle of the remaining interval has the smallest error.
     """
     latest = max(unseen, min(seen, seen - busy_s + _TICK_S))
@@ -49,7 +49,7 @@ def opening(unseen: float, seen: float, busy_s: float) -> float:
 
 
 def reaching(limit: int, before: Reading, after: Reading) -> float:
-    """Return when ``limit`` bytes were acknowledged, between two readings around that moment."""
+    """Return when ``limit`` bytes were acknowledged, interpolated between two readings."""
     gained = after.acked - before.acked
     if gained <= 0:
         return after.t
@@ -65,19 +65,19 @@ def look_for_opening_after_s(waited_s: float) -> float:
 def look_after_s(remaining: int, window: int, least_rtt_s: float) -> float:
     """Return the time until the next reading, before which the flow can't reach its limit.
 
-    Data acknowledged within an RTT was in the ``window`` at its beginning, which at most doubles
-    from one RTT to the next. All in bytes.
+    Data acknowledged within an RTT was in the window at its beginning, and the window at most
+    doubles from one RTT to the next. ``remaining`` and ``window`` are in bytes.
     """
     rtts = int(math.log2(1 + max(remaining, 0) / max(window, 1)))
     return max(CLOSE_S, rtts * least_rtt_s)
 
 
 def shortest_busy_s(before: Sequence[Counters], now: Sequence[Counters]) -> float:
-    """Return how long each connection with data has had some outstanding since ``before``.
+    """Return the least time since ``before`` for which a connection with data had some outstanding.
 
-    The shortest time counts: before it a cookie may have been outstanding, which is not data.
+    Longer times may include that of an outstanding cookie, which is not data.
     """
-    # One that was not open yet has no reading before.
+    # A connection that was not open yet has no earlier reading.
     known = before if len(before) == len(now) else [NOTHING] * len(now)
     pairs = zip(known, now, strict=True)
     return min(each.busy_s - was.busy_s for was, each in pairs if has_sent_data(each))

@@ -1,7 +1,7 @@
-"""The flow monitor: its programs at the hooks of hosts, and their counters of each flow.
+"""The flow monitor: BPF programs at the netfilter hooks of hosts, and their counters of each flow.
 
-They are attached through BPF links of netfilter's kind (Linux 6.4, net/netfilter/nf_bpf_link.c),
-which end with the process that holds them.
+The programs are attached by BPF links (Linux 6.4, net/netfilter/nf_bpf_link.c), which end with the
+process that holds them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Stream(NamedTuple):
     """One direction of a connection, identified by ports that nothing else uses."""
 
     protocol: int
-    """``socket.IPPROTO_TCP`` or ``IPPROTO_UDP``."""
+    """Transport protocol: ``socket.IPPROTO_TCP`` or ``IPPROTO_UDP``."""
     sport: int
     dport: int
 
@@ -74,7 +74,7 @@ class _LinkCreate(ctypes.Structure):
 
 
 class Monitor:
-    """The programs, loaded once for all flows. They count nothing until a flow is added."""
+    """BPF programs, loaded once for all flows, which count nothing until a flow is added."""
 
     def __init__(self, image: bytes) -> None:
         """Load the result of ``build(SOURCE)``. Raises ``LoadError`` if the kernel refuses it."""
@@ -86,7 +86,7 @@ class Monitor:
     def watch(self, sender: Namespace, receiver: Namespace, stream: Stream) -> None:
         """Count the packets of a connection from now on.
 
-        Raises ``UnsupportedError`` if the kernel has no such hooks.
+        Raises ``UnsupportedError`` if programs can't be attached to netfilter's hooks here.
         """
         out, come = self._programs.descriptors
         self._attach(sender, _LOCAL_OUT, out)

@@ -20,7 +20,7 @@ class MonitoredStreams:
         self._before = dict.fromkeys(streams, (0, 0))
 
     def so_far(self, *, drained: bool = False) -> Monitored:
-        """Return the measurements of all its connections together.
+        """Return the measurements of all connections together.
 
         Once the network is ``drained``, packets that have not arrived are lost, not in flight.
         """
@@ -37,7 +37,7 @@ class MonitoredStreams:
         )
 
     def delay_us(self, stream: int) -> int | None:
-        """Return the mean delay on one connection since the last call; None without packets."""
+        """Return a connection's mean delay in µs since the last call; None without packets."""
         one = self._streams[stream]
         account = self._monitor.read(one)
         timed, delays = self._before[one]
@@ -46,13 +46,13 @@ class MonitoredStreams:
         return round((account.delays - delays) / new) if new else None
 
     def end(self) -> None:
-        """Stop following its packets."""
+        """Stop monitoring the connections."""
         for each in self._streams:
             self._monitor.forget(each)
 
 
 class Monitoring:
-    """Creates the monitor when the first flow needs it."""
+    """The monitor of all flows, created when the first flow needs it."""
 
     def __init__(self, warn: Callable[[str], None]) -> None:
         """Prepare; ``warn`` receives, once, the reason why monitoring is impossible here."""
@@ -64,9 +64,9 @@ class Monitoring:
     async def watch(
         self, sender: Namespace, receiver: Namespace, streams: Sequence[Stream]
     ) -> MonitoredStreams | None:
-        """Follow connections that are about to open.
+        """Monitor connections that are about to open.
 
-        Returns None if that is impossible: the flow then runs without.
+        Returns None if that is impossible; the flow then runs without a monitor.
         """
         if self._refusal:
             return None
@@ -89,7 +89,7 @@ class Monitoring:
 
 
 def _load() -> Monitor:
-    """Build the programs unless they are built, and load them."""
+    """Build the monitor's programs unless they are built, and load them."""
     if (missing := lack()) is not None:
         raise UnsupportedError(f"{missing.reason}; {missing.remedy}")
     # Imported late: labs without monitors do not need it.

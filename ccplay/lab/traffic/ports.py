@@ -8,14 +8,14 @@ SERVERS = range(5201, 10_000)
 """Ports of servers, beginning with iperf3's own: each flow has its own server."""
 
 SENDERS = range(10_000, 32_000)
-"""Ports below ``ip_local_port_range``, so that no other socket uses one by chance."""
+"""Ports to send from, below ``ip_local_port_range``, so that no other socket uses one by chance."""
 
 
 WEB = range(80, 144)
 """Ports of every web server; each running download has its own."""
 
 ECHOES = range(1, 1 << 16)
-"""Identifiers of pings (RFC 792); with 0 ping(8) would choose one."""
+"""Identifiers of pings (RFC 792); given 0, ping(8) would choose one itself."""
 
 
 class Ports:

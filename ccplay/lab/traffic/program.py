@@ -1,4 +1,4 @@
-"""A program in a host's network namespace: started, read, stopped, with the reason for its end."""
+"""A program in a host's network namespace: its start, output and stop, and why it ended."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _START_S = 20.0
 """Seconds to wait for a program's first output; an emulated guest may need 10."""
 
 _PIDFD_GETFD = 438
-"""Number of the system call, the same on every architecture; asm-generic/unistd.h."""
+"""Number of pidfd_getfd(2), the same on every architecture; asm-generic/unistd.h."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -50,11 +50,10 @@ class Program:
         *,
         held: Held | None = None,
     ) -> Self:
-        """Start ``argv`` in the namespace. Raises ``LabError`` if it is not installed.
+        """Start ``argv`` in the namespace. Raises ``LabError`` if nsenter(1) is not installed.
 
-        ``name`` is the program's name if ``argv`` begins with another. It gets its own session,
-        because a Ctrl-C in the terminal is not meant for it. ``held`` is the place at which it
-        waits.
+        ``name`` is the program's name if ``argv`` begins with another program. The program gets its
+        own session, so that a Ctrl-C in the terminal does not reach it. ``held`` is where it waits.
         """
         try:
             process = await asyncio.create_subprocess_exec(

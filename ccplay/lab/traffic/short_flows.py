@@ -1,10 +1,10 @@
-"""Short flows inside the network: TCP transfers that arrive at random, each a connection.
+"""Short flows inside the network: TCP transfers that arrive at random, each on its own connection.
 
-A process of its own in a host's namespace, which imports nothing of ccplay: ``python short_flows.py
-receive PORT``, or ``send`` and its options, see ``main``. Flow completion time is from just before
-the SYN is sent until the receiver has read the last byte: both processes read the same monotonic
-clock of the machine, and the receiver sends back its reading. The sender writes ``started``, ``done
-BYTES MICROSECONDS PORT`` and ``failed``, a line each; the port is that which it was sent from.
+Runs as a separate process in a host's namespace and imports nothing from ccplay: ``python
+short_flows.py receive PORT``, or ``send`` and its options, see ``main``. Flow completion time is
+from just before the SYN is sent until the receiver has read the last byte: both processes read the
+machine's monotonic clock, and the receiver sends back its reading. The sender writes a line for
+each event: ``started``, ``done BYTES MICROSECONDS PORT`` with the source port, or ``failed``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ import time
 from collections.abc import Iterator
 
 TAIL, REACH = 1.2, 1000
-"""Shape of a bounded Pareto distribution, and the ratio of its greatest value to its least."""
+"""Shape of the bounded Pareto distribution of sizes, and ratio of its maximum to its minimum."""
 
 MOST_UNDER_WAY = 500
-"""Largest number of transfers at once; more exceed the path and the sockets of a process."""
+"""Largest number of transfers at once; with more, the load exceeds the path, and soon the sockets
+that a process may have."""
 
 _BLOCK = bytes(1 << 16)
 _MOMENT = struct.Struct("!Q")
@@ -32,11 +33,11 @@ _MOMENT = struct.Struct("!Q")
 def arrivals(load_bps: int, mean: int, sizes: str, seed: int) -> Iterator[tuple[float, int]]:
     """Yield the gap in seconds before each transfer and its bytes, the same for the same seed.
 
-    Gaps are exponential with the mean at which transfers of ``mean`` bytes make ``load_bps``.
+    Gaps are exponential; their mean is such that transfers of ``mean`` bytes produce ``load_bps``.
     """
     gaps, draws = random.Random(f"{seed} gaps"), random.Random(f"{seed} sizes")  # noqa: S311
     per_second = load_bps / 8 / mean
-    # The mean of a bounded Pareto distribution over its least value.
+    # Ratio of the mean of a bounded Pareto distribution to its least value.
     over_least = TAIL / (TAIL - 1) * (1 - REACH ** (1 - TAIL)) / (1 - REACH**-TAIL)
     least = mean / over_least
     while True:
@@ -94,7 +95,7 @@ async def _transfer(address: tuple[str, int], cc: str, size: int) -> None:
 async def _send(
     address: tuple[str, int], cc: str, drawn: Iterator[tuple[float, int]], last_s: float, most: int
 ) -> None:
-    """Start transfers for ``last_s`` seconds, at most ``most``, and wait for their ends."""
+    """Start transfers for ``last_s`` seconds, at most ``most``, and wait until they have ended."""
     under_way: set[asyncio.Task[None]] = set()
     # A start at a given moment holds the program here.
     os.sched_yield()
@@ -116,7 +117,7 @@ async def _send(
 
 
 def main() -> None:
-    """Receive, or send: ADDRESS PORT CC LOAD-BPS MEAN SIZES SEED SECONDS COUNT; 0 is no limit."""
+    """Receive, or send: ADDRESS PORT CC LOAD-BPS MEAN SIZES SEED SECONDS COUNT; 0: no limit."""
     role, *words = sys.argv[1:]
     try:
         if role == "receive":

@@ -27,7 +27,7 @@ from ccplay.model.network import Network
 
 
 class Classifier(Protocol):
-    """Directs packets into classes, as ``shaping.Shaper`` does."""
+    """Anything that directs packets into classes, as ``shaping.Shaper`` does."""
 
     def admit(self, packets: filters.Packets) -> None:
         """Register traffic before its first packet. Raises ``LabError``."""
@@ -44,7 +44,7 @@ class Runner(Protocol):
     ended: asyncio.Event
 
     def begin_stop(self) -> None:
-        """End the traffic without waiting; the event of its end follows."""
+        """End the traffic without waiting; an event reports its end."""
 
     async def stop(self) -> None:
         """End the traffic and wait until it has ended."""
@@ -58,7 +58,7 @@ class Connected(Runner, Protocol):
 
     @property
     def opening_under(self) -> str | None:
-        """Algorithm requested for its connections; None once they are open or have ended."""
+        """Algorithm requested for the connections; None once they are open or have ended."""
 
     def switch(self, cc: str) -> None:
         """Change the congestion control. Raises ``CommandError`` or ``UnsupportedError``."""
@@ -68,7 +68,7 @@ class Connected(Runner, Protocol):
 
 
 class Site:
-    """The network as traffic uses it. ``emit`` receives every event, at times of ``clock``."""
+    """The network as traffic uses it. ``emit`` receives every event, with times of ``clock``."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Site:
         """Prepare; ``classifier`` learns about packets before they are sent.
 
         ``paths`` is None if the kernel does not report which of several paths packets take,
-        ``routing`` if nothing does.
+        and ``routing`` if no path is known.
         """
         self._routing = routing
         self.namespace, self.probe, self.emit, self.clock = namespace, probe, emit, clock
@@ -116,7 +116,7 @@ class Site:
         return []
 
     def choose_cc(self, src: str, cc: str | None) -> str:
-        """Return the algorithm that ``cc`` selects; None is the default of the sending host.
+        """Return the algorithm that ``cc`` selects; None selects the sending host's default.
 
         Raises ``UnsupportedError`` if the kernel lacks it.
         """
@@ -128,7 +128,7 @@ class Site:
     def lead(self, name: str, packets: Packets, via: list[str] | None) -> None:
         """Follow traffic that is about to start, on a path that leads through ``via`` if given.
 
-        Raises ``CommandError`` if there is none, ``UnsupportedError`` if paths are unknown.
+        Raises ``CommandError`` if no path leads there, ``UnsupportedError`` if paths are unknown.
         """
         if self.paths is not None:
             self.paths.expect(name, packets, via)
@@ -146,13 +146,13 @@ class Site:
     async def watched(
         self, src: str, dst: str, streams: Sequence[Stream]
     ) -> MonitoredStreams | None:
-        """Follow packets before they are sent; None if that is impossible."""
+        """Monitor connections that are yet to open; return None if that is impossible."""
         return await self._monitoring.watch(self.namespace(src), self.namespace(dst), streams)
 
     async def web_server(
         self, host: str, download: str, served_on: Callable[[int], None]
     ) -> WebServer:
-        """Return the web server of a host; it calls ``served_on`` with the download's port.
+        """Return the web server of a host; it calls ``served_on`` with the port of wget.
 
         Raises ``LabError`` if it does not start.
         """
@@ -166,7 +166,7 @@ class Site:
 
     @contextmanager
     def admitted(self, packets: filters.Packets) -> Generator[None]:
-        """Direct packets into their class before the first one is sent."""
+        """Direct packets into their class before the first one is sent; undo that on an error."""
         if self._classifier is not None:
             self._classifier.admit(packets)
         try:

@@ -21,8 +21,8 @@ LONGEST_S = 10.0
 """Longest time in seconds that a network waits for the traffic that starts with it."""
 
 HANDSHAKES_S = 3.5
-"""Seconds that connections may take to open before their traffic starts: a SYN lost twice takes 3
-s."""
+"""Seconds that connections may take to open before their traffic starts; a SYN that is lost twice
+takes 3."""
 
 
 class Together:
@@ -45,7 +45,7 @@ class Together:
     async def prepare(self, until: float, grace_s: float) -> None:
         """Start all programs; return when they wait for the moment, or at ``until``.
 
-        For those that have not opened their connections by then it waits ``grace_s`` longer.
+        It waits ``grace_s`` longer for those that have not begun to open connections by then.
         """
         entries = [self._gate.entry() for _ in self._commands]
         ready: dict[str, CcplayError | None] = {}
@@ -111,7 +111,7 @@ class Starting:
         task.add_done_callback(self._tasks.pop)
 
     async def until(self, moment: float) -> None:
-        """Wait for the answers of all traffic whose moment has passed by then."""
+        """Wait for the answers to all traffic that is due by ``moment``."""
         if due := [task for task, at in self._tasks.items() if at <= moment]:
             await asyncio.wait(due)
 

@@ -36,7 +36,7 @@ _ROUTED = tuple(kind for kind in TRAFFIC if "via" in kind.start.__struct_fields_
 class Traffic:
     """The traffic on the network; ``close`` ends all of it.
 
-    A name stands for one thing in a session, even after its end, because recordings need that.
+    A name refers to the same traffic for a whole session, even after its end: recordings need that.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Traffic:
         routing: Routing | None = None,
         reserved: Iterable[str] = (),
     ) -> None:
-        """Prepare; ``namespace`` returns a node's, ``emit`` receives events at times of ``clock``.
+        """``namespace`` returns a node's namespace; ``emit`` receives events at times of ``clock``.
 
         ``classifier`` learns about packets before they are sent. ``routing`` reports which of
         several paths they take. Names that are ``reserved`` are not assigned automatically.
@@ -72,13 +72,13 @@ class Traffic:
         self._runners: dict[str, Runner] = {}
         self._starting: dict[str, asyncio.Task[tuple[Any, Runner]]] = {}
         self._kinds: dict[str, TrafficKind] = {}
-        """Kind of traffic by name: started, or about to start."""
+        """Kind of all traffic by name: about to start, running or ended."""
         probe.after_sweep.append(self._watch)
 
     async def start(self, command: S, entry: Entry | None = None) -> S:
         """Start traffic and return ``command`` with every name filled in.
 
-        Its first packet passes ``entry``; without one it is sent at once.
+        The first packet waits at ``entry``; without an entry it is sent at once.
 
         Raises ``CommandError``, ``UnsupportedError``, ``LabError``.
         """
@@ -107,9 +107,9 @@ class Traffic:
         return command
 
     def stop(self, command: StopTraffic) -> None:
-        """End traffic; the event of its end follows.
+        """End traffic without waiting; an event reports its end.
 
-        Raises ``CommandError`` if none with this name runs.
+        Raises ``CommandError`` if none with this name is running.
         """
         if (kind := stopped_by(command)) is not None:
             name = kind.name_of(command) or ""
@@ -126,20 +126,20 @@ class Traffic:
         self._connected(name).switch(cc)
 
     def sender(self, name: str) -> tuple[Namespace, range]:
-        """Return the node and the ports from which a running flow or download sends.
+        """Return the namespace and the ports from which a running flow or download sends.
 
-        Raises ``CommandError`` if none with this name runs.
+        Raises ``CommandError`` if none with this name is running.
         """
         found = self._connected(name)
         return self._site.namespace(found.src), found.sports
 
     def runs(self, name: str) -> bool:
-        """Return whether a flow or download with this name runs."""
+        """Return whether a flow or download with this name is running."""
         found = self._sampled.get(name)
         return found is not None and not found.ended.is_set()
 
     def under(self, cc: str) -> list[str]:
-        """Return the running flows and downloads whose connection uses ``cc``."""
+        """Return the names of the running flows and downloads whose connection uses ``cc``."""
         found = {
             name: self._probe.counters(name)
             for name, each in self._sampled.items()
@@ -152,7 +152,7 @@ class Traffic:
         return any(each.opening_under == cc for each in self._sampled.values())
 
     async def close(self) -> None:
-        """End everything, and wait until it has."""
+        """End all traffic, and wait until it has ended."""
         for each in self._starting.values():
             each.cancel()
         running = [each for each in self._runners.values() if not each.ended.is_set()]
@@ -173,7 +173,7 @@ class Traffic:
         return cast("Connected", self._running(name, kinds))
 
     def _running(self, name: str, kinds: tuple[TrafficKind, ...]) -> Runner:
-        """Return the traffic ``name``. Raises ``CommandError``, which names running traffic."""
+        """Return the running traffic ``name``. Raises ``CommandError``, which lists what runs."""
         things = {key: each for key, each in self._runners.items() if self._kinds[key] in kinds}
         thing = things.get(name)
         if thing is None or thing.ended.is_set():
@@ -184,7 +184,7 @@ class Traffic:
         return thing
 
     def _tell(self, event: Event) -> None:
-        """Pass on an event; traffic that has ended needs no class."""
+        """Emit an event, and update the classifier and the paths accordingly."""
         if (kind := _ENDS.get(type(event))) is not None:
             self._site.dismiss(kind.plural, kind.name_of(event) or "")
         self._emit(event)
@@ -220,7 +220,7 @@ class Traffic:
         return replace(command, via=self._paths.move(command.traffic, command.via))
 
     def find_paths(self) -> None:
-        """Report the paths of running flows that have changed."""
+        """Report the changed paths of running traffic."""
         if self._paths is not None:
             self._paths.look()
 
@@ -229,7 +229,7 @@ class Traffic:
             each.watch()
 
     def _path(self, src: str | None, dst: str | None) -> tuple[str, str]:
-        """Fill in what is missing: the first sender, and the peer of ``src``."""
+        """Return both hosts: by default the first sender, and the peer of ``src``."""
         src = src if src is not None else self._network.senders[0]
         self._require_host(src)
         dst = dst if dst is not None else self._network.peer(src)

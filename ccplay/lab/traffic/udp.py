@@ -20,18 +20,18 @@ from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import Monitored
 
 _SUMMARY = re.compile(r"-(\d+\.\d+)\s+sec.* (\d+\.\d+) ms\s+(\d+)/(\d+) \(.*(sender|receiver)")
-"""The last line of either end: seconds, jitter, lost packets and their total."""
+"""Last line of either end: seconds, jitter in ms, lost packets, all packets, and which end."""
 
 _INTERVAL = re.compile(r"\[ *\d+\] .* ms  *(-?\d+)/(\d+) \([^)]*\)\s*$")
-"""A line of the receiver while it runs: lost packets of an interval, and their total."""
+"""Line of the receiver while it runs: lost packets of an interval, and all packets of it."""
 
 _PATIENCE_S = (5.0, 10.0, 20.0)
-"""Seconds within which the first packets must arrive. iperf3 sends its first datagram only once: if
-it is lost, iperf3 has to be restarted."""
+"""Seconds to wait for the first packets, by attempt. iperf3 sends its first datagram only once: if
+that is lost, iperf3 has to be restarted."""
 
 _AGREED_S = 0.1
-"""Seconds from the sender's message that it is connected to the receiver's that it may send: well
-below a millisecond, but the machine may be busy."""
+"""Seconds to allow between the sender's message that it is connected and the receiver's permission
+to send. They are well below a millisecond apart, but the machine may be busy."""
 
 _GRACE_S = 20.0
 """Seconds within which a receiver learns of the end: by TCP, through the queue that UDP filled. 100
@@ -48,7 +48,7 @@ _SAMPLE_S = 0.1
 def client_argv(
     command: StartUdp, address: str, port: int, sport: int, *, itself: bool
 ) -> list[str]:
-    """Return the sender's command line; it ends ``itself`` after its duration, or when stopped."""
+    """Return the sender's command line, which with ``itself`` ends after the command's duration."""
     limit = ("-t", "0")
     if itself and command.duration_s is not None:
         # Its own -t takes only whole seconds.
@@ -97,7 +97,7 @@ class Lines:
 
 
 class Udp:
-    """Running cross traffic. It ends by its duration, by ``stop`` or because a program dies."""
+    """Running cross traffic. It ends after its duration, when stopped, or when a program dies."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Udp:
         port: int,
         sport: int,
     ) -> None:
-        """Prepare; ``command`` has all names, and nothing else uses both ports."""
+        """Prepare; ``command`` has all names, and no other traffic uses ``port`` and ``sport``."""
         assert command.udp is not None  # noqa: S101
         assert command.src is not None  # noqa: S101
         assert command.dst is not None  # noqa: S101
@@ -132,7 +132,7 @@ class Udp:
     async def start(
         self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
     ) -> None:
-        """Start both programs; ``UdpStarted`` comes when the first packets are sent.
+        """Start both programs; ``UdpStarted`` is emitted when the first packets are sent.
 
         Raises ``LabError`` with iperf3's own message if it does not start.
         """

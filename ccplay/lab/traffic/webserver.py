@@ -1,8 +1,8 @@
 """The web server inside the network: ``GET /bytes/N`` answers with N bytes.
 
-A process of its own in a host's namespace, which imports nothing of ccplay: ``python webserver.py
-PORT COUNT`` listens on COUNT ports from PORT on. On stdout it writes ``ready`` once it accepts
-connections and, before it sends, the connection of each download: ``DOWNLOAD PEER-PORT``.
+Runs as a separate process in a host's namespace and imports nothing from ccplay: ``python
+webserver.py PORT COUNT`` listens on COUNT ports from PORT on. On stdout it writes ``ready`` once it
+accepts connections and, before it sends, the connection of each download: ``DOWNLOAD PEER-PORT``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Handler(BaseHTTPRequestHandler):
     while it is established."""
 
     def do_GET(self) -> None:
-        """Send the bytes."""
+        """Answer with the requested number of bytes."""
         url = urlsplit(self.path)
         query = {name: values[-1] for name, values in parse_qs(url.query).items()}
         try:

@@ -23,7 +23,7 @@ FLOW_MODES = (
 )
 DIFFSERV_MODES = ("diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence")
 FRAMINGS = ("noatm", "atm", "ptm")
-"""Framings of cake's ``atm``, followed by the values of ``flow_mode`` and ``diffserv_mode``."""
+"""Values of cake's ``atm``: the framing of the link."""
 
 
 def _switch(name: str, meaning: str, words: str, *, default: bool = False) -> Parameter:

@@ -32,7 +32,7 @@ _FEW = 6
 off."""
 _MOST_PATHS = 16
 _LIT = "#1f6fb8"
-"""Style of the path that the mouse points at."""
+"""Colour of the path that the mouse points at."""
 _LIGHTS = (
     ".flow{cursor:pointer}.flow polyline{pointer-events:none}"
     ".flow:hover polyline,.flow:focus polyline{opacity:.55}"

@@ -26,7 +26,7 @@ _SUBJECTS = {"flows": "flow", "downloads": "flow", "queues": "queue", "pings": "
 GOODPUT = "goodput_bps"
 UTILISATION = "utilisation"
 DELAY = "delay_ms"
-"""Variables of lessons that are computed rather than sampled."""
+"""Name of the variable for a queue's delay in ms, which is computed rather than sampled."""
 
 _DERIVED = {
     ("flow", GOODPUT): "bps",

@@ -21,8 +21,9 @@ def choose(
 
     ``manager`` is ``ndiffports``, which varies the source port between the same two addresses, or
     ``fullmesh``, which has one subflow for each pair of addresses. ``addresses`` are those of
-    sender and receiver, ``ports`` the source ports to choose from and the receiver's. Each next
-    subflow shares the fewest links with those before it; ``path`` returns the links of one.
+    sender and receiver, ``ports`` the source ports to choose from and the receiver's port. Each
+    further subflow shares the fewest links with those before it; ``path`` returns the links of a
+    subflow.
     """
     sports, dport = ports
     src, dst = addresses
@@ -44,5 +45,5 @@ def choose(
 
 
 def _shared(links: frozenset[str], others: Iterable[frozenset[str]]) -> int:
-    """Return the number of times that a path uses links of others."""
+    """Return how many links a path shares with each of the others, added up."""
     return sum(len(links & each) for each in others)

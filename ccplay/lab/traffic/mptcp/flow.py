@@ -24,7 +24,7 @@ from ccplay.model.traffic_commands import KERNEL_PATH_MANAGERS, StartFlow
 _SCRIPT = Path(__file__).with_name("transfer.py")
 
 _MOST = 8
-"""Largest number of subflows of a connection (``MPTCP_PM_ADDR_MAX``)."""
+"""Largest number of subflows of a connection besides the first (``MPTCP_PM_ADDR_MAX``)."""
 
 
 class MptcpFlow(Flow):
@@ -74,7 +74,7 @@ class MptcpFlow(Flow):
         await super().start(receiver, address, sender, entry)
 
     def _leave_to_kernel(self, accepting: PathManager, sender: Namespace) -> None:
-        """Give the kernel's path manager its limits and endpoints: all but the first addresses."""
+        """Set the limits of the kernel's path manager; make all but the first address endpoints."""
         opening = PathManager(sender)
         self._undo.callback(opening.close)
         opening.limit(self._command.subflows - 1)
@@ -91,7 +91,7 @@ class MptcpFlow(Flow):
             self._tell("warning", text)
 
     def watch(self) -> None:
-        """Process a sweep: subflows may have come or gone."""
+        """Process a sweep: subflows may have opened or ended."""
         super().watch()
         if self._told and not self._over:
             self._subflows.look()
@@ -106,7 +106,7 @@ class MptcpFlow(Flow):
         self._cc = cc
 
     def _align(self) -> None:
-        """Give a new subflow the connection's algorithm, in place of its route's."""
+        """Set the connection's algorithm on a new subflow, which begins with that of its route."""
         if self._cc is not None:
             with suppress(CcplayError):
                 ports = [(self.sports[0], self.port)]
@@ -139,7 +139,7 @@ class MptcpFlow(Flow):
 
 
 def _addresses(network: Network, host: str) -> list[str]:
-    """Return the addresses of a host's links, its own first."""
+    """Return the addresses of a host's links, beginning with the host's own address."""
     every = (link.address for link in network.links if link.src == host)
     return list(dict.fromkeys([network.address(host), *every]))
 

@@ -48,7 +48,7 @@ class Ends(NamedTuple):
 
 
 class PathManager:
-    """The path manager of one namespace. Every method raises ``OSError`` if it refuses."""
+    """The path manager of one namespace. Every method raises ``OSError`` if the kernel refuses."""
 
     def __init__(self, namespace: Namespace) -> None:
         self._socket = namespace.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC)
@@ -76,24 +76,25 @@ class PathManager:
         )
 
     def limit(self, subflows: int) -> None:
-        """Let the kernel's path manager open and accept ``subflows`` besides the first."""
+        """Let the kernel's path manager open and accept up to ``subflows`` besides the first."""
         number = struct.pack("=I", subflows)
         self._ask(_SET_LIMITS, _attribute(_RCV_ADD_ADDRS, number), _attribute(_SUBFLOWS, number))
 
     def add_endpoint(self, address: str, manager: str) -> None:
         """Make an address of this host an endpoint of the kernel's path manager, ip-mptcp(8).
 
-        It applies to all connections, and stays. ``manager`` is ``kernel-signal``, which announces
-        the address to the other end, or ``kernel-subflow``, which opens a subflow from it.
+        The endpoint applies to all connections, and stays. ``manager`` is ``kernel-signal``, which
+        announces the address to the other end, or ``kernel-subflow``, which opens a subflow from
+        it.
         """
         try:
             self._ask(_ADD_ADDR, _address(_ADDR, address, flags=ENDPOINT_FLAGS[manager]))
         except FileExistsError:
-            # Of a connection before.
+            # An earlier connection has added it.
             return
 
     def accept(self, subflows: int) -> None:
-        """Let connections to this host have ``subflows`` besides the first, until ``close``.
+        """Accept up to ``subflows`` besides the first on connections to this host, until ``close``.
 
         The path manager in the kernel accepts them up to its limit, the one in userspace while some
         process receives its events; each connection uses the one that its host has when it opens.

@@ -24,7 +24,7 @@ _TOKEN_LOC, _ID_LOC = 2, 10
 
 _ESTABLISHED, _SYN_SENT, _CLOSE = 1, 2, 7
 _OPEN_STATES = 1 << _ESTABLISHED | 1 << 4 | 1 << 8 | 1 << 9 | 1 << 11
-"""Bits of the states in which a connection is open, the same that a sweep reads."""
+"""Bits of the states in which a connection is open, which are those that a sweep reads."""
 
 _ATTRIBUTE = struct.Struct("=HH")
 _MESSAGE = struct.Struct("=IH10xBB2x2s2s4s12x4s")
@@ -39,18 +39,18 @@ class Subflow(NamedTuple):
 
     ends: Ends
     token: int
-    """Token of its connection at this end."""
+    """Token of the subflow's connection at this end."""
     local_id: int
     """Identifier of the subflow's address at this end."""
     established: bool
-    """Whether its handshake is complete."""
+    """Whether the handshake is complete."""
 
 
 class MptcpSockets:
     """An open inet_diag socket of one namespace, for MPTCP."""
 
     def __init__(self, open_socket: Callable[[int, int, int], socket.socket]) -> None:
-        """``open_socket`` is ``Namespace.socket``; ``socket.socket`` for the current one."""
+        """``open_socket`` is ``Namespace.socket``; ``socket.socket`` for the current namespace."""
         self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
         dumps.dont_hang(self._socket)
 
@@ -59,7 +59,7 @@ class MptcpSockets:
         self._socket.close()
 
     def subflows(self) -> list[Subflow]:
-        """Return all subflows here, including those that are opening. Raises ``OSError``."""
+        """Return all subflows in the namespace, even those that are opening. Raises ``OSError``."""
         found = []
         for head, attributes in self._dump(socket.IPPROTO_TCP, _OPEN_STATES | 1 << _SYN_SENT):
             told = dict(walk(attributes))
@@ -78,7 +78,7 @@ class MptcpSockets:
         return found
 
     def acknowledged(self, token: int) -> int | None:
-        """Return a connection's bytes acknowledged by its other end, at the connection's level.
+        """Return how many bytes the other end has acknowledged at the level of the connection.
 
         None if the kernel does not count them, or there is no such connection. Raises ``OSError``.
         """

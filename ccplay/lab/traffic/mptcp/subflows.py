@@ -2,9 +2,9 @@
 
 The kernel's userspace path manager leaves it to a program which subflows a connection has; here
 that is the lab. A subflow is opened as soon as the kernel allows it, once the connection's first
-data has been acknowledged. The kernel keeps one whose path is down and tries it at every
-retransmission timeout; one that it gave up is opened again under the next number. Under the path
-manager in the kernel they are found as they open, and none is opened again.
+data has been acknowledged. The kernel keeps a subflow whose path is down and tries it at every
+retransmission timeout; a subflow that it has given up is opened again under the next number. With
+the path manager in the kernel, subflows are found as they open, and none is opened again.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Subflows:
         self._wanted = [self._want(each) for each in ends]
 
     def untrack(self) -> None:
-        """Stop sampling all of them."""
+        """Stop sampling the connection and its subflows."""
         self._probe.untrack(self._flow)
         for each in self._wanted:
             self._probe.untrack(each.name)

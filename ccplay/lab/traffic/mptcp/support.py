@@ -12,7 +12,7 @@ from ccplay.model.traffic_commands import StartFlow, conflict
 from ccplay.model.values import Feature
 
 IPPROTO_MPTCP = 262
-"""Number of the protocol, which Python's ``socket`` does not name everywhere."""
+"""Protocol number of MPTCP, which Python's ``socket`` does not define on every system."""
 
 _SYSCTLS = Path("/proc/sys/net/mptcp")
 _SUMMARY = "flows over several paths: one connection of several subflows (RFC 8684)"
@@ -53,7 +53,7 @@ def schedulers() -> Iterator[Feature]:
     try:
         found = (_SYSCTLS / "available_schedulers").read_text(encoding="ascii").split()
     except OSError:
-        # It came with Linux 6.10; until then the sysctl of the one in use was all there was.
+        # The list came with Linux 6.10; before, only the one in use could be read.
         found = ["default"]
     for name in found:
         yield Feature(name=name, available=True, summary=_SCHEDULERS.get(name, "not part of Linux"))

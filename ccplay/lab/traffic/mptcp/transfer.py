@@ -1,11 +1,11 @@
 """A transfer over Multipath TCP: one process receives, one sends for as long as it lives.
 
-Processes of their own in hosts' namespaces, which import nothing of ccplay: ``python transfer.py
-receive PORT``, or ``send ADDRESS PORT SPORT CC SCHEDULER MANAGER``; ``-`` for what the host has by
-default. The receiver writes ``listening`` once it does. Who manages the paths is decided for a
-connection as its socket is made, so the sender first hands its host's to ``userspace``, where the
-lab manages them, or to ``kernel``. The receiver's stays with the kernel, which accepts subflows up
-to its limit.
+They run as separate processes in hosts' namespaces and import nothing from ccplay: ``python
+transfer.py receive PORT``, or ``send ADDRESS PORT SPORT CC SCHEDULER MANAGER``; ``-`` selects the
+host's default. The receiver writes ``listening`` once it listens. The path manager of a connection
+is decided when its socket is created, so the sender first sets that of its host: ``userspace``, so
+that the lab manages the paths, or ``kernel``. The receiver's host keeps the kernel's path manager,
+which accepts subflows up to its limit.
 """
 
 from __future__ import annotations

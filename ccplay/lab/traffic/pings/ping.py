@@ -1,4 +1,4 @@
-"""A ping from one host to another, its replies, and which missing ones are lost."""
+"""A ping from one host to another, its replies, and which missing replies count as lost."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ _NO_ANSWER = re.compile(r"no answer yet for (?:icmp_)?seq=(\d+)")
 _SUMMARY = re.compile(r"(\d+) packets transmitted, (\d+)(?: packets)? received")
 
 _FINDS_ITS_ADDRESS = Hold("connect")
-"""Call just before a ping sends: ping(8) learns its source address by it; so does ``udp_echo``."""
+"""Hold just before a ping sends, at the call by which ping(8) and ``udp_echo`` find their source
+address."""
 
 _UDP_ECHO = Path(__file__).with_name("udp_echo.py")
 
 _LATER_ANSWERS = 3
-"""Number of later replies that make a missing one lost, like duplicate ACKs in RFC 5681: jitter may
-reorder a few."""
+"""Number of later replies after which a missing one counts as lost, like duplicate ACKs in RFC
+5681: jitter may reorder a few."""
 
 _PATIENCE_S = 5.0
-"""Seconds without any reply after which a ping counts as lost."""
+"""Seconds after which a ping without a reply counts as lost, even if no later reply arrives."""
 
 
 def argv(address: str, command: StartPing, identifier: int) -> list[str]:
@@ -56,7 +57,7 @@ class Ledger:
         self.lost = 0
         self._patience = max(int(_PATIENCE_S / interval_s), _LATER_ANSWERS)
         self._waiting: dict[int, int] = {}
-        """Number of later replies, by sequence number."""
+        """Number of later replies for each ping in flight, by sequence number."""
 
     def read(self, line: str) -> list[tuple[int, float | None]]:
         """Process a line of ping's output; return its results: (number, RTT in microseconds).
@@ -101,7 +102,7 @@ class Ledger:
 
 
 class Ping:
-    """A running ping. It ends by its count, by ``stop`` or because the program dies."""
+    """A running ping. It ends after its count, when stopped, or when the program dies."""
 
     def __init__(
         self,
@@ -112,7 +113,7 @@ class Ping:
         identifier: int,
         sport: int,
     ) -> None:
-        """``command`` has all its names; ``identifier`` identifies the packets of this ping.
+        """Prepare a ping; ``command`` has all names, and ``identifier`` identifies its packets.
 
         Over UDP ``identifier`` is the destination port of datagrams, ``sport`` the source port.
         """

@@ -1,9 +1,9 @@
-"""Pings over UDP: datagrams at an interval, each returned by the receiver.
+"""Pings over UDP: datagrams at a fixed interval, each returned by the receiver.
 
-A process of its own in a host's namespace, which imports nothing of ccplay: ``python udp_echo.py
-receive PORT TOS``, or ``send ADDRESS PORT SPORT INTERVAL COUNT TOS``, with 0 for no limit and the
-interval in seconds. The sender writes lines as ping(8) with ``-O`` does: one for each reply, one
-for each datagram that has none when the next one is sent, and a summary.
+Runs as a separate process in a host's namespace and imports nothing from ccplay: ``python
+udp_echo.py receive PORT TOS``, or ``send ADDRESS PORT SPORT INTERVAL COUNT TOS``, with the interval
+in seconds and 0 for no limit. The sender writes lines as ping(8) with ``-O`` does: one for each
+reply, one for each datagram without a reply when the next one is sent, and a summary.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import time
 
 _HEADER = struct.Struct("!QQ")
-"""Number of a datagram, and nanoseconds of the sender's monotonic clock."""
+"""Header of a datagram: its number, and nanoseconds of the sender's monotonic clock."""
 
 _PAYLOAD = 64
 """Bytes of payload, so few that they hardly load the path."""
@@ -53,7 +53,7 @@ class _Sender:
             print(f"can't send: {error.strerror}", file=sys.stderr, flush=True)
 
     def listen(self, until: float) -> None:
-        """Print each reply until a moment."""
+        """Print each reply that arrives before ``until``."""
         while (left := until - time.monotonic()) > 0:
             if not select.select([self._connection], [], [], left)[0]:
                 return
