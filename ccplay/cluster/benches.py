@@ -255,7 +255,9 @@ class ClusterBenches:
     def _unfit(self, report: BenchReport) -> str | None:
         """Return why a worker can't be used."""
         if report.version != __version__:
-            return f"it has ccplay {report.version}, not {__version__}: install the same there"
+            return (
+                f"it has ccplay {report.version}, not {__version__}: install the same version there"
+            )
         kernel = report.capabilities.kernel
         if self._kernel is not None and kernel != self._kernel and not self._mixed:
             return f"it has Linux {kernel}, not {self._kernel}; --mixed-kernels would use it"

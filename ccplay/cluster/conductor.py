@@ -55,7 +55,7 @@ class UserBenches(ClusterBenches):
         except (TimeoutError, OSError, RuntimeError) as error:
             raise LabError(
                 f"{self._address}: the experiment was not handed over: "
-                f"{error or 'no answer'}; finished runs wait on the workers"
+                f"{error or 'no answer'}; finished runs are kept on the workers"
             ) from None
 
     async def _start(self, handover: Handover) -> None:

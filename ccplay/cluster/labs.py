@@ -196,7 +196,7 @@ class Labs:
             if order.version != __version__:
                 raise LabError(
                     f"{machine()} has ccplay {__version__}, the experiment {order.version}: "
-                    "install the same there"
+                    "install the same version there"
                 )
             with self._spool.workplace() as folder:
                 record = folder / "run.ccplay"

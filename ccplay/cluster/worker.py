@@ -52,7 +52,7 @@ async def serve(address: str, security: Security | None, labs: int) -> None:
             )
             with contextlib.suppress(OSError, RuntimeError, asyncio.TimeoutError):
                 async with worker:
-                    tell(f"{machine()}: takes runs of {address}, up to {labs} at a time")
+                    tell(f"{machine()}: makes runs for {address}, up to {labs} at a time")
                     missing = False
                     await worker.finished()
             if not missing:

@@ -10,14 +10,14 @@ from ccplay.experiment.handover import Handover
 from ccplay.experiment.run_options import RunOptions
 from ccplay.visible import tell
 
-_QUESTION = "Enter leaves the rest to the cluster, c and Enter cancels it: "
+_QUESTION = "Press Enter to leave the rest to the cluster, or c and Enter to cancel it: "
 
 
 async def at_once(benches: Away, handover: Handover, wanted: RunOptions) -> None:
     """Hand an experiment over, or cancel it, as the command line requests. Raises ``LabError``."""
     if wanted.away == "cancel":
         # Benches end all runs of an experiment that leaves them without a handover.
-        tell("cancelled; what was finished waits on the workers; to fetch it and run the rest:")
+        tell("cancelled; finished runs are kept on the workers; to fetch them and run the rest:")
         tell(f"  {with_option(wanted, 'attach')}")
         return
     count = len(handover.runs())
@@ -25,7 +25,7 @@ async def at_once(benches: Away, handover: Handover, wanted: RunOptions) -> None
         tell(f"all runs are finished: they are in {wanted.out}")
         return
     await benches.hand_over(handover)
-    tell(f"{count} runs go on without this machine; to fetch what is finished and watch the rest:")
+    tell(f"{count} runs continue without this machine; to fetch finished runs and watch the rest:")
     tell(f"  {with_option(wanted, 'attach')}")
 
 

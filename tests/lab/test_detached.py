@@ -85,7 +85,7 @@ async def test_runs_go_on_without_the_machine_that_ordered_them(tmp_path: Path) 
     async with experiment(tmp_path) as made:
         await made.worker("one")
         talk = await made.said("--detach")
-        assert f"{RUNS} runs go on without this machine" in talk
+        assert f"{RUNS} runs continue without this machine" in talk
         assert "--attach" in talk
         await made.until_completed(RUNS)
         assert not list(made.out.glob("runs/*"))
@@ -108,7 +108,7 @@ async def test_who_comes_back_may_leave_again(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, talk = await process.communicate()
         assert process.returncode == 0, talk.decode()
-        assert b"runs go on without this machine" in talk
+        assert b"runs continue without this machine" in talk
         result = await outcome(await made.command("--attach"))
         assert repeats(result) == [*range(1, RUNS + 1)]
         assert made.completed() == [*range(1, RUNS + 1)]

@@ -100,7 +100,7 @@ def absence(cc: str) -> str:
 def remedy(cc: str) -> str:
     """Return the remedy for an algorithm that the kernel lacks."""
     if cc not in CATALOGUE:
-        return "no Linux kernel has one of this name"
+        return "no Linux kernel has an algorithm with this name"
     if module_file(f"tcp_{cc}"):
         return f"as root: modprobe tcp_{cc}"
     return f"a kernel with CONFIG_TCP_CONG_{CATALOGUE[cc].config} has it"

@@ -125,7 +125,7 @@ class Monitor:
         if link < 0:
             reason = os.strerror(ctypes.get_errno())
             raise UnsupportedError(
-                f"this kernel attaches no BPF program to netfilter ({reason}); "
+                f"this kernel can't attach BPF programs to netfilter ({reason}); "
                 "one with CONFIG_NETFILTER_BPF_LINK has it"
             )
         self._links[namespace.pid, hook] = link

@@ -168,8 +168,8 @@ def sockets_of(pid: int) -> Generator[socket.socket]:
                     yield connection
             elif ctypes.get_errno() == errno.EPERM:
                 raise UnsupportedError(
-                    f"the kernel does not let the lab reach into process {pid} (pidfd_getfd); "
-                    "sysctl kernel.yama.ptrace_scope=1 or start the lab as root"
+                    f"the kernel does not let the lab access the sockets of process {pid} "
+                    "(pidfd_getfd); sysctl kernel.yama.ptrace_scope=1 or start the lab as root"
                 )
     finally:
         os.close(pidfd)

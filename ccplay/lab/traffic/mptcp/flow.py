@@ -86,7 +86,7 @@ class MptcpFlow(Flow):
         if not others and self._command.subflows > 1:
             text = (
                 f"flow {self.name} gets no further subflow: {host} has one address, and the "
-                "kernel's path manager has one subflow for each; ndiffports needs only ports"
+                "kernel's path manager opens one subflow per address; ndiffports needs only ports"
             )
             self._tell("warning", text)
 

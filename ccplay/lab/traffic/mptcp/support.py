@@ -38,8 +38,8 @@ def _lack() -> tuple[str, str]:
         if error.errno in (errno.EPROTONOSUPPORT, errno.EINVAL):
             return "this kernel has no MPTCP", "a kernel with CONFIG_MPTCP has it (Linux 5.19)"
         if error.errno == errno.ENOPROTOOPT:
-            return "MPTCP is switched off", "sysctl net.mptcp.enabled=1"
-        return error.strerror or str(error), "allow sockets of the protocol MPTCP"
+            return "MPTCP is disabled", "sysctl net.mptcp.enabled=1"
+        return error.strerror or str(error), "allow MPTCP sockets"
     if not any((_SYSCTLS / name).exists() for name in ("path_manager", "pm_type")):
         reason = "this kernel does not let programs manage the paths of MPTCP"
         return reason, "Linux 5.19 or newer does"
