@@ -2,12 +2,12 @@
 
 import gc
 
-# Nothing imported or built is ever freed, and searching it for garbage takes a tenth of the start.
+# No imported or built object is ever freed; searching them for garbage takes a tenth of the start.
 gc.disable()
 
 from ccplay.lab.network.import_stubs import in_place_of  # noqa: E402
 
-# Both packages work without these modules, and a lab has no use for them.
+# asyncio and msgspec work without these modules, and a lab does not use them.
 with in_place_of({"ssl": None, "typing_extensions": None}):
     import asyncio  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""The features of this kernel and machine for a lab, found by trying, and why some are missing.
+"""Tries which features of this kernel and machine a lab can use, and finds why others are missing.
 
 Runs in the lab's own network namespace, before it carries traffic.
 """
@@ -50,9 +50,9 @@ _TRACEPOINTS = {
 
 
 def discover() -> Capabilities:
-    """Return the capabilities; takes some ten milliseconds."""
+    """Return the capabilities of this kernel and machine; this takes about ten milliseconds."""
     root = is_root()
-    # Programs that are asked answer while the kernel is.
+    # Start these programs first: they run while the kernel is examined.
     version = _ask_iperf3()
     capture_tools.begin_trial()
     software = rules.begin_trial()
@@ -91,12 +91,12 @@ def problems(capabilities: Capabilities) -> list[str]:
 
 def _congestion_controls(*, root: bool) -> Iterator[Feature]:
     there, programs = congestion.available(), {each.name: each for each in offers()}
-    # The user named these files in order to choose them.
+    # The user's own come first, because they were named in order to be chosen.
     yield from (programs.pop(name) for name in library.custom)
     for name in [*CATALOGUE, *(set(there) - set(CATALOGUE))]:
         known = CATALOGUE.get(name)
         summary = known.summary if known else "not part of Linux"
-        # The kernel loads a module when a socket of root first asks for it.
+        # The kernel loads a module when a socket of root first requests its algorithm.
         if name in there or (root and module_file(f"tcp_{name}")):
             yield Feature(name=name, available=True, summary=summary)
         elif (program := programs.get(name + SUFFIX)) is not None and program.available:
@@ -116,8 +116,11 @@ def _congestion_controls(*, root: bool) -> Iterator[Feature]:
 
 
 def _qdiscs(reason: str, remedy: str) -> Iterator[Feature]:
-    """Yield the user's disciplines, the kernel's and ccplay's; ``reason`` excludes software."""
-    # The user named these files in order to choose them.
+    """Yield the features of the user's disciplines, the kernel's, and ccplay's in software.
+
+    ``reason`` is why disciplines in software can't be used here; empty if they can.
+    """
+    # The user's own come first, because they were named in order to be chosen.
     for name, known in custom.items():
         yield Feature(
             name=name,
@@ -155,7 +158,7 @@ def _qdiscs(reason: str, remedy: str) -> Iterator[Feature]:
 
 
 def has_software(capabilities: Capabilities) -> bool:
-    """Return whether disciplines in software work here."""
+    """Return whether disciplines in software can be used here."""
     return any(each.available and is_software(each.name) for each in capabilities.qdiscs)
 
 
@@ -166,7 +169,7 @@ def _qdisc_remedy(kind: str) -> str:
 
 
 def _u32() -> Feature:
-    """Try a filter on the lab's own loopback device."""
+    """Try a u32 filter on the lab's own loopback device, and return the feature."""
     reason = filters.refusal()
     remedy = "a kernel with CONFIG_NET_CLS_U32 has it"
     if module_file("cls_u32"):

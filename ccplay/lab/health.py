@@ -1,4 +1,4 @@
-"""Health: how well the lab keeps time, and the CPU time that it lacks."""
+"""Health: how late and how long the lab's sweeps are, and how much CPU time is in use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Timekeeper:
     """Collects the lateness and length of sweeps, and summarises each second as ``Health``."""
 
     def __init__(self, processes: Callable[[], Iterable[int]]) -> None:
-        """Wait for the first sweep; ``processes`` gives the pids that count as the lab's own."""
+        """Start empty; ``processes`` returns the PIDs whose CPU time counts as the lab's own."""
         self._processes = processes
         self._late_us: list[float] = []
         self._took_us: list[float] = []
@@ -29,7 +29,7 @@ class Timekeeper:
     def begin(self, t: float) -> None:
         """Count CPU time from ``t`` on.
 
-        Before this, psutil is not loaded, so that the first sweep does not wait for it.
+        psutil is imported only now, so that the first sweep need not wait for it.
         """
         self._since, self._cpu, self._times = t, self._cpu_seconds(), _machine_seconds()
 
@@ -45,7 +45,10 @@ class Timekeeper:
     def report(
         self, t: float, delay_late_us: tuple[float, float] | None, events_dropped: int
     ) -> Health:
-        """Summarise everything since the last report and start over."""
+        """Summarise everything since the last report, and start over.
+
+        ``delay_late_us`` is the median and 99th percentile of the lateness of released packets.
+        """
         cpu, times = self._cpu_seconds(), _machine_seconds()
         elapsed = t - self._since if self._since is not None else 0.0
         spent = {name: seconds - self._times.get(name, 0.0) for name, seconds in times.items()}
@@ -82,8 +85,8 @@ class Timekeeper:
 def busy_share(spent: Mapping[str, float], nice: int) -> float:
     """Return the share of all cores, 0 to 1, in use by processes of this priority or a higher one.
 
-    ``spent`` is seconds by the names of proc_stat(5). Programs of a lower priority do not count,
-    because they give way.
+    ``spent`` is CPU time in seconds by its name in proc_stat(5). Programs of a lower priority do
+    not count, because the scheduler prefers the lab to them.
     """
     free = ("idle", "iowait") if nice > 0 else ("idle", "iowait", "nice")
     total = sum(spent.values())
@@ -93,7 +96,7 @@ def busy_share(spent: Mapping[str, float], nice: int) -> float:
 
 
 def _machine_seconds() -> dict[str, float]:
-    """Return the seconds of all CPUs by kind, without those of guests, which user includes."""
+    """Return the CPU time of all cores in seconds by name; ``user`` includes that of guests."""
     import psutil  # noqa: PLC0415 - see Timekeeper.begin
 
     times = psutil.cpu_times()._asdict()

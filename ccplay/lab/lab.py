@@ -1,4 +1,4 @@
-"""The lab: builds the network, carries out commands, and sweeps it with the probe."""
+"""The lab: builds the network, carries out commands, and samples the network with the probe."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import Capabilities, LinkSetting
 
 DEFAULT_CC = "cubic"
-"""Default congestion control of hosts: that of Linux, whatever this host uses."""
+"""Default congestion control of hosts: that of Linux, whatever this machine uses."""
 
 
 class Lab:
-    """A running network. ``survey`` first, then ``async with``, then ``apply``."""
+    """A running network. Call ``survey``, enter it with ``async with``, then call ``apply``."""
 
     capabilities: Capabilities
     network: Network
@@ -78,10 +78,10 @@ class Lab:
         *,
         disciplines: tuple[PacketProcess, Board] | None = None,
     ) -> None:
-        """Prepare a lab; ``clock`` returns the seconds of the stream, ``emit`` receives events.
+        """Prepare a lab; ``clock`` returns lab time in seconds, ``emit`` receives events.
 
         ``place`` is where captures are written, ``forked`` a delay line that waits for orders,
-        ``disciplines`` a process for those in software with its memory.
+        ``disciplines`` the process of disciplines in software and the memory it shares.
         """
         self._forked = forked
         self._disciplines = disciplines or (None, None)
@@ -105,7 +105,7 @@ class Lab:
         self.capabilities = capabilities.discover()
 
     async def __aenter__(self) -> Self:
-        """Build the network; emits ``Building`` as it progresses and ``Ready`` at the end.
+        """Build the network; emit ``Building`` for each step and ``Ready`` at the end.
 
         Raises ``LabError`` if no lab can run here.
         """
@@ -253,7 +253,7 @@ class Lab:
     # --- commands ---------------------------------------------------------------------------
 
     def start_together(self, order: StartTogether) -> None:
-        """Start traffic at its moment, and answer each command then."""
+        """Schedule traffic for its moment, and answer each of its commands then."""
         self.starting.add(order.at, self._together(order.commands))
 
     async def apply(self, command: AnyCommand) -> AnyCommand:
@@ -315,7 +315,7 @@ class Lab:
         self._emit(HostChanged(t=self.clock(), host=host, cc=congestion.called(cc)))
 
     async def _renew_hosts(self, cc: str) -> None:
-        """Set the default of each host that uses ``cc`` again, because the program has changed."""
+        """Set ``cc`` again as the default of the hosts that use it: its program has changed."""
         for host in self.network.hosts:
             if congestion.host_default(self._built.namespace(host)) == cc:
                 await self._set_host(host, cc)
@@ -343,7 +343,7 @@ class Lab:
         self._emit(changed)
 
     def _name_queues(self, link: str) -> None:
-        """Update the probe's list of a link's queues and their counter of marks."""
+        """Update which classes, marker and queue in software the probe reads on a link."""
         self._probe.name_classes(link, self._shaper.classes(link))
         self._probe.count_marks(link, self._shaper.marks(link))
         self._probe.read_software(link, self._shaper.software(link))

@@ -20,9 +20,9 @@ class Marks:
         self._names: set[str] = set()
 
     def apply(self, command: OfMarks, now: float) -> OfMarks:
-        """Carry a command out at the moment ``now``; return it with its name filled in.
+        """Carry a command out at lab time ``now``; return it with the mark's name filled in.
 
-        Raises ``CommandError`` for a moment in the future, a name in use, or an unknown one.
+        Raises ``CommandError`` for a moment in the future, a name in use, or an unknown name.
         """
         if isinstance(command, Mark | ChangeMark) and command.at is not None and command.at > now:
             raise CommandError(

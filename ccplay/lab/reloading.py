@@ -20,10 +20,11 @@ from ccplay.model.commands import SetCongestionControl
 from ccplay.model.events import Applied, Log
 
 _LOOK_S = 0.1
-"""Seconds between two checks of the files."""
+"""Seconds between two checks of whether the user's files were saved."""
 
 _OPENING_S = 3.0
-"""Maximum seconds that a new version waits for connections that open under the old one."""
+"""Longest time in seconds that a new version of an algorithm waits for connections that are still
+opening with the old version."""
 
 
 class Reloader:
@@ -37,12 +38,12 @@ class Reloader:
         emit: Callable[[Event], None],
         clock: Callable[[], float],
     ) -> None:
-        """``renew_hosts`` sets the default of the hosts that use an algorithm again."""
+        """``renew_hosts`` sets an algorithm again as the default of the hosts that use it."""
         self._traffic, self._watchdog, self._renew_hosts = traffic, watchdog, renew_hosts
         self._emit, self._clock = emit, clock
 
     async def watch(self) -> None:
-        """Check the files and reload those that were saved, until cancelled."""
+        """Check the algorithms' files and reload those that were saved, until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_S)
             for name in library.changed():
@@ -52,7 +53,7 @@ class Reloader:
                     runs = library.kernel_name(name) is not None
                     now = "keeps the old version" if runs else "can't be used yet"
                     self._log("error", f"{name} {now}: {error}")
-                except Exception as error:  # noqa: BLE001 - the next save is to be seen, too
+                except Exception as error:  # noqa: BLE001 - watching must go on
                     self._log("error", f"a fault in ccplay: {type(error).__name__}: {error}")
 
     async def _reload(self, name: str) -> None:
@@ -76,7 +77,7 @@ class Reloader:
         try:
             self._traffic.switch_flow(flow, name)
         except CcplayError as error:
-            # It may have just ended; the others continue.
+            # The flow may have just ended; the other flows are switched all the same.
             self._log("warning", f"flow {flow} keeps the old {name}: {error}")
             return
         now = self._clock()
@@ -86,9 +87,9 @@ class Reloader:
             self._emit(over)
 
     async def _opened(self, name: str) -> None:
-        """Wait, with a limit, for connections that have asked for the old version."""
+        """Wait, with a limit, until no connection is about to open with the old version."""
         deadline = self._clock() + _OPENING_S
-        while self._traffic.opening(name) and self._clock() < deadline:  # noqa: ASYNC110 - sweeps tell
+        while self._traffic.opening(name) and self._clock() < deadline:  # noqa: ASYNC110 - no event
             await asyncio.sleep(_LOOK_S)
 
     def _log(self, level: str, text: str) -> None:
@@ -102,9 +103,9 @@ def watchers(
     emit: Callable[[Event], None],
     clock: Callable[[], float],
 ) -> Iterator[Coroutine[Any, Any, None]]:
-    """Yield the tasks that watch the user's files and packets' sojourn times, until cancelled.
+    """Yield coroutines that watch the user's files and report sojourn times, until cancelled.
 
-    Changes that ``software`` makes by itself are reported as a changed link.
+    A change that ``software`` makes by itself is reported as ``LinkChanged``.
     """
     if library.custom:
         yield reloader.watch()

@@ -1,4 +1,4 @@
-"""The lab's server: commands on stdin, events on stdout, one JSON object a line."""
+"""The lab's server: commands on stdin, events on stdout, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _BACKLOG_LIMIT = 64 << 20
 def main() -> None:
     """Serve one lab until stdin ends, then exit the process, which ends every namespace.
 
-    The command line may give the directory of captures and the user's own algorithms and
-    disciplines: ``DIRECTORY [MACHINE [FILE ...]]``.
+    The command line, ``[DIRECTORY [MACHINE [FILE ...]]]``, names the directory of captures, this
+    machine as the user knows it, and the files of the user's own algorithms and disciplines.
     """
     directory, machine = [*sys.argv[1:], "", ""][:2]
     code = LabError.exit_code
@@ -52,13 +52,13 @@ def main() -> None:
         disciplines_of_users.add(file for file in files if file.suffix == SUFFIX)
         library.add_custom(file for file in files if file.suffix != SUFFIX)
         make_run_private()
-        # Before there are threads, sockets and signal handlers, which a fork would copy.
+        # Fork before there are threads, sockets and signal handlers, which the fork would copy.
         forked = fork(line.main)
         disciplines = software.fork()
         code = asyncio.run(_serve(Place(Path(directory), machine), forked, disciplines))
     except CcplayError as error:
         print(f"{wire.LAB_SAYS}{error}", file=sys.stderr)
-    except Exception:  # noqa: BLE001 - its words would be lost where Python waits for the thread
+    except Exception:  # noqa: BLE001 - lost otherwise: Python would wait for the thread
         traceback.print_exc()
     # A thread may still wait in readline; the kernel cleans up everything else.
     os._exit(code)
@@ -96,7 +96,7 @@ async def _serve(
             )
         )
         async with lab:
-            # Existing objects stay. Searching them for garbage would delay the first sweep.
+            # Existing objects are never freed; searching them would delay the first sweep.
             gc.freeze()
             gc.enable()
             await _obey(lab, lines, outlet.put)
@@ -121,7 +121,7 @@ def _first_command(line: bytes | None) -> Build:
 async def _obey(
     lab: Lab, lines: asyncio.Queue[bytes | None], emit: Callable[[Event], None]
 ) -> None:
-    """Carry out commands in order until stdin ends; only traffic waits for its moment."""
+    """Carry out commands in order until stdin ends; only ``StartTogether`` waits for its moment."""
     while (line := await lines.get()) is not None:
         command: AnyCommand | None = None
         begun = lab.clock()
@@ -131,7 +131,7 @@ async def _obey(
                 lab.start_together(order)
                 continue
             command = order
-            # Traffic that is about to start was requested before this.
+            # Traffic that is due by now was requested before this command.
             await lab.starting.until(begun)
             for each in singly(order, lab.network):
                 command, begun = each, lab.clock()
@@ -146,9 +146,9 @@ async def _obey(
 
 
 def _read_stdin(loop: asyncio.AbstractEventLoop) -> asyncio.Queue[bytes | None]:
-    """Return a queue of stdin's lines, None at its end; SIGTERM and SIGINT end it too.
+    """Return a queue of stdin's lines, then None at its end, or on SIGTERM or SIGINT.
 
-    A thread reads, since stdin may be a file, a pipe or a terminal.
+    A thread reads stdin, because it may be a file, a pipe or a terminal.
     """
     lines: asyncio.Queue[bytes | None] = asyncio.Queue()
 
@@ -156,7 +156,7 @@ def _read_stdin(loop: asyncio.AbstractEventLoop) -> asyncio.Queue[bytes | None]:
         while line := sys.stdin.buffer.readline(wire.LONGEST_COMMAND + 1):
             rest = line
             while rest and not rest.endswith(b"\n"):
-                # Too long, which the decoder reports, or the last line.
+                # The line is too long, which the decoder reports, or it is the last one.
                 rest = sys.stdin.buffer.readline(_CHUNK)
             if line.strip():
                 loop.call_soon_threadsafe(lines.put_nowait, line)
@@ -169,14 +169,14 @@ def _read_stdin(loop: asyncio.AbstractEventLoop) -> asyncio.Queue[bytes | None]:
 
 
 class Outlet:
-    """stdout for events: it never waits for the reader, and counts the dropped sweeps."""
+    """Sends events to stdout, never waits for the reader, and counts dropped samples."""
 
     def __init__(self) -> None:
         self.dropped = 0
         self._transport: asyncio.WriteTransport | None = None
 
     async def open(self) -> None:
-        """Take over stdout. A regular file, which never blocks, is written to directly."""
+        """Connect to stdout; a regular file, which never blocks, is written to directly."""
         loop = asyncio.get_running_loop()
         with contextlib.suppress(ValueError):
             self._transport, _ = await loop.connect_write_pipe(_Reader, sys.stdout)
@@ -194,7 +194,7 @@ class Outlet:
             self._transport.write(line)
 
     async def drain(self) -> None:
-        """Wait at most a second until the reader has everything."""
+        """Wait until the reader has received everything, at most a second."""
         deadline = time.monotonic() + 1.0
         while self._transport is not None and self._transport.get_write_buffer_size():
             if time.monotonic() > deadline or self._transport.is_closing():
@@ -204,18 +204,18 @@ class Outlet:
 
 
 class _Reader(asyncio.Protocol):
-    """The reader of stdout; when it closes, the lab ends."""
+    """Ends the lab when the reader of stdout closes it."""
 
     def connection_lost(self, _: Exception | None) -> None:
         os._exit(LabError.exit_code)
 
 
 def make_run_private() -> None:
-    """Put an empty file system on /run, in this mount namespace only.
+    """Mount an empty file system on /run, in this mount namespace only.
 
-    iptables writes its lock there, which an ordinary user can't do on the host.
-    Raises ``LabError`` outside namespaces of our own: the first process of a PID
-    namespace was started by ``launch.UNSHARE``; elsewhere root would mount over the host's /run.
+    iptables writes its lock there, which an ordinary user can't do on the host. Raises ``LabError``
+    if the mount fails, and unless this process is the first of its PID namespace, as
+    ``launch.UNSHARE`` makes it: elsewhere root would mount over the host's /run.
     """
     if os.getpid() != 1:
         raise LabError("a lab needs namespaces of its own: start it with 'ccplay lab'")

@@ -1,10 +1,11 @@
 """A warm process: it has imported the lab, and forks a lab for each request.
 
-``python -m ccplay.lab.warm`` reads requests from the socket that is its descriptor 3: JSON with
-``arguments``, ``environment`` and ``user`` (whether in a user namespace, too), with descriptors of
-the lab's stdin, stdout and stderr, its current directory, and a pipe for reports. A fork makes the
-namespaces as ``launch.UNSHARE`` does, writes its process ID to that pipe, and at the lab's end the
-exit code, each on a line. If the process ID is missing, the lab was not started.
+``python -m ccplay.lab.warm`` reads requests from the socket at its descriptor 3. A request is JSON
+with ``arguments``, ``environment`` and ``user`` (whether to create a user namespace, too), and
+carries descriptors of the lab's stdin, stdout and stderr, of its current directory, and of a pipe
+for reports. A fork makes the namespaces as ``launch.UNSHARE`` does, writes its process ID to that
+pipe, and at the lab's end the exit code, each on a line. Without a process ID, the lab was not
+started.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-# First: it replaces modules that a lab does not need.
+# Imported first, because it replaces modules that a lab does not need.
 import ccplay.lab.__main__  # noqa: F401
 from ccplay.lab.network.building import import_mininet
 from ccplay.lab.server import main as serve
 
 DOOR = 3
-"""Descriptor of the socket."""
+"""Descriptor of the socket for requests; in a fork, of the pipe for reports."""
 
 LONGEST_REQUEST = 1 << 18
 """Size of the largest request in bytes: the environment may be long."""
 
 _LATER = ("psutil", "ccplay.bpf.build", "ccplay.bpf.registry", "ccplay.bpf.shown")
-"""Modules that a lab imports when it needs them."""
+"""Modules that a lab imports only when it needs them, and a warm process in advance."""
 
 # From <linux/sched.h>, <linux/mount.h> and <linux/prctl.h>.
 _NEW_NET, _NEW_MOUNTS, _NEW_PIDS, _NEW_USER = 0x40000000, 0x00020000, 0x20000000, 0x10000000
@@ -43,9 +44,9 @@ _DEATH_SIGNAL = 1
 
 
 def main(serve: Callable[[], None] = serve) -> None:
-    """Fork labs until the socket is closed, and wait for those that are running.
+    """Fork labs until the socket is closed, then wait for those that are running.
 
-    ``serve`` is what a fork becomes.
+    ``serve`` runs the lab in a fork.
     """
     import_mininet()
     for name in _LATER:
@@ -73,7 +74,7 @@ def _reap(_number: int, _frame: FrameType | None) -> None:
 
 
 def _become(serve: Callable[[], None], request: dict[str, Any], descriptors: list[int]) -> NoReturn:
-    """Set up the process as unshare(1) and the start of a Python interpreter would."""
+    """Set up this fork as unshare(1) and a new Python interpreter would, and run the lab."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setpgid(0, 0)
@@ -102,7 +103,7 @@ def _become(serve: Callable[[], None], request: dict[str, Any], descriptors: lis
 
 
 def _pass_on_the_end_of(lab: int) -> NoReturn:
-    """Wait for the lab, report its exit code, and end in the same way."""
+    """Wait for the lab, report its exit code, and end with the same code or signal."""
     code = os.waitstatus_to_exitcode(os.waitpid(lab, 0)[1])
     with contextlib.suppress(BrokenPipeError):
         os.write(DOOR, b"%d\n" % code)
@@ -112,7 +113,10 @@ def _pass_on_the_end_of(lab: int) -> NoReturn:
 
 
 def _make_namespaces(*, user: bool) -> None:
-    """Enter new network and mount namespaces; the next child founds a PID namespace; unshare(2)."""
+    """Enter new network and mount namespaces, and with ``user`` a user namespace; unshare(2).
+
+    The next child is the first process of a new PID namespace.
+    """
     owner, group = os.geteuid(), os.getegid()
     _call("unshare", _NEW_NET | _NEW_MOUNTS | _NEW_PIDS | (_NEW_USER if user else 0))
     if user:
@@ -124,7 +128,7 @@ def _make_namespaces(*, user: bool) -> None:
 
 
 def _call(name: str, *arguments: bytes | int | None) -> None:
-    """Call a function of libc. Raises ``OSError``."""
+    """Call a function of libc. Raises ``OSError`` if it fails."""
     libc = ctypes.CDLL(None, use_errno=True)
     wide = [ctypes.c_ulong(each) if isinstance(each, int) else each for each in arguments]
     if libc[name](*wide) != 0:

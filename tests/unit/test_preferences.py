@@ -68,7 +68,7 @@ def test_everything_can_be_set(home: Path) -> None:
         ('[keys]\nflow = "fg"', 'line 3: keys.flow: "fg" is no key: "f", "F"'),
         ("[keys]\nflow = 1", "line 3: keys.flow: keys are text such as"),
         ('[keys]\nflwo = "f"', 'line 3: keys.flwo: there is no such action; did you mean "flow"?'),
-        ('[keys]\nflow = "p"', 'line 3: keys.flow: "p" is the key of ping: give that another one'),
+        ('[keys]\nflow = "p"', 'line 3: keys.flow: "p" is the key of ping: change one of them'),
         ('[keys]\nflow = "^p"', 'line 3: keys.flow: "^p" is no key'),
         ('[keys]\nflow = "ctrl+p"', 'line 3: keys.flow: "^p" opens the palette'),
     ],
@@ -230,7 +230,7 @@ class TestUnderSudo:
         monkeypatch.setattr(os, "setgroups", refuse)
         assert "Operation not permitted" in load(LOOKS).mistakes[0]
         assert "dark" in load_looks()
-        assert "are left out: Operation not permitted" in capsys.readouterr().err
+        assert "are ignored: Operation not permitted" in capsys.readouterr().err
 
     def test_the_home_is_the_callers(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("XDG_CONFIG_HOME")

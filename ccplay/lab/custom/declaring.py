@@ -1,9 +1,9 @@
-"""What the source of a discipline declares: its summary and its parameters. The source is not run.
+"""Reads what the source of a discipline declares, its summary and parameters, without running it.
 
 ``PARAMETERS`` is a dictionary of literals. Each value gives a parameter its kind and default:
 
     "5 ms"  "10 Mbit/s"  "1000 packets"  "150 kB"    a time, a rate, packets, bytes
-    "time"  "rate"  "packets"  "bytes"               the same, off by default
+    "time"  "rate"  "packets"  "bytes"               one of these kinds, off by default
     8  0.5  True                                     a whole number, a number, a switch
     ("first", "second")                              one of these words, the first by default
 """
@@ -23,7 +23,7 @@ from ccplay.model.texts import choice
 _DECLARATION = "PARAMETERS"
 
 _MEASURES = {"time": TIME_US, "rate": RATE, "packets": PACKETS, "bytes": QUEUE_SIZE}
-"""Quantities by the word that declares a parameter of theirs as off by default."""
+"""Quantities by the word that declares a parameter of this quantity, off by default."""
 
 _BY_ITSELF = {"limit": "1000 packets"}
 """Parameters of a source that declares none."""
@@ -113,7 +113,7 @@ def _parameter(name: str, key: str, value: Any, line: int | None) -> Parameter:
 
 
 def _measured(value: str) -> tuple[Any, int] | None:
-    """Return the quantity and the value of a text with a unit; None if it is neither."""
+    """Return the quantity and the value of a text with a unit; None for any other text."""
     for quantity in (TIME_US, RATE, QUEUE_SIZE, PACKETS):
         if value.strip()[-1:].isdecimal():
             break

@@ -28,9 +28,9 @@ def file_of(name: str) -> str:
 
 
 def fault(name: str, error: BaseException, otherwise: int | None = None) -> SourceError:
-    """Return an exception as a ``SourceError``, at the innermost line of the file in its traceback.
+    """Return a ``SourceError`` for an exception, with the file's innermost line in its traceback.
 
-    ``otherwise`` is the line to report if the traceback has none of the file.
+    ``otherwise`` is the line to report if the traceback has no line of the file.
     """
     if isinstance(error, SourceError):
         return error

@@ -1,4 +1,4 @@
-"""Files with a user's own discipline, ``NAME.py``: their names and their text."""
+"""Checks the names and reads the text of files with a user's own discipline, ``NAME.py``."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _OF_LINUX = {
     *("bpf", "cbs", "etf", "ets", "fifo", "gred", "hfsc", "hhf", "htb", "ingress", "mq", "mqprio"),
     *("multiq", "netem", "noqueue", "pfifo_fast", "plug", "qfq", "sfb", "taprio", "teql"),
 }
-"""Names of disciplines of Linux that ccplay does not offer; a user's own can't have them."""
+"""Names of disciplines of Linux, most of which ccplay lacks; a user's own can't have them."""
 
 
 def custom_disciplines(paths: Iterable[Path]) -> dict[str, Path]:
-    """Return the files by name of their disciplines: ``mine`` for ``mine.py``.
+    """Return the files by the names of their disciplines: ``mine`` for ``mine.py``.
 
     Raises ``UsageError`` for names that are invalid or taken.
     """

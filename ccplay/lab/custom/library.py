@@ -12,7 +12,7 @@ from ccplay.model import disciplines
 
 
 class Library:
-    """Files by name of their disciplines; one library in a process."""
+    """The files of the user's disciplines, by name; a process has one library."""
 
     def __init__(self) -> None:
         self.files: dict[str, Path] = {}
@@ -28,7 +28,7 @@ class Library:
             self.source(name)
 
     def source(self, name: str) -> str:
-        """Return the current source of a discipline; empty for one of ccplay's.
+        """Read and return the current source of a discipline; empty for one of ccplay's.
 
         Raises ``CcplayError`` with the reason if it can't be read or is not Python.
         """

@@ -18,7 +18,7 @@ from ccplay.lab.disciplines.base import Discipline, Options
 from ccplay.model.base import Option
 
 MOST_STATISTICS = 15
-"""Most statistics that a user's own discipline may report."""
+"""Largest number of statistics that a user's own discipline may report."""
 
 _STATISTIC = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
@@ -29,12 +29,12 @@ _NEEDED = ("enqueue", "dequeue")
 
 
 def load(name: str, source: str) -> type[Discipline]:
-    """Run a source and return its discipline: the last class in it that is one.
+    """Run a source and return its discipline: the last subclass of ``Discipline`` in it.
 
     Raises ``SourceError`` with the line.
     """
     module = ModuleType(f"discipline_{name}")
-    # Dataclasses look up their module there.
+    # Dataclasses look up their module in ``sys.modules``.
     sys.modules[module.__name__] = module
     try:
         exec(compile(source, file_of(name), "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - that is what the file is for
@@ -84,7 +84,7 @@ def _check_attributes(name: str, discipline: Discipline) -> None:
 
 
 def explained(name: str, error: BaseException, kind: type[Discipline]) -> SourceError:
-    """Return an exception that a discipline raised while it ran, as a ``SourceError``."""
+    """Return a ``SourceError`` for an exception that a discipline raised while it ran."""
     if isinstance(error, KeyError):
         words = f"KeyError: {error}"
         if "_values" in _names_of(error):
@@ -94,7 +94,7 @@ def explained(name: str, error: BaseException, kind: type[Discipline]) -> Source
 
 
 def line_of(kind: type[Discipline], method: str) -> int | None:
-    """Return the line of the source that defines a method."""
+    """Return the line of the source that defines a method; None if it does not define it."""
     code = getattr(getattr(kind, method), "__code__", None)
     return code.co_firstlineno if code and code.co_filename.startswith("<discipline ") else None
 

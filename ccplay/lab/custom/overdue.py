@@ -1,7 +1,7 @@
 """Interrupts a call into the user's code that takes too long, by an exception at its current line.
 
 While a discipline computes, no packet of any link leaves, so an endless loop would stop all links.
-A timer checks twice in ``LIMIT_S`` whether the same call is still running. C code, such as ``sum``
+A timer checks twice per ``LIMIT_S`` whether the same call is still running. C code, such as ``sum``
 of an endless iterator, can't be interrupted.
 """
 
@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from types import FrameType
 
 LIMIT_S = 0.5
-"""Seconds after which a call is interrupted; it may take up to half of that longer."""
+"""Seconds after which a call is interrupted, or up to half of that later."""
 
 
 class _Call:
-    """The call that is running."""
+    """The state of the call that is running."""
 
     number = 0
     running = False
@@ -27,7 +27,7 @@ class _Call:
 
 
 def watch() -> None:
-    """Start to watch calls; only in the main thread of a process."""
+    """Start watching calls; works only in the main thread of a process."""
     if not _Call.watched:
         _Call.watched = True
         signal.signal(signal.SIGALRM, _look)
@@ -36,7 +36,7 @@ def watch() -> None:
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Watch calls during the block; only in the main thread of a process."""
+    """Watch calls during the block; works only in the main thread of a process."""
     before = signal.getsignal(signal.SIGALRM)
     watch()
     try:
@@ -49,7 +49,10 @@ def watched() -> Iterator[None]:
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """Limit the calls of the block. Raises ``TimeoutError`` at the line that is running then."""
+    """Limit the time of a block while calls are watched.
+
+    Raises ``TimeoutError`` at the line that is running then.
+    """
     _Call.number += 1
     _Call.running = True
     try:

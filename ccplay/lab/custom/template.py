@@ -1,14 +1,14 @@
 """Template: describe in one sentence what is different about it.
 
 A discipline decides which packet of a link's queue leaves next, and which is dropped or marked.
-Unchanged, it is first in, first out, and drops packets that waited longer than MOST_MS.
+Unchanged, it is first in, first out, and marks or drops packets that waited longer than MOST_MS.
 Change one thing, save, and watch the effect while traffic runs.
 """
 
 from ccplay.lab.disciplines.base import Discipline, Fifo, Options, Packet
 
-# "5 ms", "10 Mbit/s", "1000 packets", "150 kB", a number, True, or ("one", "of", "these"):
-# scenarios and the menu (q) set them.
+# Parameters with their defaults, which scenarios and the menu (q) can change. A default is
+# "5 ms", "10 Mbit/s", "1000 packets", "150 kB", a number, True, or ("one", "of", "these").
 PARAMETERS = {"limit": "1000 packets"}
 
 MOST_MS = 50
@@ -18,13 +18,13 @@ class Template(Discipline):
     """One queue."""
 
     def configure(self, options: Options) -> None:
-        """Take the parameters: before the first packet."""
+        """Set the parameters; called before the first packet."""
         self.limit = options.count("limit")
         self.queue = Fifo()
         self.waited_s = 0.0
 
     def enqueue(self, packet: Packet, now: float) -> None:
-        """Enqueue a packet, or drop it. It has length, flow, source, destination, dscp."""
+        """Enqueue or drop a packet, which has length, flow, source, destination, dscp."""
         if len(self.queue) < self.limit:
             self.queue.push(packet)
         else:
@@ -34,7 +34,7 @@ class Template(Discipline):
         """Return the packet that leaves now; None if none waits. ``now`` is in seconds."""
         while packet := self.queue.pop():
             self.waited_s = now - packet.arrived
-            # A flow that uses ECN gets a mark; of any other the packet is dropped.
+            # A packet that is not ECN-capable can't be marked, and is dropped instead.
             if self.waited_s * 1e3 > MOST_MS and self.queue and not self.mark(packet):
                 self.drop(packet, "late")
                 continue

@@ -1,7 +1,8 @@
 """Tries a discipline on generated traffic, and reports its mistakes.
 
-Four flows send at 0.5, 1 and 2 times the rate of a link, one of them with ECN, one of small
-packets; then the waiting packets are sent. Every packet must leave or be dropped exactly once.
+Four flows together send at 0.5, 1 and 2 times the rate of a link; one of them uses ECN, one sends
+small packets. At the end of each load the waiting packets are sent. Every packet must leave or be
+dropped exactly once.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from ccplay.lab.custom.faults import MisuseError, SourceError
 from ccplay.lab.disciplines.base import ECT_0, NOT_ECT, Discipline, Packet
 
 RATE = 10_000_000
-"""Bits per second of the link."""
+"""Rate of the link in bits per second."""
 
 _LOADS = (0.5, 1.0, 2.0)
 _LOAD_S = 2.0
-"""Seconds of each load."""
+"""Duration of each load in seconds."""
 
 _PATIENCE_S = 0.5
 _LOOK_S = 1e-3
 _LOOK_EVERY = 20
-"""Packets between two checks of the statistics."""
+"""Number of packets between two calls of ``statistics``."""
 
 _SLOW_S = 80e-6
 """Seconds of CPU per packet above which the discipline is too slow for 100 Mbit/s."""
 
 _SMALL, _FULL = 98, 1514
 _MEAN = (_SMALL + 3 * _FULL) / 4
-"""Bytes of packets of the four flows, of which one sends small packets."""
+"""Mean length in bytes of the packets of four flows, of which one sends small packets."""
 
 
 class Trial(msgspec.Struct):
@@ -49,12 +50,12 @@ class Trial(msgspec.Struct):
 
     @property
     def slow(self) -> bool:
-        """Whether it is too slow for 100 Mbit/s."""
+        """Whether the discipline is too slow for 100 Mbit/s."""
         return self.cost_us > _SLOW_S * 1e6
 
 
 def tried(name: str, source: str) -> Trial:
-    """Run a discipline on generated traffic, with a new object for each load."""
+    """Try a discipline on generated traffic, with a new object for each load."""
     trial = Trial()
     begun = time.process_time()
     for load in _LOADS:
@@ -111,7 +112,7 @@ class _Run:
             self._send(now)
 
     def _send(self, now: float) -> None:
-        """Send the packets that are due until a moment."""
+        """Send the packets that are due by ``now``."""
         self._free = max(self._free, self._since)
         while self._waiting and self._free <= now:
             with overdue.limited():

@@ -21,7 +21,7 @@ _INSTEAD: dict[str, Option] = {"bandwidth": 10_000_000}
 
 
 def fresh(name: str) -> str:
-    """Return the template under another name."""
+    """Return the text of the template with a discipline of this name."""
     text = Path(template.__file__).read_text(encoding="utf-8")
     return text.replace("template_", f"{name}_").replace("Template", _class_name(name))
 
@@ -29,7 +29,7 @@ def fresh(name: str) -> str:
 def begun_from(name: str, kind: str) -> str:
     """Return the source of one of ccplay's disciplines, with its parameters declared in it.
 
-    Raises ``UsageError`` for an unknown one.
+    Raises ``UsageError`` for an unknown ``kind``.
     """
     kind = kind.removesuffix(SUFFIX)
     if kind not in CLASSES:

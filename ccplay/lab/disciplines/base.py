@@ -49,7 +49,7 @@ class Packet:
         self.length = length
         """Length on the wire in bytes, including the Ethernet header."""
         self.flow = flow
-        """Hash of addresses, ports and protocol, 32 bits: equal for all packets of a flow."""
+        """Number of the flow, 32 bits: equal for packets of equal addresses, ports and protocol."""
         self.ecn = ecn
         """ECN bits: ``NOT_ECT``, ``ECT_1``, ``ECT_0`` or ``CE``."""
         self.number = number
@@ -190,7 +190,7 @@ class Discipline:
 
     @property
     def rate(self) -> int | None:
-        """Rate in bits per second to which the discipline shapes; None if the link's rate applies."""
+        """Rate in bits per second to which the discipline shapes; None for the link's rate."""
         return None
 
     # --- what it decides --------------------------------------------------------------------

@@ -31,12 +31,15 @@ _BULK, _BEST_EFFORT, _VIDEO, _VOICE = 1 / 16, 1.0, 1 / 2, 1 / 4
 _QUANTUM = 1024
 """Bytes per round for a tin of weight 1; ``cake_config_diffserv4``."""
 
-_CS1, _LE = 8, 1
-_HIGHEST = frozenset((4, 44, 46, 48, 56))
-"""Code points of voice: 4 (formerly "minimise delay"), VA, EF, CS6, CS7; ``diffserv3``."""
-_VIDEOS = frozenset((2, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40))
-"""Code points of video: 2 (formerly "maximise throughput"), CS2 to CS5 and AF2x to AF4x; cf.
-``diffserv4``."""
+_BULKS = frozenset((1, 8))
+"""Code points of bulk: LE and CS1."""
+
+_VOICES = {3: frozenset((4, 44, 46, 48, 56)), 4: frozenset((46, 48, 56))}
+"""Code points of voice by the number of tins: EF, CS6, CS7, and in ``diffserv3`` VA and 4 (formerly
+"minimise delay")."""
+
+_VIDEOS = frozenset((4, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 44))
+"""Code points of video in ``diffserv4`` since Linux 6.14: 4, CS2 to CS5, AF2x to AF4x, and VA."""
 
 _TINS: dict[str, tuple[tuple[str, float], ...]] = {
     "besteffort": (("best_effort", _BEST_EFFORT),),
@@ -130,16 +133,15 @@ class CAKE(Discipline):
             self._make_room(now)
 
     def _tin(self, dscp: int) -> int:
-        if len(self.tins) == 1:
+        tins = len(self.tins)
+        if tins == 1 or dscp in _BULKS:
             return 0
-        if dscp in (_CS1, _LE):
-            return 0
-        if dscp in _HIGHEST:
-            return len(self.tins) - 1
-        return 2 if len(self.tins) == 4 and dscp in _VIDEOS else 1
+        if dscp in _VOICES[tins]:
+            return tins - 1
+        return 2 if tins == 4 and dscp in _VIDEOS else 1
 
     def _key(self, packet: Packet) -> int:
-        """Return the key of the packet's queue: its flow, or its hosts, as of ``flow_mode``."""
+        """Return the key of a packet's queue: its flow or hosts, according to ``flow_mode``."""
         match self.flow_mode:
             case "srchost":
                 return packet.source
@@ -169,7 +171,7 @@ class CAKE(Discipline):
             self.drop(packet, "memory")
 
     def dequeue(self, now: float) -> Packet | None:
-        """Send from the queue whose turn it is in the tin whose turn it is."""
+        """Return the next packet of the queue whose turn it is, in the tin whose turn it is."""
         while any(tin.backlog for tin in self.tins):
             for tin in self.tins:
                 if tin.backlog and tin.deficit > 0:
@@ -184,7 +186,7 @@ class CAKE(Discipline):
         return None
 
     def _go_round(self) -> None:
-        """Give each tin with packets the quanta of several rounds, so many that one tin may send.
+        """Give each tin with packets the quanta of as many rounds as it takes until one may send.
 
         Quanta are smaller than a full packet, so tins alternate packet by packet.
         """

@@ -48,7 +48,7 @@ class CHOKe(RandomEarly):
         return True
 
     def statistics(self) -> dict[str, int]:
-        """Return the average queue in 1/1000 packet, packets dropped as matched, pb in millionths."""
+        """Return the average queue in 1/1000 packet, packets that matched, and pb in millionths."""
         return {
             "choke_average_1000": round(self.average.avg * 1e3),
             "choke_matched_packets": self.drops["matched"],

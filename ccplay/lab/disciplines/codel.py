@@ -40,8 +40,7 @@ class Control:
         """``count`` with which dropping began the last time."""
         self.dropping = False
         self.first_above_time = 0.0
-        """Moment when the sojourn time will have been at target or above for an interval; 0 if it
-        is below."""
+        """Moment when the queue will have been standing for an interval; 0 while it is good."""
         self.drop_next = 0.0
         """Moment of the next drop."""
         self.sojourn = 0.0
@@ -83,7 +82,7 @@ class Control:
     def _dodequeue(
         self, queue: Fifo, now: float, rules: ControlledDelay
     ) -> tuple[Packet | None, bool]:
-        """Return the next packet, and whether the sojourn time has been too long for an interval."""
+        """Return the next packet, and whether the queue has been standing for an interval."""
         packet = queue.pop()
         if packet is None:
             self.first_above_time = 0.0

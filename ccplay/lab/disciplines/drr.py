@@ -89,7 +89,7 @@ class DRR(Discipline):
         return None
 
     def statistics(self) -> dict[str, int]:
-        """Return the number of queues with packets, and each queue's values if they are few."""
+        """Return how many queues have packets, and each queue's values if ``SHOWN`` or fewer."""
         told = {"drr_flows": sum(1 for each in self.active if each)}
         if self.number <= SHOWN:
             for place in range(self.number):

@@ -36,7 +36,7 @@ class DualPI2(Discipline):
         self.delays = [0.0, 0.0]
         """Sojourn times in seconds of the last classic and the last L4S packet that left."""
         self.credit = 0.0
-        """Number of bytes that the classic queue may send before the L4S queue."""
+        """Balance in bytes of the classic queue's share; the queue sends from one MTU on."""
         self._sums = [0.0, 0.0]
         super().__init__(options, seed)
 
@@ -75,7 +75,7 @@ class DualPI2(Discipline):
         return None
 
     def _takes_l4s(self) -> bool:
-        """Return whether the L4S queue sends next: it does, except for the classic queue's share."""
+        """Return whether the L4S queue sends next: always, except for the classic queue's share."""
         if not self.classic or not self.l4s:
             self.credit = 0.0
             return not self.classic

@@ -62,7 +62,7 @@ class FQPIE(ProportionalIntegral):
             flow.control.update(self.target, self.alpha, self.beta)
 
     def statistics(self) -> dict[str, int]:
-        """Return the numbers of new and of old queues, and the highest probability in millionths."""
+        """Return the numbers of new and old queues, and the highest probability in millionths."""
         highest = max((flow.control.p for flow in self.rounds.queues.values()), default=0.0)
         return {
             "fq_pie_new_flows": len(self.rounds.new),

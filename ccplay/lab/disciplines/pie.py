@@ -1,17 +1,17 @@
 """PIE, "proportional integral controller enhanced": RFC 8033; sch_pie.c.
 
-It drops arriving packets at random. Every 15 ms the probability moves with the queueing delay's
-distance from a target, and with its trend since the last time (section 4.2):
+PIE drops arriving packets at random. Every 15 ms the probability changes with the queueing delay's
+distance from a target, and with the delay's trend since the last update (section 4.2):
 
     p = p + alpha * (delay - target) + beta * (delay - delay_old)
 
-alpha and beta are per second, and are scaled down while p is small, or a small p would be moved by
+alpha and beta are per second, and are scaled down while p is small, or a small p would change by
 many times itself. With tc they are given in 16ths: 2 and 20 are 0.125 and 1.25.
 
 No packet is dropped while the delay is below half the target and p below 20 %, for the first
-150 ms of a burst after a good time, or with two packets or less waiting (section 4.1). Drops are
-spread out: at least 0.85 / p packets lie between two, and at most 8.5 / p (section 5.4). The delay
-is the sojourn time of the last packet that left (section 5.2), so no departure rate is estimated.
+150 ms of a burst after low delay, or while at most two MTU wait (section 4.1). Drops are spread
+out: at least 0.85 / p packets lie between two, and at most 8.5 / p (section 5.4). The delay is the
+sojourn time of the last packet that left (section 5.2), so no departure rate is estimated.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ T_UPDATE_S = 0.015
 """Seconds between two computations of the probability."""
 
 _MAX_BURST_S = 0.150
-"""Seconds of a burst that pass without a drop."""
+"""Seconds at the beginning of a burst in which nothing is dropped."""
 
 MARK_ECN_THRESHOLD = 0.1
-"""Probability above which packets that use ECN are dropped too; section 5.1."""
+"""Probability above which ECN-capable packets are dropped rather than marked; section 5.1."""
 
 _SCALES = (
     (0.000001, 2048),
@@ -35,10 +35,10 @@ _SCALES = (
     (0.01, 8),
     (0.1, 2),
 )
-"""Divisors of a step by the probability below which they hold; section 4.2 and 5.6."""
+"""Probabilities, and the divisor of a step below each of them; sections 4.2 and 5.6."""
 
 _HIGH_DELAY_S = 0.25
-"""Seconds of delay above which the probability grows by 2 % more; ``pie_calculate_probability``."""
+"""Delay in seconds above which a step is larger by 0.02; ``pie_calculate_probability``."""
 
 
 class Probability:
@@ -50,16 +50,16 @@ class Probability:
         self.p = 0.0
         """Probability that an arriving packet is dropped."""
         self.accumulated = 0.0
-        """Sum of the probabilities since the last drop."""
+        """Sum of the probabilities of arriving packets since the last drop."""
         self.burst_s = _MAX_BURST_S
-        """Seconds for which nothing is dropped."""
+        """Seconds left in which nothing is dropped."""
         self.delay_s = 0.0
         """Sojourn time of the last packet that left, in seconds."""
         self.delay_old_s = 0.0
-        """The same at the last update."""
+        """``delay_s`` at the last update."""
 
     def update(self, target_s: float, alpha: float, beta: float) -> None:
-        """Compute the probability anew; ``calculate_drop_prob`` of RFC 8033."""
+        """Update the probability; ``calculate_drop_prob`` of RFC 8033."""
         delay, old = self.delay_s, self.delay_old_s
         step = alpha * (delay - target_s) + beta * (delay - old)
         step /= next((divisor for below, divisor in _SCALES if self.p < below), 1)
@@ -95,17 +95,17 @@ class Probability:
         return False
 
     def departed(self, packet: Packet, now: float, left: int) -> None:
-        """Take the delay of a packet that leaves ``left`` bytes behind."""
+        """Record the delay of a packet that left ``left`` bytes behind; 0 if it left none."""
         self.delay_s = now - packet.arrived if left else 0.0
 
 
 class ProportionalIntegral(Discipline):
-    """What PIE alone and PIE on the queues of flows have in common."""
+    """What PIE on one queue and on the queues of flows have in common."""
 
     update_s = T_UPDATE_S
 
     def configure(self, options: Options) -> None:
-        """Take the parameters, those of tc-pie(8)."""
+        """Set the parameters, those of tc-pie(8)."""
         self.limit = options.count("limit")
         self.target = options.seconds("target")
         self.alpha = options.count("alpha") / 16
@@ -113,7 +113,7 @@ class ProportionalIntegral(Discipline):
         self.ecn = options.flag("ecn")
 
     def accepts(self, packet: Packet, control: Probability, queue: Fifo) -> bool:
-        """Return whether the packet may join a queue; else it has been dropped."""
+        """Return whether the packet may join a queue; drop it if not."""
         if self.qlen >= self.limit:
             self.drop(packet, "limit")
             return False
@@ -139,18 +139,18 @@ class PIE(ProportionalIntegral):
             self.queue.push(packet)
 
     def dequeue(self, now: float) -> Packet | None:
-        """Send the oldest and take its delay."""
+        """Return the oldest packet and record its delay."""
         packet = self.queue.pop()
         if packet is not None:
             self.control.departed(packet, now, self.queue.bytes)
         return packet
 
     def update(self, now: float) -> None:
-        """Compute the probability anew."""
+        """Update the probability."""
         self.control.update(self.target, self.alpha, self.beta)
 
     def statistics(self) -> dict[str, int]:
-        """Return the probability in millionths, and the delay that it follows."""
+        """Return the probability in millionths, and the delay from which it is computed."""
         return {
             "pie_prob_1000000": round(self.control.p * 1e6),
             "pie_delay_us": round(self.control.delay_s * 1e6),

@@ -1,16 +1,16 @@
 """RED, random early detection: Floyd, Jacobson, IEEE/ACM ToN 1(4), 1993; tc-red(8), sch_red.c.
 
-It drops, or marks, at random as the average queue grows, so that flows are told early, and in
-proportion to what they send. At every arrival (the paper's figure 2)
+RED drops, or marks, packets at random as the average queue grows, so that flows are notified early,
+and in proportion to what they send. At every arrival (the paper's figure 2)
 
-    avg = (1 - w) * avg + w * q                     the queue is not empty
-    avg = (1 - w)^m * avg                           it is; m packets could have left meanwhile
+    avg = (1 - w) * avg + w * q                     if the queue is not empty
+    avg = (1 - w)^m * avg                           if it is; m packets could have left meanwhile
 
     min <= avg < max    with probability  pa = pb / (1 - count * pb)
                         where             pb = max_p * (avg - min) / (max - min)
     max <= avg          always
 
-``count`` is the number of packets since the last one that was dropped, so drops are spread evenly.
+``count`` is the number of packets since the last one dropped, so that drops are evenly spaced.
 Queues are in bytes; w is 2^-n, chosen by tc so that a burst of (2 * min + max) / 3 raises the
 average to min (``tc_red_eval_ewma``). max_p is 2 %.
 
@@ -26,14 +26,17 @@ from __future__ import annotations
 from ccplay.lab.disciplines.base import Discipline, Fifo, Options, Packet
 
 _AVERAGE_PACKET = 1000
-"""Bytes of an average packet; the same for the kernel's RED in ``lab/queues/aqm.py``."""
+"""Length of an average packet in bytes, as for the kernel's RED in ``lab/queues/averages.py``."""
 
 _MAX_P = 0.02
 _ADAPT_S = 0.5
 
 
 def weight(least: float, burst: float) -> float:
-    """Return w for a burst in packets that may raise the average to ``least`` packets."""
+    """Return the largest w = 2^-n at which a burst raises the average to at most ``least`` packets.
+
+    ``burst`` is the number of its packets.
+    """
     w = 0.5
     room = burst + 1 - least
     for _ in range(31):
@@ -44,20 +47,20 @@ def weight(least: float, burst: float) -> float:
 
 
 class Average:
-    """The average queue, and the choice of packets by it; in bytes or in packets."""
+    """The average queue in bytes or in packets, and the choice of packets according to it."""
 
     __slots__ = ("avg", "count", "idle_since", "max_p")
 
     def __init__(self) -> None:
         self.avg = 0.0
         self.count = -1
-        """Packets since the last one that was chosen while the average was between both."""
+        """Packets since the last chosen one; -1 while the average is below min."""
         self.max_p = _MAX_P
         self.idle_since: float | None = 0.0
-        """Moment since which the queue has been empty; None: it is not."""
+        """Moment since which the queue has been empty; None if it is not empty."""
 
     def arrived(self, queue: int, now: float, rules: RandomEarly) -> None:
-        """Take the queue that an arriving packet finds."""
+        """Update the average with the queue that an arriving packet finds."""
         if queue:
             self.avg += rules.w * (queue - self.avg)
         else:
@@ -80,7 +83,7 @@ class Average:
         return False
 
     def probability(self, rules: RandomEarly) -> float:
-        """Return pb, the probability without regard to ``count``."""
+        """Return pb, the probability before ``count`` is taken into account."""
         share = (self.avg - rules.least) / (rules.most - rules.least)
         return self.max_p * min(1.0, max(0.0, share))
 
@@ -89,7 +92,7 @@ class RandomEarly(Discipline):
     """What RED and CHOKe have in common."""
 
     unit = _AVERAGE_PACKET
-    """Bytes that make 1 of a threshold."""
+    """Bytes per unit of a threshold: RED's count bytes, CHOKe's average packets."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
         self.queue = Fifo()
@@ -97,7 +100,7 @@ class RandomEarly(Discipline):
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:
-        """Take the parameters."""
+        """Set the parameters."""
         self.limit = options.count("limit")
         self.least = options.count("min")
         self.most = options.count("max")
@@ -108,7 +111,7 @@ class RandomEarly(Discipline):
         self.packet_s = _AVERAGE_PACKET * 8 / options.count("bandwidth")
 
     def dequeue(self, now: float) -> Packet | None:
-        """Send the oldest."""
+        """Return the oldest packet."""
         packet = self.queue.pop()
         if packet is not None and not self.queue:
             self.average.idle_since = now
@@ -121,13 +124,13 @@ class RED(RandomEarly):
     unit = 1
 
     def configure(self, options: Options) -> None:
-        """Take the parameters, those of tc-red(8)."""
+        """Set the parameters, those of tc-red(8)."""
         super().configure(options)
         self.adaptive = options.flag("adaptive")
         self.update_s = _ADAPT_S if self.adaptive else 0.0
 
     def enqueue(self, packet: Packet, now: float) -> None:
-        """Append the packet unless it is chosen, or there is no room."""
+        """Append the packet unless it is chosen to be dropped, or there is no room."""
         average = self.average
         average.arrived(self.backlog, now, self)
         if average.chooses(self, self.random()) and not (self.ecn and self.mark(packet)):
@@ -147,7 +150,7 @@ class RED(RandomEarly):
             average.max_p *= 0.9
 
     def statistics(self) -> dict[str, int]:
-        """Return the average queue, and the probabilities pb and max_p in millionths."""
+        """Return the average queue in bytes, and the probabilities pb and max_p in millionths."""
         return {
             "red_average_bytes": round(self.average.avg),
             "red_prob_1000000": round(self.average.probability(self) * 1e6),

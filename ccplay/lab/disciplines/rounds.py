@@ -6,8 +6,9 @@ What FQ-CoDel, FQ, FQ-PIE and CAKE have in common. Two lists of queues send in t
     old queues    those that have used up a quantum, and those that became empty as new ones
 
 A queue whose turn comes without credits receives a quantum of bytes and goes to the end of the old
-ones. One that is empty leaves: from the old ones for good, from the new ones to the end of the old,
-or a flow could send one packet at a time as a new one for ever, and starve the old.
+ones. An empty queue leaves its list: an old one for good, a new one to the end of the old ones if
+there are any. Otherwise a flow could for ever send one packet at a time as a new one, and starve
+the old ones.
 """
 
 from __future__ import annotations
@@ -27,32 +28,32 @@ class Turn:
     def __init__(self) -> None:
         self.queue = Fifo()
         self.credits = 0.0
-        """Bytes that it may send in this turn."""
+        """Bytes that the queue may send in this turn."""
         self.active = False
-        """Whether it is in one of the two lists."""
+        """Whether the queue is in one of the two lists."""
         self.sparse = False
-        """Whether it is among the new ones."""
+        """Whether the queue is a new one."""
 
 
 T = TypeVar("T", bound=Turn)
 
 
 class Rounds(Generic[T]):
-    """The two lists."""
+    """The two lists of queues that send in turn."""
 
     def __init__(self) -> None:
         self.new: deque[T] = deque()
         self.old: deque[T] = deque()
 
     def begin(self, turn: T, quantum: float) -> None:
-        """Let a queue in which a packet arrived take part; it is new if it did not already."""
+        """Add a queue in which a packet arrived to the new ones, unless it is in a list already."""
         if not turn.active:
             turn.active = turn.sparse = True
             turn.credits = quantum
             self.new.append(turn)
 
     def longest(self) -> T:
-        """Return the queue with the most bytes. Raises ``ValueError`` without any."""
+        """Return the queue with the most bytes. Raises ``ValueError`` if there are no queues."""
         return max((*self.new, *self.old), key=lambda turn: turn.queue.bytes)
 
     def next(
@@ -62,10 +63,10 @@ class Rounds(Generic[T]):
         share: Callable[[T], float] = lambda _: 1.0,
         retire: Callable[[T], object] = lambda _: None,
     ) -> Packet | None:
-        """Return the packet to send; ``pull`` takes one out of a queue.
+        """Return the packet to send; None if all queues are empty.
 
-        ``share`` is the part of a quantum that a queue receives; ``retire`` receives those that
-        leave. None if all are empty.
+        ``pull`` removes and returns a queue's next packet, ``share`` returns the part of a quantum
+        that a queue receives, and ``retire`` is called for queues that leave both lists.
         """
         while self.new or self.old:
             turns = self.new or self.old
@@ -90,10 +91,10 @@ class Rounds(Generic[T]):
 
 
 class HashedRounds(Rounds[T]):
-    """Rounds of queues that flows are hashed into: a queue is made for its first packet."""
+    """Rounds of queues into which flows are hashed; each is created for its first packet."""
 
     def __init__(self, make: Callable[[], T], perturbation: int) -> None:
-        """``make`` returns a new queue; another ``perturbation`` hashes flows otherwise."""
+        """``make`` returns a new queue; ``perturbation`` changes the hash."""
         super().__init__()
         self.queues: dict[int, T] = {}
         """Queues by the hash of their flows."""

@@ -1,9 +1,9 @@
 """SFQ, stochastic fairness queueing: McKenney, INFOCOM 1990; tc-sfq(8), sch_sfq.c.
 
-Flows are hashed into queues, which send ``quantum`` bytes in turn. Two flows of one hash share a
-queue, so every ``perturb`` seconds the hash changes, and waiting packets move to their new queues.
-When there is no room a packet of the longest queue is dropped, from its tail: who sends the most
-loses first.
+Flows are hashed into queues, which send ``quantum`` bytes in turn. Two flows with the same hash
+share a queue, so the hash changes every ``perturb`` seconds, and waiting packets move to their new
+queues. If there is no room, the last packet of the longest queue is dropped: the flow that sends
+the most loses first.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from ccplay.lab.disciplines.base import Discipline, Fifo, Options, Packet, sprea
 
 
 class Slot:
-    """One queue, with what it may send in this turn."""
+    """One queue, with the bytes that it may send in this turn."""
 
     __slots__ = ("allot", "queue")
 
     def __init__(self, allot: int) -> None:
         self.queue = Fifo()
         self.allot = allot
-        """Bytes left of its turn."""
+        """Bytes that the queue may still send in this turn."""
 
 
 class SFQ(Discipline):
-    """Queues of hashed flows, served in turn."""
+    """Queues into which flows are hashed, served in turn."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
         self.slots: dict[int, Slot] = {}
-        """Slots that hold packets, by hash."""
+        """Queues that hold packets, by hash."""
         self.turns: deque[Slot] = deque()
         self.perturbation = seed
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:
-        """Take the parameters, those of tc-sfq(8)."""
+        """Set the parameters, those of tc-sfq(8)."""
         self.limit = options.count("limit")
         self.queues = options.count("flows")
         self.quantum = options.count("quantum")
         self.update_s = float(options.count("perturb"))
 
     def enqueue(self, packet: Packet, now: float) -> None:
-        """Append the packet to its flow's queue, and drop from the longest if there is no room."""
+        """Append the packet to its flow's queue; drop from the longest if there is no room."""
         self._push(packet)
         if self.qlen + 1 > self.limit:
             longest = max(self.turns, key=lambda slot: len(slot.queue))
@@ -63,7 +63,7 @@ class SFQ(Discipline):
         self.slots = {place: each for place, each in self.slots.items() if each is not slot}
 
     def dequeue(self, now: float) -> Packet | None:
-        """Send from the queue whose turn it is; ``sfq_dequeue``."""
+        """Return the next packet of the queue whose turn it is; ``sfq_dequeue``."""
         if not self.turns:
             return None
         while (slot := self.turns[0]).allot <= 0:
@@ -77,7 +77,7 @@ class SFQ(Discipline):
         return packet
 
     def update(self, now: float) -> None:
-        """Change the hash and move what waits, in the order of its arrival; ``sfq_rehash``."""
+        """Change the hash and move waiting packets, in order of arrival; ``sfq_rehash``."""
         waiting = [packet for slot in self.turns for packet in slot.queue.packets]
         self.slots.clear()
         self.turns.clear()
@@ -86,7 +86,7 @@ class SFQ(Discipline):
             self._push(packet)
 
     def statistics(self) -> dict[str, int]:
-        """Return the number of queues with packets, and the length of the longest."""
+        """Return the number of queues with packets, and the packets in the longest."""
         return {
             "sfq_flows": len(self.turns),
             "sfq_longest_packets": max((len(slot.queue) for slot in self.turns), default=0),

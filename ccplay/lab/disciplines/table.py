@@ -1,4 +1,4 @@
-"""Which disciplines there are in software, by the names of their kernel's counterparts."""
+"""The disciplines in software, by the names of their counterparts in the kernel."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CLASSES: Mapping[str, str] = {
     "prio": "Prio",
     "drr": "DRR",
 }
-"""Class by kind; it stands in the module of that name."""
+"""Names of classes by kind; the kind is the name of the module."""
 
 
 def made(kind: str, options: Mapping[str, Option], seed: int) -> Discipline:
     """Return a discipline of a kind of ``CLASSES`` with validated options."""
-    # A lab needs one or two of them.
+    # A lab needs one or two modules, so only those are imported.
     module = import_module(f"{__package__}.{kind}")
     found: type[Discipline] = getattr(module, CLASSES[kind])
     return found(options_of(kind, options), seed)

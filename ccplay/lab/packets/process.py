@@ -18,7 +18,7 @@ class PacketProcess:
     """A running process. Call ``connect`` first, then ``send`` and ``news``."""
 
     def __init__(self, pid: int, orders: int, news: int) -> None:
-        """``orders`` and ``news`` are the lab's ends of its stdin and stdout."""
+        """``orders`` and ``news`` are the lab's ends of the process's stdin and stdout."""
         self.pid = pid
         self._orders, self._news = orders, news
         self._transports: list[asyncio.BaseTransport] = []

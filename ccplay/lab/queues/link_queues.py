@@ -108,7 +108,7 @@ class LinkQueues:
 
 
 def _kernels(found: Mapping[int, QdiscCounters]) -> QdiscCounters:
-    """Return the queue of a link without classes, not the one for packets from software."""
+    """Return the kernel's queue of a link without classes, not that for packets from software."""
     return next(now for each, now in found.items() if each != PASSAGE or len(found) == 1)
 
 
@@ -136,7 +136,7 @@ def _row(
     counters: Iterable[Monotonic],
     marks_before: int | None = None,
 ) -> Row:
-    """Return the sums of readings and counters; ``marks_before`` packets were marked before."""
+    """Return a row of sums; ``marks_before`` packets were marked in front of the queues."""
     totals = [each.total for each in counters]
     size, packets, drops, requeues, overlimits, marks = (
         totals[0] if len(totals) == 1 else map(sum, zip(*totals, strict=True))

@@ -1,4 +1,4 @@
-"""The threshold marker at the sending end of a link: attaches, sets and reads it.
+"""The threshold marker at the sending end of a link: how it is attached, set and read.
 
 It is attached through a BPF link of traffic control (tcx, include/uapi/linux/bpf.h),
 which needs neither classifier nor discipline, and ends with the process that holds it.

@@ -81,7 +81,7 @@ class QdiscSocket:
     """An open rtnetlink socket of one namespace."""
 
     def __init__(self, open_socket: Callable[[int, int, int], socket.socket]) -> None:
-        """Open it by ``Namespace.socket``, or by ``socket.socket`` in the current namespace."""
+        """Open the socket by ``Namespace.socket``; in this namespace, by ``socket.socket``."""
         self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_ROUTE)
         dumps.dont_hang(self._socket)
         self._layouts: dict[bytes, _Layout] = {}

@@ -46,8 +46,8 @@ class Egress(NamedTuple):
 class Software:
     """All disciplines in software of a lab, in one process, which is restarted if it dies.
 
-    Meanwhile packets wait in the kernel's own queue, at the link's rate; those that the process
-    held are lost.
+    Until it runs again, packets wait in the kernel's own queue, at the link's rate; those that the
+    process held are lost.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Software:
         self._spread.count(number, link.at.link, link.kind, self._sojourns(number))
 
     def sojourn_us(self, number: int) -> list[float]:
-        """Return the quantiles ``SHARES`` of a link's sojourn times; empty without packets."""
+        """Return the quantiles ``SHARES`` of a link's sojourn times in us; empty without any."""
         counts = self._sojourns(number)
         found = [histogram.percentile(counts, share) for share in SHARES]
         return [round(each, 1) for each in found if each is not None]

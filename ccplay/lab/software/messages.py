@@ -28,10 +28,10 @@ class Order(messages.Order, frozen=True, omit_defaults=True):
 
 
 class News(messages.News, frozen=True, omit_defaults=True):
-    """A report of the process."""
+    """A report of the process of disciplines."""
 
     fault: str = ""
-    """Fault of a discipline, with its line: a FIFO has replaced it."""
+    """Fault of a discipline that a FIFO has replaced, with the line of the source."""
     version: int = 0
     """Version of the discipline that failed."""
     printed: str = ""

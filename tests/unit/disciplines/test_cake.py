@@ -8,6 +8,7 @@ import pytest
 
 from ccplay.lab.disciplines.cake import CAKE
 from ccplay.lab.disciplines.cobalt import target_of
+from ccplay.model.dscp import CODE_POINTS
 from tests.unit.disciplines.traces import arrive, discipline, drain, packet
 
 
@@ -97,6 +98,38 @@ def test_it_shapes_to_its_bandwidth() -> None:
 def test_what_it_leaves_out_is_refused(option: dict[str, bool | str]) -> None:
     with pytest.raises(ValueError, match=r"cake\.py"):
         discipline("cake", **option)
+
+
+@pytest.mark.parametrize(
+    ("mode", "tins"),
+    [
+        ("besteffort", {"best_effort": "CS0 CS1 LE AF11 AF41 CS5 VA EF CS7"}),
+        (
+            "diffserv3",
+            {
+                "bulk": "CS1 LE",
+                "best_effort": "CS0 AF11 AF21 AF43 CS2 CS3 CS4 CS5",
+                "voice": "VA EF CS6 CS7",
+            },
+        ),
+        (
+            "diffserv4",
+            {
+                "bulk": "CS1 LE",
+                "best_effort": "CS0 AF11 AF13",
+                "video": "AF21 AF33 AF43 CS2 CS3 CS4 CS5 VA",
+                "voice": "EF CS6 CS7",
+            },
+        ),
+    ],
+)
+def test_code_points_have_the_tins_of_the_kernel(mode: str, tins: dict[str, str]) -> None:
+    """As in ``diffserv3`` and ``diffserv4`` of net/sched/sch_cake.c, Linux 6.14."""
+    queue = discipline("cake", diffserv_mode=mode)
+    assert isinstance(queue, CAKE)
+    for tin, names in tins.items():
+        for name in names.split():
+            assert queue.tins[queue._tin(CODE_POINTS[name])].name == tin, name
 
 
 def test_tins_take_turns_packet_by_packet() -> None:
