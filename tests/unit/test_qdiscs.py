@@ -208,7 +208,7 @@ def test_options_survive_the_way_through_netlink(kind: str) -> None:
 def test_a_value_that_the_kernel_did_not_take_is_an_error_that_names_it(
     name: str, held: Option, asked: Option
 ) -> None:
-    with pytest.raises(CommandError, match=f"pie: {name}: the kernel made"):
+    with pytest.raises(CommandError, match=f"pie: {name}: the kernel changed"):
         _as_asked("pie", name, held, asked)
 
 

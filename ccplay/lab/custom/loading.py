@@ -48,7 +48,7 @@ def load(name: str, source: str) -> type[Discipline]:
         and each.__module__ == module.__name__
     ]
     if not found:
-        raise SourceError(name, None, "there is no class in it that derives from Discipline")
+        raise SourceError(name, None, "it defines no class that derives from Discipline")
     kind = found[-1]
     for needed in _NEEDED:
         if getattr(kind, needed) is getattr(Discipline, needed):

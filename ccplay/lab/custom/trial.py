@@ -131,14 +131,14 @@ class _Run:
                 continue
             self._held_since = 0.0
             if self._waiting.pop(packet.number, None) is not packet:
-                raise MisuseError("dequeue returns a packet that does not wait any more")
+                raise MisuseError("dequeue returned a packet that is no longer waiting")
             self._trial.sent += 1
             self._free += packet.length * 8 / min(RATE, self._discipline.rate or RATE)
 
     def _settle(self) -> None:
         for packet in self._discipline.dropped:
             if self._waiting.pop(packet.number, None) is None:
-                raise MisuseError("drop is called for a packet that does not wait any more")
+                raise MisuseError("drop was called for a packet that is no longer waiting")
         self._discipline.dropped.clear()
 
 

@@ -88,7 +88,7 @@ def _try(qdisc: Qdisc) -> None:
 def check_software(link: str, qdisc: Qdisc, rate: int, mark: int) -> None:
     """Raise ``CommandError`` with the reason if a link can't have a discipline in software."""
     if not rate:
-        raise CommandError(f"link {link} has no rate, at which {qdisc.kind} could send")
+        raise CommandError(f"link {link} has no rate, which {qdisc.kind} needs")
     if rate > MOST_RATE:
         raise CommandError(
             f"link {link}: {qdisc.kind} is a discipline in software, which carries up to "
@@ -97,6 +97,6 @@ def check_software(link: str, qdisc: Qdisc, rate: int, mark: int) -> None:
         )
     if mark:
         raise CommandError(
-            f"link {link}: its ECN mark threshold counts the kernel's queue, and packets wait in "
+            f"link {link}: its ECN mark threshold applies to the kernel's queue, but packets wait in "
             f"{qdisc.kind}: set mark to 0 first"
         )

@@ -264,5 +264,5 @@ def _as_asked(kind: str, name: str, held: Option, asked: Option) -> Option:
         return asked
     show = disciplines.DISCIPLINES[kind].parameter(name).show
     raise CommandError(
-        f"{kind}: {name}: the kernel made {quote(show(held))} of {quote(show(asked))}"
+        f"{kind}: {name}: the kernel changed {quote(show(asked))} to {quote(show(held))}"
     )

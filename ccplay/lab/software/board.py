@@ -46,7 +46,7 @@ class Board:
     def slot(self, number: int) -> Slot:
         """Return the slot of a queue. Raises ``IndexError`` beyond the last."""
         if not 0 <= number < SLOTS:
-            raise IndexError(f"there is room for the counters of {SLOTS} links")
+            raise IndexError(f"at most {SLOTS} links can have a queue in software")
         return Slot(self._words[number * _WORDS : (number + 1) * _WORDS])
 
 

@@ -250,7 +250,7 @@ class Served:
         self._drop()
         if packet is not None:
             if self._waiting.get(packet.number) is not packet:
-                raise MisuseError("dequeue returns a packet that does not wait any more")
+                raise MisuseError("dequeue returned a packet that is no longer waiting")
             del self._waiting[packet.number]
             self._seconds_per_byte = max(self._link_s, 8 / rate) if rate else self._link_s
             self._stuck_since = 0.0
@@ -272,7 +272,7 @@ class Served:
         while dropped:
             packet = dropped.pop(0)
             if self._waiting.pop(packet.number, None) is None:
-                raise MisuseError("drop is called for a packet that does not wait any more")
+                raise MisuseError("drop was called for a packet that is no longer waiting")
             self._backlog -= packet.length
             self.queue.discard(packet.number)
 

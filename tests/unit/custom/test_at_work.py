@@ -129,7 +129,7 @@ def test_what_is_dropped_and_then_sent_is_dropped() -> None:
         instead(POP, "packet = self.queue.pop()", "self.drop(packet, '')", "return packet")
     )
     link.come(3, 1.0)
-    assert "does not wait any more" in link.served.fault
+    assert "is no longer waiting" in link.served.fault
     link.at(1.01)
     assert link.queue.dropped == [1]
     assert [number for number, _ in link.queue.sent] == [2, 3]
@@ -199,6 +199,6 @@ def test_a_packet_is_known_by_more_than_its_number() -> None:
         )
     )
     link.come(1, 1.0)
-    assert "does not wait any more" in link.served.fault
+    assert "is no longer waiting" in link.served.fault
     link.at(1.1)
     assert [number for number, _ in link.queue.sent] == [1]

@@ -100,7 +100,7 @@ raise RuntimeError("run")
     [
         ("def x(:", "mine.py:1: SyntaxError: invalid syntax"),
         ("\nPARAMETERS = 5", "mine.py:2: PARAMETERS must be a dictionary"),
-        ('PARAMETERS = {\n "a": print}', "mine.py:2: PARAMETERS has plain values only"),
+        ('PARAMETERS = {\n "a": print}', "mine.py:2: PARAMETERS may have literal values only"),
         ('PARAMETERS = {"a": "5 parsecs"}', "mine.py:1: a: '5 parsecs' is not the value"),
         ('PARAMETERS = {"kind": 5}', "'kind' can't be the name"),
         ("x = '\0'", "null byte"),
@@ -115,7 +115,7 @@ def test_a_mistake_is_reported_with_its_line(source: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("x = 1", "no class in it that derives from Discipline"),
+        ("x = 1", "defines no class that derives from Discipline"),
         (FIFO.replace("def dequeue", "def leave"), "Mine has no method dequeue"),
         (FIFO.replace('"limit")', '"limits")', 1), "10: there is no parameter 'limits'"),
         (FIFO.replace("self.queue, self.limit", "self.queue, self.marks"), "OK"),
