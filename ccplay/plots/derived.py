@@ -1,4 +1,4 @@
-"""Values that plots derive from series: rates of counters, and numbers of all flows together."""
+"""Values that plots derive from series: rates of counters, and summaries of all flows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _BITS = 8
 def growth(series: Series, t: float, over_s: float, least_s: float = 0.0) -> float | None:
     """Return the growth of a counter per second over the ``over_s`` seconds before ``t``.
 
-    Near its start, return the mean since then; None if that is less than ``least_s``.
+    If the counter began within them, return the mean since then; None if that is less than
+    ``least_s``.
     """
     return series.rates([(t - over_s, t)], least_s)[0]
 
@@ -44,7 +45,7 @@ def value_at(series: Series, variable: Variable, t: float) -> float | None:
     tick = timeline.before_or_at(t)
     if variable.rate is None or tick < timeline.first:
         return series.at(tick)
-    # As of the sample: between two of them nothing is known to have changed.
+    # The rate at the last sample holds until the next one.
     found = growth(series, timeline.time(tick), variable.rate.over_s)
     return None if found is None else found * per_second(variable)
 
@@ -69,7 +70,7 @@ def jain(scope: Scope) -> float | None:
 
 
 def utilisation(scope: Scope, over_s: float = 1.0) -> float | None:
-    """Return the share of a link's rate that left its queue in the last second."""
+    """Return the share of a link's rate that left its queue in ``over_s`` seconds."""
     queue, change = scope.state.queues.get(scope.link), scope.state.link_at(scope.link, scope.t)
     if queue is None or change is None or not change.setting.rate:
         return None

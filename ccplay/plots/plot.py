@@ -1,7 +1,7 @@
 """A plot described once: its variables, the settings shown beside them, and its texts.
 
-The screen makes cells of a description, a report makes a panel of a figure. Neither has a title,
-a unit, a factor or the name of a series of its own.
+The screen turns a description into cells, a report into a panel of a figure. Only descriptions
+define titles, units, factors and names of series.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from ccplay.state.lab_state import LabState
 
 Style: TypeAlias = Literal["line", "area", "dots", "bars", "total"]
 """Style in which a line is drawn. ``area`` is filled down to 0, ``dots`` are single measurements;
-``bars`` are amounts in each interval and ``total`` is a counter's growth, where a room draws them
-so."""
+in reports ``bars`` are amounts in each interval and ``total`` is the growth of a counter."""
 
 Changes: TypeAlias = tuple[tuple[float, float | None], ...]
 """Changes of a setting: moments and the values from then on, oldest first; None is no value."""
@@ -30,7 +29,7 @@ class Scope(msgspec.Struct, frozen=True):
     link: str = ""
     """The link, or ``LINK CLASS``, whose queue is drawn."""
     ends: tuple[str, str] = ("", "")
-    """Source and destination."""
+    """Source and destination hosts, between which a base RTT is computed."""
     in_bytes: bool = False
     """Whether the queue is drawn in bytes rather than packets."""
     converts: bool = False
@@ -77,7 +76,7 @@ class Count(msgspec.Struct, frozen=True):
 
     variable: Variable
     ink: str
-    """Name in themes of the colour of the bars and of their sign."""
+    """Name of the colour in themes of the counter's bars and of its sign."""
     short: str
     """Word after the value in the screen's title."""
 
@@ -95,7 +94,7 @@ class Plot(msgspec.Struct, frozen=True):
     """One quantity over time."""
 
     name: str
-    """Name of the plot, by which it is chosen, and of its files."""
+    """Name by which the plot is chosen, and that its files contain."""
     title: str
     """Title in a word or two, for the screen and a figure's axis."""
     help: str
@@ -103,18 +102,18 @@ class Plot(msgspec.Struct, frozen=True):
     lines: tuple[Line, ...]
     """Lines from bottom to top, all in one unit; the axis belongs to the last one's variable."""
     companions: tuple[Line, ...] = ()
-    """Lines that accompany those of a flow, drawn below them; the axis makes no room for them."""
+    """Lines drawn below those of a flow, such as ssthresh; the axis makes no room for them."""
     settings: tuple[Setting, ...] = ()
     counts: tuple[Count, ...] = ()
     summaries: tuple[Summary, ...] = ()
     whole: Setting | None = None
-    """Setting that a stack can fill at most; the screen draws it with stacked lines."""
+    """Setting that limits a stack's height; the screen draws it while lines are stacked."""
     in_bytes: Line | None = None
-    """Lines that replace the others if the queue's limit counts bytes."""
+    """Line that replaces ``lines`` if the queue's limit counts bytes; None if there is none."""
     least: float = 1.0
     """Smallest value at which the screen's value axis may end."""
     missing: tuple[str, str] | None = None
-    """Name of what an empty plot lacks, and the id of the key that starts it."""
+    """Name of the traffic that an empty plot lacks, and id of the key that starts it."""
     full: str = ""
     """Title on the screen if there is room, with abbreviations spelled out."""
     about: str = ""
@@ -126,7 +125,7 @@ class Plot(msgspec.Struct, frozen=True):
     height_in: float = 1.0
     """Height of the panel in a report's figure, in inches."""
     on_screen: bool = True
-    """Whether the screen offers it."""
+    """Whether the screen offers the plot."""
     reported: bool = False
     """Whether reports draw the plot by default."""
 

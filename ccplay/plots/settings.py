@@ -15,9 +15,9 @@ FRAME_BYTES = 1514
 
 
 def qdiscs(state: LabState, link: str) -> list[tuple[float, LinkSetting, Qdisc | None]]:
-    """Return at each change of a link its setting, and the discipline of its queue.
+    """Return moment, setting and the queue's discipline of each change of a link.
 
-    A class of a link is called ``LINK CLASS``.
+    ``link`` may be ``LINK CLASS``, for the queue of a class.
     """
     direction, _, name = link.partition(" ")
     changes = state.links.get(direction, ())
@@ -25,12 +25,12 @@ def qdiscs(state: LabState, link: str) -> list[tuple[float, LinkSetting, Qdisc |
 
 
 def counts_bytes(qdisc: Qdisc | None) -> bool:
-    """Return whether the limit of a discipline counts bytes; else packets, or there is none."""
+    """Return whether the limit of a discipline counts bytes; False also if it has no limit."""
     return qdisc is not None and "limit" in qdisc.options and limit_unit(qdisc.kind) == "bytes"
 
 
 def limits(scope: Scope) -> Changes:
-    """Return a queue's limit at each change, in bytes or in packets."""
+    """Return a queue's limit at each change, in the scope's unit; None if there is none."""
     every = qdiscs(scope.state, scope.link)
     return tuple((t, _limit(qdisc, _frame(setting), scope)) for t, setting, qdisc in every)
 
@@ -62,7 +62,7 @@ def sent_rates(scope: Scope) -> Changes:
     for udp in scope.state.of(Udp).values():
         ends = [each for each in (udp.stopped, udp.ended) if each is not None]
         if udp.duration_s is not None:
-            # Its last packet is reported later.
+            # The end is reported later than the last packet is sent.
             ends.append(udp.started + udp.duration_s)
         steps.append((udp.started, udp.rate_bps))
         steps += [(min(ends), -udp.rate_bps)] if ends else []

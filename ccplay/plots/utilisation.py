@@ -6,10 +6,10 @@ from ccplay.plots.settings import counts_bytes
 from ccplay.state.lab_state import LabState
 
 IDLE, BUSY = 0.02, 0.8
-"""Shares of a link's rate below which it is idle, and from which on it is busy."""
+"""Shares of a link's rate below which a link counts as idle, and at or above which as busy."""
 
 BUILDING = 0.1
-"""Share of a queue's limit from which on the queue is building."""
+"""Smallest share of a queue's limit at which the queue counts as building."""
 
 
 def utilisation(state: LabState, link: str, start: float, end: float) -> float | None:
@@ -36,7 +36,7 @@ def utilisation(state: LabState, link: str, start: float, end: float) -> float |
 def fill(state: LabState, link: str, start: int, end: int) -> float | None:
     """Return the greatest length of a queue from tick ``start`` to ``end`` (not included).
 
-    It is a share of the queue's limit; None if either is unknown.
+    The length is a share of the queue's limit, at most 1; None if length or limit is unknown.
     """
     queue = state.queues.get(link)
     if queue is None or end <= start or start < 0:

@@ -39,13 +39,13 @@ from ccplay.ui.terminal import Terminal
 from ccplay.ui.themes import Look, StrokeName, load_looks
 
 _ANOTHER = "the presenter starts another network; ccplay watch shows it"
-"""Reason that spectators are given when the presenter leaves for another network."""
+"""Reason sent to spectators when the presenter leaves for another network."""
 
 _MOST_TYPED = 64
-"""Largest number of keys that may be on their way from a screen to the bindings."""
+"""Number of recent keys for which the receiving screen is remembered."""
 
 _MOST_TOLD = 500
-"""Number of toasts whose text is kept."""
+"""Largest number of toasts whose text is kept; older texts are discarded."""
 
 
 class CcplayApp(App[int]):
@@ -76,15 +76,15 @@ class CcplayApp(App[int]):
         starts: bool = False,
         lesson: Lectern | None = None,
     ) -> None:
-        """Prepare to show ``session`` over the recording ``ghost``; ``look`` names a theme.
+        """Prepare to show ``session`` over the recording ``ghost``, in the theme named ``look``.
 
-        ``look`` and ``ascii`` override ``preferences``; ``looks`` are the themes, if they are
-        already loaded. ``unsaved`` is what leaving would lose; ctrl+q asks about it first.
-        ``audience`` holds the spectators, or the presenter that this screen follows. ``lesson`` is
-        shown beside the network. With ``starts`` the user may leave for another network, which
-        ``wanted`` then holds.
+        ``look`` and ``ascii`` override ``preferences``; ``looks`` are the themes by name, if they
+        are already loaded. ``unsaved`` is the recording that leaving would lose; ctrl+q asks about
+        it first. ``audience`` connects this screen with its spectators, or with the presenter that
+        it follows. ``lesson`` is shown beside the network. If ``starts`` is true, the user may
+        leave for another network, which ``wanted`` then holds.
 
-        Raises ``UsageError``.
+        Raises ``UsageError`` if there is no such theme.
         """
         super().__init__(driver_class=Terminal)
         self.session = session
@@ -106,7 +106,7 @@ class CcplayApp(App[int]):
         self.told: deque[Entry] = deque(maxlen=_MOST_TOLD)
         for each in self.looks.values():
             self.register_theme(each.textual_theme)
-        # The watcher would parse the stylesheet a second time.
+        # Assigning ``theme`` would call its watcher, which parses the stylesheet a second time.
         self.set_reactive(App.theme, self.look.textual_theme.name)
         self.stylesheet.set_variables(self.get_css_variables())
         self.main = MainScreen(
@@ -136,7 +136,7 @@ class CcplayApp(App[int]):
         await super().on_event(event)
 
     def on_key(self, event: events.Key) -> None:
-        """Pass a key that was typed before a dialog opened on to that dialog."""
+        """Forward a key to the dialog that has opened since the key was typed."""
         went_to = next((screen for key, screen in self._typed if key is event), self.screen)
         if self.screen is not went_to:
             event.prevent_default()
@@ -151,14 +151,14 @@ class CcplayApp(App[int]):
         timeout: float | None = None,
         markup: bool = True,
     ) -> None:
-        """Show a toast, and keep its text for those who missed it."""
+        """Show a toast, and keep its text for the list of events and messages."""
         kind = {"information": "info"}.get(severity, severity)
         self.told.append(Entry(self.session.state.now, kind, message))
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
     def action_command_palette(self) -> None:
-        """Open the palette: every command by name."""
-        from ccplay.ui.palette import Palette  # noqa: PLC0415 - first paint shall not wait for it
+        """Open the command palette, unless another screen covers the main screen."""
+        from ccplay.ui.palette import Palette  # noqa: PLC0415 - after first paint
 
         if self.screen is self.main:
             self.push_screen(Palette())
@@ -168,7 +168,7 @@ class CcplayApp(App[int]):
         if self._unsaved is None or self.session.state.ready_at is None:
             self.exit()
             return
-        from ccplay.ui.dialogs.leaving import LeaveDialog  # noqa: PLC0415 - as above
+        from ccplay.ui.dialogs.leaving import LeaveDialog  # noqa: PLC0415 - after first paint
 
         if isinstance(self.screen, LeaveDialog):
             self.exit()
@@ -182,7 +182,7 @@ class CcplayApp(App[int]):
             self.wanted = None
 
     def exit(self, *arguments: Any, **options: Any) -> None:
-        """Quit, after informing spectators if another network follows."""
+        """Quit; if another network follows, inform spectators first."""
         if self.wanted is not None:
             self.main.audience.announce(_ANOTHER)
         super().exit(*arguments, **options)
@@ -207,12 +207,12 @@ class CcplayApp(App[int]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Run the action of a key or of a palette entry."""
+        """Run the action of a key or a palette entry, which may make a spectator roam."""
         self.main.note_action(action if isinstance(action, str) else action[1])
         return await super().run_action(action, default_namespace, namespaces)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Omit keys that a restricted spectator does not have."""
+        """Disable the keys that a restricted spectator may not use."""
         return self.main.audience.keeps_files or action not in WITH_FILES
 
     async def on_unmount(self) -> None:
@@ -240,7 +240,7 @@ class CcplayApp(App[int]):
         self.main.redraw()
 
     def changed_choices(self) -> dict[str, object]:
-        """Return the display choices that the user has changed, by the names of preferences."""
+        """Return the display choices that the user has changed, by name of the preference."""
         return {
             name: value
             for name, value in self._choices().items()
@@ -248,13 +248,13 @@ class CcplayApp(App[int]):
         }
 
     def _choices(self) -> dict[str, object]:
-        # Values of algorithms are there only with the algorithm.
+        # Own values of an algorithm exist only while it is in use.
         plots = tuple(name for name in self.main.plots.picked if name in PANES)
         return {
             "theme": self.look.name,
             "glyphs": self.glyphs.name,
             "stroke": self._stroke,
-            # A spectator's plots are mostly the presenter's.
+            # A spectator's plots are usually the presenter's choice.
             "plots": None if self.main.audience.watches else plots or None,
         }
 
@@ -273,7 +273,7 @@ class CcplayApp(App[int]):
 
 
 def _collect_garbage_again() -> None:
-    """Enable garbage collection after the first paint; existing objects are exempt from it."""
+    """Enable garbage collection after the first paint, but exempt all objects made so far."""
     if not gc.isenabled():
         gc.freeze()
         gc.enable()

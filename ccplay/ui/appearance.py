@@ -14,18 +14,18 @@ from ccplay.ui.themes import Look, StrokeName
 
 
 class Appearance(Protocol):
-    """The theme and the characters in which everything is drawn."""
+    """The part of ccplay's app that screens draw with."""
 
     looks: dict[str, Look]
     """All themes by name."""
     look: Look
-    """The theme in use."""
+    """Theme in use."""
     glyphs: Glyphs
-    """The characters in use."""
+    """Set of characters in use."""
     keymap: Keymap
-    """The keys in use."""
+    """Keys of each action, as the user has set them."""
     no_color: bool
-    """Whether the user asked for no colours, see https://no-color.org."""
+    """Whether the user asked for no colours (https://no-color.org)."""
     told: Sequence[Entry]
     """Texts of toasts, oldest first."""
 

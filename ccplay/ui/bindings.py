@@ -5,10 +5,10 @@ from __future__ import annotations
 from textual.binding import Binding, BindingType
 
 _VALUES = "Variables of algorithms in place of RTT (V backwards)"
-_LOGARITHM = "Logarithmic value axes; linear again"
+_LOGARITHM = "Logarithmic value axes, or linear ones"
 _PATH = "The next of several paths for the selected traffic"
 _EXPLAIN = "What the selected flow is doing, and why"
-_HOLD = "Hold the value axes, to compare; release"
+_HOLD = "Hold the value axes, or release them"
 
 APP: list[BindingType] = [
     Binding("ctrl+q", "quit", "Quit", id="quit", priority=True, tooltip="End the lab and leave"),
@@ -78,7 +78,7 @@ MAIN: list[BindingType] = [
             f"enlarge({place})",
             f"Plot {place + 1} alone",
             id=f"plot-{place + 1}",
-            tooltip="The plot in this place alone; all again",
+            tooltip="Only the plot in this place, or all again",
         )
         for place in range(9)
     ),
@@ -89,11 +89,11 @@ MAIN: list[BindingType] = [
     Binding("e", "events", "Events in full", id="events", tooltip="Events and messages in full"),
     Binding("y", "theory", "Theory: W(t) and Reno's line", id="theory"),
     Binding("i", "explain", "Explain", id="explain", tooltip=_EXPLAIN),
-    Binding("W", "share", "Share", id="share", tooltip="Let others watch; no longer"),
+    Binding("W", "share", "Share", id="share", tooltip="Share this session, or stop sharing"),
     Binding(
         "ctrl+b", "browsers", "Watch in a browser", id="browsers", tooltip="A link for browsers"
     ),
-    Binding("F", "follow", "Follow", id="follow", tooltip="See what the presenter sees again"),
+    Binding("F", "follow", "Follow", id="follow", tooltip="Follow the presenter again"),
     Binding("M", "point", "Point", id="point", tooltip="Point at this moment on all screens"),
     Binding("enter", "lesson_next", "Lesson: answer, run, reveal, next page", id="lesson-next"),
     Binding("backspace", "lesson_back", "Lesson: the page before", id="lesson-back"),

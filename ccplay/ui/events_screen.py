@@ -69,7 +69,7 @@ class EventsScreen(Modal[None]):
         yield page
 
     def on_mount(self) -> None:
-        """Show the newest lines, and keep checking for more."""
+        """Show the newest lines, and check for more at intervals."""
         self._look_again()
         self.query_one("#lines").scroll_end(animate=False)
         self.set_interval(_LOOK_S, self._look_again)

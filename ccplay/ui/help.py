@@ -28,11 +28,11 @@ _STATES = (
 )
 
 Keys = tuple[str, str]
-"""A key as it is displayed, and what it does."""
+"""Displayed keys or symbol, and their meaning."""
 
 
 def grouped(bindings: Iterable[tuple[str, ActiveBinding]]) -> dict[str, list[Keys]]:
-    """Return keys and their effects by group; keys with one effect share a line."""
+    """Return keys and their effects by group; keys with the same effect share a line."""
     groups: dict[str, dict[str, list[str]]] = {group: {} for group in GROUPS}
     for key, active in bindings:
         lines = groups[group_of(active.binding.action)]
@@ -47,7 +47,7 @@ def grouped(bindings: Iterable[tuple[str, ActiveBinding]]) -> dict[str, list[Key
 
 
 class HelpScreen(Modal[None]):
-    """One page of help; escape, enter, q and ? close it."""
+    """A page of help; escape, enter, q and ? close it."""
 
     DEFAULT_CSS = """
     HelpScreen {
@@ -127,7 +127,7 @@ def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]
                 ),
                 (
                     "W R theory",
-                    f"cwnd as CUBIC's W(t) and Reno's line have it since its last cut ({theory})",
+                    f"cwnd since its last reduction, by CUBIC's W(t) and Reno's line ({theory})",
                 ),
                 (
                     f"{glyphs.drop} drop",
@@ -185,7 +185,7 @@ def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]
                 ("UDP", "received rate, loss and mean one-way delay, over the last second"),
                 (
                     "many",
-                    "from four on the others are dimmed; o draws the selected one alone",
+                    "with four or more, the others are dimmed; o draws the selected one alone",
                 ),
                 (
                     "groups",
@@ -193,11 +193,11 @@ def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]
                 ),
                 (
                     "stacked",
-                    "goodput up to the link's rate, queues by class (T): none counts by flow",
+                    "goodput up to the link's rate, queues by class (T): there is no count by flow",
                 ),
                 (
                     "table",
-                    "d sorts by the next column, D reverses; / shows what contains a text",
+                    "d sorts by the next column, D reverses; / lists what contains a text",
                 ),
                 ("short", "transfers done and under way, median and 99th percentile of FCT"),
             ],

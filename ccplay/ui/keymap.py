@@ -1,4 +1,4 @@
-"""The keys in force: those of ``bindings``, as changed by the user's preferences."""
+"""The keys in use: those of ``bindings``, as changed by the user's preferences."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _NAMED = frozenset(each.value for each in Keys if re.fullmatch("[a-z][a-z0-9_]+"
 
 _SIGNS = {_character_to_key(each) for each in map(chr, range(33, 127))}
 _PUNCTUATION = {_character_to_key(each): each for each in "!#$%&'()*+-./:;<=>?@[]^_`{|}~"}
-"""Textual's names of punctuation that needs no escape in TOML or in a list of keys."""
+"""Punctuation that needs no escape in TOML or in a list of keys, by Textual's name for it."""
 
 
 class Keymap:
     """The keys of the app and of its main screen."""
 
     def __init__(self, own: Mapping[str, str] | None = None) -> None:
-        """Take the user's checked ``own`` keys by action id, several separated by commas."""
+        """Use the user's ``own`` keys, already checked, by action id; commas separate several."""
         self.own: dict[str, str] = dict(own or {})
         """Keys that differ from ccplay's defaults, by action id."""
         self._keys = {
@@ -62,7 +62,7 @@ def remapped(wanted: Mapping[str, object]) -> Remapped:
             kept[name] = _checked(name, value)
         except ValueError as error:
             mistakes[name] = str(error)
-    # One key for two actions would silently take one of them away.
+    # If two actions had the same key, one of them would silently lose it.
     while taken := _taken(Keymap(kept)):
         name, said = taken
         mistakes[name] = said
@@ -71,20 +71,20 @@ def remapped(wanted: Mapping[str, object]) -> Remapped:
 
 
 def _taken(keymap: Keymap) -> tuple[str, str] | None:
-    """Return an id whose keys are also used by another id, and a message about the conflict."""
+    """Return an action id with a key that is already in use, and a message, or None."""
     for name in keymap.own:
         for key in keymap.keys(name):
             if key == App.COMMAND_PALETTE_BINDING:
                 return name, f"{quote(shown(key))} opens the palette"
             for other in REMAPPABLE:
                 if other != name and key in keymap.keys(other) and not _share(name, other, key):
-                    said = f"{quote(shown(key))} is the key of {other}: give that another one"
+                    said = f"{quote(shown(key))} is the key of {other}: change one of them"
                     return name, said
     return None
 
 
 def _share(one: str, other: str, key: str) -> bool:
-    """Return whether two ids share a default key: only one of them is active at a time."""
+    """Return whether ``key`` is a default key of both actions: only one is active at a time."""
     return all(key in normalized(REMAPPABLE[name].key) for name in (one, other))
 
 
@@ -136,7 +136,7 @@ def _remappable(tables: Iterable[Iterable[BindingType]]) -> dict[str, Binding]:
 
 
 REMAPPABLE = _remappable([bindings.MAIN, bindings.APP])
-"""Actions that can be given other keys, by id."""
+"""Bindings whose keys the user can change, by action id."""
 
 DEFAULT = Keymap()
-"""ccplay's own keymap."""
+"""Keymap of ccplay's default keys."""

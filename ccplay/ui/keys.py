@@ -18,7 +18,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 """Words in a binding's action that assign it to a group; the last group takes the rest."""
 
 _OF_EVERY_APP = ("focus_next", "focus_previous", "copy_text", "help_quit")
-"""Actions that Textual itself binds; they are not listed."""
+"""Actions that Textual binds in every app; help and palette leave them out."""
 
 
 def group_of(action: str) -> str:
@@ -41,5 +41,5 @@ def bindings_of(screen: Screen[Any]) -> list[ActiveBinding]:
 
 
 def wording(active: ActiveBinding) -> str:
-    """Return the longest description of a key's effect that its binding has."""
+    """Return the description of a key's effect: its tooltip, else the shorter description."""
     return active.binding.tooltip or active.binding.description

@@ -1,4 +1,4 @@
-"""The flows in the user's choice: filtered, sorted and grouped."""
+"""The flows as the user lists them: filtered, sorted and grouped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ccplay.state.lab_state import Flow, Traffic
 from ccplay.ui.view import View, goodput, goodputs, is_running
 
 _CROWD = 4
-"""Number of flows from which on the selected one is highlighted and the others are dimmed."""
+"""Smallest number of flows at which the selected one is highlighted and the others are dimmed."""
 
 MOST = 40
 """Largest number of flows that plots draw; more lines can't be told apart."""
@@ -27,11 +27,11 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def first(self) -> str:
-        """Name of its first flow."""
+        """Name of the group's first flow."""
         return self.flows[0].name
 
     def chosen(self, view: View) -> str:
-        """Return the flow that keys act on where the group is selected."""
+        """Return the name of the flow that keys act on while the group is selected."""
         names = [each.name for each in self.flows]
         return view.selected if view.selected in names and view.selected else self.first
 
@@ -47,7 +47,7 @@ def _listed(view: View) -> list[Flow]:
     flows, places = view.listed(), view.state.places
     if view.listing.text:
         flows = [each for each in flows if matches(view, each)]
-    # Subflows are below their flow, whatever started in between.
+    # Subflows are listed below their flow, even if other flows started in between.
     flows = sorted(
         flows, key=lambda each: places[each.parent if each.kind == "subflow" else each.name]
     )
@@ -73,7 +73,7 @@ def others(view: View) -> list[Traffic]:
 
 
 def matches(view: View, each: Traffic) -> bool:
-    """Return whether a flow passes the filter: its name, algorithm or a host contains the text."""
+    """Return whether traffic passes the filter: its name, algorithm, kind or a host contains it."""
     if not (text := view.listing.text.casefold()):
         return True
     cc = view.state.cc_at(each, view.t) if isinstance(each, Flow) else each.kind
@@ -81,7 +81,7 @@ def matches(view: View, each: Traffic) -> bool:
 
 
 def in_window(view: View) -> list[Flow]:
-    """Return the filtered flows that the window shows, in the order of their starts."""
+    """Return the flows in the window that pass the filter, in the order of their starts."""
     left, until = view.playhead.left, view.playhead.until
     key = ("in window", left, until, view.listing.text)
     return view.known.once(view.state, view.t, key, lambda: _in_window(view, left, until))
@@ -115,9 +115,9 @@ def _drawn(view: View) -> list[Flow]:
 
 
 def crowded(view: View, flows: Iterable[Flow]) -> bool:
-    """Return whether there are enough flows that the selected one must be highlighted.
+    """Return whether there are so many flows that the selected one must be highlighted.
 
-    Downloads that have ended do not count, because they are short.
+    Downloads, which are short, and subflows do not count once they have ended.
     """
     return sum(each.kind == "flow" or is_running(each, view.t) for each in flows) >= _CROWD
 
@@ -143,9 +143,10 @@ def whole(flows: Iterable[Flow]) -> list[Flow]:
 
 
 def path(view: View, flow: Flow) -> str:
-    """Return source, direction and destination as the network is drawn: ``s1 ← d1`` runs back.
+    """Return a flow's source and destination in the order in which the network is drawn.
 
-    For a subflow return what distinguishes its path from the other subflows': ``via spine2``.
+    ``s1 ← d1`` is a flow in the reverse direction. For a subflow, return the nodes that distinguish
+    its path from those of other subflows: ``via spine2``.
     """
     if flow.kind == "subflow" and (own := _own_nodes(view, flow)):
         return f"via {', '.join(own)}"
@@ -171,4 +172,4 @@ _KEYS: Mapping[str, Key] = {
     "retr": lambda view, flow: flow.series["total_retrans"].at(view.tick),
     "path": path,
 }
-"""Sort key of each column of the table."""
+"""Function that returns a flow's sort key, by column of the table."""

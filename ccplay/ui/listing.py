@@ -6,10 +6,10 @@ import msgspec
 from msgspec.structs import replace
 
 COLUMNS = ("", "flow", "cc", "cwnd", "rtt", "goodput", "retr", "path")
-"""Columns to sort by; the first, which has no name, is the order of the flows' starts."""
+"""Columns to sort by; the empty name stands for the order in which flows started."""
 
 _WORDS = ("", "flow", "cc", "path")
-"""Columns sorted in ascending order; columns of numbers are sorted in descending order."""
+"""Columns in ascending order by default; columns of numbers are in descending order."""
 
 _LONGEST = 40
 """Longest filter in characters."""
@@ -31,7 +31,7 @@ class Listing(msgspec.Struct, frozen=True):
     grouped: bool = False
     """Whether all flows of an algorithm share one line."""
     stacked: bool = False
-    """Whether rates and queues are stacked if they add up."""
+    """Whether plots of rates and queues stack values that add up."""
 
     @property
     def descending(self) -> bool:

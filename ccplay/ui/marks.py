@@ -1,4 +1,4 @@
-"""Keys for a session's marks: set one at the cursor, change, move or remove it."""
+"""A session's marks: set at the cursor, changed, moved and removed by keys and palette."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MarkedScreen(Protocol):
 
 
 class Marks:
-    """The marks of the session as the screen's keys and palette change them."""
+    """Sets, changes, moves and removes a session's marks for the screen's keys and palette."""
 
     def __init__(self, screen: MarkedScreen) -> None:
         self.carried: Entry | None = None
@@ -53,8 +53,11 @@ class Marks:
         return f"{said}: {self.carried.text}"
 
     def press(self, reach_s: float) -> None:
-        """Put down the mark being moved; else ask about one within ``reach_s``, or a new one."""
-        from ccplay.ui.dialogs import MarkDialog  # noqa: PLC0415 - first paint shall not wait for it
+        """Put down the mark being moved; else ask about a mark near the cursor, or a new one.
+
+        While the playhead is stopped, a mark within ``reach_s`` seconds of it is near.
+        """
+        from ccplay.ui.dialogs import MarkDialog  # noqa: PLC0415 - after first paint
 
         screen = self._screen
         mark = None if screen.playhead.running else self._at_cursor(reach_s)
@@ -68,12 +71,12 @@ class Marks:
 
     def ask_about(self, mark: Entry) -> None:
         """Ask what to do with a mark."""
-        from ccplay.ui.dialogs.mark import ChangeMarkDialog  # noqa: PLC0415 - as above
+        from ccplay.ui.dialogs.mark import ChangeMarkDialog  # noqa: PLC0415 - after first paint
 
         self._screen.app.push_screen(ChangeMarkDialog(mark), self._asked)
 
     def carry(self, mark: Entry) -> None:
-        """Let a mark follow the cursor, starting at the mark's place."""
+        """Make a mark follow the cursor, which first jumps to the mark."""
         self._screen.playhead.jump(mark.t, self._screen.session.state.now)
         self.carried = mark
         self._screen.redraw()

@@ -14,17 +14,17 @@ _LEAVING = ("dismiss", "leave")
 
 
 class Modal(ModalScreen[Answer]):
-    """A modal screen that ignores a second dismissal, at which Textual would fail."""
+    """A modal screen that ignores a second dismissal, which would make Textual fail."""
 
     answered = False
     """Whether the screen has been dismissed; keys may still arrive afterwards."""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Ignore all keys after the dismissal, and all but leaving before the widgets exist."""
+        """Ignore keys after dismissal; until the widgets exist, accept only keys that leave."""
         return not self.answered and (self.is_mounted or action in _LEAVING)
 
     def copy(self, text: str) -> None:
-        """Put commands of tc(8) into the terminal's clipboard (OSC 52), and report it."""
+        """Copy commands of tc(8) to the terminal's clipboard (OSC 52), and confirm in a toast."""
         if not text:
             self.app.notify("No tc line to copy.", severity="warning")
             return

@@ -60,7 +60,7 @@ class _Asking(Protocol):
         """View that the plots are drawn from."""
 
     def undo_offers(self) -> Iterable[_Offer]:
-        """Return the palette entries for undo and redo."""
+        """Return the palette entries for undo."""
 
     def ghost_offers(self) -> Iterable[_Offer]:
         """Return the palette entries for ghosts."""
@@ -90,7 +90,7 @@ class Palette(CommandPalette, Modal[None]):
         self._parts: list[Widget] = []
 
     def on_mount(self) -> None:
-        """Keep references to the widgets."""
+        """Keep references to the widgets, for ``query_one`` after their removal."""
         self._parts = list(self.query("*"))
 
     def query_one(self, selector: Any, expect_type: Any = None) -> Any:
@@ -127,10 +127,10 @@ class Palette(CommandPalette, Modal[None]):
 
 
 class LabProvider(Provider):
-    """Provides the entries of the palette: keys of the screen, commands to the lab, themes."""
+    """Provides the palette's entries: keys, commands, undo, marks, ghosts, plots and themes."""
 
     async def discover(self) -> Hits:
-        """List the actions of keys, then commands for running flows, then themes."""
+        """List all entries except values of links and queues, which are found by typing."""
         for text, help_text, run in self._all():
             if not text.startswith(("rate:", "delay:", "loss:", "queue:")):
                 yield DiscoveryHit(text, run, help=help_text)
@@ -138,13 +138,14 @@ class LabProvider(Provider):
     async def search(self, query: str) -> Hits:
         """List the command that the query spells out, then the entries that match.
 
-        Letters match anywhere, but a value only from its beginning: 2 is not 20, 5 not 1.5.
+        Letters may match anywhere in an entry, but a value only at its beginning: ``rate 2 mbit``
+        does not match 20 Mbit/s, nor ``rate 5`` 1.5 Mbit/s.
         """
         lab = self._lab
         entry = typed(query, lab.state) if lab.live else None
         if entry is not None:
             prompt = Content(entry.text)
-            # Textual's own scores have no bound.
+            # Textual's own scores have no upper bound.
             yield Hit(
                 math.inf, prompt, self._sending(entry.command), entry.text, escape(entry.help)
             )

@@ -37,7 +37,7 @@ PACKETS = (10, 20, 50, 100, 200, 1000)
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A line of the palette and the command that it stands for."""
+    """A line of the palette and the command that it sends."""
 
     text: str
     help: str
@@ -94,14 +94,14 @@ def _flows(state: LabState) -> Iterator[Entry]:
         if name in state.traced:
             yield Entry(f"stop tracing flow {name}", "sampling continues", UntraceFlow(flow=name))
         elif not tracing_problem(state):
-            said = "cwnd, ssthresh and srtt at every ACK: zoom in to see them them them"
+            said = "cwnd, ssthresh and srtt at every ACK: zoom in to see them"
             yield Entry(f"trace flow {name}", said, TraceFlow(flow=name))
         path = f"{flow.src} → {flow.dst}"
         yield Entry(f"stop flow {name}", f"{flow.cc}, {path}", StopFlow(flow=name))
 
 
 def _queues(state: LabState) -> Iterator[Entry]:
-    assert state.hello is not None  # noqa: S101 - entries() has looked
+    assert state.hello is not None  # noqa: S101 - entries() has checked
     kinds = {each.name: each.summary for each in state.hello.capabilities.qdiscs if each.available}
     sizes: list[Qdisc] = [Qdisc(kind="pfifo", options={"limit": packets}) for packets in PACKETS]
     own = [kind for kind in DISCIPLINES if kind not in ("pfifo", "tbf", "choke")]
@@ -126,7 +126,7 @@ def _links() -> Iterator[Entry]:
 
 
 def _traffic(state: LabState) -> Iterator[Entry]:
-    assert state.hello is not None  # noqa: S101 - entries() has looked
+    assert state.hello is not None  # noqa: S101 - entries() has checked
     network = state.hello.network
     source = next_sender(state, network)
     sink = network.peer(source)
@@ -156,7 +156,7 @@ def _traffic(state: LabState) -> Iterator[Entry]:
 
 
 def _paths(state: LabState) -> Iterator[Entry]:
-    assert state.hello is not None  # noqa: S101 - entries() has looked
+    assert state.hello is not None  # noqa: S101 - entries() has checked
     for each in state.traffic.values():
         if each.ended is None:
             for way, command in paths.offers(state, each, state.hello.network):
@@ -165,7 +165,7 @@ def _paths(state: LabState) -> Iterator[Entry]:
 
 
 def _captures(state: LabState) -> Iterator[Entry]:
-    assert state.hello is not None  # noqa: S101 - entries() has looked
+    assert state.hello is not None  # noqa: S101 - entries() has checked
     for link, where in capture_choices(state.hello.network):
         yield Entry(f"capture packets of {link}", where, StartCapture(link=link))
     for name, capture in state.captures.items():
@@ -183,13 +183,13 @@ def _read_queue(text: str) -> SetQdisc:
     options: dict[str, Option] = {}
     for part in filter(None, (each.strip() for each in rest.split(","))):
         name, _, value = part.partition(" ")
-        # "pfifo 20 packets" names no parameter: it means the limit.
+        # "pfifo 20 packets" names no parameter, so the value is the limit.
         options.update({name: value} if name.isidentifier() and value else {"limit": part})
     return SetQdisc(qdisc=validate(Qdisc(kind=kind, options=options)))
 
 
 _UNITS = {"rate": "Mbit/s", "delay": "ms", "jitter": "ms", "loss": "%"}
-"""Units of numbers typed without one, as in the entries."""
+"""Unit of a number typed without one, by the query's first word."""
 
 READERS: dict[str, Callable[[str], AnyCommand]] = {
     "queue": _read_queue,
@@ -199,4 +199,4 @@ READERS: dict[str, Callable[[str], AnyCommand]] = {
     "loss": lambda text: SetLink(loss=parse_ratio(text)),
     "mark": lambda text: Mark(text=text),
 }
-"""First words of queries, and how to read the rest."""
+"""Function that reads the rest of a query as a command, by the query's first word."""

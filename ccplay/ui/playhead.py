@@ -13,7 +13,7 @@ WIDTHS = (
 """Widths of the window in seconds; the smallest suit traces of every ACK."""
 
 WINDOW_S = 30.0
-"""Seconds that a window shows by default."""
+"""Default width of the window in seconds."""
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Speeds of a replay: recorded seconds per second."""
@@ -33,7 +33,7 @@ class Playhead(msgspec.Struct):
     t: float = 0.0
     """The moment shown, in seconds since ``Hello``."""
     width: float = WINDOW_S
-    """Seconds that the window covers."""
+    """Width of the window in seconds."""
     left: float = 0.0
     """Moment at the window's left edge, in seconds since ``Hello``."""
     seen: float = 0.0
@@ -99,12 +99,12 @@ class Playhead(msgspec.Struct):
             self.left = self._page(self.t)
         else:
             left = max(0.0, math.floor((self.t - share * width) / quarter + 0.5) * quarter)
-            # The part not seen yet is empty, and at most a quarter.
+            # At most a quarter of the window is empty, for moments not seen yet.
             self.left = min(left, self._page(self.seen))
             self._go(self.t)
 
     def change_speed(self, steps: int) -> None:
-        """Play faster or slower, by the steps of ``SPEEDS``."""
+        """Play faster (positive ``steps``) or slower, by as many entries of ``SPEEDS``."""
         at = min(range(len(SPEEDS)), key=lambda i: abs(SPEEDS[i] - self.speed))
         self.speed = SPEEDS[min(max(at + steps, 0), len(SPEEDS) - 1)]
 

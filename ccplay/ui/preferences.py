@@ -27,7 +27,7 @@ NONE = "none"
 GlyphsName: TypeAlias = Literal["unicode", "ascii"]
 
 _LARGEST = 1 << 16
-"""Size in bytes up to which a file of preferences is read."""
+"""Largest number of bytes read from a preferences file."""
 
 
 class Preferences(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class Preferences(msgspec.Struct, frozen=True):
     keys: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Keys that differ from ccplay's defaults, by action id."""
     mistakes: tuple[str, ...] = ()
-    """Mistakes in the file, one a line; the other settings apply."""
+    """Descriptions of mistakes in the file; settings without a mistake apply."""
 
 
 def path() -> Path:
@@ -61,7 +61,7 @@ def load(looks: Collection[str]) -> Preferences:
         return Preferences()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        return Preferences(mistakes=(f"{where}: can't be read: {reason}; it is left out",))
+        return Preferences(mistakes=(f"{where}: can't be read: {reason}; it is ignored",))
     return parse(text, str(where), looks)
 
 
@@ -70,7 +70,7 @@ def parse(text: str, file: str, looks: Collection[str]) -> Preferences:
     try:
         content = tomllib.loads(text)
     except ValueError as error:
-        return Preferences(mistakes=(f"{file}: {error}; it is left out",))
+        return Preferences(mistakes=(f"{file}: {error}; it is ignored",))
     lines = locate(text)
     found: dict[str, Any] = {}
     mistakes: list[tuple[int, str]] = []
@@ -162,7 +162,7 @@ _SETTINGS: dict[str, Callable[[object, Collection[str]], object]] = {
     "plots": lambda value, _: _plots(value),
     "large": lambda value, _: _choice(value, (NONE, *PANES)),
 }
-"""Functions that read a setting, given the available themes, by the setting's name in the file."""
+"""Function that reads a setting, given the available themes, by the setting's name in the file."""
 
 
 def written(preferences: Preferences) -> str:

@@ -57,24 +57,24 @@ LEAST = (80, 24)
 """Smallest terminal that has room for all parts, in columns and lines."""
 
 _WIDE = 112
-"""Columns from which on the table has units, and toasts cover only the ribbon."""
+"""Smallest width in columns at which the table has units and toasts cover only the ribbon."""
 
 _TALL = 34
-"""Lines from which on a drawing of the network leaves room for the table and the events."""
+"""Smallest height in lines at which the network's drawing leaves room for table and events."""
 
 _LOW = 20
-"""Lines below which plots take precedence over ribbon and events."""
+"""Height in lines below which plots take precedence over ribbon and events."""
 
 _NUMBERS_HZ = 4.0
 """Highest rate at which numbers change on the screen, in Hz, so that they can be read."""
 
 _SLOW_S = 0.4
-"""Seconds covered by one dot of a plot from which on plots change only with the numbers."""
+"""Smallest time in seconds per dot of a plot at which plots are drawn only with the numbers."""
 
 _SHEETS = ("header", "banner", "network", "flows", "map", "ribbon", "events", "footer", "too-small")
 
 _SPARE_LINES = 2
-"""Lines that the table may have in excess before the plots are resized and drawn again."""
+"""Spare lines that the table may have before all parts are laid out again."""
 
 LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
@@ -148,7 +148,7 @@ class MainScreen(
         yield self._sheets["too-small"]
 
     def on_mount(self) -> None:
-        """Start drawing; the sizes are set first, so that Textual arranges the parts only once."""
+        """Start drawing; set the sizes first, so that Textual arranges the parts only once."""
         self.lay_out(*self.app.size)
         self.playhead.scrub(0, self.playhead.t)
         self.playhead.running = True
@@ -177,7 +177,7 @@ class MainScreen(
         self._sheets["flows"].styles.width = table
         self._sheets["network"].styles.width = width - table
         self.plots.lay_out(width)
-        # The time axes of plot and ribbon are one.
+        # The ribbon shares the time axis of the first plot.
         below = self.plots.first_width or width // 3
         for toasts in self.query(ToastRack):
             toasts.styles.max_height = self._bands["bottom"].styles.height
@@ -186,7 +186,7 @@ class MainScreen(
         self._sheets["events"].styles.width = width - below
 
     def on_sheet_emptied(self) -> None:
-        """Redraw all parts whose sizes have changed, at the first request."""
+        """Draw all parts with new sizes, once for all sheets that were emptied together."""
         if self.emptied:
             self.emptied = False
             self.redraw()
@@ -208,12 +208,12 @@ class MainScreen(
             return
         if self.session.state is not self._state:
             self._take_over(self.session.state)
-        # New events are shown at once, changed numbers are not.
+        # New events are shown at once, changed numbers at their own rate.
         news = len(self.session.state.log) > self._told
         due = news or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps
         self._keep_up(tables=due)
         if self.view.unread:
-            # There is nothing to draw at that moment, and reading alone is faster.
+            # This moment has not been read yet, and reading is faster without drawing.
             self._show("header", lambda width, _: header.rows(self.view, width))
             self.paint()
             return
@@ -228,7 +228,7 @@ class MainScreen(
         self._tell()
 
     def _keep_up(self, *, tables: bool) -> None:
-        """Place the parts again if needed; lines are counted only with ``tables``."""
+        """Lay out the screen again if needed; count the table's lines only if ``tables``."""
         before = self._lines
         shown = (self.view.network, self.view.link, self.plots.shown)
         lines = flows.height(self.view) if tables else before
@@ -238,7 +238,7 @@ class MainScreen(
         self.lay_out(*self.size)
 
     def seek(self, playhead: Playhead) -> None:
-        """Draw the view of another playhead from scratch."""
+        """Switch to another playhead, and draw everything again."""
         self.playhead, self.selected, self._lines = playhead, None, 0
         self._keep_up(tables=True)
         for sheet in self.query(Sheet):
@@ -246,13 +246,13 @@ class MainScreen(
         self.redraw()
 
     def _dot_s(self) -> float:
-        """Return the seconds that one dot of the plots covers."""
+        """Return the seconds of wall time that fill one dot of the plots."""
         head = self.playhead
         passes = head.speed if head.recorded else 1.0
         return head.width / self.plots.columns / 2 / passes
 
     def _take_over(self, state: LabState) -> None:
-        """Draw from another state, when the whole recording replaces the glimpse of it."""
+        """Draw from another state, once the whole recording replaces a glimpse of it."""
         self._state = self.ghosts.state = state
         self._ribbon = ribbon.Ribbon()
 

@@ -10,7 +10,7 @@ from ccplay.ui.view import View
 
 
 def choices(view: View) -> dict[str, Traffic]:
-    """Return the rows of the table by name, from the top; the first row of each name.
+    """Return the rows of the table by name, from the top; for equal names, the first row.
 
     A group is represented by one flow: the selected one, or its first.
     """
@@ -30,7 +30,7 @@ def selection(view: View) -> Traffic | None:
 
 
 def beside(view: View, steps: int) -> str | None:
-    """Return the name some lines below the selection, wrapping around."""
+    """Return the name ``steps`` rows below the selection, wrapping around; None without rows."""
     names = list(choices(view))
     if not names:
         return None
@@ -49,7 +49,7 @@ def kept(view: View) -> str | None:
 
 def stop(traffic: Traffic) -> StopTraffic:
     """Return the command that stops the selected traffic."""
-    # Each stream and subflow of a flow is in the table.
+    # The table also lists a flow's streams and subflows; only the whole flow can be stopped.
     name = traffic.parent if isinstance(traffic, Flow) else traffic.name
     kind = "flow" if traffic.kind == "subflow" else traffic.kind
     return KINDS[kind].stopping(name)

@@ -30,7 +30,7 @@ _INPUT_S = 0.1
 """Interval in seconds at which the input thread checks for its end and for a lone Escape."""
 
 _FOREGROUND_S = 0.2
-"""Interval in seconds at which ``fg`` after ``bg`` is detected, which no signal reports."""
+"""Interval in seconds of checks for ``fg`` after ``bg``, which no signal reports."""
 
 _PARTING = "ccplay keeps running, with lab, timeline and recording; fg shows it again\r\n"
 
@@ -62,7 +62,7 @@ class Terminal(LinuxDriver):
             lost=lambda: self._soon(self._hang_up),
         )
         self._aside = False
-        """Whether the shell has the terminal at present."""
+        """Whether the shell has the terminal while ccplay runs in the background."""
         for number in _ENDING:
             self._loop.add_signal_handler(number, self._leave, number)
         self._loop.add_signal_handler(signal.SIGTSTP, self._step_aside)
@@ -96,7 +96,7 @@ class Terminal(LinuxDriver):
         super().close()
 
     def run_input_thread(self) -> None:
-        """Pass on keys until asked to stop or the terminal is gone."""
+        """Read keys and post them to the app until asked to stop or the terminal is gone."""
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")("replace").decode
         while not self.exit_event.is_set():
@@ -126,7 +126,7 @@ class Terminal(LinuxDriver):
         self.write(_PARTING)
         self.close()
         self._aside = True
-        # The processes above this one stop, up to the shell's child; this one continues.
+        # Stops the rest of the process group, up to the shell's child; this process continues.
         os.killpg(0, signal.SIGTSTP)
 
     def _come_back(self) -> None:
@@ -156,7 +156,7 @@ class Terminal(LinuxDriver):
         self._writer.put(_CANCEL)
 
     def _hang_up(self) -> None:
-        """End as after SIGHUP, which the kernel sends to some programs of a terminal only."""
+        """End as after SIGHUP, which the kernel does not send to every program of a terminal."""
         self._leave(signal.SIGHUP)
 
     def _leave(self, number: int) -> None:

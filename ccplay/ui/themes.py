@@ -53,12 +53,12 @@ PLOT = (
     "warn",
     "bad",
 )
-"""Names of the colours in ``[plot]``, used by what ccplay draws itself."""
+"""Names of the colours in ``[plot]``, used for everything that ccplay draws itself."""
 
 OPTIONAL = {"ghost": "muted"}
 """Colours of ``[plot]`` that a theme may omit, each with the colour that replaces it.
 
-The colours of an earlier run are between those of the present one and ``ghost``."""
+The colours of an earlier run are mixtures of the present run's colours and ``ghost``."""
 
 _FADED = 0.6
 """Share of ``ghost`` in the colours of an earlier run."""
@@ -67,7 +67,7 @@ FLOWS = 8
 """Smallest number of flow colours in a theme."""
 
 CA_STATES = 5
-"""Names of the congestion avoidance states: Open, Disorder, CWR, Recovery, Loss."""
+"""Number of congestion avoidance states: Open, Disorder, CWR, Recovery and Loss."""
 
 StrokeName: TypeAlias = Literal["normal", "bold"]
 """Thickness of the lines in plots."""
@@ -84,7 +84,7 @@ class Look(msgspec.Struct, frozen=True):
     """Purpose of the theme in one line."""
     textual_theme: Theme
     flows: tuple[str, ...]
-    """Colours of flows, one for each, at least ``FLOWS``."""
+    """Colours of flows, at least ``FLOWS``; they repeat if there are more flows."""
     colours: Mapping[str, str]
     """Colours by the names in ``PLOT`` and ``OPTIONAL``."""
     ca_states: tuple[str, ...]
@@ -118,7 +118,7 @@ def load_looks(
             with as_caller():
                 _load(looks, [own], complain)
         except OSError as error:
-            complain(f"themes in {own} are left out: {error.strerror}")
+            complain(f"themes in {own} are ignored: {error.strerror}")
     return dict(sorted(looks.items(), key=lambda item: item[0] != DEFAULT))
 
 
@@ -170,7 +170,7 @@ def _look(name: str, content: dict[str, Any]) -> Look:
 
 
 def _theme(name: str, dark: bool, colours: dict[str, str], muted: str) -> Theme:
-    # Textual would derive pale greys for these, below a contrast of 4.5.
+    # Without ``variables`` Textual would derive pale greys with a contrast below 4.5.
     return Theme(
         name=name,
         dark=dark,

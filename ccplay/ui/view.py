@@ -37,21 +37,21 @@ class View(msgspec.Struct):
     look: Look
     glyphs: Glyphs
     selected: str | None = None
-    """The flow that keys act on."""
+    """Name of the traffic that keys act on; None if nothing is selected."""
     observed: int = 0
-    """Index of the observed queue that is shown; it wraps around."""
+    """Index of the observed queue shown, modulo the number of observed queues."""
     variable: str | None = None
-    """Variable in the right-hand plot; None stands for RTT."""
+    """Variable drawn in place of RTT; None for RTT itself."""
     ghost: Ghost | None = None
-    """The ghost under the session."""
+    """Ghost drawn under the session; None if there is none."""
     reading: str = ""
-    """The ghost being read, with its progress; empty if none is."""
+    """Name and progress of the ghost being read; empty if none is."""
     theory: Theory | None = None
     """Theory drawn over the selected flow's cwnd; None if it is off."""
     notice: str = ""
     """Notice about the current action; usually empty."""
     listing: Listing = msgspec.field(default_factory=Listing)
-    """Selection and order of the flows shown."""
+    """Filter, order and grouping of the flows shown."""
     stroke: StrokeName = "normal"
     """Thickness of the lines in plots."""
     colourless: bool = False
@@ -66,11 +66,11 @@ class View(msgspec.Struct):
     catching_up: bool = False
     """Whether the past of a watched session is still being read."""
     pointer: Pointer | None = None
-    """Moment that the presenter points at."""
+    """Moment that the presenter points at; None if there is none."""
     region: tuple[str, float, float] | None = None
-    """Region of a plot that a lesson asks for: the plot, and both ends on its axis."""
+    """Region that a lesson asks to predict: name of the plot, and both ends on its value axis."""
     awaits: str = ""
-    """Reason that traffic will start without a key; usually empty."""
+    """Reason why traffic will start without a key; usually empty."""
     known: Known = msgspec.field(default_factory=Known)
     """Values derived from the state at this moment; views may share them."""
 
@@ -86,7 +86,7 @@ class View(msgspec.Struct):
 
     @property
     def tick(self) -> int:
-        """The last sweep at or before the moment shown."""
+        """Index of the last sweep at or before the moment shown."""
         return self.state.sweeps.before_or_at(self.t)
 
     @property
@@ -101,11 +101,11 @@ class View(msgspec.Struct):
 
     @property
     def link(self) -> str | None:
-        """The link whose queue is shown."""
+        """The link whose queue is shown; None before the network is known."""
         return self.observed_in(self.network)
 
     def observed_in(self, network: Network | None) -> str | None:
-        """Return the observed link with the shown one's index, in this network or another."""
+        """Return a network's observed link at the index of the shown queue; None without one."""
         links = network.observed if network else []
         return links[self.observed % len(links)] if links else None
 
@@ -147,7 +147,7 @@ class View(msgspec.Struct):
         return self.glyphs.translate(self.keys.shown(name))
 
     def ink(self, name: str) -> str:
-        """Return a colour of the theme."""
+        """Return the theme's colour with this name."""
         return self.look.colours[name]
 
     def number(self, name: str) -> int:
@@ -183,27 +183,27 @@ class View(msgspec.Struct):
         return [each for each in self.state.of(Ping).values() if is_running(each, self.t, LINGER_S)]
 
     def others(self) -> list[Traffic]:
-        """Return the rows below the flows, kind by kind, pings last."""
+        """Return other traffic that runs or has just ended, grouped by kind, pings last."""
         state, t = self.state, self.t
         return self.known.once(state, t, "others", lambda: _others(state, t))
 
     def entries(self, most: int) -> list[Entry]:
-        """Return the last lines of the event log at the moment shown."""
+        """Return the last lines of the event log at the moment shown, at most ``most``."""
         seen = [each for each in self.state.log if each.t <= self.t + 1e-6]
         seen.sort(key=lambda entry: entry.t)
         return seen[max(len(seen) - most, 0) :]
 
     @property
     def shift(self) -> float | None:
-        """Seconds from the ghost's moments to the session's; None without a visible ghost."""
+        """Seconds to add to the ghost's moments to align them; None without a visible ghost."""
         return self.ghost.shift(self.state) if self.ghost else None
 
     def ghost_ink(self, name: str) -> str:
-        """Return a colour of the theme, faded for the ghost."""
+        """Return the theme's colour with this name, faded for the ghost."""
         return self.look.faded(self.ink(name))
 
     def ghosts(self) -> list[tuple[Flow, int]]:
-        """Return the ghost's flows that run at the moment shown, and the ghost's tick there."""
+        """Return the ghost's flows that run at the moment shown, with the index of its sweep."""
         ghost, shift = self.ghost, self.shift
         if ghost is None or shift is None or not ghost.first <= self.t - shift <= ghost.last:
             return []
@@ -230,7 +230,7 @@ def goodput(flow: Flow, tick: int) -> float | None:
 
 
 def goodputs(flows: Sequence[Flow], tick: int) -> list[float | None]:
-    """Return the values of the goodput plot for many flows, whose series share their moments."""
+    """Return the values of the goodput plot for many flows, whose series share one timeline."""
     series = [flow.series["bytes_acked"] for flow in flows]
     if not series:
         return []

@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Callable
 
 _LAG_S = 1.0
-"""Seconds that output may wait before frames are skipped; on a slow line one takes half of that."""
+"""Seconds that output may wait before frames are skipped; a frame takes 0.5 s on a slow line."""
 
 _MOST = 1 << 20
-"""Bytes that may wait before all further output is dropped, not only frames."""
+"""Number of waiting bytes at which all further output is dropped, not only frames."""
 
 _CHUNK = 1 << 12
-"""Bytes written by one system call: what a blocked call has taken can't be discarded."""
+"""Largest number of bytes in one write(2): those in a blocked call can't be discarded."""
 
 
 class Writer:
@@ -28,7 +28,7 @@ class Writer:
         """Start writing to the file descriptor ``terminal``.
 
         The thread calls ``caught_up`` once everything is written after skipped frames, and ``lost``
-        when the terminal is gone.
+        once the terminal is gone.
         """
         self._terminal = terminal
         self._caught_up = caught_up
@@ -56,7 +56,7 @@ class Writer:
                 self._changed.notify_all()
 
     def takes_frame(self) -> bool:
-        """Return whether a frame may be queued; after False ``caught_up`` requests one."""
+        """Return whether a frame may be queued; if not, ``caught_up`` is called when it may."""
         with self._changed:
             late = self._unwritten > 0 and time.monotonic() - self._oldest > _LAG_S
             self._missed = self._missed or late

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from ccplay.share.browsers import Place
 
 TOKEN_BYTES = 16
-"""Random bytes of a token; 22 characters in a link."""
+"""Number of random bytes in a token, which has 22 characters in a link."""
 
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - compared only
 
@@ -52,12 +52,12 @@ class Admission:
 
     @staticmethod
     def is_same(origin: str | None, host: str) -> bool:
-        """Return whether a page of this server asks; a link opened by hand has no origin."""
+        """Return whether a request is from our page, or has no origin, as a link opened by hand."""
         return origin is None or urlsplit(origin).netloc == host
 
 
 def link_name(place: Place) -> str:
-    """Return the address for a link; if the server listens on all, one that others can reach."""
+    """Return the address for a link: if the server listens on all, one that others can reach."""
     if place.address not in _ANY:
         return f"[{place.address}]" if ":" in place.address else place.address
     family = socket.AF_INET6 if place.address == "::" else socket.AF_INET

@@ -21,7 +21,7 @@ class Watched(Protocol):
     board: Board | None
 
     def vote_for(self, seat: int, question: int, choice: float) -> bool:
-        """Vote for one browser."""
+        """Send a browser's vote; return whether the vote was sent."""
 
 
 class Vote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,14 +36,14 @@ _decoder = msgspec.json.Decoder(Vote)
 
 
 class Ballot:
-    """Receives the votes of browsers that receive the stream."""
+    """The votes of browsers, checked and passed on; only those with the stream may vote."""
 
     def __init__(self, source: Watched) -> None:
         self.seats = Seats()
         self._source = source
 
     def cast(self, name: str, body: bytes) -> HTTPStatus:
-        """Pass a browser's vote on; return the outcome."""
+        """Check a browser's vote and pass it on; return the status of the response."""
         if (seat := self.seats.voting(name)) is None:
             return HTTPStatus.FORBIDDEN
         if not self.seats.takes(seat):

@@ -1,4 +1,4 @@
-"""The newest messages to all browsers, in which each browser has a position."""
+"""The newest messages to all browsers, each of which reads them at its own pace."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 from collections import deque
 
 MOST_MESSAGES = 200
-"""Largest number of messages kept, for half a minute; a browser further behind starts again."""
+"""Largest number of messages kept, some 30 s of them; a browser further behind starts again."""
 
 MOST_BYTES = 4 << 20
 """Largest size in bytes of all messages kept."""
 
 
 class Broadcast:
-    """Messages to all browsers. Another browser costs only its own transmission."""
+    """The newest messages to all browsers; one more browser costs only its own transmission."""
 
     def __init__(self) -> None:
         self.first = 0
@@ -30,7 +30,7 @@ class Broadcast:
         return self.first + len(self._messages)
 
     def put(self, message: bytes) -> None:
-        """Add a message."""
+        """Add a message and wake all browsers' tasks; discard old messages beyond the limits."""
         self._messages.append(message)
         self._bytes += len(message)
         while len(self._messages) > MOST_MESSAGES or (
@@ -41,7 +41,7 @@ class Broadcast:
         self._wake()
 
     def close(self) -> None:
-        """Add no more messages."""
+        """End the broadcast; no more messages follow."""
         self.closed = True
         self._wake()
 

@@ -1,17 +1,17 @@
-"""A link as a QR code for a terminal: a line of half blocks has two rows of modules."""
+"""A link as a QR code for a terminal: a line of half blocks shows two rows of modules."""
 
 from __future__ import annotations
 
 import segno
 
 _QUIET = 2
-"""Number of light modules around the code."""
+"""Width in modules of the light border around the code."""
 
 _BLOCKS = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
 
 
 def rows(link: str) -> list[str]:
-    """Return the lines of the code, for dark on light in every terminal."""
+    """Return the lines of the code, to be printed dark on light in any terminal."""
     matrix = segno.make(link, error="l", micro=False).matrix_iter(border=_QUIET)
     modules = [[int(module) & 1 for module in row] for row in matrix]
     if len(modules) % 2:

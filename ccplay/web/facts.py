@@ -38,7 +38,7 @@ def facts(state: LabState) -> Facts:
 
 
 def described(line: Drawn) -> list[Any]:
-    """Return a line for a page: plot, role, subject, unit of its values, style, colour."""
+    """Return a line for a page: plot, role, subject, axis value of number 1, style, colour."""
     factor = line.variable.axis()[1]
     return [line.plot, line.role, line.subject, line.quantum * factor, line.style, line.ink]
 
@@ -181,7 +181,7 @@ def _network(state: LabState) -> Facts:
 
 
 def _links(state: LabState) -> dict[str, list[list[Any]]]:
-    """Return each observed link's settings: start, text, rate, limit, whether in bytes."""
+    """Return each observed link's settings: start, text, rate, limit, whether that is in bytes."""
     network = state.hello.network if state.hello else None
     found: dict[str, list[list[Any]]] = {}
     for link in network.observed[:MOST_QUEUES] if network else []:

@@ -17,19 +17,19 @@ from ccplay.web.lines import Drawn, lines, value
 _encoder = msgspec.json.Encoder()
 
 STEPS_MS = (50, 100, 200, 500, 1000)
-"""Possible distances between moments of the grid in ms; the shortest within ``VALUES_S`` holds."""
+"""Possible steps of the grid in ms; the shortest that keeps to ``VALUES_S`` is used."""
 
 VALUES_S = 2400
-"""Largest number of values per second of all lines together; some 6 kB/s for each browser."""
+"""Largest number of values per second of all lines together, which is some 6 kB/s per browser."""
 
 _FACTS_S = 0.25
 """Interval in seconds at which facts are checked for changes."""
 
 _APART_S = 0.05
-"""Shortest time in seconds between checks after an event that is shown at once."""
+"""Shortest time in seconds between checks if the log or the page of a lesson has changed."""
 
 _MOST_BEHIND = 40
-"""Largest number of moments in a frame; older ones are sent in windows of the past."""
+"""Largest number of moments in a frame; older moments are available in windows of the past."""
 
 
 def message(kind: str, content: Any) -> bytes:
@@ -38,10 +38,10 @@ def message(kind: str, content: Any) -> bytes:
 
 
 class Feed:
-    """Makes messages from a session. A page needs the opening and all later messages."""
+    """The messages of a session to pages; a page needs the opening and all later messages."""
 
     def __init__(self, session: Session, *, recorded: bool, votes: bool = False) -> None:
-        """Make messages; ``votes`` is whether spectators can vote in a lesson."""
+        """Make messages from ``session``; ``votes`` is whether browsers can vote in a lesson."""
         self._session = session
         self._votes = votes
         self._recorded = recorded
@@ -143,7 +143,7 @@ def deltas(values: Sequence[int | None]) -> list[int | None] | int | None:
 
 
 def _steps(values: Sequence[int | None], last: int | None) -> list[int | None] | int | None:
-    """Return differences that continue from a value the page has; 0 if nothing changed."""
+    """Return differences, the first one from the ``last`` value sent; 0 if nothing changed."""
     if all(each == last for each in values):
         return None if last is None else 0
     return _differences(values, last or 0)

@@ -34,7 +34,7 @@ _UDP_S = 1.4
 """Seconds for which a sample of cross traffic is drawn, unless another follows."""
 
 _QUANTA = {"us": 10.0, "bps": 1000.0, "bytes": 100.0, "share": 1e-3}
-"""Resolution of values by unit: no plot shows more."""
+"""Resolution of values by unit; plots can't show smaller differences."""
 
 CARRIED = Variable(
     "carried", "carried", "bps", "queue", scale="Mbit/s", rate=Rate("bytes"), digits=1
@@ -59,7 +59,7 @@ class Drawn(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """Identity of the line: no two lines have the same."""
+        """Key that identifies the line among all lines of the session."""
         return self.plot, self.role, self.subject, self.variable.series
 
     @property
@@ -176,7 +176,7 @@ _SUBJECTS: dict[str | None, Callable[[LabState, Variable], _Found]] = {
     "udp": _of_udp,
     None: _reported,
 }
-"""Subjects that have a variable with their series, by the variable's kind of subject."""
+"""Functions that yield the subjects of a variable with their series, by kind of subject."""
 
 _COUNTER = Variable("total_retrans", "retransmitted", "segments", "flow")
 """Counter of retransmissions in the table."""
@@ -193,7 +193,7 @@ def value(state: LabState, line: Drawn, t: float, step: float) -> int | None:
     if timeline is not state.sweeps and t - timeline.time(tick) > _lasts(line, step):
         return None
     if line.style == "area" and line.variable.rate is None and timeline is state.sweeps:
-        # Between two moments a queue may have been longer.
+        # A queue may have been longer between two moments of the grid.
         found = line.series.extremes(max(timeline.at_or_after(t - step), 0) + 1, tick + 1)
         return _whole(line, found[1] if found else line.series.at(tick))
     found_now = value_at(line.series, line.variable, t)
@@ -207,11 +207,11 @@ def columns(
 ) -> tuple[list[int | None], list[int | None]]:
     """Return the lowest and the highest value in each of ``count`` columns of ``step`` seconds.
 
-    Both are one list if each column has only one value.
+    If each column has only one value, the same list is returned twice.
     """
     series = line.series
     if series is None:
-        # A number of all flows together is in a title, and is current.
+        # Titles show only the current value of a summary.
         nothing: list[int | None] = [None] * count
         return nothing, nothing
     edges = tuple(start + at * step for at in range(count + 1))
@@ -244,7 +244,7 @@ def _whole(line: Drawn, value: float | None) -> int | None:
 
 
 def _lasts(line: Drawn, step: float) -> float:
-    """Return the seconds for which a sample is drawn that is not taken in each sweep."""
+    """Return the seconds for which a sample is drawn, of a series without a sample per sweep."""
     return step if line.style == "dots" else _UDP_S
 
 

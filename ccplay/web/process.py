@@ -1,6 +1,6 @@
-"""The process that serves browsers for a presenter: ``SOCKET ADDRESS:PORT``.
+"""The process that serves browsers for a presenter; its arguments are ``SOCKET ADDRESS:PORT``.
 
-It writes lines of JSON: the link once, then the number of browsers, or the reason for a failure.
+It prints lines of JSON: the link once, then the number of browsers, or the reason for a failure.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main(words: list[str]) -> int:
 
 
 def _ready(served: Served) -> None:
-    from ccplay.web import code  # noqa: PLC0415 - it may be missing
+    from ccplay.web import code  # noqa: PLC0415 - segno may be missing
 
     _write(News(link=served.link, code=code.rows(served.link)))
 

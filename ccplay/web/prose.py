@@ -32,7 +32,7 @@ _parser = MarkdownIt("commonmark", {"html": False})
 
 
 def blocks(lines: Sequence[str]) -> list[object]:
-    """Return lines of Markdown as texts, and as lists of an element's name and its content."""
+    """Return Markdown as a list of texts and elements; an element is a list: name, then content."""
     # Open elements, outermost first. An omitted element is represented by its parent.
     found: list[list[object]] = [[]]
     for token in _tokens(_parser.parse("\n".join(lines))):

@@ -1,4 +1,4 @@
-"""Seats: the browsers that may vote, and how often."""
+"""Seats, which limit the number of browsers that may vote, and how often each may."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Seat(msgspec.Struct):
     streams: int = 0
     """Number of streams that the browser receives at present."""
     left: float = VOTES_AT_ONCE
-    """Number of votes that the browser may send at once."""
+    """Number of votes that the browser may send at once, at the moment ``at``."""
     at: float = 0.0
     """Moment for which ``left`` was computed, in seconds of a clock."""
 
@@ -37,9 +37,9 @@ class Seat(msgspec.Struct):
 class Seats:
     """Assigns a seat to each browser that receives the stream; only these may vote.
 
-    A browser keeps its seat while others are free. If none is free, the browser that left longest
-    ago loses its seat, and the new one's vote replaces its vote: so there are never more votes than
-    seats.
+    A browser keeps its seat while others are free. If none is free, the browser that left
+    first loses its seat to the new one, whose vote replaces the earlier vote: so there are never
+    more votes than seats.
     """
 
     def __init__(self, most: int = MOST_SEATS, clock: Callable[[], float] = time.monotonic) -> None:

@@ -1,6 +1,6 @@
 """The HTTP server: a page, its files, the stream of messages, and windows of the past.
 
-All that a browser can do is to ask for more or less of the past, and vote in a lesson.
+A browser can only request windows of the past, and vote in a lesson.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ccplay.web.looks import looks
 from ccplay.web.windows import TooBusyError, Windows
 
 PAGE = Path(__file__).parent / "page"
-"""The files of the page: HTML, a style sheet and ES modules, served as they are."""
+"""Folder of the page's files: HTML, a style sheet and ES modules, served unchanged."""
 
 MOST_BROWSERS = 500
 """Largest number of browsers at a time."""
@@ -65,7 +65,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Pages:
-    """Serves the page of one session."""
+    """The HTTP handlers that serve the page of one session."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Pages:
         windows: Windows,
         ballot: Ballot | None = None,
     ) -> None:
-        """Serve the session; ``ballot`` receives votes, and without it nobody can vote."""
+        """Serve the session; ``ballot`` receives votes. Without a ballot nobody can vote."""
         self.browsers = 0
         """Number of browsers that receive the stream at present."""
         self._admission = admission
@@ -99,7 +99,7 @@ class Pages:
 
     @web.middleware
     async def _admit(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Refuse all requests without the token in the same way."""
+        """Refuse requests that are not from the page; add the headers to all responses."""
         refusal = self._refusal(request)
         if refusal is not None:
             return refusal
@@ -120,7 +120,7 @@ class Pages:
         site = request.headers.get("Sec-Fetch-Site", "none")
         followed = request.headers.get("Sec-Fetch-Mode") == "navigate"
         if request.method == "POST":
-            # A browser names the page that sends; a request without one is not from ours.
+            # Browsers send Origin with a POST; a request without it is not from our page.
             ours, followed = ours and origin is not None, False
         if not ours or (site not in ("none", "same-origin") and not followed):
             return web.Response(status=403, headers=_HEADERS)
@@ -158,7 +158,7 @@ class Pages:
         if self._ballot is None:
             return web.Response(status=403)
         if request.content_type != "application/json":
-            # A form of a page elsewhere can't send this.
+            # A form on another site can't send this content type.
             return web.Response(status=415)
         if not 0 < (request.content_length or 0) <= ballot.LONGEST:
             return web.Response(status=413)

@@ -37,7 +37,7 @@ _LAST_S = 1.5
 """Seconds that browsers have to receive the last messages."""
 
 _FILES = 4096
-"""Largest number of descriptors of this process: two for a browser that shows the past."""
+"""Limit of this process's file descriptors; a browser that shows the past needs two."""
 
 _WAITING = 512
 """Backlog of listen(2): a whole class may open the page at once."""
@@ -47,14 +47,14 @@ MISSING = (
     "browsers need aiohttp and segno, which are not installed: pip install 'ccplay[web]', "
     "or make play in a checkout"
 )
-"""Message shown if the server library is missing."""
+"""Message shown if a library that serves browsers is missing."""
 
 
 def require() -> None:
-    """Raise ``CcplayError`` if libraries are missing that only this room needs."""
+    """Raise ``CcplayError`` if a library that only this package needs is missing."""
     try:
-        import aiohttp  # noqa: F401, PLC0415 - only to know
-        import segno  # noqa: F401, PLC0415 - the same
+        import aiohttp  # noqa: F401, PLC0415 - only checked for
+        import segno  # noqa: F401, PLC0415 - only checked for
     except ImportError:
         raise CcplayError(MISSING) from None
 
@@ -76,7 +76,7 @@ class _Watched:
         connection, greeting = places.join(path, Wants.BROWSERS)
         self.source = WatchSource(connection, greeting)
         self.votes = greeting.seats > 0
-        """Whether the server accepts votes of browsers, and their number, from this process."""
+        """Whether the session's server accepts browsers' votes and number from this process."""
         self._reported = 0
         self.recorded = greeting.recorded
         self.session = Session(
@@ -85,11 +85,11 @@ class _Watched:
         self._event = asyncio.Event()
 
     def put(self, _: AnyEvent | UnknownEvent) -> None:
-        """Record that there was an event."""
+        """Wake the process for an event."""
         self._event.set()
 
     def close(self) -> None:
-        """Record that the session has ended."""
+        """Wake the process for the end of the session."""
         self._event.set()
 
     def report(self, browsers: int) -> None:
@@ -115,14 +115,14 @@ async def serve(
 ) -> None:
     """Serve the session on the socket at ``path`` until it ends.
 
-    ``ready`` is called once with the link, ``count`` with the number of browsers when it changes.
+    ``ready`` is called once with the link, ``count`` repeatedly with the number of browsers.
     Raises ``CcplayError`` if the session can't be watched, or the address can't be listened on.
     """
-    from aiohttp import web  # noqa: PLC0415 - only this needs it
+    from aiohttp import web  # noqa: PLC0415 - needed only here
 
-    from ccplay.web.server import Pages  # noqa: PLC0415 - the same
+    from ccplay.web.server import Pages  # noqa: PLC0415 - needed only here
 
-    # Mistakes of clients do not belong on the presenter's terminal.
+    # Errors of clients must not appear on the presenter's terminal.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     _allow_files()
     watched = _Watched(path)
@@ -179,7 +179,7 @@ async def _tell(
 
 
 async def _listen(site: type, runner: object, place: Place) -> int:
-    """Listen, and return the port. Raises ``CcplayError`` if that is impossible."""
+    """Listen, and return the port. Raises ``CcplayError`` if the address can't be used."""
     try:
         listening = site(runner, place.address, place.port, backlog=_WAITING)
         await listening.start()

@@ -1,4 +1,4 @@
-"""The past for pages: values of each line in columns of a time window, computed once for all."""
+"""The past for pages: values of each line in columns of a time window, shared by browsers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 """Possible lengths of a column in seconds."""
 
 _KEPT = 40
-"""Largest number of windows kept."""
+"""Largest number of computed windows kept for further requests."""
 
 _TURN = 8
 """Number of lines computed between two pauses, in which live messages are sent."""
 
 MOST_WAITING = 100
-"""Largest number of requests that wait at a time."""
+"""Largest number of requests for windows that wait at a time."""
 
 
 class TooBusyError(Exception):
@@ -34,7 +34,7 @@ class TooBusyError(Exception):
 
 
 class Windows:
-    """Computes the values of lines between two moments."""
+    """Windows of the past, each computed once and cached."""
 
     def __init__(self, session: Session, feed: Feed) -> None:
         self._session = session
@@ -59,7 +59,7 @@ class Windows:
         since, until = max(min(since, now), 0.0), max(min(until, now), 0.0)
         least = max(until - since, 0.0) / (COLUMNS - 50)
         step = next((each for each in _STEPS if each >= least), least)
-        # Most followers request the same window, a moment earlier or later.
+        # Most followers request the same window a moment apart: the rounded start makes it one.
         first = math.floor(since / step / 25) * 25
         count = min(max(math.floor(until / step) - first, 1), COLUMNS)
         key = (step, first, count, len(self._feed.lines))

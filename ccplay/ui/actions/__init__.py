@@ -1,1 +1,1 @@
-"""What the main screen's keys do, by subject; nothing here draws."""
+"""The actions of the main screen's keys, by subject; nothing here draws."""

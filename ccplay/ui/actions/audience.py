@@ -1,4 +1,4 @@
-"""Keys of a shared session: the presenter shares and points, a spectator follows."""
+"""Actions in a shared session: the presenter shares and points, a spectator follows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class AudienceActions(LessonActions):
-    """The keys of presenter and spectator."""
+    """The actions of presenter and spectator."""
 
     def offers(self, action: str) -> bool:
-        """Return whether one of these keys has an effect here."""
+        """Return whether ``follow``, ``point``, ``share`` or ``browsers`` has an effect here."""
         if action == "follow":
             return isinstance(self.audience, Following)
         if action == "point":
@@ -78,7 +78,7 @@ class AudienceActions(LessonActions):
         self.redraw()
 
     def _show_link(self, browsers: Browsers) -> None:
-        from ccplay.ui.dialogs.browser_link import BrowserLink  # noqa: PLC0415 - paint first
+        from ccplay.ui.dialogs.browser_link import BrowserLink  # noqa: PLC0415 - after first paint
 
         self.app.push_screen(BrowserLink(browsers, self.appearance.glyphs))
 
@@ -90,7 +90,7 @@ class AudienceActions(LessonActions):
         if audience.pointer is not None:
             self._point(None)
             return
-        from ccplay.ui.dialogs.pointing import PointDialog  # noqa: PLC0415 - paint first
+        from ccplay.ui.dialogs.pointing import PointDialog  # noqa: PLC0415 - after first paint
 
         self.app.push_screen(PointDialog(self.playhead.t), self._point)
 

@@ -20,24 +20,24 @@ from ccplay.ui.view import View
 
 
 class Actions(Screen[None]):
-    """The session on the screen, and the user's display choices."""
+    """A screen's session and display choices, which its actions change."""
 
     session: Session
     playhead: Playhead
     marks: Marks
     ghosts: Ghosts
-    """The ghost under the session, or being read."""
+    """Ghost drawn under the session, or being read."""
     plots: Band
     overlay: Overlay
     """Theory drawn over the selected flow's cwnd."""
     selected: str | None = None
-    """The selection in the table that keys act on."""
+    """Name of the traffic selected in the table, on which keys act; None without a selection."""
     observed: int = 0
-    """Index of the observed queue that is shown; it wraps around."""
+    """Index of the observed queue shown, modulo the number of observed queues."""
     variable: str | None = None
-    """Variable that replaces RTT; None stands for RTT itself."""
+    """Variable drawn in place of RTT; None for RTT itself."""
     listing: Listing = Listing()
-    """Selection and order of the flows shown."""
+    """Filter, order and grouping of the flows shown."""
     shows_receiver: bool = False
     """Whether the receiver's table replaces the events."""
     sent: str = ""
@@ -47,7 +47,7 @@ class Actions(Screen[None]):
     lab_words: Sequence[str] = ()
     """Options of the command line that start the same kind of lab again."""
     _known: Known
-    """Values that views derive from the state."""
+    """Cache of the values that views derive from the state."""
 
     @property
     def appearance(self) -> Appearance:
@@ -84,12 +84,12 @@ class Actions(Screen[None]):
 
     @property
     def predicted(self) -> tuple[str, float, float] | None:
-        """The region of a plot that a lesson asks for: the plot, and both ends on its axis."""
+        """The region that a lesson asks to predict: its plot, and both ends on the value axis."""
         return None
 
     @property
     def awaits(self) -> str:
-        """Reason that traffic will start without a key; empty if none will."""
+        """Reason why traffic will start without a key; empty if none will."""
         return ""
 
     def lay_out(self, width: int, height: int) -> None:

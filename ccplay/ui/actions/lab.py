@@ -1,4 +1,4 @@
-"""Keys that send commands to the lab, and keys for marks."""
+"""Actions that send commands to the lab, and actions on marks."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from ccplay.units import format_clock
 
 
 class LabActions(Actions):
-    """The keys of traffic, network and marks."""
+    """The actions on traffic, network and marks."""
 
     def action_dialog(self, name: str) -> None:
         """Open a dialog, then send its command to the lab."""
         if not self.is_ready(ready=self.session.state.phase == "ready"):
             return
-        from ccplay.ui import dialogs  # noqa: PLC0415 - first paint shall not wait for it
+        from ccplay.ui import dialogs  # noqa: PLC0415 - after first paint
 
         dialog: Callable[..., ModalScreen[AnyCommand | None]] = getattr(dialogs, name)
         self.app.push_screen(dialog(self.session.state, self.selected), self._asked)
@@ -44,9 +44,9 @@ class LabActions(Actions):
         self.redraw()
 
     def ask(self, command: AnyCommand) -> None:
-        """Send a command to the lab: a new mark at the moment shown, other commands for now.
+        """Send a command to the lab; a new mark is set at the moment shown.
 
-        If the screen shows an earlier moment, show when the command was sent.
+        If the screen shows an earlier moment, a notice shows when any other command was sent.
         """
         head, self.sent = self.playhead, ""
         if not head.running and isinstance(command, Mark) and command.at is None:
@@ -94,7 +94,7 @@ class LabActions(Actions):
         self.ask(SetPath(traffic=paths.name_of(chosen)))
 
     def action_capture(self) -> None:
-        """Ask which link to capture; if a capture runs, end it."""
+        """End the newest running capture; if none is running, ask which link to capture."""
         if running := list(self.session.state.captures):
             self.ask(StopCapture(capture=running[-1]))
         else:

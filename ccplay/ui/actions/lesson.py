@@ -1,4 +1,4 @@
-"""Keys of a lesson: turn pages, answer or vote, move the region of a plot."""
+"""Actions in a lesson: turn pages, answer or vote, move the predicted region of a plot."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
 
 _PAGES_RUN = "this page's run starts traffic"
 _BEFORE_RUN = ("asking", "reading", "clearing", "running")
-"""Phases of a page before its traffic starts."""
+"""Phases of a page until its run, which starts the traffic, has ended."""
 
 
 class LessonActions(LookActions):
-    """The keys of a lesson; without a lesson they keep their usual effects."""
+    """The actions in a lesson; without a lesson its keys keep their usual effects."""
 
     lesson: Lectern | None = None
-    """The lesson that is open; None without one."""
+    """Lesson that is open; None if there is none."""
     _panel: LessonPanel | None = None
     _page: tuple[int, str] = (0, "")
     """Number of the page whose look has been applied, and the traffic selected for it."""
 
     @property
     def asked(self) -> Asks:
-        """The question that keys can answer now."""
+        """The kind of answer that keys can give now; empty for none."""
         return "" if self.lesson is None else asks(self.lesson)
 
     @property
     def predicted(self) -> tuple[str, float, float] | None:
-        """The region of a plot being predicted: the plot, and both ends on its axis."""
+        """The region being predicted: name of the plot, and both ends on its value axis."""
         return None if self.lesson is None else region(self.lesson)
 
     @property
     def awaits(self) -> str:
-        """The run of the open page until its result is revealed; otherwise empty."""
+        """Reason why traffic will start without a key; empty once the page's run has ended."""
         board = self.lesson.board if self.lesson is not None else None
         return _PAGES_RUN if board is not None and board.phase in _BEFORE_RUN else ""
 
@@ -52,7 +52,7 @@ class LessonActions(LookActions):
         return (width, height) if self._panel is None else self._panel.place(width, height)
 
     def offers_lesson(self, action: str) -> bool:
-        """Return whether a key of a lesson has an effect here."""
+        """Return whether an action of the lesson has an effect now."""
         if self.lesson is None or self.lesson.board is None:
             return False
         if action == "lesson_next":
@@ -80,7 +80,7 @@ class LessonActions(LookActions):
             self._take_look(leading)
         # Text written before the panel has its parts would be lost.
         if board is not None and self._panel is not None and self._panel.is_mounted:
-            from ccplay.ui.lesson.words import written  # noqa: PLC0415 - as above
+            from ccplay.ui.lesson.words import written  # noqa: PLC0415 - after first paint
 
             look = self.appearance
             now = self.session.state.now
@@ -91,14 +91,14 @@ class LessonActions(LookActions):
             self._panel.remove()
             self._panel = None
         else:
-            from ccplay.ui.lesson.panel import LessonPanel  # noqa: PLC0415 - as above
+            from ccplay.ui.lesson.panel import LessonPanel  # noqa: PLC0415 - after first paint
 
             self._panel = LessonPanel()
             self.mount(self._panel, before="#footer")
         self.lay_out(*self.size)
 
     def _take_look(self, desk: Leading) -> None:
-        """Show the plots of a page when it opens, and select its traffic once that runs."""
+        """Apply a page's view of plots and queue when it opens; select its traffic once started."""
         look, number = desk.look, desk.at + 1
         network = self.view.network
         if self._page[0] != number and network is not None:
@@ -119,7 +119,7 @@ class LessonActions(LookActions):
     # --- keys -------------------------------------------------------------------------------
 
     def action_lesson_next(self) -> None:
-        """Answer what has been entered; else run, reveal, or open the next page."""
+        """Give the answer entered; else run, reveal, or open the next page."""
         lesson, asked = self.lesson, self.asked
         if lesson is None or (board := lesson.board) is None:
             return
@@ -139,7 +139,7 @@ class LessonActions(LookActions):
             lesson.leading.advance()
             now, ended = self.session.state.now, lesson.leading.revealed_until
             if ended is not None:
-                # The plots show the run for as long as its explanation is read.
+                # The plots keep showing the run while its explanation is read.
                 self.playhead.look_back(ended, now)
             else:
                 # The run happens now, whatever moment the screen shows.
@@ -165,7 +165,7 @@ class LessonActions(LookActions):
             self._panel.scroll_by(pages)
 
     def action_enlarge(self, place: int) -> None:
-        """Choose the answer with this number, or begin a number; else enlarge a plot."""
+        """Choose the answer at this index, or begin to type a number; else enlarge a plot."""
         lesson = self.lesson
         board = lesson.board if lesson is not None else None
         if lesson is not None and board is not None and self.asked == "number":
@@ -178,14 +178,14 @@ class LessonActions(LookActions):
             self._after_key()
 
     def on_key(self, event: events.Key) -> None:
-        """Begin a number with a zero, the only digit that selects no plot."""
+        """Begin to type a number with 0, the only digit that enlarges no plot."""
         board = self.lesson.board if self.lesson is not None else None
         if event.character == "0" and board is not None and self.asked == "number":
             event.stop()
             self._ask_number(board, "0")
 
     def action_select_flow(self, steps: int) -> None:
-        """Move the predicted region if a page asks for one; else select in the table."""
+        """Move the predicted region if the page asks for one; else move the table's selection."""
         lesson = self.lesson
         board = lesson.board if lesson is not None else None
         if lesson is None or board is None or self.asked != "region":
@@ -198,7 +198,7 @@ class LessonActions(LookActions):
         self._after_key()
 
     def _ask_number(self, board: Board, begun: str = "") -> None:
-        from ccplay.ui.dialogs.prediction import PredictionDialog  # noqa: PLC0415 - paint first
+        from ccplay.ui.dialogs.prediction import PredictionDialog  # noqa: PLC0415 - after first paint
 
         self.app.push_screen(PredictionDialog(board, begun), self._number_given)
 

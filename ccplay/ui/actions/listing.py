@@ -1,4 +1,4 @@
-"""Keys that filter, sort, group and stack the flows."""
+"""Actions that filter, sort, group and stack the flows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from textual import events
 from ccplay.ui.actions.base import Actions
 
 _SELECTING = ("up", "down", "tab", "shift+tab")
-"""Keys that move the selection while a filter is typed."""
+"""Keys that move the selection even while a filter is typed."""
 
 
 class ListingActions(Actions):
-    """The keys that filter, sort, group and stack flows, or show one alone."""
+    """The actions that filter, sort, group and stack flows, or draw one alone."""
 
     def action_alone(self) -> None:
         """Draw the selected flow alone, or all again."""

@@ -1,4 +1,4 @@
-"""Keys that choose the parts of the session shown, and their appearance."""
+"""Actions that choose the parts of the session shown, and their appearance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ccplay.units import format_clock
 
 
 class LookActions(Actions):
-    """The keys for selection, plots, ghosts and appearance."""
+    """The actions on selection, plots, ghosts and appearance."""
 
     shows_map: bool = False
     """Whether the network is drawn in place of the plots."""
@@ -34,7 +34,7 @@ class LookActions(Actions):
         self.redraw()
 
     def action_variable(self, steps: int) -> None:
-        """Replace RTT by a variable of the selected flow's algorithm, or show RTT again."""
+        """Draw another own value of an algorithm or queue in place of RTT, or RTT again."""
         view = self.view
         choices, now = own_values.choices(view), own_values.shown(view)
         if choices == [now]:
@@ -73,7 +73,7 @@ class LookActions(Actions):
         self.redraw()
 
     def show_map(self, *, shown: bool) -> None:
-        """Draw the network in place of the plots, or draw the plots."""
+        """Draw the network in place of the plots if ``shown``, else the plots."""
         if shown != self.shows_map:
             self.shows_map = shown
             self.set_class(shown, "-map")
@@ -105,7 +105,7 @@ class LookActions(Actions):
         """Ask which earlier run to draw under this one."""
         if not self.is_ready(ready=self.session.state.ready_at is not None):
             return
-        from ccplay.ui.dialogs.ghost import GhostDialog  # noqa: PLC0415 - first paint shall not wait for it
+        from ccplay.ui.dialogs.ghost import GhostDialog  # noqa: PLC0415 - after first paint
 
         self.app.push_screen(GhostDialog(self.view), self.lay)
 
@@ -133,13 +133,13 @@ class LookActions(Actions):
 
     def action_events(self) -> None:
         """Show the event log in full, with the texts of toasts."""
-        from ccplay.ui.events_screen import EventsScreen  # noqa: PLC0415 - as above
+        from ccplay.ui.events_screen import EventsScreen  # noqa: PLC0415 - after first paint
 
         look, glyphs = self.appearance.look, self.appearance.glyphs
         self.app.push_screen(EventsScreen(self._all_lines, look, glyphs))
 
     def _all_lines(self) -> list[Entry]:
-        """Return the log up to the moment shown, and the toasts that it lacks."""
+        """Return the log up to the moment shown, with toasts that it lacks, in order of time."""
         log = self.view.entries(len(self.session.state.log))
         texts = {each.text for each in self.session.state.log}
         told = [each for each in self.appearance.told if each.text not in texts]
@@ -147,8 +147,8 @@ class LookActions(Actions):
 
     def action_explain(self) -> None:
         """Explain what the selected flow is doing at the moment shown, and why."""
-        from ccplay.analysis.explain.rules import explain  # noqa: PLC0415 - first paint comes first
-        from ccplay.ui.explain_screen import ExplainScreen  # noqa: PLC0415 - the same
+        from ccplay.analysis.explain.rules import explain  # noqa: PLC0415 - after first paint
+        from ccplay.ui.explain_screen import ExplainScreen  # noqa: PLC0415 - after first paint
 
         view = self.view
         sentences = explain(view.state, self.selected or "", view.t)
@@ -162,6 +162,6 @@ class LookActions(Actions):
 
     def action_help(self) -> None:
         """Show all keys, and how to read the screen."""
-        from ccplay.ui.help import HelpScreen  # noqa: PLC0415 - first paint shall not wait for it
+        from ccplay.ui.help import HelpScreen  # noqa: PLC0415 - after first paint
 
         self.app.push_screen(HelpScreen())

@@ -15,7 +15,7 @@ _MOST_OFFERED = 16
 
 
 def name_of(traffic: Traffic) -> str:
-    """Return the name of traffic in commands: that of the flow for one of its streams."""
+    """Return the name of traffic in commands; for a stream or subflow, that of its flow."""
     return traffic.parent if isinstance(traffic, Flow) else traffic.name
 
 

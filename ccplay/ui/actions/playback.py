@@ -1,4 +1,4 @@
-"""Keys that move the playhead and change the window."""
+"""Actions that move the playhead and change the window."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from ccplay.ui.actions.base import Actions
 
 STEP = 1 / 60
 _LEAP = 1 / 6
-"""Large step of the scrubbing keys, as a share of the window."""
+"""Large step of scrubbing, as a share of the window."""
 
 
 class PlaybackActions(Actions):
-    """The keys of the playhead."""
+    """The actions on the playhead."""
 
     def action_freeze(self) -> None:
         """Freeze the screen, or resume."""
@@ -18,11 +18,11 @@ class PlaybackActions(Actions):
         self.redraw()
 
     def action_scrub(self, steps: int) -> None:
-        """Move by a small step."""
+        """Move the playhead by small steps, back if ``steps`` is negative."""
         self._move(steps * self.playhead.width * STEP)
 
     def action_scrub_far(self, steps: int) -> None:
-        """Move by a large step."""
+        """Move the playhead by large steps, back if ``steps`` is negative."""
         self._move(steps * self.playhead.width * _LEAP)
 
     def _move(self, seconds: float) -> None:

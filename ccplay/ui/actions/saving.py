@@ -1,4 +1,4 @@
-"""Keys that save a picture of the screen, or the session as a scenario."""
+"""Actions that save a picture of the screen, or the session as a scenario."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ccplay.ui.actions.base import Actions
 
 
 class SavingActions(Actions):
-    """The keys that write files."""
+    """The actions that write files."""
 
     def action_picture(self) -> None:
         """Save the screen as an SVG and a PNG picture in the current folder."""
-        from ccplay.ui.pictures.cells import Frame, frame_of  # noqa: PLC0415 - paint first
-        from ccplay.ui.pictures.files import DRAWN, stem, write_new  # noqa: PLC0415 - the same
+        from ccplay.ui.pictures.cells import Frame, frame_of  # noqa: PLC0415 - after first paint
+        from ccplay.ui.pictures.files import DRAWN, stem, write_new  # noqa: PLC0415 - after first paint
 
         async def save(frame: Frame, name: str) -> None:
             for suffix in DRAWN:
@@ -37,7 +37,7 @@ class SavingActions(Actions):
         """Ask for a file, and save the session into it as a scenario."""
         if not self.is_ready(ready=self.session.state.ready_at is not None):
             return
-        from ccplay.ui.dialogs.saving import SaveDialog  # noqa: PLC0415 - first paint shall not wait for it
+        from ccplay.ui.dialogs.saving import SaveDialog  # noqa: PLC0415 - after first paint
 
         dialog = SaveDialog(self.session.state, self.playhead, self.session.title)
         self.app.push_screen(dialog, self._saved)

@@ -1,4 +1,4 @@
-"""The key that leaves for another network."""
+"""The action that leaves for another network."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class _Leaving(Protocol):
 
 
 class StartingActions(Actions):
-    """The key that starts another lab."""
+    """The action that starts another lab."""
 
     def can_start(self) -> bool:
-        """Return whether this screen can start another lab: a replay has none."""
+        """Return whether this screen can start another lab; a replay can't."""
         return bool(getattr(self.app, "starts", False))
 
     def action_new_network(self) -> None:
         """Ask for a network, then end this lab and start a lab with that network."""
-        from ccplay.ui.dialogs.network import NetworkDialog  # noqa: PLC0415 - first paint shall not wait for it
+        from ccplay.ui.dialogs.network import NetworkDialog  # noqa: PLC0415 - after first paint
 
         hello = self.session.state.hello
         topology = hello.network.topology if hello is not None else None

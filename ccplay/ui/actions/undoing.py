@@ -1,4 +1,4 @@
-"""Keys that undo and redo the user's changes."""
+"""Actions that undo and redo the user's changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ccplay.units import format_clock
 
 
 class UndoActions(Actions):
-    """The keys that undo and redo."""
+    """The actions that undo and redo."""
 
     def action_undo(self) -> None:
         """Undo the user's last change."""
@@ -21,7 +21,7 @@ class UndoActions(Actions):
         self._report(self.session.redo)
 
     def undo_offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
-        """Yield the palette's entries for undo: text, meaning, and function."""
+        """Yield the palette's entry for undo, if there is a change: text, meaning, and function."""
         key = self.appearance.keymap.shown("undo")
         if self.session.undoable:
             yield f"undo: {self.session.undoable}", f"your last change ({key})", self.action_undo

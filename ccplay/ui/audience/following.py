@@ -1,4 +1,4 @@
-"""The spectator's side: the screen follows the presenter until the spectator presses a key."""
+"""The spectator's side: the screen follows the presenter until the spectator changes the view."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ ROAMING = frozenset(
         *("other_queue", "variable", "logarithm", "hold", "enlarge", "receiver", "map"),
     }
 )
-"""Actions with which a spectator looks at something else than the presenter."""
+"""Actions that change the view; after one of them a spectator roams."""
 
 WITH_FILES = frozenset({"picture", "save_scenario", "ghost", "suspend_process"})
-"""Actions that a restricted spectator does not have."""
+"""Actions on files and the process, which a restricted spectator may not use."""
 
 
 class Watched(Protocol):
@@ -54,19 +54,19 @@ class Following:
 
     @property
     def words(self) -> str:
-        """The header's note about the audience."""
+        """The header's note: whether this screen watches, follows or roams."""
         if self._source.view is None:
             return "watching"
         return "following" if self.following else "roaming"
 
     @property
     def pointer(self) -> Pointer | None:
-        """The moment that the presenter points at."""
+        """The moment that the presenter points at; None if there is none."""
         return self._source.view.pointer if self._source.view else None
 
     @property
     def reading(self) -> bool:
-        """Whether the past of the session is still being read."""
+        """Whether the session's past is still being read."""
         return not self._source.present
 
     def roam(self) -> None:
@@ -78,12 +78,12 @@ class Following:
         self.following, self._taken = True, None
 
     def tick(self, screen: Shown, now: float) -> None:  # noqa: ARG002 - as ``Presenting.tick``
-        """Apply the presenter's view."""
+        """Apply the presenter's view while following, whenever it has changed."""
         view = self._source.view
         if not self.following or view is None:
             return
         if self._taken is not None and screen.plots.picked != self._plots:
-            # Chosen in the palette.
+            # The spectator chose plots in the palette.
             self.roam()
         elif view is not self._taken:
             self._taken = view
@@ -97,4 +97,4 @@ class Following:
         """Do nothing: spectators have no audience."""
 
     def close(self) -> None:
-        """Do nothing: a spectator holds no resource here."""
+        """Do nothing: a spectator holds no resources here."""

@@ -1,4 +1,4 @@
-"""The interface between a screen and its audience, the same for presenter and spectator."""
+"""Either side of a shared session, presenter or spectator, with one interface for the screen."""
 
 from __future__ import annotations
 

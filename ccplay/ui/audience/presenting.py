@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ccplay.share.sharing import Sharing
 
 _SOON_S = 0.3
-"""Seconds by which a replay's moment may differ from the expected one without being a jump."""
+"""Largest difference in seconds between a replay's moment and the expected one without a jump."""
 
 
 class Presenting:
@@ -37,21 +37,24 @@ class Presenting:
         group: str | None = None,
         recording: Path | None = None,
     ) -> None:
-        """Prepare to share; ``recording`` is what a replay shows, ``group`` may watch too."""
+        """Prepare to share the session under a name made from ``label``.
+
+        ``recording`` is the file that a replay shows; the users of ``group`` may watch too.
+        """
         self.pointer: Pointer | None = None
-        """Moment that the presenter points at."""
+        """Moment that the presenter points at; None if there is none."""
         self._session = session
         self._label = label
         self._group = group
         self._recording = recording
         self.browsers: Browsers | None = None
-        """Process that serves browsers; None while there is none."""
+        """Process that serves browsers; None if there is none."""
         self._sharing: Sharing | None = None
         self._sent: PresenterView | None = None
         self._sent_at = 0.0
         self._board: Board | None = None
         self.shares = False
-        """Whether the user asked for sharing, which also holds for the next network."""
+        """Whether the user asked for sharing; if so, the next network is shared too."""
 
     @property
     def name(self) -> str:
@@ -61,7 +64,7 @@ class Presenting:
 
     @property
     def words(self) -> str:
-        """The header's note about the audience."""
+        """The header's note: the number of spectators; empty if there are none."""
         watching = self._sharing.watching if self._sharing else 0
         return f"{watching} watching" if watching else ""
 
@@ -72,7 +75,7 @@ class Presenting:
         session, recorded = self._session, self._recording is not None
         kept = self._recording or (session.archived if session.done else None)
         if session.done and kept is None:
-            raise CcplayError("this session has ended and is recorded nowhere: nothing to share")
+            raise CcplayError("this session has ended and was not recorded: nothing to share")
         try:
             past = open_regular(kept) if kept else session.past()
         except OSError as error:
@@ -91,11 +94,11 @@ class Presenting:
 
     @property
     def votes(self) -> Votes | None:
-        """Latest count of votes on the question of a lesson."""
+        """Latest count of votes on the question of a lesson; None before the first."""
         return self._sharing.votes if self._sharing else None
 
     def write(self, board: Board) -> None:
-        """Send the page of a lesson to spectators."""
+        """Send the page of a lesson to spectators if it has changed."""
         if self._sharing is not None and board != self._board:
             self._board = board
             self._sharing.show(board)
@@ -106,7 +109,7 @@ class Presenting:
         self.close()
 
     def open_to_browsers(self, place: str = "") -> Browsers:
-        """Serve browsers too, at an address, by default only on this machine.
+        """Serve the session to browsers too, at the address ``place``; by default on loopback.
 
         Raises ``CcplayError`` if the session can't be shared.
         """
@@ -128,7 +131,7 @@ class Presenting:
             self._sharing.show(Over(reason=reason))
 
     def close(self) -> None:
-        """Stop sharing."""
+        """Stop sharing, and stop serving browsers."""
         sharing, self._sharing, self.pointer = self._sharing, None, None
         browsers, self.browsers = self.browsers, None
         if sharing is not None:

@@ -24,7 +24,7 @@ class Shown(Protocol):
     shows_map: bool
 
     def show_map(self, *, shown: bool) -> None:
-        """Draw the network in place of the plots, or the plots."""
+        """Draw the network in place of the plots if ``shown``, else the plots."""
 
 
 def captured(screen: Shown, pointer: Pointer | None) -> PresenterView:
@@ -60,7 +60,7 @@ def take_over(screen: Shown, view: PresenterView) -> None:
     head, plots = screen.playhead, screen.plots
     head.width, head.speed = view.width, view.speed
     if view.running and not head.recorded:
-        # It runs by itself, at the newest moment that has arrived.
+        # A live playhead runs by itself, at the newest moment received.
         head.running = True
     else:
         head.running, head.t, head.left = view.running, view.t, view.left

@@ -1,7 +1,7 @@
 """Writes the changed cells of sheets to the terminal directly, at a third of Textual's cost.
 
-Textual's compositor renders every changed line of every widget, whole, and cuts the changed cells
-out of it. A sheet keeps its cells, which are written as they are wherever no widget covers them.
+Textual's compositor renders the whole of every changed line of a widget, and crops it to the
+changed cells. A sheet keeps its cells, which are written directly where no widget covers them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ccplay.ui.cells.diff_writer import Pen
 from ccplay.ui.cells.sheet import Run, Sheet, Span
 
 Piece: TypeAlias = tuple[int, int, Sheet, Sequence[Run]]
-"""Cells of a sheet on the screen: line and column of the first one, the sheet, and the cells."""
+"""Cells of a sheet on the screen: line and column of the first cell, the sheet, and the cells."""
 
 
 class _Stretch(NamedTuple):
-    """Cells of one line of the screen that belong to one sheet."""
+    """Adjacent cells in one line of the screen that have one owner."""
 
     start: int
     end: int
@@ -38,7 +38,7 @@ class CellsUpdate(CompositorUpdate):
     """Changed cells with their places on the screen."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
-        """Hold ``pieces``, from top to bottom and from left to right."""
+        """Hold ``pieces``, which are sorted from top to bottom and from left to right."""
         self._pieces = pieces
 
     def render_segments(self, console: Console) -> str:
@@ -61,10 +61,10 @@ class SheetCompositor(Compositor):
         """Widgets and regions that ``_owners`` was computed from."""
 
     def pieces(self, changed: Mapping[Sheet, Iterable[Span]]) -> list[Piece] | None:
-        """Return the changed cells that are visible: no widget covers them.
+        """Return the changed cells that no widget covers.
 
-        Return None if Textual does not draw a sheet's cells unchanged, or has not given it its size
-        yet.
+        Return None if Textual does not draw a sheet's cells unchanged, or has not yet given the
+        sheet its size.
         """
         visible = self.visible_widgets
         if self._owned is not visible:
@@ -93,7 +93,7 @@ class SheetCompositor(Compositor):
         """Return the stretches of each line of the screen, from left to right."""
         width, height = self.size
         lines: list[list[Sheet | None]] = [[None] * width for _ in range(height)]
-        # They are ordered from top to bottom, so the topmost widget is written last.
+        # Widgets are ordered from front to back, so the frontmost one is written last.
         for widget, (region, clip) in reversed(self.visible_widgets.items()):
             seen = region.intersection(clip).intersection(Region(0, 0, width, height))
             owner = widget if isinstance(widget, Sheet) else None
@@ -103,7 +103,7 @@ class SheetCompositor(Compositor):
 
 
 def _joined(spans: Iterable[Span]) -> list[Span]:
-    """Return spans in order, with adjacent ones joined."""
+    """Return sorted spans, with adjacent and overlapping ones joined."""
     found: list[Span] = []
     for y, start, end in sorted(spans):
         if found and found[-1][0] == y and start <= found[-1][2]:
@@ -134,7 +134,7 @@ def is_plain(sheet: Sheet) -> bool:
 
 
 def _does_nothing(each: LineFilter) -> bool:
-    """Return whether a filter leaves colours given as red, green and blue unchanged."""
+    """Return whether a filter leaves RGB colours unchanged."""
     return isinstance(each, ANSIToTruecolor)
 
 

@@ -1,8 +1,8 @@
 """Writes only changed cells to the terminal, and a colour only when it changes.
 
-For a partial update Textual 8 writes from the left edge of the widget, and each run of one style
-with both of its colours and a reset. On a screen that is mostly plots this module writes a tenth of
-those bytes, which makes a demonstration over SSH usable.
+For a partial update, Textual 8 writes each line from the left edge of the widget, and each run of
+one style with both of its colours and a reset. On a screen that is mostly plots, this module writes
+a tenth of those bytes, which makes a demonstration over SSH usable.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ATTRIBUTES = (
 
 
 class ThriftyUpdate(CompositorUpdate):
-    """A partial update of the screen, cropped at both ends of every span."""
+    """A partial update of the screen that writes only the cells within its spans."""
 
     def __init__(self, update: ChopsUpdate) -> None:
         self._update = update
@@ -72,7 +72,7 @@ class Pen:
         self._at = (x, y)
 
     def write(self, strip: Strip) -> None:
-        """Write a strip; the cursor ends behind it."""
+        """Write a strip; the cursor ends after it."""
         for text, style, control in strip:
             if control or not text:
                 continue
@@ -82,7 +82,7 @@ class Pen:
             self._at = (self._at[0] + strip.cell_length, self._at[1])
 
     def write_cells(self, cells: Sequence[Run], base: Style) -> None:
-        """Write cells with inks over the style ``base``; the cursor ends behind them."""
+        """Write cells with their inks on the style ``base``; the cursor ends after them."""
         for text, ink in runs_of(cells):
             self._switch(_codes_of(ink, base, self._system))
             self._out.append(text)

@@ -1,7 +1,7 @@
 """The characters of the screen, in Unicode or plain ASCII.
 
 Each is exactly one cell wide. The Unicode ones are all in DejaVu Sans Mono and most other terminal
-fonts; the ASCII ones are for serial lines and the Linux console, where even boxes may break.
+fonts; the ASCII ones are for serial lines and the Linux console, where even box lines may fail.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ class Glyphs(msgspec.Struct, frozen=True):
     bottom_left: str
     bottom_right: str
     tee_right: str
-    """A vertical line with a branch to the right."""
+    """Vertical line with a branch to the right."""
     tee_left: str
     tee_down: str
     tee_up: str
     cross: str
     bottleneck: str
-    """The link under study."""
+    """Horizontal line, for the link under study."""
     dotted: str
-    """Horizontal dotted line, for ssthresh and limits."""
+    """Dotted horizontal line, for ssthresh and limits."""
     dashed_vertical: str
-    """Vertical dashed line, for marks through the plots."""
+    """Dashed vertical line, for marks through the plots."""
     cursor: str
     """Vertical line, for the cursor through the plots."""
     arrow_right: str
@@ -40,19 +40,19 @@ class Glyphs(msgspec.Struct, frozen=True):
     queue_steps: tuple[str, ...]
     """Cells of the queue bar, from empty to full."""
     flow_glyphs: tuple[str, ...]
-    """Glyphs of flows, which tell them apart without colours."""
+    """Glyphs of flows, which distinguish flows without colours."""
     ghost_glyphs: tuple[str, ...]
-    """Glyphs of flows in an earlier run, smaller than those of flows."""
+    """Glyphs of flows in an earlier run, smaller than those of this run's flows if possible."""
     ghost: str
-    """Glyph of an earlier run where braille dots are impossible, and in the legend."""
+    """Glyph of an earlier run in the legend, and in plots that can't have braille dots."""
     answer: str
     """Glyph of a ping's reply in an earlier run."""
     bars: tuple[str, ...]
-    """Bars of growing height, up to that of a cell."""
+    """Bars of increasing height, the last as high as a cell."""
     ribbon: tuple[str, ...]
     """Glyphs of the states Open, Disorder, CWR, Recovery and Loss in the ribbon."""
     reduced: tuple[str, ...]
-    """Glyphs for time partly spent in CWR, for four shares of it."""
+    """Glyphs for four increasing shares of time outside Open, most of it in CWR."""
     timeout: str
     """Glyph for time partly spent in Loss."""
     live: str
@@ -61,7 +61,7 @@ class Glyphs(msgspec.Struct, frozen=True):
     drop: str
     mark: str
     traced: str
-    """Glyph that follows that of a traced flow."""
+    """Glyph of a traced flow, after the flow's own glyph."""
     chosen: str
     """Glyph at the selected line of a list."""
     available: str
@@ -83,7 +83,7 @@ class Glyphs(msgspec.Struct, frozen=True):
         return self.ghost_glyphs[number % len(self.ghost_glyphs)]
 
     def translate(self, text: str) -> str:
-        """Return ``text`` with only characters that this set has."""
+        """Return ``text`` with characters that this set lacks replaced."""
         return text if self.name == "unicode" else text.translate(_TO_ASCII)
 
 

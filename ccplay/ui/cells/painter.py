@@ -28,7 +28,7 @@ class Painter(Surface):
         self._changed.setdefault(sheet, []).extend(spans)
 
     def paint(self) -> None:
-        """Write the changed cells; if Textual has something to draw too, let it draw them."""
+        """Write the changed cells; if Textual has anything to draw itself, let it draw them too."""
         changed, self._changed = self._changed, {}
         if not changed:
             return
@@ -38,7 +38,7 @@ class Painter(Surface):
             self.app._display(self, cast("RenderableType", CellsUpdate(pieces)))
             return
         for sheet, spans in changed.items():
-            # For a sheet without a place, Textual would arrange all and not know what moved.
+            # For a sheet not yet placed, Textual would lay out all and not know what moved.
             if sheet in self._compositor.visible_widgets:
                 sheet._set_dirty(*(Region(x, y, end - x, 1) for y, x, end in spans))
                 self._dirty_widgets.add(sheet)
@@ -46,7 +46,7 @@ class Painter(Surface):
             self._on_timer_update()
 
     def _compositor_refresh(self) -> None:
-        # Empty sheets are not worth a frame: they are filled in a moment.
+        # Empty sheets are not worth a frame, because they will soon be filled.
         if not (self.emptied and self.is_current):
             super()._compositor_refresh()
 

@@ -1,4 +1,4 @@
-"""A widget of coloured cells that repaints only those that changed."""
+"""A widget of coloured cells that repaints only the changed ones."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Run: TypeAlias = tuple[str, str]
 Row: TypeAlias = Sequence[Run]
 
 Span: TypeAlias = tuple[int, int, int]
-"""Line, first column and one past the last."""
+"""Cells of one line: the line, the first column, and the column after the last."""
 
 _BLANK: Run = (" ", "")
 _JOIN = 4
-"""Unchanged cells between two changes that are written too: moving the cursor costs as much."""
+"""Largest distance in columns between changed cells of one span: a cursor move costs as much."""
 
 
 class Surface(Screen[None]):
     """A screen that writes the cells of its sheets itself."""
 
     emptied = True
-    """Whether a sheet is empty, at the start or after a new size; reset by whoever fills it."""
+    """Whether a sheet is empty, at the start and after a resize; reset when sheets are filled."""
 
     def changed(self, sheet: Sheet, spans: Iterable[Span]) -> None:
         """Record cells of a sheet that must be written."""
@@ -41,10 +41,10 @@ class Surface(Screen[None]):
 
 
 class Sheet(Widget):
-    """Rows of coloured text; ``show`` costs nothing for unchanged cells."""
+    """Rows of coloured text, of which ``show`` writes only changed cells."""
 
     class Emptied(Message):
-        """Posted when a sheet has a new size and is empty."""
+        """Posted when a sheet has a new size and is therefore empty."""
 
     DEFAULT_CSS = "Sheet { height: 1; }"
 
@@ -73,7 +73,7 @@ class Sheet(Widget):
         return self._base
 
     def cells(self, y: int, start: int, end: int) -> Sequence[Run]:
-        """Return some cells of a line, fewer if the line ends before."""
+        """Return a line's cells from ``start`` to before ``end``; fewer if the line is shorter."""
         return self._cells[y][start:end] if y < len(self._cells) else ()
 
     def show(self, rows: Sequence[Row]) -> None:
@@ -105,7 +105,7 @@ class Sheet(Widget):
         return changed
 
     def put(self, x: int, y: int, cell: Run) -> bool:
-        """Set one cell without repainting it; return whether it changed. See ``repaint``."""
+        """Set one cell, to be repainted later by ``repaint``; return whether it changed."""
         cells = self._cells[y]
         if cells[x] == cell:
             return False
@@ -113,7 +113,7 @@ class Sheet(Widget):
         return True
 
     def repaint(self, changed: Mapping[int, Sequence[int]]) -> None:
-        """Write some columns of each given line again, from left to right."""
+        """Write the changed columns, in ascending order, of each line."""
         spans: list[Span] = []
         for y, columns in changed.items():
             self._strips.pop(y, None)
@@ -142,15 +142,15 @@ class Sheet(Widget):
             self.refresh(*(Region(x, y, end - x, 1) for y, x, end in spans))
 
     def on_resize(self, event: events.Resize) -> None:
-        """Clear all cells."""
+        """Adopt the new size, clear all cells, and request that they be filled."""
         self.blank(event.size.width, event.size.height)
         if isinstance(self.screen, Surface):
             self.screen.emptied = True
         self.post_message(self.Emptied())
 
     def blank(self, width: int, height: int) -> None:
-        """Discard everything shown."""
-        # Textual computes ``size`` at every call.
+        """Clear all cells and set the size in cells."""
+        # Stored, because Textual computes ``size`` at every access.
         self.width, self.height = width, height
         self._rows = [() for _ in range(height)]
         self._cells = [[_BLANK] * width for _ in range(height)]
@@ -159,7 +159,7 @@ class Sheet(Widget):
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return lines as strips, for a screen that Textual draws."""
         if self._renders_anew:
-            # Textual does not know what was written without it.
+            # Textual's cache lacks what was written without Textual.
             self._renders_anew = False
             self._styles_cache.clear()
         return super().render_lines(crop)
@@ -173,7 +173,7 @@ class Sheet(Widget):
         return strip
 
     def strip(self, cells: Sequence[Run]) -> Strip:
-        """Return some cells as a strip."""
+        """Return cells of one line as a strip."""
         base = self.base
         segments = [Segment(text, style_of(ink, base)) for text, ink in runs_of(cells)]
         return Strip(segments, len(cells))
@@ -226,7 +226,7 @@ def length(row: Row) -> int:
 
 
 def whole_items(items: Iterable[str], between: str, width: int) -> str:
-    """Return as many of ``items``, from the first, as fit into ``width`` cells uncut."""
+    """Return the leading ``items`` that fit uncut into ``width`` cells, joined by ``between``."""
     text = ""
     for item in items:
         longer = f"{text}{between}{item}" if text else item

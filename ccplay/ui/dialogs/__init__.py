@@ -1,4 +1,4 @@
-"""The dialogs: each asks for one command and returns it, or None."""
+"""The dialogs: each asks for one command and returns it, or None to change nothing."""
 
 from ccplay.ui.dialogs.base import Dialog
 from ccplay.ui.dialogs.captures import CaptureDialog

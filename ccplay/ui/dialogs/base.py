@@ -1,4 +1,4 @@
-"""The base of all dialogs: a box over the screen that returns one result, mostly a command."""
+"""The base of all dialogs: a box over the screen that returns one answer, usually a command."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "do", "apply"),
         Binding("escape", "leave", "leave"),
-        # Not through the widget, because the next keys must find the focus moved.
+        # With priority, because the keys typed next must find the focus already moved.
         Binding("tab", "move(1)", "next", show=False, priority=True),
         Binding("shift+tab", "move(-1)", "previous", show=False, priority=True),
         Binding("down", "app.focus_next", "next", show=False),
@@ -62,13 +62,13 @@ class Question(Modal[Answer | None], Generic[Answer]):
 
     AUTO_FOCUS = ""
     START: ClassVar[str] = "Menu, Input, Steps"
-    """Selector of controls; the first match has the focus when the dialog opens."""
+    """Selector of controls; the first match receives the focus when the dialog opens."""
     HEADING: str
     VERB: str
-    """Effect of enter in a word or two."""
+    """Effect of enter, in one or two words."""
     HINT: ClassVar[str] = "tab next field"
     ESCAPE: ClassVar[str] = "leave"
-    """Effect of escape in a word or two."""
+    """Effect of escape, in one or two words."""
 
     def __init__(self) -> None:
         """Prepare the dialog; it uses the glyphs of the screen below."""
@@ -83,13 +83,13 @@ class Question(Modal[Answer | None], Generic[Answer]):
 
     @abstractmethod
     def command(self) -> Answer | None:
-        """Return the answer. Raises ``ValueError`` if it is impossible."""
+        """Return the answer. Raises ``ValueError`` with the reason if it is impossible."""
 
     def compose(self) -> ComposeResult:
         """Put the controls into a box that shows the effects of enter and escape."""
         glyphs = self.glyphs
         self.set_class(glyphs.name == "ascii", "ascii")
-        # Later, with its size, all parts would be styled twice.
+        # If this waited for the first resize, all parts would be styled twice.
         self._use_room(self.app.size)
         box = VerticalScroll(*self.controls(), self._complaint, id="box", can_focus=False)
         box.border_title = self.HEADING
@@ -99,14 +99,14 @@ class Question(Modal[Answer | None], Generic[Answer]):
         yield box
 
     def on_resize(self, event: Resize) -> None:
-        """Use more of the screen if there is room."""
+        """Enlarge the box if the screen has room."""
         self._use_room(event.size)
 
     def _use_room(self, size: Size) -> None:
         self.set_class(size.width >= 110 and size.height >= 32, "roomy")
 
     def on_key(self, event: Key) -> None:
-        """Keep keys typed before any control has the focus, since demonstrators type fast."""
+        """Keep keys typed before any control has the focus, because presenters type fast."""
         if self._early is not None:
             self._early.append(event)
             event.stop()
@@ -123,9 +123,9 @@ class Question(Modal[Answer | None], Generic[Answer]):
         self.call_later(self._open)
 
     def _open(self) -> None:
-        # A control that still processes its own start would undo what a key did to it.
+        # A control that is still starting would undo the effect of a key.
         if any(_has_messages(each) for each in (self.app, self, *self.query("*"))):
-            # By a timer, because a callback would keep the app's queue from becoming empty.
+            # With a timer, because a callback would keep the app's queue from becoming empty.
             self.set_timer(0.002, self._open)
             return
         early, self._early = self._early, None
@@ -162,7 +162,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
         self.action_do()
 
     def on_menu_chosen(self, event: Menu.Chosen) -> None:
-        """Show the whole text of a highlighted line that is cut."""
+        """Show the whole text of the highlighted line if it is cut or unavailable."""
         event.stop()
         self._complaint.display = False
         item = event.item
@@ -172,10 +172,10 @@ class Question(Modal[Answer | None], Generic[Answer]):
         self.chosen(event.menu)
 
     def chosen(self, menu: Menu) -> None:
-        """React to a move of the highlight."""
+        """React to another highlighted line of a menu; does nothing by default."""
 
     def action_do(self) -> None:
-        """Return the command, or show why it is impossible and keep the typed text."""
+        """Return the answer, or show why it is impossible and keep the typed text."""
         wrong = [each for each in self.query(Field) if _in_use(each) and not each.check()]
         if wrong:
             wrong[0].input.focus()
@@ -198,7 +198,7 @@ class Dialog(Question[AnyCommand]):
     """A dialog that asks for a command to the lab."""
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Take the choices from ``state``; ``selected_flow`` is the selected one of the table."""
+        """Offer the choices of ``state``; ``selected_flow`` is the name selected in the table."""
         if state.hello is None:
             raise ValueError("a dialog needs a lab that has sent Hello")
         super().__init__()
@@ -209,7 +209,7 @@ class Dialog(Question[AnyCommand]):
 
 
 def _has_messages(pump: MessagePump) -> bool:
-    """Return whether a message waits; Textual itself has already taken one from the queue."""
+    """Return whether a message waits, in the queue or already taken from it by Textual."""
     return bool(pump.message_queue_size) or pump._pending_message is not None
 
 
@@ -218,7 +218,7 @@ def _in_use(field: Widget) -> bool:
 
 
 def available(menu: Menu) -> str:
-    """Return the highlighted key. Raises ``ValueError`` with the remedy if it is unavailable."""
+    """Return the highlighted item's key. Raises ``ValueError`` with the remedy if unavailable."""
     item = menu.item
     if item.missing:
         raise ValueError(f"{item.label}: {item.missing}")

@@ -16,7 +16,7 @@ from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.modal import Modal
 
 _LOOK_S = 0.2
-"""Interval in seconds at which the reports of the server for browsers are checked."""
+"""Interval in seconds at which reports of the server for browsers are read."""
 
 _PAPER = Style(color="#000000", bgcolor="#ffffff")
 """Style of the QR code: dark on light in every theme, as cameras need it."""
@@ -45,7 +45,7 @@ class BrowserLink(Modal[None]):
     ]
 
     def __init__(self, browsers: Browsers, glyphs: Glyphs) -> None:
-        """Show the link that ``browsers`` reports, once it does."""
+        """Show the link as soon as ``browsers`` reports it."""
         super().__init__()
         self._browsers = browsers
         self._glyphs = glyphs
@@ -61,7 +61,7 @@ class BrowserLink(Modal[None]):
         yield box
 
     def on_mount(self) -> None:
-        """Start checking for reports."""
+        """Start reading reports."""
         self.set_interval(_LOOK_S, self._look)
         self._look()
 
@@ -87,5 +87,5 @@ class BrowserLink(Modal[None]):
                 found.append(row, _PAPER)
                 found.append("\n")
         watching = f"{browsers.count} {'browser' if browsers.count == 1 else 'browsers'} now"
-        found.append(f"\nWhoever has this link can watch and vote, and change nothing. {watching}.")
+        found.append(f"\nAnyone with this link can watch and vote, but change nothing. {watching}.")
         return found

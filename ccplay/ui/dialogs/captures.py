@@ -20,7 +20,7 @@ PROGRAMS = ("tcpdump", "dumpcap")
 
 
 class CaptureDialog(Dialog):
-    """Asks which link to capture into a file of limited size, on the lab's machine."""
+    """Asks which link's packets to capture, into a file of limited size on the lab's machine."""
 
     HEADING = "Capture packets"
     START = "Menu"
@@ -28,7 +28,7 @@ class CaptureDialog(Dialog):
     HINT = "k stops it  ·  tab size"
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the bottleneck first, or show what any capture lacks here."""
+        """Offer the bottleneck first; if captures are impossible, show why."""
         super().__init__(state, selected_flow)
         missing = lack(self.capabilities)
         choices = capture_choices(self.network)
@@ -37,7 +37,7 @@ class CaptureDialog(Dialog):
         self.entries = entries(StartCapture, self.glyphs)
 
     def controls(self) -> Iterable[Widget]:
-        """Return the list of links, and how much of each packet to keep."""
+        """Return the list of links, then the limits on the file and on each packet."""
         return (
             self.menu,
             Static(classes="detail", markup=False),
@@ -51,7 +51,7 @@ class CaptureDialog(Dialog):
 
 
 def capture_choices(network: Network) -> list[tuple[str, str]]:
-    """Return the links by their names in commands, and the packets captured there."""
+    """Return pairs of a link's name in commands and a description of the packets captured."""
     choices = []
     if network.observed:
         first, *others = network.observed

@@ -24,7 +24,7 @@ class CongestionDialog(Dialog):
     VERB = "switch"
     HINT = "←→ flow or host  ·  1-9 a-z jump"
 
-    BINDINGS = [  # noqa: RUF012 - Textual's own way to say it
+    BINDINGS = [  # noqa: RUF012 - as Textual declares them
         Binding("right", "step(1)", "next flow or host", show=False),
         Binding("left", "step(-1)", "flow or host before", show=False),
     ]
@@ -56,7 +56,7 @@ class CongestionDialog(Dialog):
         self.menu.tick(self._now())
 
     def action_step(self, by: int) -> None:
-        """Go to another flow or host without leaving the list."""
+        """Show another flow or host while the focus stays in the list."""
         self.target.action_step(by)
 
     def command(self) -> SetCongestionControl:

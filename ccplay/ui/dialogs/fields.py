@@ -53,9 +53,10 @@ class Field(Vertical, Generic[T]):
         meaning: str = "",
         optional: str = "",
     ) -> None:
-        """Accept text that ``read`` accepts; ``read`` raises ``ValueError`` with the reason.
+        """Accept text that ``read`` can convert; otherwise it raises ``ValueError``.
 
-        ``optional`` describes an empty field; if it is empty itself, the field must not be.
+        ``optional`` is shown in an empty field, and describes its effect; without ``optional``, the
+        field must not be empty. ``meaning`` is shown beside the field.
         """
         super().__init__()
         self._label = label
@@ -85,7 +86,7 @@ class Field(Vertical, Generic[T]):
 
     @property
     def changed(self) -> bool:
-        """Whether the text was edited."""
+        """Whether the user has edited the text."""
         return self.input.value.strip() != self._initial
 
     @property
@@ -140,7 +141,7 @@ def entry(setting: Setting, glyphs: Glyphs, text: str | None = None) -> Field[An
 
 
 def entries(command: type[msgspec.Struct], glyphs: Glyphs) -> dict[str, Field[Any]]:
-    """Return a row by name for each setting of a command that has a label."""
+    """Return the rows, by name, for those settings of a command that have a label."""
     settings = fields_of(command)
     return {name: entry(each, glyphs) for name, each in settings.items() if each.label}
 
@@ -166,7 +167,7 @@ _STEPS = {"right": 1, "space": 1, "left": -1}
 
 
 class Steps(Widget, can_focus=True):
-    """A few values, one shown at a time, to step through with the arrow keys."""
+    """A control that shows one of a few values, and steps through them with the arrow keys."""
 
     DEFAULT_CSS = """
     Steps { width: 1fr; height: 1; background: $surface; color: $foreground; }
@@ -209,9 +210,10 @@ class Steps(Widget, can_focus=True):
         self.index = (self.index + by) % len(self.values)
 
     def on_key(self, event: Key) -> None:
-        """Step with the arrows; other keys step to the next value with a word that begins so.
+        """Step with arrow keys and space; a letter or digit selects the next value that matches.
 
-        Bindings would act on the control that has the focus by then, which may be another one.
+        A value matches if one of its words or numbers begins with the key. This is not done by
+        bindings, because they would act on whichever control has the focus by then.
         """
         if event.key in _STEPS:
             event.stop()
@@ -226,12 +228,12 @@ class Steps(Widget, can_focus=True):
                 return
 
     def watch_index(self) -> None:
-        """Post that another value is shown."""
+        """Post ``Stepped`` when another value is shown."""
         if self.is_mounted:
             self.post_message(self.Stepped(self))
 
     def render(self) -> Content:
-        """Show the value between arrows, with its place among the others."""
+        """Return the value between arrows, with its position among the others."""
         text = self.glyphs.translate(self.values[self.index][1])
         if len(self.values) == 1:
             return Content(f"  {text}")

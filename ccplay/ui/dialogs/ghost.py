@@ -29,7 +29,7 @@ _NAME = 28
 """Width of a file's name in columns."""
 
 _NEAR = 1 / 30
-"""Share of the window within which an action counts as the one at the cursor."""
+"""Largest distance, as a share of the window, of an action that counts as at the cursor."""
 
 _LEAST_S = 1.0
 """Shortest useful ghost in seconds."""
@@ -88,7 +88,7 @@ class GhostDialog(Question[Choice]):
         self._row.visible = bool(self.file.input.value) or menu.item.key not in (NONE, SESSION)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
-        """Choose the other file once its field has the focus."""
+        """Show how to align the ghost once the field for another file has the focus."""
         super().on_descendant_focus(event)
         event.prevent_default()
         if self.focused is self.file.input:
@@ -113,11 +113,11 @@ class GhostDialog(Question[Choice]):
         if self._state.now - self._moment < _LEAST_S:
             missing = "first freeze (space) and go back (←) to where it should begin"
         elif not self._live and self._waits_in_vain():
-            missing = f"there was no action of its kind after {format_clock(self._moment)}"
+            missing = f"no action of the same kind followed after {format_clock(self._moment)}"
         return Item(item.key, item.label, item.summary, missing)
 
     def _waits_in_vain(self) -> bool:
-        """Return whether a part of an ended session would have nothing to lie under."""
+        """Return whether no action would ever align this part of an ended session."""
         ghost = of_session(self._state, self._moment, waits_since=self._moment)
         return ghost.shift(self._state) is None
 
@@ -146,7 +146,7 @@ def _item(found: Found) -> Item:
 
 
 def _session(name: str, path: Path) -> Item:
-    """Return the list's line for a kept session: its scenario in place of a file name."""
+    """Return the menu's line for an archived session, labelled ``name``, with its scenario."""
     item = _item(glance(path, path.parent))
     label = archive.label_of(path)
     return replace(item, label=name, summary=f"{item.summary}  {label}" if item.summary else "")

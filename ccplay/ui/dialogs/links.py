@@ -26,14 +26,14 @@ _SETTINGS = {name: each for name, each in fields_of(SetLink).items() if each.lab
 NONE = "none"
 """Word for no delay, no jitter, no loss or no marks."""
 _NOTHING = (NONE, "no", "off", "never", "0")
-"""Words that the user may type for ``NONE``."""
+"""Words that the user may type for no delay, no jitter, no loss or no marks."""
 
 _ETHERNET = 1500
 """MTU of a link in bytes if none is set."""
 
 
 def link_choices(network: Network) -> list[tuple[str, str]]:
-    """Return links by their names in commands, with texts: bottleneck, cables, directions."""
+    """Return pairs of a link's name in commands and its text: bottleneck, cables, directions."""
     choices = [(BOTTLENECK, f"bottleneck ({_observed(network)})")] if network.observed else []
     choices += [
         (name, f"{name}, both directions") for name in network.link_names if name != BOTTLENECK
@@ -63,7 +63,7 @@ def shortly(lines: list[str]) -> str:
 
 
 class LinkDialog(Dialog):
-    """Asks for a link's settings, or takes it down; only edited settings are sent."""
+    """Asks for a link's settings, including whether it is down; only edited ones are sent."""
 
     DEFAULT_CSS = """
     LinkDialog LabelledRow { height: auto; }
@@ -92,7 +92,7 @@ class LinkDialog(Dialog):
         self._fill()
 
     def controls(self) -> Iterable[Widget]:
-        """Return the choice of link, then its settings, last those that are unavailable."""
+        """Return the choice of link, its settings or why it can't mark, its MTU and tc line."""
         controls: dict[str, Widget] = {**self.entries}
         if why := self._lack_of_marking():
             note = self.glyphs.translate(f"{self.glyphs.missing} {why}")
@@ -138,7 +138,7 @@ class LinkDialog(Dialog):
         self.mtu.update(f"{now.mtu or _ETHERNET} bytes, fixed when the network was built")
 
     def _lines(self) -> list[str]:
-        """Return the commands of tc(8) for the change; none if there are none."""
+        """Return the commands of tc(8) for the change; empty if it is invalid or tc has none."""
         try:
             change = self.command()
         except ValueError:
@@ -153,7 +153,7 @@ class LinkDialog(Dialog):
 
 
 def _or_none(setting: Setting) -> Callable[[str], Any]:
-    """Return a reader that also accepts words for none, except for a rate."""
+    """Return a reader that accepts words such as ``none`` for 0, except for a rate."""
     if setting.quantity.unlimited or setting.quantity.type not in (int, float):
         return setting.parse
     return lambda text: 0 if text.lower() in _NOTHING else setting.parse(text)

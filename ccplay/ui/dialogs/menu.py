@@ -28,13 +28,13 @@ class Item(msgspec.Struct, frozen=True):
 
 
 _HEAD = 8
-"""Columns of a line besides label and summary: pointer, number, sign and gaps."""
+"""Columns of a line for pointer, number, sign and gaps, without label and summary."""
 
 
 def feature_items(features: Iterable[Feature], kernel: str = "") -> list[Item]:
-    """Return lines for available features, then for missing ones with reason and remedy.
+    """Return items for available features, then for missing ones with reason and remedy.
 
-    The remedy is a guest if one has what the lab's ``kernel`` lacks.
+    The remedy is a guest if its kernel has what ``kernel``, the lab's, lacks.
     """
     items = []
     for each in sorted(features, key=lambda feature: not feature.available):
@@ -47,7 +47,7 @@ def feature_items(features: Iterable[Feature], kernel: str = "") -> list[Item]:
 
 
 class Menu(OptionList):
-    """A list to choose one line of; unavailable lines can be read, but not chosen."""
+    """A list from which one line is chosen; unavailable lines can be read, but not chosen."""
 
     DEFAULT_CSS = """
     Menu {
@@ -90,7 +90,7 @@ class Menu(OptionList):
         return self.items[self._pointed if self.highlighted is None else self.highlighted]
 
     def is_cut(self, item: Item) -> bool:
-        """Whether the line is too narrow for the item's whole summary."""
+        """Return whether the line is too narrow for the item's whole summary."""
         width = self.scrollable_content_region.width
         return 0 < width < _HEAD + self._label_width + len(item.summary)
 
@@ -122,9 +122,10 @@ class Menu(OptionList):
         self.post_message(self.Chosen(self, self.item))
 
     def on_key(self, event: events.Key) -> None:
-        """Jump to the item of a digit, or the next one of a letter, unavailable ones last.
+        """Jump to the item with a typed number, or the next with an initial, available ones first.
 
-        Up and down are handled here too: a binding would act on whatever has the focus by then.
+        Up and down are handled here too, because a binding would act on whichever control has the
+        focus by then.
         """
         if event.key in ("up", "down"):
             event.stop()

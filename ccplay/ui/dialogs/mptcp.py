@@ -1,4 +1,4 @@
-"""The flow dialog's questions about MPTCP; if this kernel lacks it, they show why."""
+"""The flow dialog's questions about MPTCP, or the reason why it is unavailable."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class MptcpRows(Vertical):
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """Chosen fields of ``StartFlow``; none without MPTCP."""
+        """The chosen values for fields of ``StartFlow``; empty without MPTCP."""
         if not self._paths.value:
             return {}
         manager, count = self._paths.value.split()

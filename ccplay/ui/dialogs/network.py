@@ -42,7 +42,7 @@ class NetworkDialog(Question[Scenario]):
     VERB = "start"
 
     def __init__(self, topology: Topology | None) -> None:
-        """Offer the running topology first, if it has numeric parameters only."""
+        """Offer the running topology first, if numeric parameters describe it completely."""
         super().__init__()
         self._kinds = {kind.name: kind for kind in generated()}
         current = topology.kind if topology is not None else None
@@ -87,7 +87,7 @@ class NetworkDialog(Question[Scenario]):
 
 
 class _Form(Vertical):
-    """The fields for the parameters and tiers of one topology."""
+    """The fields for the parameters and tiers of one kind of topology."""
 
     def __init__(self, kind: TopologyKind, topology: Topology | None, glyphs: Glyphs) -> None:
         self._kind = kind

@@ -12,7 +12,7 @@ from ccplay.ui.dialogs.fields import LabelledRow, Steps
 
 
 class PathDialog(Dialog):
-    """A dialog with a source and a destination, which follows the source."""
+    """A dialog with a source and a destination; the destination follows the source."""
 
     def __init__(self, state: LabState, selected_flow: str | None, source: str = "") -> None:
         """Offer ``source``, else the first sender."""
@@ -22,7 +22,7 @@ class PathDialog(Dialog):
         self.sink = Steps(names, self.glyphs, current=self.network.peer(self.source.value))
 
     def on_mount(self) -> None:
-        """Let the destination follow the source at once: a message could undo a later key."""
+        """Make the destination follow the source at once: a message could undo a later key."""
         self.watch(self.source, "index", self._follow, init=False)
 
     def _follow(self) -> None:
@@ -30,7 +30,7 @@ class PathDialog(Dialog):
         self.source_changed()
 
     def source_changed(self) -> None:
-        """React to a change of the source."""
+        """React to a change of the source; does nothing by default."""
 
     def path(self) -> tuple[str, str]:
         """Return source and destination. Raises ``ValueError`` if they are equal."""
@@ -40,7 +40,7 @@ class PathDialog(Dialog):
 
 
 class MonitorRow(LabelledRow):
-    """Asks whether to monitor every packet; if this kernel can't, it shows why."""
+    """Asks whether to monitor every packet, or shows why that is impossible."""
 
     DEFAULT_CSS = """
     MonitorRow { height: auto; }
@@ -48,7 +48,7 @@ class MonitorRow(LabelledRow):
     """
 
     def __init__(self, capabilities: Capabilities, glyphs: Glyphs, *, wanted: bool = False) -> None:
-        """Choose monitoring at first if ``wanted`` and possible."""
+        """Select monitoring initially if it is ``wanted`` and possible."""
         lack = _lack_of_monitoring(capabilities)
         values = [("", "no"), ("yes", "one-way delay of its packets")]
         self._steps = Steps(values, glyphs, current="" if lack or not wanted else "yes")

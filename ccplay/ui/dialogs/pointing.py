@@ -22,7 +22,7 @@ class PointDialog(Question[Pointer]):
         super().__init__()
         self.HEADING = f"Point at {format_clock(t)} on all screens"
         self._t = t
-        self.text = Field("text", "", _short, self.glyphs, optional="what is to be seen here")
+        self.text = Field("text", "", _short, self.glyphs, optional="what to look at")
         self.text.add_class("wide")
 
     def controls(self) -> Iterable[Widget]:

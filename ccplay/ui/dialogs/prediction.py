@@ -12,7 +12,7 @@ from ccplay.ui.dialogs.fields import Field
 
 
 class PredictionDialog(Question[float]):
-    """Asks for the number that a page of a lesson wants predicted."""
+    """Asks for the number that a page of a lesson asks to predict."""
 
     VERB = "answer"
     HINT = ""
@@ -31,7 +31,7 @@ class PredictionDialog(Question[float]):
             optional=f"from {board.low:g} to {board.high:g}{unit}",
         )
         self.number.add_class("wide")
-        # The next digits follow those that were typed before.
+        # Further digits are appended to those already typed.
         self.number.input.select_on_focus = False
 
     def _read(self, text: str) -> float:

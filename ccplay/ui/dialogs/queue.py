@@ -46,7 +46,7 @@ class QueueDialog(Dialog):
         self.link = Steps(link_choices(self.network), self.glyphs)
         items = self._items()
         self.menu = Menu(items, self.glyphs, current=self._key(self._now()))
-        # A parameter is six widgets: the forms of all kinds would take many times as long to open.
+        # A parameter has six widgets: to open with all forms would take many times as long.
         self._forms: dict[str, _Form] = {}
         first = self.menu.item
         self._place = Vertical(*(() if first.missing else (self._new_form(first.key),)))
@@ -68,7 +68,7 @@ class QueueDialog(Dialog):
         self.chosen(self.menu)
 
     def chosen(self, menu: Menu) -> None:
-        """Show the parameters of the highlighted kind, and its tc command."""
+        """Show the parameters of the highlighted kind, and the tc command for it."""
         self._show_form(menu.item)
         self._show_line()
 
@@ -88,7 +88,7 @@ class QueueDialog(Dialog):
         self.copy("\n".join(self._lines()))
 
     async def settle(self) -> None:
-        """Wait for a form that is about to be shown, too."""
+        """Wait also until the highlighted kind's form is mounted."""
         await super().settle()
         self.chosen(self.menu)
         if self._mounting is not None:
@@ -116,7 +116,7 @@ class QueueDialog(Dialog):
         return form
 
     def _lines(self) -> list[str]:
-        """Return the commands of tc(8) for this queue; none if there are none."""
+        """Return the commands of tc(8) for this queue; empty if it is invalid or tc has none."""
         try:
             command = self.command()
         except ValueError:
@@ -124,15 +124,15 @@ class QueueDialog(Dialog):
         return tc.queue_lines(command, self.network)
 
     def _show_line(self) -> None:
-        none = "tc: no one command does this" if not self.menu.item.missing else ""
+        none = "tc: no single command does this" if not self.menu.item.missing else ""
         self._line.update(shortly(self._lines()) or none)
 
     def serves(self, kind: str) -> str:
-        """Return the kind that serves here: the kernel's, or ccplay's own of the same name."""
+        """Return ``SOFTWARE`` if ccplay's discipline serves this kind here, else ``KERNEL``."""
         return serves(kind, self.capabilities.qdiscs)
 
     def _items(self) -> list[Item]:
-        """Return the list's lines; a kind that is only ccplay's own is listed once."""
+        """Return the menu's items; a kind that only ccplay implements is listed once."""
         summaries = {each.name: each.summary for each in self.capabilities.qdiscs}
         return [
             item
@@ -142,7 +142,7 @@ class QueueDialog(Dialog):
         ]
 
     def _key(self, now: Qdisc | None) -> str | None:
-        """Return the key of a queue's line."""
+        """Return the key of the menu's item for a queue; None without a queue."""
         keys = [item.key for item in self._items()]
         return None if now is None else now.kind if now.kind in keys else _plain(now.kind)
 
@@ -151,8 +151,8 @@ class QueueDialog(Dialog):
 
     def _start(self, kind: str, now: Qdisc | None) -> dict[str, Option]:
         rate = setting_now(self.state, self.network, self.link.value).rate
-        # Some can't do without a rate: start from the link's own. Of choke's and red's the kernel
-        # tells nothing afterwards.
+        # These kinds need a rate, so start with the link's own. The kernel reports no bandwidth of
+        # choke and red.
         needs_rate = _plain(kind) in ("tbf", "choke", "red")
         needed = {"rate": rate, "bandwidth": rate} if rate and needs_rate else {}
         same = now is not None and self._key(now) == kind
@@ -182,7 +182,7 @@ class _Form(Vertical):
             field.fill(_text(self.parameters[name], values))
 
     def options(self) -> dict[str, Option]:
-        """Return the typed values; empty fields are left to the kernel."""
+        """Return the typed values by name; the kernel chooses those of empty fields."""
         return typed(self.fields)
 
 

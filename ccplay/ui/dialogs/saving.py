@@ -35,14 +35,14 @@ class SaveDialog(Question[Path]):
         """Offer the whole session, or the part up to the playhead."""
         super().__init__()
         self.state = state
-        # A recording's name without its ending is the title.
+        # A recording's title is its file name without the suffix.
         self.title_of_session = Path(title).stem if playhead.recorded else title
         self._t = playhead.t
         self._replaces: Path | None = None
         everything = (ALL, f"the whole session ({format_clock(state.now)})")
         shown = (SHOWN, f"up to the moment shown ({format_clock(self._t)})")
         parts = [everything] if _at_the_end(state, playhead) else [shown, everything]
-        # A frozen session is saved up to that moment, a recording as a whole.
+        # By default a frozen session is saved up to that moment, a recording as a whole.
         self.part = Steps(parts[::-1] if playhead.recorded else parts, self.glyphs)
         self.name_of_file = Field("file", proposal(), path_of, self.glyphs)
         self.name_of_file.add_class("wide")

@@ -26,7 +26,7 @@ class ShortFlowsDialog(PathDialog):
     VERB = "start"
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the default path of flows, and the sender's default algorithm."""
+        """Offer the first sender and its peer, with the sender's default algorithm."""
         super().__init__(state, selected_flow)
         self.entries = entries(StartShortFlows, self.glyphs)
         self.sizes = Steps(_SIZES, self.glyphs)
@@ -36,7 +36,7 @@ class ShortFlowsDialog(PathDialog):
         self.cc = Steps(names, self.glyphs)
 
     def controls(self) -> Iterable[Widget]:
-        """Return the load, which has the focus, then its parts."""
+        """Return the load, which has the focus, then the details of the transfers."""
         load, size, *others = self.entries.values()
         return (
             *(load, size),

@@ -31,7 +31,7 @@ class FlowDialog(PathDialog):
     HINT = "1-9 a-z jump"
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the next sender without a flow, and its default congestion control."""
+        """Offer the sender with the fewest running flows, and its default congestion control."""
         hello = state.hello
         super().__init__(state, selected_flow, next_sender(state, hello.network) if hello else "")
         self.menu = Menu(self._items(), self.glyphs)
@@ -41,7 +41,7 @@ class FlowDialog(PathDialog):
         self.monitor = MonitorRow(self.capabilities, self.glyphs)
 
     def controls(self) -> Iterable[Widget]:
-        """Return the algorithms first, because demonstrations change them most."""
+        """Return the algorithms, which demonstrations change most often, then the rest."""
         return (
             self.menu,
             Static(classes="detail", markup=False),
@@ -89,7 +89,7 @@ class DownloadDialog(PathDialog):
     VERB = "fetch"
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the first sender as the server: its data pass the observed queue."""
+        """Offer the first sender as the server, because its data pass the observed queue."""
         super().__init__(state, selected_flow)
         self.entries = entries(StartDownload, self.glyphs)
         features, kernel = self.capabilities.congestion_controls, self.capabilities.kernel
@@ -120,7 +120,7 @@ class PingDialog(PathDialog):
     VERB = "ping"
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the default path of flows."""
+        """Offer the first sender and its peer."""
         super().__init__(state, selected_flow)
         self.entries = entries(StartPing, self.glyphs)
 

@@ -13,17 +13,17 @@ from ccplay.ui.dialogs.path import MonitorRow, PathDialog
 
 
 class UdpDialog(PathDialog):
-    """Asks for UDP at a rate that ignores congestion."""
+    """Asks for UDP traffic at a rate that ignores congestion."""
 
     HEADING = "UDP cross traffic"
     START = "Input"
     VERB = "start"
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the default path of flows."""
+        """Offer the first sender and its peer."""
         super().__init__(state, selected_flow)
         self.entries = entries(StartUdp, self.glyphs)
-        # Only monitoring shows its delay while it runs.
+        # Only a monitor measures the one-way delay while the traffic runs.
         self.monitor = MonitorRow(self.capabilities, self.glyphs, wanted=True)
 
     def controls(self) -> Iterable[Widget]:

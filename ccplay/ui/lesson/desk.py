@@ -1,4 +1,4 @@
-"""The side of whoever leads a lesson: pages, answers, and reveals."""
+"""The leading side of a lesson, which turns pages, records answers and reveals results."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from ccplay.session.session import Session
 from ccplay.share.frames import Board, Votes
 
 _ROUND = 64
-"""Factor that combines page and round into a question's number; larger than any lesson's pages."""
+"""Factor by which the round is multiplied in a question's number, before the page is added; larger
+than any lesson's number of pages."""
 
 
 class Desk:
-    """Leads a lesson: its keys turn pages, run and reveal."""
+    """The leading side of a lesson: its keys turn pages, start runs and reveal results."""
 
     leads = True
 
@@ -45,17 +46,17 @@ class Desk:
 
     @property
     def question(self) -> int:
-        """Number of the open question, contained in each vote."""
+        """Number of the open question, which every vote contains."""
         return self._rounds[self.course.at] * _ROUND + self.course.at + 1
 
     @property
     def answer(self) -> float | None:
-        """The answer given on this page."""
+        """The answer given on this page; None if there is none."""
         return self.course.turn.answer
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The votes on this page's question."""
+        """Number of votes for each answer to this page's question; empty if there are none."""
         votes = self.votes
         return votes.counts if votes is not None and votes.question == self.question else ()
 
@@ -72,18 +73,18 @@ class Desk:
 
     @property
     def revealed_until(self) -> float | None:
-        """The end of the revealed run, in seconds of the stream; None before the reveal."""
+        """End of the page's run, in seconds of the stream; None before the reveal."""
         turn = self.course.turn
         return turn.span.ended if turn.span is not None and turn.verdict is not None else None
 
     def named(self, name: str) -> str:
-        """Return the lab's name for traffic of the page."""
+        """Return the lab's name for the traffic that the page calls ``name``."""
         span = self.course.turn.span
         return span.names.get(name, name) if span is not None else name
 
     @property
     def board(self) -> Board:
-        """The open page."""
+        """The open page with its question, and its results once they are revealed."""
         course = self.course
         page, turn = course.page, course.turn
         board = Board(
@@ -110,18 +111,18 @@ class Desk:
         )
 
     def give(self, value: float) -> bool:
-        """Set the answer, unless the run has started; return whether it counts."""
+        """Set the answer; return whether it counts, which it does only before the run."""
         taken = self.course.answer(value)
         if taken:
             self._keep()
         return taken
 
-    def correct(self, board: Board) -> bool | None:  # noqa: ARG002 - as ``Seat.correct``
-        """Return whether the answer is right."""
+    def correct(self, board: Board) -> bool | None:  # noqa: ARG002 - signature of ``Lectern``
+        """Return whether the answer is right; None if that is unknown."""
         return self.course.turn.correct
 
     def advance(self) -> None:
-        """Run, reveal, or open the next page."""
+        """Start the run, reveal the result, or open the next page, whichever is next."""
         at = self.course.at
         self.course.advance(self._session.state)
         self._moved(at)
@@ -133,7 +134,7 @@ class Desk:
         self._moved(at)
 
     def again(self) -> None:
-        """Repeat the page, with a new vote."""
+        """Repeat the page; spectators vote again."""
         self._rounds[self.course.at] += 1
         self.course.again()
         self._begin_draft()

@@ -15,7 +15,7 @@ _STEPS = 25
 
 
 class Leading(Protocol):
-    """Actions of whoever leads a lesson; a part of ``Desk``."""
+    """The actions that lead a lesson, and the data that they need; implemented by ``Desk``."""
 
     votes: Votes | None
 
@@ -29,13 +29,13 @@ class Leading(Protocol):
 
     @property
     def revealed_until(self) -> float | None:
-        """The end of the revealed run, in seconds of the stream; None before the reveal."""
+        """End of the page's run, in seconds of the stream; None before the reveal."""
 
     def named(self, name: str) -> str:
-        """Return the lab's name for traffic of the page."""
+        """Return the lab's name for the traffic that the page calls ``name``."""
 
     def advance(self) -> None:
-        """Run, reveal, or open the next page."""
+        """Start the run, reveal the result, or open the next page, whichever is next."""
 
     def back(self) -> None:
         """Open the previous page."""
@@ -45,10 +45,10 @@ class Leading(Protocol):
 
 
 class Lectern(Protocol):
-    """The interface between the screen and a lesson."""
+    """A lesson as the screen uses it, whether the user leads it or votes."""
 
     draft: float
-    """Lower end of the region being moved."""
+    """Lower end on the value axis of the region that the user moves before answering."""
 
     @property
     def board(self) -> Board | None:
@@ -99,7 +99,7 @@ def step(board: Board) -> float:
 
 
 def region(lectern: Lectern) -> tuple[str, float, float] | None:
-    """Return the region to draw: its plot, and both ends on the axis; None if there is none."""
+    """Return the plot of the region to draw, and the region's ends on the axis; None if none."""
     board = lectern.board
     if board is None or not board.plot:
         return None
@@ -113,11 +113,11 @@ class Watched(Protocol):
     board: Board | None
 
     def vote(self, question: int, choice: float) -> None:
-        """Vote on the question of a lesson."""
+        """Send a vote on the question of a lesson."""
 
 
 class Seat:
-    """A spectator's side of a lesson, which watches and votes."""
+    """A spectator's side of a lesson, which shows the presenter's page and votes."""
 
     leads = False
     leading = None
@@ -130,7 +130,7 @@ class Seat:
 
     @property
     def board(self) -> Board | None:
-        """The page that the presenter has opened."""
+        """The page that the presenter has opened; None if there is none."""
         board = self._source.board
         if board is not None and board.question != self._drafted:
             self._drafted = board.question
@@ -139,7 +139,7 @@ class Seat:
 
     @property
     def answer(self) -> float | None:
-        """The vote cast on this page."""
+        """The vote cast on this page; None if there is none."""
         board = self._source.board
         return None if board is None else self._votes.get(board.question)
 
@@ -151,11 +151,11 @@ class Seat:
 
     @property
     def voters(self) -> int:
-        """Total number of votes."""
+        """Number of votes for all answers, once the answer is revealed."""
         return sum(self.counts)
 
     def give(self, value: float) -> bool:
-        """Vote, replacing an earlier vote; return whether it counts."""
+        """Send a vote, which replaces an earlier one; return whether it counts."""
         board = self._source.board
         if board is None or not board.open:
             return False

@@ -14,10 +14,10 @@ from textual.widgets import Markdown, Static
 from ccplay.ui.lesson.words import Line, Written
 
 _WIDE = 116
-"""Smallest width of a screen in columns that has the panel at its side."""
+"""Smallest width in columns of a screen with the panel at its side."""
 
 _BESIDE = 80
-"""Smallest width in columns of the rest of the screen."""
+"""Width in columns that the rest of the screen keeps when the panel at its side gets wider."""
 
 _LEAST, _MOST = 40, 64
 """Smallest and largest width in columns of the panel at the side."""
@@ -27,7 +27,7 @@ _BELOW = 10
 
 
 class LessonPanel(Vertical):
-    """A page: its text, its question, and the keys."""
+    """The widget that shows a page of a lesson: its text, its question, and the keys."""
 
     DEFAULT_CSS: ClassVar[str] = """
     LessonPanel {
@@ -68,13 +68,13 @@ class LessonPanel(Vertical):
         self._answer = VerticalScroll(self._question, id="lesson-answer", can_focus=False)
 
     def compose(self) -> ComposeResult:
-        """Compose the parts."""
+        """Yield the parts of the panel from top to bottom."""
         yield self._head
         yield Container(self._reading, self._answer, id="lesson-body")
         yield self._foot
 
     def place(self, width: int, height: int) -> tuple[int, int]:
-        """Set the panel's size and place; return the columns and lines left for the rest."""
+        """Set the panel's size and position; return the columns and lines left for other parts."""
         beside = width >= _WIDE
         self.set_class(not beside, "-below")
         if beside:
@@ -88,7 +88,7 @@ class LessonPanel(Vertical):
         return width, height - mine
 
     def write(self, written: Written) -> None:
-        """Show a page; only changes are drawn."""
+        """Show a page; update only the parts whose text has changed."""
         before, self._written = self._written, written
         if before is None or written.head != before.head:
             self._head.update(Text(written.head))
@@ -105,7 +105,7 @@ class LessonPanel(Vertical):
             self._foot.update(Text(foot))
 
     def _footer(self, written: Written) -> str:
-        """Return the keys, including the one that scrolls while lines are hidden below."""
+        """Return the line of keys, with the key that scrolls while lines are hidden below."""
         parts = (self._reading, self._answer)
         if not any(part.scroll_y < part.max_scroll_y for part in parts):
             return written.foot
@@ -117,12 +117,12 @@ class LessonPanel(Vertical):
 
     async def _read(self, markdown: str) -> None:
         await self._text.update(markdown)
-        # Its blocks are made after the panel was last arranged.
+        # The blocks of the Markdown were mounted after the panel's last layout.
         self._reading.refresh(layout=True)
         self._reading.scroll_home(animate=False)
 
     def scroll_by(self, pages: int) -> None:
-        """Scroll the text, and after its end the question."""
+        """Scroll the text, down if ``pages`` is positive; at its end scroll the question."""
         part = self._reading
         there = part.scroll_y >= part.max_scroll_y if pages > 0 else part.scroll_y <= 0
         if there and self._answer.max_scroll_y:

@@ -26,16 +26,16 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """The texts of the panel."""
+    """The texts of a lesson's panel."""
 
     head: str
     reading: str
     """Text of the page in Markdown."""
     question: tuple[Line, ...]
     foot: str
-    """Keys, separated by two spaces; the last ones are left out if room is short."""
+    """Keys, separated by two spaces; the last keys are left out if there is no room."""
     more: str
-    """Key that scrolls, shown while lines are hidden."""
+    """Key that scrolls, with its word; shown while lines are hidden."""
 
 
 def written(lectern: Lectern, board: Board, now: float, glyphs: Glyphs, keys: Keymap) -> Written:
@@ -56,7 +56,7 @@ def written(lectern: Lectern, board: Board, now: float, glyphs: Glyphs, keys: Ke
 
 
 def _lines(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
-    # New lines come first: a small screen shows little more.
+    # The newest lines come first, because a small screen has room for few others.
     yield from _verdict(lectern, board, glyphs)
     if board.measured:
         yield Line("Measured in this run", bold=True)

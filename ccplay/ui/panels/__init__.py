@@ -1,1 +1,1 @@
-"""The panels around the plots: each is a function from the view to rows of coloured text."""
+"""The panels around the plots: each turns the view into rows of coloured text."""

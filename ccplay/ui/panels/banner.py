@@ -1,4 +1,4 @@
-"""Lines shown only when needed: a caption, or that the lab is being built, died or ended."""
+"""The banner: lines shown only for a caption or notice, or if the lab is built, fails or ends."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ccplay.ui.view import View
 from ccplay.units import format_clock
 
 _READ_S, _READ_CHARACTER_S = 6.0, 0.06
-"""Shortest time in seconds that a caption is shown, and the time added for each character."""
+"""Shortest time in seconds that a caption is shown, and seconds per character of a longer one."""
 
 _MOST_LINES = 4
 
 _ROOMY = 36
-"""Lines of a terminal from which on a caption has blank lines above and below."""
+"""Smallest height in lines of a screen on which a caption has blank lines above and below."""
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
-    """Return the banner of a screen of this size; empty in normal operation."""
+    """Return the banner for a screen of this size; empty if there is nothing to report."""
     state, session = view.state, view.session
     if session.error:
         return _lines(view, f"{session.error}. {_left(view)}", width, _loud(view, "bad"))
@@ -44,7 +44,7 @@ def rows(view: View, width: int, height: int) -> list[Row]:
 def captioned(view: View) -> Entry | None:
     """Return the mark whose text is the current caption; None if there is none.
 
-    In a running recording a caption stays as long as live, at any speed.
+    In a replay faster than real time, a caption stays for as many seconds of real time as live.
     """
     head = view.playhead
     speed = head.speed if head.recorded and head.running else 1.0
@@ -67,7 +67,7 @@ def _lines(view: View, text: str, width: int, ink: str, *, centred: bool = False
 
 
 def _left(view: View) -> str:
-    """Return the line that names what the user can still do."""
+    """Return the sentence that lists the keys that still work."""
     key = view.key
     scroll = f"{key('back')}{key('forward')}"
     if view.watching:

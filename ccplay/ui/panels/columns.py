@@ -9,31 +9,31 @@ import msgspec
 from ccplay.ui.cells.sheet import fit
 
 GLYPHS = 3
-"""Columns before the name: pointer, glyph, and the sign of a warning or a trace."""
+"""Number of cells before a name: pointer, glyph, and the sign of a warning or a trace."""
 
 WRONG = "!"
 """Sign after the glyph of a flow whose algorithm misbehaves."""
 
 _WIDE = 56
-"""Width of the table from which on units are spelled out."""
+"""Smallest width in cells of a table that spells out units."""
 
 
 class Columns(msgspec.Struct, frozen=True):
-    """The widths of all columns, including the blanks between them."""
+    """The widths in cells of all columns, including the blanks between them."""
 
     width: int
-    """Width of the whole table."""
+    """Width of the whole table in cells."""
     name: int
     cc: int
     cwnd: int
     rtt: int
     rate: int
     retr: int
-    """Width of the retransmits; 0 if names of algorithms need it."""
+    """Width of the column of retransmits in cells; 0 if names of algorithms need its room."""
     path: int = 0
-    """Width of source and destination; 0 if there is no room."""
+    """Width of the column of source and destination in cells; 0 if there is no room for it."""
     tight: bool = False
-    """Whether names also need the room of blanks and units; RTTs are then plain milliseconds."""
+    """Whether names also need the room of blanks and units; RTTs below 1 s are then plain ms."""
 
     @property
     def wide(self) -> bool:
@@ -41,21 +41,21 @@ class Columns(msgspec.Struct, frozen=True):
         return self.width >= _WIDE
 
     def named(self, name: str, ellipsis: str) -> str:
-        """Return the column of a name, followed by a blank."""
+        """Return a name cut or padded to its column, which ends with a blank."""
         return f"{fit(name, self.name - 1, ellipsis)} "
 
     @property
     def indent(self) -> int:
-        """Cells before the second column."""
+        """Number of cells before the second column."""
         return GLYPHS + self.name
 
     @property
     def rest(self) -> int:
-        """Cells from the second column to the end."""
+        """Number of cells from the second column to the end of the line."""
         return self.width - self.indent
 
     def numbers(self, cwnd: str, rtt: str, rate: str, retr: str) -> str:
-        """Return the last columns, right-aligned."""
+        """Return cwnd, RTT, rate and retransmits, right-aligned in their columns."""
         text = f"{cwnd:>{self.cwnd}}{rtt:>{self.rtt}}{rate:>{self.rate}}"
         return text + (f"{retr:>{self.retr}}" if self.retr else "")
 
@@ -63,9 +63,9 @@ class Columns(msgspec.Struct, frozen=True):
 def columns(
     width: int, names: Iterable[str], algorithms: Iterable[str], paths: Iterable[str] = ()
 ) -> Columns:
-    """Return columns with whole names of traffic and algorithms, if possible.
+    """Return the widths that show names of traffic and algorithms uncut, if possible.
 
-    There is a column of paths only if all of them fit uncut beside everything else.
+    Paths have a column only if all of them fit uncut next to everything else.
     """
     wide = width >= _WIDE
     cwnd, rtt, rate, retr = (6, 8, 13, 6) if wide else (5, 6, 6, 5)
@@ -78,7 +78,7 @@ def columns(
     if cc > room - retr:
         retr = 0
     if tight := cc > room:
-        # cwnd follows a blank, and three digits of an RTT another.
+        # Four digits of cwnd follow a blank already; an RTT has three digits after a blank.
         room += cwnd + rtt - 8
         cwnd = rtt = 4
     cc = min(cc, room - retr)
@@ -91,16 +91,16 @@ def columns(
 
 
 def with_sign(head: str, word: str, sign: str) -> tuple[str, str, str]:
-    """Split a head of the table at a word: the part before it, the signed word, and the rest.
+    """Split the table's head at a word into the part before it, the word with a sign, and the rest.
 
-    The sign replaces the blank before the word. If the head lacks the word, nothing is marked.
+    The sign replaces the blank before the word. If the head lacks the word, no part has a sign.
     """
     at = head.find(word) if word else -1
     if at < 1:
         return head, "", ""
     before, behind = head[: at - 1], head[at + len(word) :]
     if before and not before.endswith(" "):
-        # The word before moves into its own blank.
+        # The preceding word moves one cell to the left, so that a blank follows it.
         last = before.split()[-1]
         before = f"{before.removesuffix(last)[:-1]}{last} "
     return before, sign + word, behind

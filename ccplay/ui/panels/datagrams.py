@@ -10,7 +10,7 @@ from ccplay.ui.view import View
 
 
 def row(view: View, each: Traffic, cells: Columns) -> list[Run]:
-    """Return the row of such traffic."""
+    """Return the row of traffic that is not a single connection."""
     glyphs = view.glyphs
     chosen = selection(view) is each
     over = each.ended is not None and each.ended <= view.t

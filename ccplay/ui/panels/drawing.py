@@ -4,9 +4,9 @@
 
      ● h1 → edge1 → agg2 → core4 → agg6 → edge5 → h9
          core1        core2        core3        core4
-          ▁ ▇6          · ·          · ·         ▁ ·      what they send down: ▇ busy, 6/10 queued
-          (lines: dotted where idle, thin, thick where busy or on the path above)
-           ▃ ▁                                            what is sent up
+          ▁ ▇6          · ·          · ·         ▁ ·      traffic sent down: ▇ busy, 6/10 queued
+          (lines: dotted if idle, thin, thick if busy or on the path above)
+           ▃ ▁                                            traffic sent up
          agg1          agg2  …
 """
 
@@ -26,7 +26,7 @@ _LEVEL = {"sparse": "dotted", "thin": "horizontal", "thick": "bottleneck"}
 
 
 class Drawing:
-    """The drawing of the session's network at the size of its sheet."""
+    """The drawing of a session's network, fitted to the size of its sheet."""
 
     def __init__(self) -> None:
         self._made: tuple[Network, int, int, Geometry | None] | None = None
@@ -36,7 +36,7 @@ class Drawing:
         network = view.network
         if network is None or not network.senders:
             return []
-        # The first row is the path's, the last one explains the signs.
+        # The first row shows a path, the last one the legend.
         made = self._geometry(network, width, height - 2)
         if made is None:
             return queues.rows(view, network, width, height)
@@ -44,7 +44,7 @@ class Drawing:
         return [queues.title(view, width), *cells.rows(), _legend(view, width)]
 
     def _geometry(self, network: Network, width: int, height: int) -> Geometry | None:
-        """Return the places of everything, computed once for each network and size."""
+        """Return the geometry, computed once per network and size; None if it does not fit."""
         made = self._made
         if made is None or made[0] is not network or made[1:3] != (width, height):
             made = self._made = (network, width, height, geometry(network, width, height))
@@ -77,7 +77,7 @@ class _Cells:
         self._bits: dict[Cell, int] = {}
 
     def rows(self) -> list[Row]:
-        """Return the rows of cells."""
+        """Draw lines, ports and names, and return the rows."""
         lit = [each for each in self._made.strands if self._path.intersection(each.links)]
         rest = [each for each in self._made.strands if not self._path.intersection(each.links)]
         for strand in [*sorted(rest, key=self._load), *lit]:
@@ -108,7 +108,7 @@ class _Cells:
         else:
             dots = getattr(strand, "thick" if lit else weight)
             for cell, bits in dots.items():
-                # Where lines cross, both are seen, in the ink of the later one.
+                # A cell in which lines cross shows both, in the ink of the later one.
                 self._bits[cell] = self._bits.get(cell, 0) | bits
                 self._cells[cell] = ("", ink)
         if down and dots:

@@ -23,11 +23,11 @@ Line = Callable[[], list[Run]]
 
 _HINT = "{} starts a flow, {} a download, {} a ping, {} UDP"
 _SHORT_HINT = "{} flow, {} download, {} ping, {} UDP"
-"""Keys suggested while there is no traffic."""
+"""Hint for a narrow table at the keys that start traffic, shown while there is none."""
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
-    """Return the table, ``height`` rows of ``width`` cells."""
+    """Return the table for ``height`` rows of ``width`` cells."""
     state = view.state
     cells = _columns(view, width)
     head = _head(view, cells)
@@ -52,7 +52,7 @@ def rows(view: View, width: int, height: int) -> list[Row]:
 
 
 def height(view: View) -> int:
-    """Return the number of rows of the whole table, without the own values of single flows.
+    """Return the number of rows that the whole table needs, without the selected flow's own values.
 
     The filter changes this only by its own line, so that plots keep their height while it is typed.
     """
@@ -66,20 +66,20 @@ def height(view: View) -> int:
 
 
 def in_sight(count: int, room: int, chosen: int) -> tuple[int, int]:
-    """Return the first and the end of the lines that ``room`` rows show, with the chosen one.
+    """Return the range of lines that ``room`` rows show, with the chosen one; its end is excluded.
 
     If not all lines fit, one row is left for the number of hidden ones.
     """
     if count <= room:
         return 0, count
     room = max(room - 1, 1)
-    # One more line below the chosen one, if there is room.
+    # The line below the chosen one is shown too, if there is room.
     first = min(max(chosen - max(room - 2, 0), 0), count - room)
     return first, first + room
 
 
 def _hidden(view: View, above: int, below: int) -> str:
-    """Return the number of hidden lines, and where they are."""
+    """Return the numbers of lines hidden above and below, as text."""
     found = [f"{above} more ↑" if above else "", f"{below} more ↓" if below else ""]
     return view.glyphs.translate("  ".join(filter(None, found)))
 
@@ -100,7 +100,7 @@ def _filter(view: View, width: int) -> list[Row]:
 
 
 def _listed(view: View, cells: Columns, room: int) -> tuple[list[Line], int]:
-    """Return a line for each flow and all other traffic, and the selected one's last index."""
+    """Return the lines of flows and other traffic, and the index of the last selected line."""
     table: list[tuple[str, Line]] = [
         (flow.name, partial(_flow, view, flow, cells)) for flow in lineup.listed(view)
     ]
@@ -122,7 +122,7 @@ def _listed(view: View, cells: Columns, room: int) -> tuple[list[Line], int]:
 
 
 def _grouped(view: View, cells: Columns) -> tuple[list[Line], int]:
-    """Return the lines of groups and other traffic, and the selected one's last index."""
+    """Return the lines of groups and other traffic, and the index of the last selected line."""
     lines: list[Line] = []
     last = 0
     for group in lineup.groups(view, lineup.listed(view)):
@@ -138,7 +138,7 @@ def _grouped(view: View, cells: Columns) -> tuple[list[Line], int]:
 
 
 def _columns(view: View, width: int) -> Columns:
-    """Return the columns for the current rows."""
+    """Return the widths of the columns for the traffic at the moment shown."""
     # All flows count, filtered or not, so that columns do not move while a filter is typed.
     flows = view.listed()
     ghosts = [flow for flow, _ in view.ghosts()]
@@ -146,7 +146,7 @@ def _columns(view: View, width: int) -> Columns:
     cc_at, t = view.state.cc_at, view.t
     algorithms = {cc_at(flow, t) for flow in flows if flow.kind == "flow"}
     algorithms |= {ghost_plots.flow_cc(view, flow) or flow.kind for flow in ghosts}
-    # Many flows have the same source and destination.
+    # Flows often share source and destination: one flow of each pair is enough.
     ends = {} if view.listing.grouped else {(flow.src, flow.dst): flow for flow in flows}
     paths = [lineup.path(view, flow) for flow in ends.values()]
     return columns(width, names, algorithms, paths)
@@ -194,7 +194,7 @@ def _flow(view: View, flow: Flow, cells: Columns) -> list[Run]:
 
 
 def _account(flow: Flow, width: int) -> str:
-    """Return how a flow ended, with its monitored delay if there is room."""
+    """Return an ended flow's error, or its bytes, with its monitored delay if there is room."""
     if flow.error:
         return flow.error
     sent, late = format_size(flow.bytes), one_way(flow.monitored)
@@ -202,12 +202,12 @@ def _account(flow: Flow, width: int) -> str:
 
 
 def _traced(view: View, flow: Flow) -> str:
-    """Return the sign of a traced flow."""
+    """Return the sign of a flow that is traced at the moment shown; a blank if it is not."""
     return view.glyphs.traced if flow.trace is not None and flow.trace.covers(view.t) else " "
 
 
 def _wrong(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:
-    """Return a line about the misbehaviour of the flow's algorithm, or none."""
+    """Return a line that reports misbehaviour of the flow's algorithm; empty if there is none."""
     if not (wrong := flow.wrong_at(view.t)):
         return []
     said = fit(f"{WRONG} {wrong}", cells.rest, view.glyphs.ellipsis)
@@ -215,7 +215,7 @@ def _wrong(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:
 
 
 def _own(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:
-    """Return lines with the variables of the flow's algorithm."""
+    """Return lines with the own values of the flow's algorithm."""
     lines: list[str] = []
     for name, series in flow.own.items():
         if (value := series.at(view.tick)) is None:
@@ -230,7 +230,7 @@ def _own(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:
 
 
 def _ghost(view: View, flow: Flow, tick: int, cells: Columns) -> list[Run]:
-    """Return the row of an earlier run at this moment, shown below that of the present run."""
+    """Return the row of a ghost's flow at the ghost's sweep ``tick``."""
     ellipsis = view.glyphs.ellipsis
     ink = ghost_plots.flow_ink(view, flow.name)
     name = ghost_plots.flow_cc(view, flow) or flow.kind
@@ -250,7 +250,7 @@ def _values(flow: Flow, tick: int, cells: Columns) -> str:
 
 
 def _numbers(view: View, cells: Columns, *values: float | None) -> str:
-    """Return the combined cwnd, RTT, rate and retransmits of several flows."""
+    """Return cwnd, RTT, rate and retransmits of a group, in their columns."""
     return view.glyphs.translate(_written(cells, *values))
 
 
@@ -290,7 +290,7 @@ def _download(view: View, flow: Flow, width: int, ink: str) -> list[Run]:
 
 
 def _whole(value: float | None, width: int) -> str:
-    """Return a count as text, abbreviated if it is long."""
+    """Return a count as text, abbreviated if it is longer than ``width``."""
     if value is None:
         return "–"
     return number if len(number := f"{value:.0f}") <= width else short(value)

@@ -31,7 +31,7 @@ LIVE = (
     ("filter", "filter"),
     ("explain", "explain"),
 )
-"""Key ids of a live session, each with a word."""
+"""Ids of the keys shown in a live session, each entry with its word, the most useful first."""
 
 PAST = (
     ("freeze", "pause"),
@@ -52,7 +52,7 @@ PAST = (
     ("filter", "filter"),
     ("explain", "explain"),
 )
-"""Key ids of a recording, each with a word."""
+"""Ids of the keys shown in a recording, each entry with its word, the most useful first."""
 
 WATCHED = (
     ("follow", "follow"),
@@ -71,14 +71,14 @@ WATCHED = (
     ("filter", "filter"),
     ("quit", "quit"),
 )
-"""Key ids of a watched session, each with a word."""
+"""Ids of the keys shown to a spectator, each entry with its word, the most useful first."""
 
 _NARROW = 100
 """Width in columns below which the keys of a live session are closer together, so that all keys
 for traffic fit."""
 
 _SHORT = {"congestion": "cc"}
-"""Shorter names of keys for a narrow screen, as in the head of the table."""
+"""Shorter words for keys on a narrow screen, the same as in the head of the table of traffic."""
 
 
 def rows(view: View, width: int) -> list[Row]:

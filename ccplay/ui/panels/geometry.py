@@ -20,49 +20,49 @@ Cell: TypeAlias = tuple[int, int]
 """Column and row of a cell."""
 
 _LEAST_BAND = 3
-"""Smallest number of rows between two tiers: ports at both ends, and lines."""
+"""Smallest number of rows between two tiers: a row of ports at both ends, and one for lines."""
 
 _BITS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-"""Bits of a braille cell by column, each from top to bottom."""
+"""Bits of a braille cell's dots: two columns, each from top to bottom."""
 
 
 class Port(msgspec.Struct, frozen=True):
-    """Place at which a node sends on a link."""
+    """The cell at which a node sends on a link."""
 
     link: str
     x: int
     y: int
     wide: bool
-    """Whether the next cell is free too."""
+    """Whether the cell to the right of the port is free, too."""
 
 
 class Strand(msgspec.Struct):
-    """The line of a cable: the dots of its cells, by the line's weight."""
+    """The line that draws a cable: the dots of each cell, for each weight of the line."""
 
     links: tuple[str, ...]
-    """Links in both directions."""
+    """Names of the cable's links, one for each direction."""
     level: bool = False
-    """Whether the line joins neighbours in one row."""
+    """Whether the line is horizontal and joins neighbours in one row."""
     sparse: dict[Cell, int] = msgspec.field(default_factory=dict)
     thin: dict[Cell, int] = msgspec.field(default_factory=dict)
     thick: dict[Cell, int] = msgspec.field(default_factory=dict)
 
 
 class Geometry(msgspec.Struct, frozen=True):
-    """A drawing without colours."""
+    """The places of names, ports, lines and glyphs in a drawing."""
 
     names: Mapping[str, tuple[int, int]]
     """Column and row of the first letter of each node's name."""
     ports: Sequence[Port]
     strands: Sequence[Strand]
     glyphs: Mapping[str, int]
-    """Row beyond each host's name, for the glyphs of its flows."""
+    """Row for the glyphs of each node's flows, above or below its name."""
 
 
 def geometry(network: Network, width: int, height: int) -> Geometry | None:
     """Return the drawing of a network in ``width`` by ``height`` cells; None if it does not fit.
 
-    A network with links between nodes of a row that are not neighbours has no drawing either.
+    Also return None if a link joins two nodes of a row, or two rows, that are not neighbours.
     """
     if not {end for link in network.links for end in (link.src, link.dst)} <= {
         node.name for node in network.nodes
@@ -99,8 +99,8 @@ def _bands(
     centres: Mapping[str, float],
     spare: int,
 ) -> list[int]:
-    """Divide the rows among the gaps between tiers: more for lines that reach far to the side."""
-    # Hosts have no ports of their own: a band beside them needs a row less.
+    """Divide ``spare`` rows among the gaps between tiers; gaps with flat lines get more of them."""
+    # Hosts have no row of ports, so a gap next to hosts needs one row less.
     hosts = set(network.hosts)
     high = [
         _LEAST_BAND - bool(hosts.intersection((*upper, *lower))) for upper, lower in pairwise(tiers)
@@ -118,7 +118,7 @@ def _bands(
 
 
 class _Drawing:
-    """The ports and lines of placed nodes."""
+    """A drawing in progress: ports and lines are added to nodes whose places are known."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class _Drawing:
         return True
 
     def _slant(self, a: str, b: str, at: Mapping[tuple[str, str], Cell]) -> bool:
-        """Draw a line between two tiers."""
+        """Draw a line between two tiers; return False if they are not neighbours."""
         if abs(self._tier[a] - self._tier[b]) != 1:
             return False
         high, low = sorted((a, b), key=lambda name: self._tier[name])
@@ -198,7 +198,7 @@ class _Drawing:
         return True
 
     def _level(self, a: str, b: str) -> bool:
-        """Draw a line between neighbours in a row, with a port at both ends."""
+        """Draw a line between neighbours in a row, with two ports; return whether it fits."""
         left, right = sorted((a, b), key=lambda name: self._place[name])
         if self._place[right] != self._place[left] + 1:
             return False

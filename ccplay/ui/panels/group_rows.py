@@ -10,13 +10,13 @@ from ccplay.ui.panels.columns import WRONG, Columns
 from ccplay.ui.view import View, goodput
 
 Numbers = Callable[[float | None, float | None, float | None, float | None], str]
-"""Function that writes cwnd, RTT, rate and retransmits into their columns."""
+"""Function that formats cwnd, RTT, rate and retransmits as columns of the table."""
 
 
 def rows(view: View, group: Group, cells: Columns, numbers: Numbers) -> list[list[Run]]:
     """Return a row of sums, and one of means if the group has several flows.
 
-    RTTs have no sum. Below the selected group is the flow that keys act on.
+    RTTs are not summed. Below the selected group, a row names the flow that keys act on.
     """
     tick = view.tick
     cwnd = _known(flow.series["cwnd"].at(tick) for flow in group.flows)

@@ -17,7 +17,7 @@ _STEAL = 0.05
 
 
 def rows(view: View, width: int) -> list[Row]:
-    """Return the header."""
+    """Return the header as one row."""
     left: list[Run] = [(" ccplay ", f"bold {view.ink('text')}")]
     if view.session.title:
         left.append((f" {view.session.title} ", f"bold {view.ink('text')}"))
@@ -40,7 +40,7 @@ def _setup(view: View, width: int) -> str:
 
 
 def describe_setting(change: LinkChanged) -> list[str]:
-    """Return rate, delay and queue of a link as a short text."""
+    """Return a link's rate, delay and queue as short texts, without those that are not set."""
     setting = change.setting
     words = []
     if setting.rate:
@@ -97,7 +97,7 @@ def _health(view: View) -> list[Run]:
 
 
 def trouble(health: Health) -> list[str]:
-    """Return the reason why this second's measurements can't be trusted."""
+    """Return the reasons why a second's measurements can't be trusted; empty if they can."""
     words = []
     if health.missed:
         words.append(f"{health.missed} of {health.ticks + health.missed} sweeps missed")

@@ -16,10 +16,10 @@ INKS = {
     "warning": "warn",
     "error": "bad",
 }
-"""Colour of a line's text by the kind of line."""
+"""Name of the ink of an entry's text, by the kind of entry."""
 
 WORDS = {"error": "failed: ", "warning": "warning: "}
-"""First words of a line by the kind of line."""
+"""First words of an entry's line, by the kind of entry."""
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:

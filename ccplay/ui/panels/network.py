@@ -21,19 +21,19 @@ from ccplay.ui.panels.occupancy import gauge, occupancy
 from ccplay.ui.view import View
 
 _NARROW = 50
-"""Width in columns below which hosts and arrows are drawn smaller."""
+"""Width in columns below which hosts have less room."""
 
 _LEAST_HEIGHT = 7
-"""Rows of the panel if the terminal has room."""
+"""Smallest height of the panel in rows, if the terminal has room for it."""
 
 
 def _host_width(width: int) -> int:
-    """Return the columns for a host's name and the glyphs of its flows."""
+    """Return the number of columns for a host's name and the glyphs of its flows."""
     return 9 if width >= _NARROW else 7
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
-    """Return the panel, ``height`` rows of ``width`` cells."""
+    """Return the panel, at most ``height`` rows of ``width`` cells."""
     network = view.network
     if network is None:
         return [[(" starting the lab …", view.ink("muted"))]] if not view.session.done else []
@@ -62,7 +62,7 @@ def rows(view: View, width: int, height: int) -> list[Row]:
 
 
 def height(view: View) -> int:
-    """Return the number of rows that shows every host of the fuller side, and two lines of text."""
+    """Return the number of rows for the hosts of the side with more, and two lines of text."""
     network = view.network
     if network is None or view.link is None or not network.senders:
         return _LEAST_HEIGHT
@@ -81,9 +81,9 @@ def _sides(network: Network, near: str, far: str) -> tuple[list[str], list[str]]
 def _side(
     view: View, hosts: Sequence[str], end: str, size: tuple[int, int], *, right: bool
 ) -> list[list[Run]]:
-    """Return the hosts of one side with the tree that joins them to the link's end.
+    """Return the lines with the hosts of one side and the tree that joins them to the link's end.
 
-    If this end is the only host, return only its flows.
+    If this end is the only host, return only the glyphs of its flows.
     """
     lines, width = size
     blank: list[Run] = [(" " * (width + 3), "")]
@@ -150,7 +150,7 @@ def _host(view: View, name: str, width: int, *, right: bool) -> list[Run]:
 def _glyphs(view: View, name: str, width: int, *, right: bool) -> list[Run]:
     """Return the glyphs of a host's traffic, as many as fit."""
     by_host = view.known.once(view.state, view.t, "by host", lambda: _by_host(view))
-    # Only those that may have room.
+    # One flow more than fits is enough to know that some are left out.
     glyphs: list[Run] = [
         (view.flow_glyph(flow.name), f"bold {view.flow_ink(flow.name)}")
         for flow in by_host.get(name, [])[: width + 1]
@@ -171,7 +171,7 @@ def _by_host(view: View) -> dict[str, list[Flow]]:
 
 
 def _around(network: Network, link: Link) -> tuple[str, str, bool]:
-    """Return a link's ends, the one nearer to the first sender first, and whether it leads back."""
+    """Return a link's ends, the first sender's side first, and whether the link leads there."""
     first = network.senders[0]
     back = network.hops(first, link.src) > network.hops(first, link.dst)
     return (link.dst, link.src, back) if back else (link.src, link.dst, back)

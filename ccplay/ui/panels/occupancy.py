@@ -8,7 +8,7 @@ from ccplay.ui.view import View
 
 
 def occupancy(view: View, link: str) -> tuple[str, float]:
-    """Return the length of a link's queue as text, and as a share of its limit."""
+    """Return the length of a link's queue as text, and as a share of its limit or peak."""
     queue, tick = view.state.queues.get(link), view.tick
     setting = view.state.link_at(link, view.t)
     if queue is None:
@@ -26,7 +26,7 @@ def occupancy(view: View, link: str) -> tuple[str, float]:
 
 
 def gauge(view: View, share: float, width: int) -> list[Run]:
-    """Return a bar of ``width`` cells between two ends, filled by ``share``, which is at most 1."""
+    """Return a bar of ``width`` cells between two end marks, filled by ``share``, from 0 to 1."""
     steps = view.glyphs.queue_steps
     eighths = round(min(max(share, 0.0), 1.0) * width * (len(steps) - 1))
     full, part = divmod(eighths, len(steps) - 1)

@@ -21,19 +21,19 @@ from ccplay.ui.panels.occupancy import gauge, occupancy
 from ccplay.ui.view import View
 
 _COUNT = 11
-"""Columns of a queue's length as text: ``1000/1000 pkt`` may lose its unit."""
+"""Width in columns of a queue's length as text; longer ones, such as ``1000/1000 pkt``, are cut."""
 
 _GLYPHS = 8
-"""Columns for the glyphs of flows that cross a link."""
+"""Number of columns for the glyphs of flows that cross a link."""
 
 
 def stands_for(network: Network) -> bool:
-    """Return whether the table replaces a drawing: links form tiers, or paths fork."""
+    """Return whether the table replaces the drawing: links have groups, or paths fork."""
     return bool(network.groups) or not chained(network)
 
 
 def rows(view: View, network: Network, width: int, height: int) -> list[Row]:
-    """Return the panel, ``height`` rows of ``width`` cells."""
+    """Return the panel, at most ``height`` rows of ``width`` cells."""
     running = view.running()
     crossing: dict[str, list[Flow]] = {}
     for flow in running:
@@ -41,7 +41,7 @@ def rows(view: View, network: Network, width: int, height: int) -> list[Row]:
             crossing.setdefault(link, []).append(flow)
     lengths = {link: occupancy(view, link) for link in network.observed}
     fullest = sorted(lengths, key=lambda link: -lengths[link][1])
-    # The queue shown in the plots stays visible, at its place in the order.
+    # The queue shown in the plots stays visible: it replaces the last row if it is not fuller.
     kept = fullest[: max(height - 1, 0)]
     if view.link is not None and view.link not in kept and kept:
         kept[-1] = view.link
@@ -53,12 +53,12 @@ def rows(view: View, network: Network, width: int, height: int) -> list[Row]:
 
 
 def shown_flow(view: View) -> Flow | None:
-    """Return the flow whose path is shown: the selected one, else the first that runs."""
+    """Return the flow whose path is shown: the selected one, or else the first running one."""
     return view.state.flows.get(view.selected or "") or next(iter(view.running()), None)
 
 
 def title(view: View, width: int) -> Row:
-    """Return the known path of the selected traffic, else of the first flow."""
+    """Return a row with the path of the selected traffic, or else of the first running flow."""
     other = view.state.traffic.get(view.selected or "")
     if isinstance(other, Routed) and not isinstance(other, Flow) and other.paths:
         path = _path_at(other, view.t)
@@ -110,7 +110,7 @@ def _row(
 
 
 def links_of(view: View, network: Network, flow: Flow) -> list[str]:
-    """Return the links that a flow, or any of its subflows, crosses at the moment shown."""
+    """Return the links that a flow crosses at the moment shown; none if only its subflows do."""
     if flow.mptcp:
         return []
     path = _path_at(flow, view.t)

@@ -1,4 +1,4 @@
-"""The receiver's table: bytes of every flow in each second, the newest row last."""
+"""The receiver's table: bytes delivered by every flow at each second, the newest row last."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _CLOCK = 8
 """Width of the first column in cells."""
 
 _LEAST, _MOST = 5, 26
-"""Smallest readable width of a flow's column in cells, and the largest that keeps rows together."""
+"""Smallest and largest width of a flow's column in cells; wider rows are hard to follow."""
 
 _RATES = ((23, 12), (18, 6), (0, 0))
-"""Cells for the rate by the column's width: with its unit, without, or none."""
+"""Smallest widths of a column, and its cells for a rate: with its unit, without it, or none."""
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
@@ -93,7 +93,7 @@ def _rate_cells(column: int) -> int:
 
 
 def _amount(amount: int | None, cell: int) -> str:
-    """Return a number of bytes as exactly as it fits, after a gap."""
+    """Return a number of bytes, as precisely as fits into ``cell`` cells after a blank."""
     if amount is None:
         return "-".rjust(cell)
     power = 3 if amount >= 999_500_000 else 2 if amount >= 999_500 else 1
@@ -104,5 +104,5 @@ def _amount(amount: int | None, cell: int) -> str:
 
 
 def _three(value: float) -> str:
-    """Return exactly three digits, so that a column of numbers does not flicker."""
+    """Return a number with three digits or more, zeros too, so that a column does not flicker."""
     return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"

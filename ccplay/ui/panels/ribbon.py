@@ -1,8 +1,8 @@
 """The ribbon: each flow's congestion state over time, aligned under the cwnd plot.
 
 A short column shows the worst state within it. In a long column nearly every flow has lost a
-segment, and so has at least one flow of a group; there the height is the share of time outside
-Open, and the colour is the most frequent of the other states.
+segment, as has some flow of a group in any column. The height is then the share of time outside
+Open, and the colour that of the most frequent other state.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _HOLD = 3.5
 """Number of sampling intervals for which a sample holds, as in the plots."""
 
 _CWR, _LOSS = 2, 4
-"""Values of the states CWR and Loss."""
+"""Numbers of the congestion states CWR and Loss in the kernel."""
 
 _TIMES = ("share of time in  ", "time in  ")
-"""Legend of long columns, before the names of the states."""
+"""First words of the legend of long columns: spelled out, and short."""
 
 _SHORT = ("opn", "dis", "CWR", "rec", "loss")
 _HEADS = ("congestion state  ", "state  ")
@@ -54,7 +54,7 @@ def _long_title(view: View, width: int) -> list[Run]:
     glyphs, states = view.glyphs, view.look.ca_states
     bars = glyphs.bars
     signs = glyphs.ribbon[0], bars[1], glyphs.reduced[0], bars[len(bars) // 2], glyphs.timeout
-    # One more, because the title of the events is beside it.
+    # One cell stays free, because the title of the events follows.
     words = next(
         (each for each in (CA_STATES, _SHORT) if _needed(each) < width),
         _SHORT,
@@ -67,18 +67,18 @@ def _long_title(view: View, width: int) -> list[Run]:
 
 
 def _needed(words: Sequence[str]) -> int:
-    """Return the cells for the names of the states, each after its sign."""
+    """Return the number of cells for the names of the states, each after its sign."""
     return sum(len(word) + 2 for word in words) - 1
 
 
 class Ribbon:
-    """Caches complete columns: a live ribbon costs one column a frame."""
+    """The ribbon, with complete columns cached: a live frame computes one column per row."""
 
     def __init__(self) -> None:
         self._page: tuple[float, float, int, bool] | None = None
         self._until = 0.0
         self._known: dict[tuple[str, ...], list[Run]] = {}
-        """Cells of a row by the names of its flows."""
+        """Cells drawn so far in each row, by the names of the row's flows."""
 
     def rows(self, view: View, width: int, height: int) -> list[Row]:
         """Return the legend and, for each flow, a row with its state in each column."""
@@ -92,7 +92,7 @@ class Ribbon:
         if view.unread:
             # Values missing in these columns may yet be read.
             self._page = None
-        # The selected flow always fits.
+        # The selected flow has a row even if others have no room.
         found = nsmallest(height - 1, _listed(view), key=lambda row: (not row.chosen, row.number))
         found.sort(key=lambda row: row.number)
         long = view.listing.grouped or is_long(head.width / columns)
@@ -140,7 +140,7 @@ def _worst(view: View, state: int | None) -> Run:
 def _shares(view: View, every: Sequence[Series], start: int, end: int) -> Run:
     """Return the cell of a long column for the mean shares of time in each state."""
     inks, glyphs = view.look.ca_states, view.glyphs
-    # The worst state is exact, however rare it is.
+    # Extremes are exact, however rare the worst state is; shares may be estimated.
     found = [spans for series in every if (spans := series.extremes(start, end)) is not None]
     if not found:
         return " ", ""
@@ -153,7 +153,7 @@ def _shares(view: View, every: Sequence[Series], start: int, end: int) -> Run:
     shares = [sum(parts) / len(known) for parts in zip(*known, strict=True)]
     shares = shares or [1.0, *[0.0] * worst]
     most = max(range(1, worst + 1), key=lambda state: (shares[state], state))
-    # The least bar is higher than the line of Open: colour is not the only cue.
+    # The lowest bar is higher than the line of Open, so that colour is not the only cue.
     steps = glyphs.reduced if most == _CWR else glyphs.bars[1:]
     height = math.ceil((1.0 - shares[0]) * len(steps) - 1e-9)
     return steps[max(height, 1) - 1], inks[most]
@@ -188,7 +188,7 @@ def states(view: View, flow: Flow, columns: int, first: int = 0) -> list[int | N
 
 
 def _before(series: Series, tick: int, edge: float, interval: float) -> tuple[float, float] | None:
-    """Return the sample before a column that is too narrow to contain one."""
+    """Return the sample that still holds in a column too narrow to contain one; else None."""
     last = tick - 1
     if (
         not series.first <= last < series.end
@@ -199,7 +199,7 @@ def _before(series: Series, tick: int, edge: float, interval: float) -> tuple[fl
 
 
 def _traced(trace: Trace, edges: Sequence[float], worst: list[int | None]) -> list[int | None]:
-    """Return the traced states with the moments of their changes, if the flow was traced."""
+    """Return the worst states, made exact in columns that the trace of the flow covers."""
     series = trace.ca_state
     ticks = [series.timeline.at_or_after(edge) for edge in edges]
     states = list(worst)

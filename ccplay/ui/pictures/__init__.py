@@ -1,4 +1,4 @@
 """Pictures and casts of the screen, with or without a terminal.
 
-This room reads the drawn screen: no panel, plot or dialog belongs here.
+This package only reads the drawn screen; panels, plots and dialogs belong elsewhere.
 """

@@ -63,7 +63,7 @@ class Frame(msgspec.Struct, frozen=True):
 
 def frame_of(app: App[Any]) -> Frame:
     """Return the screen of ``app``, including dialogs and notifications."""
-    # Dialogs are translucent: the compositor finds the layer below by this.
+    # Dialogs are translucent: the compositor reads the screens below from this variable.
     token = visible_screen_stack.set(app._background_screens)
     try:
         strips = app.screen._compositor.render_strips()

@@ -16,7 +16,7 @@ DRAWN: Mapping[str, Callable[[Frame], str | bytes]] = {
     ".svg": lambda frame: svg(frame, _TITLE),
     ".png": png,
 }
-"""Function that draws a file by its ending; one that may raise ``UsageError`` is last."""
+"""Functions that draw a frame, by the ending of files; one that raises ``UsageError`` is last."""
 
 
 def stem(t: float) -> str:

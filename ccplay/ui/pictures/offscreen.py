@@ -1,4 +1,4 @@
-"""The screen of a recording without a terminal, at moments chosen by a program."""
+"""The screen of a recording, drawn without a terminal at moments that a program chooses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FPS = 10
 """Frames per second, as on a terminal."""
 
 _NUDGE_S = 1e-9
-"""Seconds added against rounding of floats, so that a clock does not show the second before."""
+"""Seconds added to a moment, so that float rounding never makes a clock a second slow."""
 
 
 class PictureOptions(msgspec.Struct, frozen=True):
@@ -46,21 +46,21 @@ class PictureOptions(msgspec.Struct, frozen=True):
     window: float = WINDOW_S
     """Width of the plots' window in seconds."""
     speed: float = 1.0
-    """Recorded seconds per second."""
+    """Speed of playback in recorded seconds per second."""
     ghost: Path | None = None
-    """Recording to draw under the plots."""
+    """Path of the recording to draw as a ghost; None for no ghost."""
 
 
 class _App(CcplayApp):
-    """An app that keeps its output for the terminal."""
+    """An app that records its terminal output."""
 
-    # Textual looks for the file beside the module of the class.
+    # Textual resolves a relative path against the module of the class.
     CSS_PATH = str(Path(__file__).parent.parent / CcplayApp.CSS_PATH)
 
     written = ""
-    """Output since this list was last emptied."""
+    """Terminal output since this text was last emptied."""
     now = 0.0
-    """Clock of the playhead in seconds."""
+    """Time of the playhead's clock in seconds."""
 
     _terminal = Console(file=io.StringIO(), color_system="truecolor", force_terminal=True)
 
@@ -118,9 +118,9 @@ class Offscreen:
         await self._settle()
 
     async def play(self, start: float, end: float) -> AsyncIterator[tuple[float, str]]:
-        """Play from ``start`` to ``end``; yield the terminal output with its moments.
+        """Play from ``start`` to ``end``; yield seconds since the first frame, and terminal output.
 
-        The first output is a whole screen, at 0 seconds; frames without changes are left out.
+        The first output is a whole screen; frames without changes are left out.
         Raises ``UsageError`` as ``show`` does.
         """
         self.check(end)
@@ -137,7 +137,7 @@ class Offscreen:
                 self._app.now = begun + t + _NUDGE_S
                 main.draw()
                 if frame == last:
-                    # Numbers change less often than plots: the last frame has its own.
+                    # Numbers are redrawn less often than plots; the last frame shows its own.
                     main.redraw()
                 await self._settle()
             written, self._app.written = self._app.written, ""
@@ -158,10 +158,10 @@ class Offscreen:
 
 
 def _is_unsettled(part: Widget) -> bool:
-    """Return whether a part still waits for its place, which captions change, or for drawing."""
+    """Return whether a part still waits for layout, which captions change, or to be drawn."""
     if part._layout_required or part._repaint_required:
         return True
-    # One that is hidden keeps the size that it had.
+    # A hidden sheet keeps its old size.
     return isinstance(part, Sheet) and part.display and (part.width, part.height) != part.size
 
 

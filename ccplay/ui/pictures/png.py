@@ -1,4 +1,4 @@
-"""A frame as PNG, drawn by Pillow, which only this module imports, when it is used."""
+"""A frame as PNG, drawn by Pillow, which only this module imports, and only when needed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCALE = 2
 """Pixels per unit: a cell is 20 by 40 pixels, sharp on a projector."""
 
 _FINE = 4
-"""Factor by which shapes are drawn too large and then reduced, which smooths their edges."""
+"""Factor by which shapes are drawn larger and then reduced, to smooth their edges."""
 
 _FOLDERS = ("truetype/dejavu", "dejavu", "dejavu-sans-mono-fonts", "TTF")
 """Folders below /usr/share/fonts in which Debian, Arch and Fedora keep DejaVu Sans Mono."""
@@ -72,7 +72,7 @@ def png(frame: Frame) -> bytes:
 
 
 class _Glyphs:
-    """Draws each character once and keeps it."""
+    """The masks of characters, each drawn once and cached."""
 
     def __init__(self) -> None:
         self._fonts: dict[tuple[bool, bool], FreeTypeFont] = {}
@@ -140,7 +140,7 @@ def _font(traits: tuple[bool, bool]) -> FreeTypeFont:
 
 
 def _font_folders() -> list[Path]:
-    """Return the folders that may hold the font: matplotlib's too, without importing it."""
+    """Return the folders that may contain the font; matplotlib is located, but not imported."""
     found = find_spec("matplotlib")
     brought = Path(found.origin).parent if found and found.origin else None
     inside = [brought / "mpl-data" / "fonts" / "ttf"] if brought else []

@@ -67,7 +67,7 @@ _DASHES = {"┄┅": 3, "┈┉": 4, "╌╍": 2, "┆┇": -3, "┊┋": -4, "�
 """Number of dashes in a cell, negative if vertical; the second of each pair is heavy."""
 
 _ROUND = {"╭": (1, 1), "╮": (-1, 1), "╰": (1, -1), "╯": (-1, -1)}
-"""Directions of a rounded corner's arms: 1 is right, or down."""
+"""Directions of a rounded corner's arms: 1 is right or down, -1 is left or up."""
 
 _QUADRANTS = {
     "▖": "c", "▗": "d", "▘": "a", "▙": "acd", "▚": "ad",
@@ -172,7 +172,7 @@ def _lines() -> dict[str, tuple[Shape, ...]]:
 
 
 def _arms(ends: list[Point], width: float) -> tuple[Shape, ...]:
-    """Join two arms into one line, so that their corner has no gap; add the other arms."""
+    """Return arms as lines; the first two are joined, so that their corner has no gap."""
     x, y = _MIDDLE
     if len(ends) == 1:
         return (Line((ends[0], _MIDDLE), width),)
@@ -212,7 +212,7 @@ def _glyphs() -> dict[str, tuple[Shape, ...]]:
     found: dict[str, tuple[Shape, ...]] = {}
     for char, outline in outlines.items():
         corners = tuple((x + a, y + b) for a, b in outline)
-        # A line that ends where it begins has all its corners when it passes its first side twice.
+        # An outline that passes its first side twice has a joint at each corner.
         closed = Line((*corners, *corners[:2]), 1.2)
         found[char] = (closed if char in _HOLLOW else Area(corners),)
     for char, radius in _ROUNDS.items():

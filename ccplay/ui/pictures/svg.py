@@ -45,7 +45,7 @@ def svg(frame: Frame, title: str) -> str:
 
 
 def _papers(spans: Iterable[tuple[int, Span]], paper: str) -> Iterator[str]:
-    """Yield the backgrounds that differ from the screen's."""
+    """Yield a path for each background colour that differs from the screen's."""
     paths: defaultdict[str, list[str]] = defaultdict(list)
     for y, span in spans:
         if span.face.paper != paper:
@@ -57,7 +57,7 @@ def _papers(spans: Iterable[tuple[int, Span]], paper: str) -> Iterator[str]:
 
 
 def _paths(spans: Iterable[tuple[int, Span]]) -> Iterator[str]:
-    """Yield one path for all shapes of one kind and colour."""
+    """Yield a path for each kind and colour of shapes."""
     paths: defaultdict[str, list[str]] = defaultdict(list)
     for y, span in spans:
         for x, char in enumerate(span.cells, span.x):
@@ -70,7 +70,7 @@ def _paths(spans: Iterable[tuple[int, Span]]) -> Iterator[str]:
 def _brush(shape: Shape, ink: str) -> str:
     match shape:
         case Dot():
-            # A minimal line with round ends takes a tenth of a circle's text.
+            # A minimal line with round ends needs a tenth of the text of a circle.
             return f'stroke="{ink}" stroke-width="{2 * shape.radius:g}" stroke-linecap="round"'
         case Line():
             return f'stroke="{ink}" stroke-width="{shape.width:g}" fill="none"'
@@ -103,7 +103,7 @@ def _texts(spans: Iterable[tuple[int, Span]]) -> Iterator[str]:
 
 
 def _words(span: Span) -> Iterator[tuple[int, str, int]]:
-    """Yield column, text and cells of each part of a span that has no shapes."""
+    """Yield column, text and number of cells of each part of a span that a font draws."""
     x, lined = span.x, span.face.underline or span.face.strike
     for drawn, group in groupby(span.cells, key=is_drawn):
         cells = list(group)

@@ -1,4 +1,4 @@
-"""Prepares, a little in each frame, the data that long windows of the shown plots need."""
+"""Prepares data for long windows of the shown plots, a little in each frame."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST = 8192
 def build(view: View, panes: Sequence[Pane]) -> bool:
     """Prepare a part of one series for long windows; return False if nothing is left to do.
 
-    A plot is then drawn at once when a key widens the window or groups flows.
+    Without preparation, a key that widens the window or groups flows would stall the screen.
     """
     return any(series.build(_MOST) for series in _series(view, panes))
 

@@ -10,13 +10,13 @@ from ccplay.ui.plots.scale import Scale, short, time_ticks
 from ccplay.ui.plots.scale import moment as clock
 
 GUTTER = 5
-"""Columns to the left of the plot's area: labels of four characters, and the axis."""
+"""Number of columns to the left of a plot's area: labels of four characters, and the axis."""
 
 
 def value_axis(
     picture: Picture, scale: Scale, line_of: Callable[[float], int], lines: int
 ) -> list[list[Run]]:
-    """Return the value axis from top to bottom; ``line_of`` finds the line of a value."""
+    """Return the value axis from top to bottom; ``line_of`` returns the line of a value."""
     glyphs, inks = picture.glyphs, picture.inks
     labels = {line_of(value): short(value) for value in scale.ticks()}
     ticked = {*labels, *map(line_of, scale.minor_ticks())}

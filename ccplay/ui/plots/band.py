@@ -77,13 +77,13 @@ class Band(Horizontal):
         return self._screen_width // count if count > 1 else 0
 
     def compose(self) -> ComposeResult:
-        """Compose the canvases; one without a place has no size yet."""
+        """Yield the canvases of all plots; those that are not shown are hidden."""
         for name, canvas in self._canvases.items():
             canvas.display = name in self.shown
             yield canvas
 
     def lay_out(self, width: int) -> None:
-        """Divide a screen of ``width`` columns evenly."""
+        """Divide the ``width`` columns of the screen evenly among the shown plots."""
         self._screen_width, self._room = width, room(width)
         shown = self.shown
         each = width // len(shown)
@@ -97,7 +97,7 @@ class Band(Horizontal):
         return place < min(len(self.chosen), self._room)
 
     def enlarge(self, place: int) -> None:
-        """Let the plot at this index fill the band; if it does already, show all plots again."""
+        """Enlarge the plot at this index to the whole band; if it is, show all plots again."""
         name = self.chosen[place]
         self._large = "" if name == self._large else name
         self.lay_out(self._screen_width)
@@ -115,13 +115,13 @@ class Band(Horizontal):
         self.choose(names)
 
     def choose(self, names: tuple[str, ...], large: str = "") -> None:
-        """Show these plots from left to right, or ``large`` alone; else the width decides."""
+        """Show these plots from left to right, or ``large`` alone; without names, the default."""
         if (names, large) == (self.picked, self._large):
             return
         self.picked, self._large = names, large
         for name in filter(None, (*names, large)):
             if name not in self._canvases:
-                # Names of variables belong to their algorithms.
+                # Algorithms name their variables: the prefix keeps ids unique.
                 canvas = Canvas(id=name if name in PANES else f"own-{name}")
                 self._canvases[name] = canvas
                 self.mount(canvas)
@@ -131,12 +131,12 @@ class Band(Horizontal):
         self.lay_out(self._screen_width)
 
     def draw(self, view: View) -> None:
-        """Draw changes."""
+        """Draw what has changed in the shown plots."""
         for name in self.shown:
             self._canvas(name).draw(plot_at(view, name).picture(view))
 
     def build(self, view: View) -> None:
-        """Prepare longer windows for a millisecond, if anything is left to prepare."""
+        """Spend about a millisecond on preparing longer windows of the shown plots."""
         ahead.build(view, [plot_at(view, name) for name in self.shown])
 
     def _canvas(self, name: str) -> Canvas:
@@ -145,7 +145,7 @@ class Band(Horizontal):
         return canvas
 
     def draw_titles(self, view: View) -> None:
-        """Draw the title lines."""
+        """Draw the title lines of the shown plots."""
         for name in self.shown:
             canvas = self._canvas(name)
             words = canvas.axis_words
@@ -158,7 +158,7 @@ class Band(Horizontal):
         return any(adds_up(view, line) for pane in panes for line in pane.lines(view))
 
     def offers(self, view: View) -> Iterator[tuple[str, str, Callable[[], object]]]:
-        """Yield the palette's entries for each plot: text, meaning, and function."""
+        """Yield the palette's entry for each plot: its text, help, and function that toggles it."""
         own = [name for name in own_values.choices(view) if name is not None]
         for name in dict.fromkeys([*PANES, *own, *self.shown]):
             plot = PANES.get(name) or own_values.pane(view, name)

@@ -13,11 +13,11 @@ _THICK = ("line", "area", "layer", "dots")
 """Styles of lines that are thicker with a bold stroke; other styles stay in the background."""
 
 _BITS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
-"""Bits of a braille cell by column, each from bottom to top."""
+"""Bits of a braille cell's dots: two columns, each from bottom to top."""
 
 
 class Brush:
-    """Draws on an area of ``lines`` lines; the lowest ``high`` belong to the value axis."""
+    """A brush for an area of ``lines`` lines, of which the lowest ``high`` show values."""
 
     def __init__(self, glyphs: Glyphs, scale: Scale, lines: int, high: int) -> None:
         self._scale = scale
@@ -50,7 +50,7 @@ class Brush:
                 continue
             at = x * across + dx
             low, high = self._dot(span[0]), self._dot(span[1])
-            # Of braille every fourth dot, of signs every other, in a slant.
+            # Every fourth braille dot, or every other character, in a slanting pattern.
             gap, place = (4, 2 * at) if across == 2 else (2, at)
             for dot in range(low + -(low + place) % gap, high + 1, gap):
                 line = self._lines - 1 - dot // self._up
@@ -67,7 +67,7 @@ class Brush:
         column: Column,
         band: Sequence[Span | None],
     ) -> None:
-        """Draw a line, and fill the area below it, or below its band, if the pen does."""
+        """Draw a line; if the pen's style shades, also shade below the line, or below its band."""
         across, up, lines = self._across, self._up, self._lines
         for dx, span in enumerate(pair):
             if span is None or span[0] > self._scale.top or pen.style == "signs":
@@ -105,10 +105,10 @@ class Brush:
 
 
 def of_kind(kind: LineKind, dots: Sequence[int], at: int, finely: int) -> Sequence[int]:
-    """Return those of a column's dots that belong to a line of this kind, at column ``at``.
+    """Return the dots that a line of this dash pattern draws in the column of dots ``at``.
 
-    ``finely`` is the number of dots in a cell. A steep piece is dashed vertically, any other piece
-    horizontally.
+    ``finely`` is the number of dots in a cell. Steep parts of the line are dashed vertically, all
+    others horizontally.
     """
     if kind == "solid":
         return dots
@@ -123,11 +123,11 @@ _KINDS: dict[LineKind, tuple[int, Collection[int]]] = {
     "dotted": (4, range(2)),
     "dash-dot": (12, (*range(6), 8, 9)),
 }
-"""Length in dots of each dash pattern, and the dots of it that are drawn."""
+"""Length of each dash pattern in dots, and the dots that are drawn."""
 
 _COARSE_KINDS: dict[LineKind, tuple[int, Collection[int]]] = {
     "dashed": (4, range(2)),
     "dotted": (2, (0,)),
     "dash-dot": (5, (0, 1, 3)),
 }
-"""Length in cells of each dash pattern without braille dots, and the cells that are drawn."""
+"""Length of each dash pattern in cells without braille dots, and the cells that are drawn."""

@@ -34,10 +34,10 @@ _LANES = 12
 """Distance in columns between two glyphs of a trace."""
 
 _SHORT = 8
-"""Factor by which the marks of an earlier run are shorter."""
+"""Height of the area divided by the height of a ghost's marks."""
 
 _STEADY_S = 10.0
-"""Shortest time in seconds before the newest moment whose values always fit on the axis."""
+"""Seconds before the newest moment whose values fit on the axis even in a shorter window."""
 
 _FAINT = 0.55
 """Share of the background in the inks of bands."""
@@ -74,7 +74,7 @@ class Canvas(Sheet):
         self._ticks: frozenset[int] = frozenset()
         self._marked: set[int] = set()
         self._marks_of: object = None
-        """Picture for which ``_marked`` was computed."""
+        """Marks, window and number of columns for which ``_marked`` was computed."""
         self._bars = Bars()
         self._brush = Brush(UNICODE, self.scale, 1, 1)
         self._long = False
@@ -82,12 +82,12 @@ class Canvas(Sheet):
 
     @property
     def columns(self) -> int:
-        """Width of the area in cells."""
+        """Width in cells of the area in which traces are drawn."""
         return max(self.width - GUTTER - 1, 1)
 
     @property
     def lines(self) -> int:
-        """Height of the area in cells, without the title and the time axis."""
+        """Height in cells of the area in which traces are drawn, without title and time axis."""
         return max(self.height - 2, 1)
 
     def blank(self, width: int, height: int) -> None:
@@ -107,7 +107,7 @@ class Canvas(Sheet):
 
     @property
     def axis_words(self) -> str:
-        """Note of the title about the value axis: `` log =100``."""
+        """Words in the title about the value axis: `` log`` if logarithmic, `` =100`` if fixed."""
         scale = self.scale
         held = f" ={short(scale.top)}" if scale.held and scale.top else ""
         return " log" * scale.logarithmic + held
@@ -134,7 +134,7 @@ class Canvas(Sheet):
         if before is not None and not fresh:
             columns = self._stale(before, picture)
         if self._long and self._bars.count(picture, columns, picture.width / self.columns):
-            # One more line of bars leaves one less for values.
+            # An added line of bars leaves one line less for values.
             fresh, columns = True, range(self.columns)
         drawn = self._read(picture, columns)
         if not fresh and before is not None and self._outgrows(picture, drawn, before.until):
@@ -300,7 +300,7 @@ class Canvas(Sheet):
         return cells
 
     def _empty(self, picture: Picture, x: int, cursor: int | None) -> Run | None:
-        """Return the cell of a line through a whole column; None if there is none."""
+        """Return the cell of the cursor, pointer or mark that fills a column; None without one."""
         if x == cursor:
             return picture.glyphs.cursor, picture.inks.cursor
         if picture.pointer is not None and x == self._column(picture.pointer):

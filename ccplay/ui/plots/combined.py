@@ -16,7 +16,7 @@ _PEAK_SLICES = 60
 
 
 class ShiftedTrace(msgspec.Struct, frozen=True):
-    """A trace of another session, shifted in time to lie under this one.
+    """A trace of a ghost, shifted in time to lie under those of the session.
 
     All its values up to the right edge are already known.
     """
@@ -49,7 +49,7 @@ class ShiftedTrace(msgspec.Struct, frozen=True):
         ]
 
     def middles(self, edges: Sequence[float], *, long: bool) -> list[float | None] | None:
-        """Return the representative value of each slice, for long slices."""
+        """Return a representative value of each slice; None if whole spans are drawn."""
         own = [edge - self.shift for edge in edges]
         found = self.trace.middles(own, long=long)
         if found is None:
@@ -66,7 +66,7 @@ class ShiftedTrace(msgspec.Struct, frozen=True):
 
 
 class GroupTrace(msgspec.Struct, frozen=True):
-    """Several traces as one: the line of their mean over a band from lowest to highest."""
+    """Several traces drawn as one: their mean as a line, over a band from lowest to highest."""
 
     parts: tuple[Trace, ...]
     pen: Pen
@@ -94,13 +94,13 @@ class GroupTrace(msgspec.Struct, frozen=True):
 
 
 class StackedTrace(msgspec.Struct, frozen=True):
-    """A layer of a stack: it covers its own value, above the sum of the layers below."""
+    """A layer of a stack, as high as its own value, on top of the sum of the layers below."""
 
     own: Trace
     below: tuple[Trace, ...]
     """Layers below this one, from bottom to top; one without a value in a slice counts as zero."""
     sums: Sums
-    """Sums shared by the layers of a stack, so that each is read once."""
+    """Cache shared by the layers of a stack, so that each trace is read once."""
     lasting: ClassVar[bool] = False
     scaled: ClassVar[bool] = True
 
@@ -110,7 +110,7 @@ class StackedTrace(msgspec.Struct, frozen=True):
         return replace(self.own.pen, style="layer")
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
-        """Return the sum below, and that sum with the trace's own value, in each slice."""
+        """Return the lower and the upper edge of the layer in each slice."""
         parts = [self.sums.levels(each, edges) for each in self.below]
         bases = [sum(filter(None, column)) for column in zip(*parts, strict=True)]
         own = self.sums.levels(self.own, edges)
@@ -124,7 +124,7 @@ class StackedTrace(msgspec.Struct, frozen=True):
         del edges, long
 
     def peak(self, start: float, end: float) -> float:
-        """Return the highest sum from ``start`` to ``end``, at the middles of slices."""
+        """Return the highest sum from ``start`` to ``end``, of ``_PEAK_SLICES`` slices."""
         step = (end - start) / _PEAK_SLICES
         if step <= 0:
             return 0.0
@@ -140,7 +140,7 @@ class Sums:
         self._levels: dict[int, list[float | None]] = {}
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the other is a cache too: its content follows from the layers."""
+        """Return whether ``other`` is a cache, too; contents follow from the layers."""
         return isinstance(other, Sums)
 
     __hash__ = None  # type: ignore[assignment]

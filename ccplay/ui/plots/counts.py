@@ -10,7 +10,7 @@ from ccplay.ui.plots.picture import Picture
 
 
 class Bars:
-    """Caches complete columns, so that live bars cost one column per frame."""
+    """The bars of a plot, cached by column, so that a live frame computes one column."""
 
     def __init__(self) -> None:
         self._grown: list[dict[int, float]] = []
@@ -42,7 +42,7 @@ class Bars:
     def label(self, picture: Picture, line: int, width: int) -> Run:
         """Return the growth that a full bar stands for, with the counter's sign."""
         pen = picture.counts[self.lines[line]].pen
-        # Without its sign it would look like a value of the axis below.
+        # Without the sign, the number would look like a label of the axis below.
         return f"{pen.glyph}{_brief(self.greatest(line))}".rjust(width), pen.ink
 
     def cell(self, picture: Picture, line: int, x: int) -> Run | None:

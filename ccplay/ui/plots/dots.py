@@ -16,7 +16,7 @@ _PAIRS = (0x03, 0x18, 0x44, 0xA0)
 
 
 class Column:
-    """The cells of one column from the top, as traces draw into them."""
+    """One column of cells, counted from the top, into which traces draw."""
 
     __slots__ = ("_bits", "_bold", "_inks", "_signs", "_thick", "lines")
 
@@ -31,7 +31,7 @@ class Column:
         """Indices of the lines that are not empty."""
 
     def has_room(self, line: int, pen: Pen, x: int) -> bool:
-        """Return whether a dashed pen may draw here; over others it draws every other dash."""
+        """Return whether a dashed pen may draw here; over others it draws every second dash."""
         if line not in self.lines or self._inks[line] == pen.ink:
             return True
         return not self._signs[line] and (x - pen.lane) % 4 == 0
@@ -42,7 +42,7 @@ class Column:
         if thick:
             self._thick[line] |= bit
         if self._bold and self._thick[line] and not thick and not self._signs[line]:
-            # A solid quarter hides it.
+            # A solid quarter hides the dot.
             return
         self._signs[line] = ""
         self._inks[line] = ink
@@ -56,7 +56,7 @@ class Column:
         self.lines.add(line)
 
     def cover(self, cells: list[Run]) -> None:
-        """Draw over all ``cells``."""
+        """Draw the column over ``cells``, except for its empty lines."""
         for line in self.lines:
             cells[line] = (self._signs[line] or self._dots(line), self._inks[line])
 

@@ -25,7 +25,7 @@ from ccplay.ui.view import View, is_running
 
 
 def flow_pen(view: View, name: str, *, dim: bool = False) -> Pen:
-    """Return the pen of a flow, a fainter one for flows in the background."""
+    """Return the pen of a flow; ``dim`` makes it fainter, for flows in the background."""
     return Pen(
         view.flow_ink(name),
         glyph=view.flow_glyph(name),
@@ -67,7 +67,7 @@ def traces(view: View, line: Line, factor: float) -> list[Trace]:
         pen = flow_pen(view, flow.name, dim=crowd and flow.name != view.selected)
         if (trace := flow_trace(view, flow, line.variable, pen, factor)) is not None:
             found.append(trace)
-    # The selected flow, the last, is at the axis.
+    # The selected flow, which is last, becomes the lowest layer.
     return [*stacked(found[::-1])] if stacks else found
 
 
@@ -76,7 +76,7 @@ def _group_traces(
 ) -> list[Trace]:
     """Return each group's mean over a band, or a stack of all flows in the groups' colours.
 
-    The group of the selected flow is on top; in a stack it is at the axis.
+    The group of the selected flow is on top; in a stack it is the lowest layer.
     """
     found: list[Trace] = []
     layers: list[Trace] = []
@@ -100,7 +100,10 @@ def values_of(view: View, flows: Iterable[Flow], variable: Variable) -> list[tup
 
 
 def runs(view: View, variable: Variable, factor: float) -> list[Run]:
-    """Return the values of the drawn flows: the selected one, then by size if there are many."""
+    """Return the values of the drawn flows, the selected one's first.
+
+    If there are many flows, the others follow from the largest value to the smallest.
+    """
     drawn = lineup.drawn(view)[::-1]
     known = {flow.name: value for flow, value in values_of(view, drawn, variable)}
     flows = [each for each in drawn if each.name in known]
@@ -141,7 +144,7 @@ def _group_runs(
 
 
 def ghosts(view: View, variable: Variable, factor: float) -> list[ShiftedTrace]:
-    """Return the traces of an earlier run's flows."""
+    """Return the traces of the ghost's flows."""
 
     def trace(flow: Flow, pen: Pen, interval: float) -> Trace | None:
         if (series := series_of(flow, variable)) is None:
@@ -154,7 +157,7 @@ def ghosts(view: View, variable: Variable, factor: float) -> list[ShiftedTrace]:
 
 
 def ghost_values(view: View, variable: Variable, factor: float) -> list[Run]:
-    """Return the values of an earlier run's flows at the moment shown."""
+    """Return the values of the ghost's flows at the moment shown."""
     return ghost_plots.values(
         view,
         lambda flow, t: at(series_of(flow, variable), variable, t, factor),

@@ -13,10 +13,10 @@ from ccplay.ui.plots.traces import DotTrace, Pen, SeriesTrace, Trace
 from ccplay.ui.view import View
 
 _WIDE = 100
-"""Columns of the screen from which on there is room for whole file names."""
+"""Smallest width in columns of a screen with room for whole file names."""
 
 _CROWD = 3
-"""Largest number of a ghost's flows that are all drawn; of more only the selected one is."""
+"""Largest number of a ghost's flows that are all drawn; of more, only the selected one is."""
 
 
 def flow_ink(view: View, name: str) -> str:
@@ -31,7 +31,7 @@ def flow_glyph(view: View, name: str) -> str:
 
 
 def flow_number(view: View, name: str) -> int:
-    """Return the index of a ghost's flow: that of the session's namesake, or its own."""
+    """Return the index of a ghost's flow: that of the session's flow of this name, or its own."""
     if name in view.state.flows or view.ghost is None:
         return view.number(name)
     return view.ghost.state.places[name]
@@ -66,7 +66,7 @@ def flow_traces(
 
 
 def variables(view: View) -> dict[str, list[Series]]:
-    """Return the ghost's variables within the window, the selected flow's first."""
+    """Return series of the ghost's own values in the window, the selected flow's first."""
     ghost, shift = view.ghost, view.shift
     found: dict[str, list[Series]] = {}
     if ghost is None or shift is None:
@@ -94,7 +94,7 @@ def marks(view: View) -> tuple[float, ...]:
 
 
 def pings(view: View, factor: float) -> list[ShiftedTrace]:
-    """Return the trace of replies to the ghost's pings, times a factor."""
+    """Return the traces of replies to the ghost's pings, times a factor."""
     ghost, shift = view.ghost, view.shift
     if ghost is None or shift is None:
         return []
@@ -118,7 +118,7 @@ def queue(view: View, field: str, factor: float) -> list[ShiftedTrace]:
 def values(
     view: View, value: Callable[[Flow, float], float | None], write: Callable[[float], str]
 ) -> list[Run]:
-    """Return the formatted ``value`` of each of the ghost's flows at its moment."""
+    """Return ``value`` of the ghost's flows at the moment shown, formatted by ``write``."""
     runs, t = [], view.t - (view.shift or 0.0)
     for flow, _ in sorted(view.ghosts(), key=lambda pair: pair[0].name != view.selected):
         if (number := value(flow, t)) is not None:
@@ -139,7 +139,7 @@ def queue_value(view: View, field: str) -> float | None:
 
 
 def legend(view: View, width: int) -> list[Run]:
-    """Return the name of the ghost; empty if there is none."""
+    """Return the header's text about the ghost; empty if there is none."""
     sample = view.glyphs.ghost * 3
     if view.reading:
         return [(f"  {sample} reading {view.reading}", view.ink("muted"))]
@@ -156,7 +156,7 @@ def legend(view: View, width: int) -> list[Run]:
 
 
 def _flows(view: View, ghost: Ghost, shift: float) -> list[Flow]:
-    """Return the ghost's flows within the window, the selected one's last."""
+    """Return the ghost's flows to draw: those in the window, the selected one last."""
     left, right = view.playhead.left - shift, view.playhead.right - shift
     found = [
         each
@@ -171,7 +171,7 @@ def _flows(view: View, ghost: Ghost, shift: float) -> list[Flow]:
 
 
 def _queue(view: View, ghost: Ghost) -> Queue | None:
-    """Return the ghost's queue of the same name, else of the same direction."""
+    """Return the ghost's queue of the same name, else that at the same index."""
     if view.link in ghost.state.queues:
         return ghost.state.queues[view.link]
     hello = ghost.state.hello

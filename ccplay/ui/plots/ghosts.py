@@ -41,7 +41,7 @@ class Ghost(msgspec.Struct, frozen=True):
     """Kind of the action that aligns the ghost, such as ``start-flow``; empty for any."""
 
     def shift(self, state: LabState) -> float | None:
-        """Return the seconds that align the ghost with a session; None while it waits."""
+        """Return the seconds to add to the ghost's moments to align it; None while it waits."""
         if self.waits_since is None:
             return None if state.ready_at is None else state.ready_at - self.first
         action = next_action(state, self.waits_since, self.repeats)
@@ -54,7 +54,7 @@ def of_run(state: LabState, name: str) -> Ghost:
 
 
 def of_session(state: LabState, first: float, *, waits_since: float) -> Ghost:
-    """Return a session's past since ``first`` as its own ghost.
+    """Return a session's own past from ``first`` on as its ghost.
 
     If there was an action at ``first``, the ghost waits for the next action of that kind.
     """
@@ -65,7 +65,7 @@ def of_session(state: LabState, first: float, *, waits_since: float) -> Ghost:
 
 
 def next_action(state: LabState, t: float, kind: str = "") -> Applied | None:
-    """Return the first action after ``t``, of a given kind if any; marks are not actions."""
+    """Return the first action after ``t``, of ``kind`` unless it is empty; marks are no actions."""
     done = state.applied
     for at in range(bisect_right(done, t + _SAME_S, key=lambda each: each.t), len(done)):
         found = kind_of(done[at])
@@ -80,24 +80,24 @@ def kind_of(action: Applied) -> str:
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The choice of a ghost; ``Choice()`` stands for none."""
+    """The choice of a ghost; ``Choice()`` chooses none."""
 
     path: Path | None = None
     """Path of a recording."""
     moment: float | None = None
-    """Moment of the session itself from which on it is the ghost."""
+    """Moment of the session from which its own past becomes the ghost; None for a recording."""
     waits_since: float | None = None
     """Moment after which the session's next action aligns the ghost; if None, a recording is
     aligned at the moments when the networks were ready."""
 
 
 class Ghosts:
-    """Holds the ghost of a session, and reads ghosts from files in the background."""
+    """The ghost of a session, and the reading of ghosts from files in the background."""
 
     def __init__(self, state: LabState) -> None:
         self.shown: Ghost | None = None
         self.state = state
-        """State of the ghost, as far as it has been read."""
+        """State of the session, part of which may be the ghost."""
         self._reading: _Reading | None = None
 
     @property
@@ -106,7 +106,7 @@ class Ghosts:
         return str(self._reading or "")
 
     async def choose(self, choice: Choice) -> None:
-        """Show another ghost, or none. Raises ``RecordingError`` and then keeps the present one."""
+        """Show another ghost, or none. If ``RecordingError`` is raised, the present one stays."""
         if choice.path is not None:
             self.shown = await self._read(choice.path, choice.waits_since)
         elif choice.moment is not None and choice.waits_since is not None:

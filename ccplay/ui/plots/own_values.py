@@ -1,4 +1,4 @@
-"""The plots of own values of algorithms and disciplines; one of them replaces RTT."""
+"""The plots of own values of algorithms and disciplines; a chosen one replaces RTT."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def shown(view: View) -> str | None:
 
 
 def choices(view: View) -> list[str | None]:
-    """Return the choices: RTT, then the own values of algorithms and disciplines.
+    """Return the choices: None for RTT, then the own values of algorithms and disciplines.
 
-    Those of the selected flow are first, then those of the shown queue, last those of the ghost
-    only.
+    Values of the selected flow are first, then those of the shown queue, then those that only the
+    ghost has.
     """
     flow = view.state.flows.get(view.selected or "")
     told = [name for name in flow.own if _tells(view, flow, name)] if flow else []
@@ -44,7 +44,7 @@ def choices(view: View) -> list[str | None]:
 
 
 def silence(view: View) -> str:
-    """Return why there is no choice, and the remedy."""
+    """Return the reason why no own value can be chosen, and the remedy if there is one."""
     flow = view.state.flows.get(view.selected or "")
     if flow is None:
         return "no flow is selected"

@@ -21,12 +21,12 @@ from ccplay.ui.view import View
 SHORT_UNITS = {"segments": "seg", "packets": "pkt"}
 
 _NEAR = {"packets": 100, "bytes": 150_000}
-"""Distance above three times all that a queue ever held within which a limit is near, by the
-queue's unit."""
+"""Margin by unit: a limit is near if it exceeds three times a queue's largest length so far by no
+more than this."""
 
 
 class Addition(msgspec.Struct, frozen=True):
-    """What only the screen draws in a plot."""
+    """Traces and values that only the screen adds to a plot."""
 
     traces: Callable[[View], Sequence[Trace]]
     values: Callable[[View, int], Sequence[Run]]
@@ -65,7 +65,7 @@ class Pane(msgspec.Struct, frozen=True):
         head = view.playhead
         traces = (*self.ghosts(view), *self.traces(view))
         left, until = head.left, head.until
-        # A thousand flows have as many lines in the log.
+        # The log of a thousand flows is long, so it is searched once per moment.
         marks = view.known.once(
             view.state,
             view.t,
@@ -186,7 +186,7 @@ class Pane(msgspec.Struct, frozen=True):
     def _weight(
         self, view: View, setting: Setting, changes: tuple[tuple[float, float | None], ...]
     ) -> float:
-        """Return 0 for a setting so far above all values that it would flatten the plot."""
+        """Return 0 for a setting so far above all values that it would flatten the plot, else 1."""
         if not setting.near or view.queue is None:
             return 1.0
         [line, *_] = self.lines(view)
@@ -210,7 +210,7 @@ class Pane(msgspec.Struct, frozen=True):
         return SHORT_UNITS.get(unit, unit)
 
     def _hint(self, view: View) -> tuple[str, ...]:
-        """Return a hint if the plot is empty."""
+        """Return the text of an empty plot: what is missing, and the key that starts it."""
         busy = view.session.error or view.state.phase in ("starting", "building")
         if self.plot.missing is None or busy:
             return ()

@@ -43,7 +43,7 @@ class Picture(msgspec.Struct, frozen=True):
     """Moments of commands in the ghost."""
     cursor: float | None = None
     pointer: float | None = None
-    """The moment that the presenter points at."""
+    """Moment that the presenter points at; None if there is none."""
     region: tuple[float, float] | None = None
     """Lower and upper end of a marked region on the value axis."""
     hint: tuple[str, ...] = ()
@@ -58,7 +58,10 @@ class Picture(msgspec.Struct, frozen=True):
     inks: Inks = msgspec.field(default_factory=Inks)
 
     def column(self, t: float, columns: int) -> int:
-        """Return the column of ``columns`` that contains a moment; it may lie outside of them."""
+        """Return the index of the column that contains a moment, counted from ``left``.
+
+        The index of a moment outside the window is below 0, or ``columns`` or more.
+        """
         return math.floor((t - self.left) / self.width * columns)
 
     def same_page(self, other: Picture | None) -> bool:

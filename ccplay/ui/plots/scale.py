@@ -50,7 +50,7 @@ class Scale:
         self.step = 1.0
 
     def fit(self, peak: float, labels: int) -> bool:
-        """Extend the axis to ``peak`` with at most ``labels`` steps; return whether it changed."""
+        """Fit the axis to ``peak`` with at most ``labels`` steps; return whether it changed."""
         if self.held and self.top:
             return False
         needed = max(peak * _HEADROOM, self.least)
@@ -70,7 +70,7 @@ class Scale:
         return changed
 
     def forget(self) -> None:
-        """Fit the next values from scratch, unless the axis is fixed."""
+        """Let the next values determine the axis afresh, unless it is fixed."""
         if not self.held:
             self.top = 0.0
 
@@ -95,7 +95,7 @@ class Scale:
         return value / self.top
 
     def ticks(self) -> list[float]:
-        """Return the labelled values: zero and the top included, or the powers of ten."""
+        """Return the labelled values: from zero to the top, or the powers of ten if logarithmic."""
         if self.logarithmic:
             first = round(math.log10(self.bottom))
             powers = range(first, math.floor(math.log10(self.top) + 1e-9) + 1)

@@ -1,8 +1,8 @@
 """The stroke of each trace in each slice of time: a line, and for long slices a band behind it.
 
 A slice shorter than ``LONG_S`` shows the whole span of its values. In longer slices that would be a
-solid block: there the line joins the medians, and a band reaches from the lowest to the highest
-value. Of many traces only the uppermost, the selected one, has a band: more would hide the lines.
+solid block, so the line joins the medians, and a band extends from the lowest to the highest value.
+Of many traces only the uppermost, the selected one, has a band: more would hide the lines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CROWD = 3
 
 
 class Stroke(msgspec.Struct, frozen=True):
-    """The stroke of one trace, slice by slice; None where nothing is drawn."""
+    """The stroke of one trace, slice by slice; None in slices in which nothing is drawn."""
 
     trace: Trace
     lines: Sequence[Span | None]

@@ -35,7 +35,7 @@ _QUEUED = ("qlen", "backlog")
 
 
 class Drawer(msgspec.Struct, frozen=True):
-    """Functions that draw a variable of one kind of subject; factors convert to the axis' unit."""
+    """Functions that draw a variable of one kind of subject; factors convert to the axis's unit."""
 
     traces: Callable[[View, Line, float], list[Trace]]
     """Function that returns the traces, from the bottom to the top."""
@@ -55,7 +55,7 @@ def in_bytes(view: View) -> bool:
 
 
 def queues(view: View, variable: Variable) -> list[Queue]:
-    """Return the queues of the shown link to draw; with classes, those that report values."""
+    """Return the shown link's queue; for own values, all its queues that report the variable."""
     if variable.subject == "queue":
         return [] if view.queue is None else [view.queue]
     return [each for each in link_queues(view) if variable.series in each.own]
@@ -99,7 +99,7 @@ def _queue_traces(view: View, line: Line, factor: float) -> list[Trace]:
 
 
 def adds_up(view: View, line: Line) -> bool:
-    """Return whether a line has several subjects here that share a whole."""
+    """Return whether a line can be stacked in this view, as its subjects share a whole."""
     return line.adds_up and (line.subject != "queue" or bool(_classes(view)))
 
 
@@ -115,7 +115,7 @@ def _stacked_classes(view: View, line: Line) -> list[Queue]:
 def _class_traces(
     view: View, classes: Sequence[Queue], variable: Variable, factor: float
 ) -> list[Trace]:
-    """Return the queues of classes as a stack; no counter separates the flows in a queue."""
+    """Return the queues of classes as a stack; no counter tells flows in a queue apart."""
     found: list[Trace] = []
     for place, queue in enumerate(classes):
         letter = _class(queue)[:1]
@@ -130,7 +130,7 @@ def _queue_runs(view: View, variable: Variable, factor: float) -> list[Run]:
     runs: list[Run] = []
     every = queues(view, variable)
     if view.listing.stacked and variable.name in _QUEUED:
-        # What all of them hold together, then what each does.
+        # The whole queue is first, then each class.
         every += _classes(view)
     for queue in every:
         if (value := at(series_of(queue, variable), variable, view.t, factor)) is not None:

@@ -1,4 +1,4 @@
-"""All plots in the order of choice, and those that the screen shows."""
+"""All plots that the screen offers, in order, and those that it shows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ WIDE_DEFAULT = (*DEFAULT, GOODPUT.name)
 """Plots shown from left to right on a wide screen if the user has chosen none."""
 
 LEAST_WIDTH = 26
-"""Columns that a plot needs for its axis and its title."""
+"""Smallest width in columns of a plot, for its axis and its title."""
 
 _WIDE = 160
-"""Columns of the screen from which on four plots are each as wide as three on 120 columns."""
+"""Smallest width in columns of a screen that shows four plots, as wide as three on 120 columns."""
 
 
 def plot_at(view: View, name: str) -> Pane:
-    """Return the plot at an index; a chosen variable replaces RTT."""
+    """Return the plot of this name; a chosen variable replaces RTT."""
     if name == RTT.name and (own := own_values.shown(view)) is not None:
         return own_values.pane(view, own)
     return PANES[name] if name in PANES else own_values.pane(view, name)
@@ -41,7 +41,7 @@ def unasked(width: int) -> tuple[str, ...]:
 
 
 def toggled(chosen: tuple[str, ...], name: str, room: int) -> tuple[str, ...]:
-    """Return the plots shown after a choice: removed if shown, otherwise added last.
+    """Return the plots shown after ``name`` is toggled: removed if shown, otherwise added last.
 
     If there is no room, the plot replaces the last one. The only plot can't be removed.
     """

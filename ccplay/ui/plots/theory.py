@@ -10,18 +10,18 @@ from ccplay.ui.plots.traces import Pen, SeriesTrace
 from ccplay.ui.view import View
 
 _WIDE = 36
-"""Columns of the plot from which on there is room for the values."""
+"""Smallest width in columns of a title with room for values of theory."""
 
 
 class Overlay:
-    """Whether theory is drawn, and its lines for each flow so far."""
+    """The theory of each flow so far, and whether it is drawn."""
 
     def __init__(self) -> None:
         self.shown = False
         self._theories: dict[str, Theory] = {}
 
     def of(self, flow: Flow | None) -> Theory | None:
-        """Return the theory of a flow up to the newest measurement; None if it is off."""
+        """Return the theory of a flow up to the newest measurement; None if off or for MPTCP."""
         if not self.shown or flow is None or flow.mptcp:
             return None
         theory = self._theories.get(flow.name)
@@ -55,7 +55,7 @@ def values(view: View, width: int) -> list[Run]:
 
 
 def lack(view: View) -> str:
-    """Return why no line is drawn; empty if there is one."""
+    """Return the reason why no line is drawn; empty if there is one."""
     flow = view.state.flows.get(view.selected or "")
     if flow is None:
         return "No flow is selected: select one with ↑↓ to see theory."

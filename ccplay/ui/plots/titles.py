@@ -13,16 +13,16 @@ from ccplay.ui.plots.values import series_of, write
 from ccplay.ui.view import View
 
 NARROW, WIDE = 30, 36
-"""Columns of a title below which a plot shortens words, and from which on it spells them out."""
+"""Smallest widths of a title in columns at which units, and all words, are spelled out."""
 
 _PER_ACK = " per ACK"
 """Words after the unit while each ACK is drawn."""
 
 _FULL = 60
-"""Columns from which on a spelled-out title leaves room for the unit and the values."""
+"""Smallest width in columns at which a spelled-out title leaves room for unit and values."""
 
 _ROOMY = 54
-"""Columns from which on a title shows the seconds that a rate is averaged over."""
+"""Smallest width in columns at which a title shows the seconds that a rate is averaged over."""
 
 
 def title_row(pane: Pane, view: View, width: int) -> tuple[Row, Row]:
@@ -32,7 +32,7 @@ def title_row(pane: Pane, view: View, width: int) -> tuple[Row, Row]:
     if pane.plot.full and width >= _FULL:
         title = pane.plot.full
     elif pane.plot.full and width >= WIDE and not (left_out or _is_full(view, unit)):
-        # The corner of the axes has the unit, too, and the table the abbreviation.
+        # The unit is also in the corner of the axes, the abbreviation in the table.
         title, unit = pane.plot.full.partition(" (")[0], ""
     left: list[Run] = [(title, f"bold {view.ink('text')}"), (unit, view.ink("muted"))]
     if left_out:
@@ -45,12 +45,12 @@ def title_row(pane: Pane, view: View, width: int) -> tuple[Row, Row]:
 
 
 def _is_full(view: View, unit: str) -> bool:
-    """Return whether values of a ghost, theory or groups, or each ACK, need a title's room."""
+    """Return whether a ghost, theory, groups or a trace of each ACK need room in a title."""
     return bool(view.theory or view.ghost or view.listing.grouped or _PER_ACK in unit)
 
 
 def _left_out(pane: Pane, view: View, width: int) -> str:
-    """Return the numbers of drawn flows and of all flows, if not all are drawn."""
+    """Return how many of the window's flows are drawn, as text; empty if all are."""
     if pane.plot.variable.subject == "queue" or view.listing.grouped:
         return ""
     drawn, every = len(lineup.drawn(view)), len(view.state.flows)
@@ -62,7 +62,7 @@ def _left_out(pane: Pane, view: View, width: int) -> str:
 def _numbers(pane: Pane, view: View, width: int, *, in_words: bool) -> list[Sequence[Run]]:
     """Return the values at the moment shown, the most useful first.
 
-    Each part is shortened from its end if there is no room. ``in_words`` names the companions.
+    Each part is shortened from its end if there is no room. ``in_words`` spells companions out.
     """
     values: list[Run] = []
     rest: list[Sequence[Run]] = []
@@ -80,7 +80,7 @@ def _numbers(pane: Pane, view: View, width: int, *, in_words: bool) -> list[Sequ
         _counted(pane, view, width),
         values[:1],
         *([each] for each in added),
-        # Without it, a reader can't judge an RTT.
+        # An RTT can't be judged without the base RTT.
         *([each] for each in _in_force(pane, view)),
         values[1:],
         *rest,
@@ -121,7 +121,7 @@ def _companion_values(pane: Pane, view: View, *, in_words: bool) -> list[Run]:
     for line in pane.plot.companions:
         series = series_of(flow, line.variable)
         if series is not None and (value := series.at(view.tick)) is not None:
-            # As the values of flows: a glyph, a blank, and the value. ".2" would be a fifth.
+            # A blank after the glyph, as for flows: ".2" would be read as a fifth.
             word = line.variable.words if in_words else view.glyphs.dotted
             text = write(line.variable, value * pane.factor(line))
             runs.append((f" {word} {text}", view.ink(line.ink)))
@@ -146,7 +146,7 @@ def _in_force(pane: Pane, view: View) -> list[Run]:
 def _unit(pane: Pane, view: View, width: int) -> str:
     variable = pane.lines(view)[-1].variable
     unit, _ = variable.axis(pane.peak)
-    # The other values need the room.
+    # Values of a ghost and of many flows need the room.
     crowded = variable.subject == "flow" and lineup.crowded(view, lineup.drawn(view))
     if (view.ghost or crowded) and width < NARROW:
         unit = SHORT_UNITS.get(unit, unit)
@@ -160,14 +160,14 @@ def _unit(pane: Pane, view: View, width: int) -> str:
 
 
 def _is_exact(view: View, width: int) -> bool:
-    """Return whether the plot shows more of the selected flow than its samples."""
+    """Return whether the plot shows each ACK of the selected flow rather than samples."""
     flow = view.state.flows.get(view.selected or "")
     dot = view.playhead.width / (2 * width)
     return bool(flow and flow.trace and dot < view.interval and flow.trace.covers(view.t))
 
 
 def _fitting(parts: Sequence[Sequence[Run]], width: int) -> list[Run]:
-    """Return as much as fits: the first runs of each part, and none after a run left out."""
+    """Return the runs that fit: those of each part before its first one without room."""
     kept: list[Run] = []
     for part in parts:
         for run in part:

@@ -20,11 +20,12 @@ Span: TypeAlias = tuple[float, float]
 Style: TypeAlias = Literal["line", "area", "layer", "dotted", "dots", "sparse", "dashed", "signs"]
 """Style of a trace: ``area`` is a line with the area below it shaded, ``layer`` a layer of a stack.
 
-every fourth, so that they stay visible; ``signs`` are cells with the pen's glyph."""
+``sparse`` is a line of every other dot, ``dashed`` one in every other cell, and over other traces
+in every fourth, so that they stay visible; ``signs`` are cells with the pen's glyph."""
 
 LONG_S = 0.25
-"""Seconds of half a cell from which on its median is drawn: a line from its lowest to its highest
-value would turn a sawtooth into a solid block."""
+"""Smallest duration in seconds of half a cell that shows its median: a line from the lowest to the
+highest value would turn a sawtooth into a solid block."""
 
 LineKind: TypeAlias = Literal["solid", "dashed", "dotted", "dash-dot"]
 """Dash pattern of a flow's line, used if colours can't distinguish flows."""
@@ -36,7 +37,7 @@ _HOLD = 3.5
 """Number of sampling intervals for which a value holds before there is a gap."""
 
 _LEAST_S = 0.1
-"""Shortest time in seconds over which a counter has a rate: single ACKs would look like peaks."""
+"""Shortest time in seconds over which a rate is computed; single ACKs would look like peaks."""
 _MOST_POINTS = 20
 """Largest number of moments at which a rate is computed within a slice of time."""
 _PEAK_POINTS = 300
@@ -158,7 +159,10 @@ class SeriesTrace(msgspec.Struct, frozen=True):
 
 
 class TracedTrace(msgspec.Struct, frozen=True):
-    """A series of samples and its trace of each ACK, drawn if slices are shorter than samples."""
+    """A series of samples, and its trace of each ACK.
+
+    The trace of ACKs is drawn if slices are shorter than the sampling interval.
+    """
 
     sampled: SeriesTrace
     traced: Series
@@ -208,7 +212,7 @@ class RateTrace(msgspec.Struct, frozen=True):
     scaled: ClassVar[bool] = True
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
-        """Return the lowest and highest rate in each slice, its ends included."""
+        """Return the lowest and highest rate in each slice, including both its ends."""
         stretches, places = _looks(tuple(edges), self.over_s)
         every = self._rates(stretches)
         spans: list[Span | None] = []
@@ -218,7 +222,7 @@ class RateTrace(msgspec.Struct, frozen=True):
         return spans
 
     def middles(self, edges: Sequence[float], *, long: bool) -> list[float | None] | None:
-        """Return the mean rate over each slice, and over at least ``over_s``."""
+        """Return the mean rate over each slice, or over the last ``over_s`` seconds if longer."""
         if not long:
             return None
         slices = [(end - max(end - start, self.over_s), end) for start, end in pairwise(edges)]
@@ -240,9 +244,10 @@ class RateTrace(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=8)
 def _looks(edges: tuple[float, ...], over_s: float) -> tuple[list[tuple[float, float]], list[int]]:
-    """Return the intervals over which rates are computed, and those of each slice.
+    """Return the intervals over which rates are computed, and the index of each slice's first one.
 
-    A slice has two intervals per ``over_s`` seconds, its ends included. All flows share them.
+    A slice has two intervals per ``over_s`` seconds, and at least two. All flows share the
+    intervals.
     """
     stretches: list[tuple[float, float]] = []
     places = [0]
@@ -255,10 +260,10 @@ def _looks(edges: tuple[float, ...], over_s: float) -> tuple[list[tuple[float, f
 
 
 class StepTrace(msgspec.Struct, frozen=True):
-    """A setting, which holds from each change to the next; None is no value."""
+    """A setting, which is in force from each change to the next."""
 
     changes: tuple[tuple[float, float | None], ...]
-    """Moments and the values from then on, oldest first."""
+    """Moments and the values from then on, oldest first; None is no value."""
     pen: Pen
     weight: float = 1.0
     """Factor of the value that must fit on the axis; 0 leaves the axis to other traces."""

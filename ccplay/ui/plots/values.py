@@ -12,7 +12,7 @@ LANES = 12
 """Distance in columns between two glyphs of a trace; its lane is one of these columns."""
 
 _SHORT_FROM = 1e7
-"""Value from which on not all digits are written, because they can't be read at a glance."""
+"""Smallest value that is abbreviated, because so many digits can't be read at a glance."""
 
 
 def write(variable: Variable, value: float) -> str:

@@ -34,7 +34,7 @@ WRONG = {
         POP_LINE + 1,
     ),
     "exits": (instead(POP, "raise SystemExit"), "SystemExit", POP_LINE),
-    "sends twice": (instead(POP, "return self.queue.packets[0]"), "not wait any more", 18),
+    "sends twice": (instead(POP, "return self.queue.packets[0]"), "is no longer waiting", 18),
     "sends no packet": (instead(POP, "return 'packet'"), "AttributeError", 18),
     "never empties": (instead(POP, "return None"), f"returned None for {PATIENCE_S:g} s", 18),
     "keeps nothing": (instead(PUSH, "pass"), "returned None", 18),
