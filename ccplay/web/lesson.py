@@ -66,7 +66,7 @@ def _verdict(board: Board) -> list[str]:
     if board.phase != "revealed":
         return []
     if board.right is None:
-        return [board.problem or "nothing decides"]
+        return [board.problem or "the measurements do not decide this"]
     if board.usual:
         return []
-    return ["This run measured something else than most do; the explanation is about those."]
+    return ["This run's result is unusual; the explanation describes the usual one."]

@@ -190,7 +190,7 @@ def test_files_are_written_without_a_terminal_and_named_on_stdout(
         ("--picture 5 --out no/a.svg", "can't write no/a.svg: No such file or directory"),
         ("--cast there.svg", "there.svg already exists: choose another name"),
         ("--cast a.cast --to 999", "nothing is recorded at 999 s"),
-        ("--cast a.cast --at 9 --to 8", "nothing lies between 9 s and 8 s: --to must be later"),
+        ("--cast a.cast --at 9 --to 8", "--to (8 s) must be later than the start (9 s)"),
         ("--out a.svg", "--out names a picture: name its moment too"),
         ("--to 8", "--to ends a cast: name its file too"),
         ("--picture 5 --theme nix", "unknown theme 'nix'"),

@@ -57,7 +57,7 @@ async def test_a_recording_that_is_damaged_shows_what_comes_before(tmp_path: Pat
         await until(
             pilot, lambda: f"damaged.ccplay:{half + 1}: not an event" in text_of(app, "banner")
         )
-        assert "not readable further" in text_of(app, "header")
+        assert "rest unreadable" in text_of(app, "header")
         assert "reno" in text_of(app, "flows")
 
 

@@ -156,7 +156,9 @@ async def test_live_it_follows_what_is_measured() -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: app.main.view.selected == "1")
         await pilot.press("y")
-        assert told(app) == ["cwnd of flow 1 has not been reduced yet: theory begins when it is."]
+        assert told(app) == [
+            "cwnd of flow 1 has not been reduced yet; theory starts at its first reduction."
+        ]
         source.go_on.set()
         await until(pilot, lambda: source.drained)
         await until(pilot, lambda: "W(t) " in title(app))
@@ -197,7 +199,7 @@ async def test_after_a_switch_it_says_what_it_waits_for() -> None:
         assert lack(app.main.view) == ""
         head.left, head.width = 14.1, 0.25
         said = "cwnd of flow 1 has not been reduced since it switched to reno"
-        assert lack(app.main.view) == f"{said}: theory begins when it is."
+        assert lack(app.main.view) == f"{said}; theory starts at its first reduction."
 
 
 async def test_ascii_is_ascii() -> None:

@@ -115,7 +115,7 @@ def _verdict(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
     if board.phase != "revealed" or not board.ask:
         return
     if board.right is None:
-        text = board.problem or "nothing decides"
+        text = board.problem or "the measurements do not decide this"
         yield Line(text, bold=True, sign=f"{glyphs.missing} ")
         yield Line("")
         return
@@ -128,14 +128,14 @@ def _verdict(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
             # On a small screen the choices are out of sight.
             yield Line(f"right: {board.choices[int(board.right)]}", True, f"{glyphs.available} ")
     if not board.usual:
-        yield Line("This run measured something else than most do; the explanation is about those.")
+        yield Line("This run's result is unusual; the explanation describes the usual one.")
     yield Line("")
 
 
 _ANSWERS: dict[Asks, str] = {
     "choices": "{first} to {last} answer",
     "number": "type a number",
-    "region": "{up}{down} move it, {next} here",
+    "region": "{up}{down} move it, {next} answer",
 }
 
 
@@ -166,7 +166,7 @@ def _foot(lectern: Lectern, board: Board, now: float, keys: Keymap) -> str:
             change = f"{hint}  " if asked == "choices" and answered else ""
             return f"{change}{enter} run{back}"
         case "clearing":
-            return "the network becomes empty …"
+            return "waiting for the network to drain …"
         case "running":
             return f"running: {max(board.until - now, 0):.0f} s to go"
         case "ready":

@@ -43,7 +43,7 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     room = max(height - len(top), 1)
     lines, chosen = _grouped(view, cells) if view.listing.grouped else _listed(view, cells, room)
     if not lines and view.listing.text:
-        return [*top, [("   no flow, algorithm or host contains it", view.ink("muted"))]]
+        return [*top, [("   no flow matches the filter", view.ink("muted"))]]
     first, last = in_sight(len(lines), room, chosen)
     body = [line() for line in lines[first:last]]
     if last - first < len(lines):

@@ -84,7 +84,7 @@ def _captures(view: View) -> list[Run]:
 
 def _health(view: View) -> list[Run]:
     if view.session.error:
-        word = "not readable further" if view.session.recorded else "lab died"
+        word = "rest unreadable" if view.session.recorded else "lab died"
         word = "connection lost" if view.watching else word
         return [(word, f"bold {view.ink('bad')}")]
     health = next((h for h in reversed(view.state.healths) if h.t <= view.t), None)

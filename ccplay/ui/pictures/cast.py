@@ -26,7 +26,7 @@ async def write_cast(shown: Offscreen, path: Path, start: float, end: float, spe
     shown.check(start)
     shown.check(end)
     if start >= end:
-        raise UsageError(f"nothing lies between {start:g} s and {end:g} s: --to must be later")
+        raise UsageError(f"--to ({end:g} s) must be later than the start ({start:g} s)")
     with writing.explained(path, UsageError), writing.written(path) as file:
 
         def put(value: Any) -> None:

@@ -191,5 +191,7 @@ async def offscreen(
             raise session.failure
         if options.ghost is not None and app.main.ghosts.shown is None:
             read_recording(options.ghost)
-            raise RecordingError(f"{options.ghost}: nothing in it can be drawn under {recording}")
+            raise RecordingError(
+                f"{options.ghost}: it has nothing to draw as a ghost of {recording}"
+            )
         yield Offscreen(app, pilot, options)

@@ -128,9 +128,7 @@ class Ghosts:
             return of_run(reading.state, name)
         action = next_action(reading.state, -math.inf, _FLOW)
         if action is None:
-            raise RecordingError(
-                f"{name}: no flow was started in it, so there is nothing to line up"
-            )
+            raise RecordingError(f"{name}: it starts no flow, so it can't be aligned")
         return Ghost(reading.state, name, action.t, waits_since=waits_since, repeats=_FLOW)
 
 

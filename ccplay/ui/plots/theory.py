@@ -60,14 +60,15 @@ def lack(view: View) -> str:
     if flow is None:
         return "No flow is selected: select one with ↑↓ to see theory."
     if flow.mptcp:
-        return f"Theory is of one cwnd: select a subflow of flow {flow.name} with ↑↓."
+        return f"Theory applies to a single cwnd: select a subflow of flow {flow.name} with ↑↓."
     cc = view.state.cc_at(flow, view.t)
     if cc.startswith("bbr"):
         return f"Flow {flow.name} runs BBR, which follows neither W(t) nor Reno's line."
     if view.theory is None or not _is_seen(view, view.theory):
         switches = sum(t <= view.t for t, _ in flow.cc_changes) - 1
         since = f"since it switched to {cc}" if switches > 0 else "yet"
-        return f"cwnd of flow {flow.name} has not been reduced {since}: theory begins when it is."
+        reduced = f"cwnd of flow {flow.name} has not been reduced {since}"
+        return f"{reduced}; theory starts at its first reduction."
     return ""
 
 

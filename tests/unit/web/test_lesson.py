@@ -121,8 +121,8 @@ def test_what_is_revealed_is_in_words() -> None:
     for changed, words in (
         ({"right": 1.0}, ""),
         ({"problem": "no loss"}, "no loss"),
-        ({}, "nothing decides"),
-        ({"right": 1.0, "usual": False}, "This run measured something else"),
+        ({}, "the measurements do not decide this"),
+        ({"right": 1.0, "usual": False}, "This run's result is unusual"),
     ):
         found = lesson(msgspec.structs.replace(board, **changed), votes=True)
         assert found is not None
