@@ -1,4 +1,4 @@
-"""Tries which features of this kernel and machine a lab can use, and finds why others are missing.
+"""Finds by trial which features of this kernel and machine a lab can use, and why others can't be.
 
 Runs in the lab's own network namespace, before it carries traffic.
 """

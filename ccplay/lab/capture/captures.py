@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from ccplay.lab.capture.writer import News, Order
 
 MOST_CAPTURES = 64
-"""Largest number of captures in a session; each may fill its size on a disk."""
+"""Largest number of captures in a lab; each may occupy its largest size on the disk."""
 
 SNAPLENS = (64, 65_535)
 
 _END_S = 5.0
-"""Seconds that a capture may take to end; even a busy machine needs a fraction of one."""
+"""Seconds that a capture may take to end; even a busy machine needs less than one second."""
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.]+")
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Directory in which the user wants files."""
+    """The directory for the user's files, and the machine on which it is."""
 
     directory: Path = Path()
     machine: str = ""
-    """Name of this machine for the user; empty for the one in front of them."""
+    """Name of this machine as the user knows it; empty if it is the user's own."""
 
     def spell(self, path: str) -> str:
-        """Return the path of a file for the user: ``HOST:/path``, as in scp(1)."""
+        """Return a file's path as the user needs it: ``HOST:/path``, as in scp(1), if remote."""
         return f"{self.machine}:{path}" if self.machine else path
 
 
@@ -63,7 +63,7 @@ class Captures:
         place: Place,
         label: str,
     ) -> None:
-        """Prepare; files are named after ``label``, or after the current time if it is empty."""
+        """Start empty; files are named after ``label``, or after the time if it is empty."""
         self._namespace = namespace
         self._network = network
         self._place = place
@@ -72,9 +72,10 @@ class Captures:
         self._captures: dict[str, _Capture] = {}
 
     async def start(self, link: Link, command: StartCapture) -> StartCapture:
-        """Start a capture at the sending end of ``link``; return ``command`` filled in.
+        """Start a capture at the sending end of ``link``; return ``command`` with all names.
 
-        Raises ``CommandError``, ``UnsupportedError`` and ``LabError``.
+        Raises ``CommandError`` for an impossible request, ``UnsupportedError`` if no program can
+        capture here, and ``LabError`` if it does not start.
         """
         from ccplay.lab.capture.writer import Order  # noqa: PLC0415 - labs start without it
 

@@ -1,4 +1,4 @@
-"""The bounded file of a capture, which always ends with a complete block."""
+"""The file of a capture, bounded in size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class File:
     def __init__(self, descriptor: int, max_bytes: int) -> None:
         self.size = 0
         self.error: str | None = None
-        """Reason why nothing more can be written."""
+        """Reason why nothing more can be written; None if there is none."""
         self._descriptor = descriptor
         self._room = max_bytes - pcapng.STATISTICS_SIZE
 

@@ -1,6 +1,6 @@
-"""pcapng: blocks of a file for Wireshark, made from the pcap of capture programs.
+"""Reads the pcap of capture programs, and encodes the blocks of a pcapng file for Wireshark.
 
-Written as in draft-ietf-opsawg-pcapng, read as in draft-ietf-opsawg-pcap.
+The formats are those of draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _FLAGS, _INBOUND, _OUTBOUND = 2, 1, 2
 _RECEIVED, _DROPPED = 4, 5
 
 _NANOSECONDS = 9
-"""Value of ``if_tsresol``, the resolution of times as a power of ten."""
+"""Value of ``if_tsresol`` for a resolution of 10^-9 s."""
 
 _PACKET_HEAD = struct.Struct("=IIIIIII")
 _PACKET_TAIL = struct.Struct("=HHIHHI")
-"""End of a packet's block: the option ``epb_flags``, the end of options, the block's length
-again."""
+"""End of a packet's block: the option ``epb_flags``, the end of options, and the block's length,
+repeated."""
 
 
 class Record(NamedTuple):
@@ -63,7 +63,7 @@ def packet(record: Record, *, outbound: bool) -> bytes:
 
 
 def statistics(nanoseconds: int, received: int, dropped: int) -> bytes:
-    """Return the block that ends a capture: packets received, and dropped by the kernel."""
+    """Return the block that ends a capture: counts of packets received and of those dropped."""
     high, low = divmod(nanoseconds, 1 << 32)
     options = _option(_RECEIVED, struct.pack("=Q", received))
     options += _option(_DROPPED, struct.pack("=Q", dropped)) + _option(0, b"")
@@ -71,17 +71,17 @@ def statistics(nanoseconds: int, received: int, dropped: int) -> bytes:
 
 
 class PcapStream:
-    """A pcap stream being read; its header has the byte order and the unit of time."""
+    """A pcap stream being read; its header determines the byte order and the unit of time."""
 
     def __init__(self) -> None:
         self.link_type: int | None = None
-        """``LINKTYPE_``…; None until the stream's header has arrived."""
+        """Link type, one of ``LINKTYPE_``…; None until the stream's header has arrived."""
         self._rest = b""
         self._header = struct.Struct("=IIII")
         self._unit_ns = 1000
 
     def feed(self, data: bytes) -> Iterator[Record]:
-        """Process bytes and yield complete packets. Raises ``ValueError``."""
+        """Process bytes and yield complete packets. Raises ``ValueError`` if this is not pcap."""
         data = self._rest + data
         at = 0
         if self.link_type is None:
@@ -113,7 +113,7 @@ class PcapStream:
 
 
 _UNITS_NS = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}
-"""Nanoseconds in the unit of time, by magic number."""
+"""Nanoseconds in a stream's unit of time, by its magic number."""
 
 
 def _block(kind: int, body: bytes) -> bytes:

@@ -14,16 +14,16 @@ _DEATH_SIGNAL = 1
 """Option ``PR_SET_PDEATHSIG`` of prctl(2)."""
 
 _LISTENING = re.compile(r"listening on|^File: ")
-"""Message of tcpdump and dumpcap once they capture packets."""
+"""Pattern of the message that tcpdump or dumpcap prints once it captures packets."""
 
 _DROPPED = re.compile(r"(\d+) packets? dropped by kernel|received/dropped .*: \d+/(\d+) ")
-"""Last message of tcpdump, and of dumpcap."""
+"""Pattern of the number of dropped packets in the last message of tcpdump or of dumpcap."""
 
 _libc = ctypes.CDLL(None)
 
 
 class CaptureProgram:
-    """tcpdump or dumpcap, running; it ends on SIGINT to this process, or with it."""
+    """A running tcpdump or dumpcap, which ends on SIGINT to this process, or with this process."""
 
     def __init__(self, argv: list[str], grace_s: float) -> None:
         self._argv, self._grace_s = argv, grace_s
@@ -52,19 +52,19 @@ class CaptureProgram:
 
     @property
     def output(self) -> int:
-        """Pipe with the program's pcap."""
+        """Descriptor of the pipe to which the program writes pcap."""
         assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
         return self._process.stdout.fileno()
 
     def listens(self) -> bool:
-        """Wait until the program captures packets; return False if it never will."""
+        """Wait until the program captures packets; return False if it has ended or takes 20 s."""
         self._listening.wait(20.0)
         return any(_LISTENING.search(each) for each in self._said)
 
     def stop(self, *, gone: bool) -> None:
         """End the program now, and wait for its last messages.
 
-        ``gone``: its output has ended by itself; its exit status may still be outstanding.
+        ``gone`` is whether its output has ended already; the program may still be exiting.
         """
         if not gone:
             self._asked = True
@@ -81,7 +81,7 @@ class CaptureProgram:
         return int(found[-1][1] or found[-1][2]) if found else 0
 
     def refusal(self) -> str | None:
-        """Return why the program ended by itself."""
+        """Return why the program ended by itself; None if it was asked to end."""
         return None if self._asked else self.last_words()
 
     def last_words(self) -> str:

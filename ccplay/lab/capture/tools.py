@@ -1,4 +1,4 @@
-"""Programs that capture packets: the one that works here, and its command line.
+"""Chooses the program that captures packets, one that works here, and its command line.
 
 tcpdump is small; Debian's drops root by switching to its own user, which the root of a user
 namespace can't do. dumpcap comes with all of Wireshark and keeps its user.
@@ -22,7 +22,7 @@ class CaptureTool(msgspec.Struct, frozen=True):
 
     argv: list[str]
     grace_s: float
-    """Seconds for which it buffers packets."""
+    """Seconds for which the program may buffer packets."""
 
 
 def program(interface: str, snaplen: int) -> CaptureTool | str:
@@ -33,7 +33,7 @@ def program(interface: str, snaplen: int) -> CaptureTool | str:
         options = ["-U", "--immediate-mode", "--time-stamp-precision=nano", "-B", "4096"]
         return CaptureTool([tcpdump, *options, *common], 0)
     if dumpcap is not None:
-        # It reads what the kernel has every 250 ms (CAP_READ_TIMEOUT of dumpcap.c).
+        # dumpcap reads packets from the kernel every 250 ms (CAP_READ_TIMEOUT in dumpcap.c).
         return CaptureTool([dumpcap, "-q", "-P", *common], 0.3)
     if tcpdump is None:
         return "neither tcpdump nor dumpcap is installed (apt install tcpdump)"
@@ -51,7 +51,7 @@ def begin_trial() -> None:
 
 @cache
 def _trial(path: str) -> subprocess.Popen[bytes]:
-    """Let tcpdump read nothing, for which it drops root as it does for a capture."""
+    """Start tcpdump to read from a pipe, for which it drops root as it does for a capture."""
     pipe = subprocess.PIPE
     return subprocess.Popen([path, "-r", "-"], stdin=pipe, stdout=pipe, stderr=pipe)
 

@@ -1,8 +1,8 @@
-"""The process of a capture: rewrites a capture program's packets to one bounded pcapng file.
+"""The process of a capture: writes a capture program's packets to one bounded pcapng file.
 
 ``python -m ccplay.lab.capture.writer ORDER`` runs in the namespace of the interface and writes
-until SIGINT. On stdout it reports one ``News`` in JSON a line: once it captures packets, and once
-the file is complete. The file can be read at any moment, however the process ends.
+until SIGINT. It prints a ``News`` as one line of JSON when it begins to capture packets, and
+another when the file is complete. The file can be read at any moment, however the process ends.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ class Order(msgspec.Struct, frozen=True):
     program: list[str]
     """Command line of a program that writes pcap to stdout until SIGINT."""
     grace_s: float
-    """Seconds that the program needs to pass on the packets it has seen."""
+    """Seconds that the program needs to write the packets it has captured."""
     interface: str
     description: str
     mac: str
-    """Address of the interface: frames from it are outgoing."""
+    """MAC address of the interface; frames from this address are outgoing."""
     snaplen: int
     max_bytes: int
     directory: str
     stem: str
-    """Name of the file without its ending; if it exists, a number is added."""
+    """Name of the file without its extension; if the file exists, a number is added."""
 
 
 class News(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -54,7 +54,7 @@ class News(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def main() -> None:
-    """Capture until SIGINT, until the file is full or the program ends."""
+    """Capture until SIGINT, until the file is full, or until the capture program ends."""
     order = msgspec.json.decode(sys.argv[1], type=Order)
     try:
         path, file = writing.create_numbered(Path(order.directory), order.stem, ".pcapng")
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def _write(order: Order, program: CaptureProgram, file: File, path: str) -> News:
-    """Rewrite everything that the program writes."""
+    """Write the program's packets to the file, and return the final report."""
     own = bytes.fromhex(order.mac.replace(":", ""))
     stream = pcapng.PcapStream()
     packets, full, gone = 0, False, False

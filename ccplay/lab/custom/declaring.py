@@ -82,7 +82,9 @@ def _literals(name: str, value: ast.expr) -> dict[str, tuple[Any, int | None]]:
         try:
             word, held = ast.literal_eval(key) if key is not None else None, ast.literal_eval(each)
         except (ValueError, TypeError):
-            raise SourceError(name, each.lineno, f"{_DECLARATION} may have literal values only") from None
+            raise SourceError(
+                name, each.lineno, f"{_DECLARATION} may have literal values only"
+            ) from None
         if not isinstance(word, str) or not word.isidentifier() or word in ("kind", "link"):
             raise SourceError(name, each.lineno, f"{word!r} can't be the name of a parameter")
         found[word] = held, each.lineno

@@ -1,4 +1,4 @@
-"""Delay, jitter and loss where a link ends: by netem, or by ccplay's own delay line.
+"""Delay, jitter and loss at the receiving end of a link: by netem, or by ccplay's delay line.
 
 Nothing here touches the interface of a queue under study.
 """

@@ -18,7 +18,7 @@ from ccplay.lab.packets.keeper import Keeper, Tell
 from ccplay.lab.packets.process import PacketProcess
 
 TABLES = ("raw", "mangle")
-"""Tables for a rule in PREROUTING; both come before routing."""
+"""Tables of iptables for a rule in PREROUTING, in order of preference; both precede routing."""
 
 
 _FARTHEST = 4
@@ -34,7 +34,7 @@ class LineDelay:
     name = "delay line"
 
     def __init__(self, tell: Tell, seed: int, forked: PacketProcess | None = None) -> None:
-        """``tell`` logs its end; ``forked`` is the first process, if it runs already."""
+        """``tell`` logs faults and deaths of the process; ``forked`` is the first, if it runs."""
         self._seed = seed
         self._orders: dict[int, Order] = {}
         self._rules: dict[int, list[str]] = {}
@@ -54,15 +54,18 @@ class LineDelay:
 
     @property
     def processes(self) -> Iterable[int]:
-        """Process ID of the delay line, if it runs."""
+        """Process ID of the delay line; empty if it does not run."""
         return self._keeper.pids
 
     def lateness(self) -> tuple[float, float] | None:
-        """Return median and 99th percentile of the last second, in us; None without packets."""
+        """Return median and 99th percentile of the last second's lateness, in us, or None.
+
+        None means that no packets were released.
+        """
         return self._keeper.lateness
 
     async def prepare(self) -> None:
-        """Start the delay line; unless it was forked, it imports while the network is built."""
+        """Start the delay line; one that was not forked imports while the network is built."""
         await self._keeper.start()
 
     async def set(self, arrival: Arrival, path: Impairment) -> Impairment:
@@ -97,7 +100,10 @@ class LineDelay:
             return path
 
     async def lost(self, arrival: Arrival) -> int | None:
-        """Return the packets of a link lost since its delay, or the process, started."""
+        """Return the packets of a link lost on purpose since its queue was opened.
+
+        A process that dies loses its count, and its successor opens the queue again.
+        """
         if arrival.number not in (self._lossy & self._orders.keys()):
             return 0
         return (await self._keeper.ask(Order(queue=arrival.number, do="count"))).lost
@@ -115,7 +121,7 @@ class LineDelay:
         number = arrival.number
         order = self._orders[number]
         longest_s = (order.path.delay_us + _FARTHEST * order.path.jitter_us) / 1e6
-        # A delay line that dies meanwhile holds no packets any more.
+        # If the delay line dies meanwhile, it no longer holds packets.
         with contextlib.suppress(LabError):
             await self._keeper.ask(Order(queue=number, do="drain"), longest_s)
         del self._orders[number]
@@ -128,7 +134,7 @@ class LineDelay:
 
 
 async def _add_rule(arrival: Arrival) -> list[str]:
-    """Direct packets that arrive on an interface to its queue; return the rule.
+    """Direct packets that arrive on an interface into its queue; return the rule.
 
     Raises ``LabError``.
     """

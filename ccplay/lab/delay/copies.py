@@ -1,4 +1,4 @@
-"""Packets as bytes: copies for duplicates, and flipped bits."""
+"""Packets as bytes: sends copies of duplicated packets, and flips bits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DESTINATION = slice(16, 20)
 
 
 class Copies:
-    """Sends copies of packets that have arrived in a namespace, on the same path.
+    """Sends copies of packets that have arrived in a namespace, onward on the same path.
 
     A raw socket (raw(7), IP_HDRINCL) delivers or forwards them. They do not arrive through an
     interface, so no rule in PREROUTING matches them again.
@@ -39,8 +39,8 @@ class Copies:
 def flipped(packet: bytes, place: float) -> bytes | None:
     """Return a packet with one bit flipped; ``place`` is its position as a share of all bits.
 
-    None if that bit is in the IP header: the header's checksum detects every single wrong bit, so
-    the next node would drop the packet.
+    Returns None if that bit is in the IP header: the header's checksum detects every single wrong
+    bit, so the next node would drop the packet.
     """
     bit = int(place * len(packet) * 8)
     if bit // 8 < 4 * (packet[0] & 15):

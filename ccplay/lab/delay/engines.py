@@ -1,7 +1,7 @@
 """The interface of delay engines: delay, jitter and loss at the receiving end of a link.
 
-Never at the sending end: an interface with a queue under study does nothing else, and delay on
-a sender's own interface would mislead TCP small queues and BBR.
+Engines never act at the sending end: an interface with a queue under study must do nothing else,
+and delay on a sender's own interface would mislead TCP small queues and BBR.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Arrival(msgspec.Struct, frozen=True):
 
 
 class Impairment(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Delay, jitter, loss and other faults of a link's direction, in units of ``LinkSetting``."""
+    """Delay, jitter, loss and other faults of a link, in the units of ``LinkSetting``."""
 
     delay_us: int = 0
     jitter_us: int = 0
@@ -41,7 +41,7 @@ class Impairment(msgspec.Struct, frozen=True, omit_defaults=True):
     corrupt: float = 0.0
 
     def changed(self, setting: LinkSetting) -> Impairment:
-        """Return this impairment with the fields that a setting has."""
+        """Return a copy of this impairment, updated with the fields that ``setting`` has."""
         asked = {name: getattr(setting, name) for name in self.__struct_fields__}
         changes = {name: value for name, value in asked.items() if value is not None}
         if "gemodel" in changes:
@@ -49,7 +49,7 @@ class Impairment(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, **changes)
 
     def told(self) -> dict[str, Any]:
-        """Return its fields for ``LinkSetting``; models that are off are None."""
+        """Return the fields for a ``LinkSetting``; models that are off are None."""
         fields = {name: getattr(self, name) or None for name in _MODELS}
         if self.gemodel:
             fields["gemodel"] = list(self.gemodel)
@@ -59,11 +59,11 @@ class Impairment(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def loses(self) -> bool:
-        """Whether it loses packets, including those with a wrong bit in their header."""
+        """Whether packets may be lost, which includes those with a flipped bit in their header."""
         return bool(self.loss or self.gemodel or self.corrupt)
 
     def __bool__(self) -> bool:
-        """Whether it has any effect."""
+        """Return whether the impairment has any effect."""
         return any(getattr(self, name) for name in ("delay_us", "jitter_us", "loss", *_MODELS))
 
 
@@ -71,7 +71,10 @@ _MODELS = ("gemodel", "reorder", "duplicate", "corrupt")
 
 
 def check_path(link: str, path: Impairment, *, single: bool) -> None:
-    """Raise ``CommandError`` for what no engine does; ``single``: each packet is one frame."""
+    """Raise ``CommandError`` for an impairment that no engine supports.
+
+    ``single`` is whether offloads are off, so that each packet is one frame.
+    """
     problem = ""
     if path.loss and path.gemodel:
         problem = "loss and gemodel are two models of loss: set one to none"
@@ -84,26 +87,29 @@ def check_path(link: str, path: Impairment, *, single: bool) -> None:
 
 
 class DelayEngine(Protocol):
-    """A way to delay packets."""
+    """A way to delay, lose and change packets."""
 
     name: str
-    """Name, as in ``LinkChanged.delay_engine``."""
+    """Name of the engine, as in ``LinkChanged.delay_engine``."""
 
     @property
     def processes(self) -> Iterable[int]:
-        """IDs of its processes."""
+        """Process IDs of the engine's own processes."""
 
     async def prepare(self) -> None:
-        """Start its processes, so that the first ``set`` need not wait for them."""
+        """Start the engine's processes, so that the first ``set`` need not wait for them."""
 
     async def set(self, arrival: Arrival, path: Impairment) -> Impairment:
-        """Apply ``path`` to the packets of a link from now on; return what is in force.
+        """Apply ``path`` to the packets of a link from now on; return the impairment in force.
 
-        Raises ``LabError`` if that fails.
+        Raises ``LabError`` if the engine fails.
         """
 
     def lateness(self) -> tuple[float, float] | None:
-        """Return median and 99th percentile of the lateness of released packets, in us."""
+        """Return median and 99th percentile of released packets' lateness, in us, or None.
+
+        None means that it is not measured, or that no packet was released recently.
+        """
 
     async def lost(self, arrival: Arrival) -> int | None:
         """Return the packets of a link lost on purpose; None if they are not counted.
@@ -112,4 +118,4 @@ class DelayEngine(Protocol):
         """
 
     async def close(self) -> None:
-        """End the processes; interfaces and rules end with the namespaces."""
+        """End the engine's processes; interfaces and rules end with the namespaces."""

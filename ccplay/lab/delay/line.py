@@ -3,12 +3,12 @@
 A process of its own, named ``delay line``. Every delayed link has a netfilter queue in its
 receiver's namespace. The process notes when each packet is due and releases all due packets with
 one verdict, none of them early: no RTT is below the links' delays. Only ``reorder`` lets packets
-overtake each other: jitter moves the moment when a packet is due, but not before that of the
+overtake each other: jitter moves the moment at which a packet is due, but never before that of the
 packet ahead. Packets are copied to user space only if some are duplicated or changed.
 
 The kernel timestamps arrivals, so packets need not be read at once: while some are in flight, new
-ones are read together every few milliseconds, and wake-ups of a link are spaced. Wake-ups are
-the main cost; this halves them at 10 Mbit/s and saves more at higher rates.
+ones are read together every few milliseconds, and wake-ups of a link are spaced out. Wake-ups are
+the main cost; batching halves their number at 10 Mbit/s and saves more at higher rates.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ NAME = b"delay line"
 _SO_TIMESTAMP = 29
 
 _MOMENT_S = 200e-6
-"""Least seconds between two wake-ups of a link: the most that batching delays a packet."""
+"""Shortest time in seconds between two wake-ups of a link: the most that batching delays a
+packet."""
 
 _READ_EVERY_S = 5e-3
-"""Most seconds that packets wait to be read while others are in flight."""
+"""Longest time in seconds that packets wait to be read while others are in flight."""
 
 _CREDIBLE_S = 1.0
 """Greatest age of a timestamp in seconds; an older one precedes a change of the clock."""
@@ -55,9 +56,9 @@ class Held:
         self._packets: deque[int] = deque()
         self._newest = 0.0
         self._changed: dict[int, bytes] = {}
-        """Packets in flight of which a bit was flipped, by number."""
+        """Contents of packets in flight with a flipped bit, by packet number."""
         self._twice: dict[int, bytes] = {}
-        """Packets in flight that a copy follows, by number."""
+        """Contents of packets in flight that a copy will follow, by packet number."""
         self._copies: Copies | None = None
         self.lost = 0
         self.draining = False
@@ -71,11 +72,11 @@ class Held:
 
     @property
     def shortest_s(self) -> float:
-        """Shortest delay of a later packet."""
+        """Shortest delay in seconds that a later packet can have."""
         return self._model.shortest_s
 
     def take(self, epoch: float) -> None:
-        """Read all packets that arrived. ``epoch`` is Unix time at 0 of the monotonic clock."""
+        """Read all packets that have arrived. ``epoch`` is Unix time minus the monotonic clock."""
         queue, draw = self.queue, self._model.draw
         while (packet := queue.next_packet()) is not None:
             fate = draw()
@@ -102,7 +103,7 @@ class Held:
         return max(self.due[0], self._rest) if self.due else 0.0
 
     def release(self, now: float, lateness: Lateness) -> None:
-        """Release all packets due at ``now``."""
+        """Release all packets due at ``now``, and record their lateness."""
         due, packets, last = self.due, self._packets, None
         special = bool(self._changed or self._twice)
         while due and due[0] <= now:
@@ -155,7 +156,7 @@ class DelayLine(PacketLoop[Order]):
         self._stamping.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMP, 1)
 
     def work(self) -> select.epoll:
-        """Read arrivals, release due packets, and return which set to wait on."""
+        """Read arrivals, release due packets, and return the epoll set to wait on."""
         held_ones, now = self._held.values(), time.monotonic()
         if now >= self._next_read:
             epoch = time.time() - time.monotonic()
@@ -201,7 +202,7 @@ class DelayLine(PacketLoop[Order]):
         self.idle.register(held.queue.fileno(), select.EPOLLIN)
 
     def _close(self, held: Held) -> None:
-        """Close a queue whose rule is gone, after its last packets."""
+        """Release the last packets of a queue that no rule uses any more, and close it."""
         del self._held[held.number]
         held.take(0.0)
         held.release(float("inf"), Lateness())

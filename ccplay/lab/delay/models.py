@@ -1,7 +1,8 @@
-"""The random faults of a link: the models of tc-netem(8), pure.
+"""The random faults of a link: the models of tc-netem(8), without any I/O.
 
-Loss is independent or Gilbert-Elliott's. A packet may be duplicated, have a bit flipped, or be sent
-at once, ahead of delayed packets. Source: ``netem_enqueue`` of net/sched/sch_netem.c.
+Loss is independent or follows the Gilbert-Elliott model. A packet may be duplicated, have a bit
+flipped, or be sent at once, ahead of delayed packets. Source: ``netem_enqueue`` of
+net/sched/sch_netem.c.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ class Fate(NamedTuple):
 
     lost: bool = False
     again: bool = False
-    """Whether a duplicate follows it."""
+    """Whether a duplicate follows the packet."""
     flipped: float = -1.0
     """Position of the flipped bit, as a share of the packet's bits; negative for none."""
     ahead: bool = False
-    """Whether it is sent without delay."""
+    """Whether the packet is sent without delay, ahead of delayed packets."""
     delay_s: float = 0.0
 
 
@@ -30,7 +31,7 @@ class Model:
     """Draws the fates of a link's packets in the order of their arrival."""
 
     def __init__(self, seed: str) -> None:
-        """Start without effect; the same ``seed`` and settings draw the same fates."""
+        """Start without any fault; the same ``seed`` and settings draw the same fates."""
         self._chance = random.Random(seed).random  # noqa: S311
         self._bad = False
         self.change(Impairment())
@@ -43,7 +44,7 @@ class Model:
         self._bad = False
         lowest = self._table[0] / distributions.SCALE if self._table else -1.0
         self.shortest_s = max(0.0, self._delay_s + lowest * self._jitter_s)
-        """Shortest delay of a later packet."""
+        """Shortest delay in seconds that a later packet can have."""
         if path.reorder:
             self.shortest_s = 0.0
         self._plain = not (path.gemodel or path.reorder or path.duplicate or path.corrupt)
@@ -80,7 +81,7 @@ class Model:
     def _in_burst(self) -> bool:
         """Return whether the Gilbert-Elliott model loses a packet, and advance its state.
 
-        ``loss_gilb_ell``: loss is by the state before the step.
+        As in ``loss_gilb_ell`` of netem, the state before the step decides on the loss.
         """
         if not self.path.gemodel:
             return False

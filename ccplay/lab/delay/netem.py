@@ -49,11 +49,11 @@ class NetemDelay:
 
     @property
     def processes(self) -> Iterable[int]:
-        """None: the kernel delays packets."""
+        """Empty: the kernel delays packets."""
         return ()
 
     def lateness(self) -> None:
-        """Return None: the kernel does not measure it."""
+        """Return None: the kernel does not measure lateness."""
 
     async def prepare(self) -> None:
         """Do nothing: the kernel is ready."""
@@ -90,11 +90,11 @@ class NetemDelay:
             raise LabError(f"link {arrival.name}: netem: {error}") from error
 
     async def close(self) -> None:
-        """Do nothing: devices go with their namespace."""
+        """Do nothing: ifb devices end with their namespace."""
 
 
 def divert_requests(source: int, target: int) -> list[Any]:
-    """Return the request that sends all packets arriving on ``source`` out through ``target``."""
+    """Return the requests that send all packets arriving on ``source`` out through ``target``."""
     return [redirects.ready(source), redirects.redirect(source, redirects.INCOMING, target)]
 
 
@@ -139,7 +139,7 @@ def netem_request(index: int, path: Impairment, seed: int = 0) -> bytes:
 
 
 def netem_options(path: Impairment, seed: int = 0) -> bytes:
-    """Return netem's TCA_OPTIONS, complete, since the kernel keeps what they leave out."""
+    """Return netem's TCA_OPTIONS with all settings, because the kernel keeps omitted ones."""
     head = _QOPT.pack(
         *(round(path.delay_us * tick_in_usec), NETEM_LIMIT, _part(path.loss), bool(path.reorder)),
         *(_part(path.duplicate), round(path.jitter_us * tick_in_usec)),
@@ -160,7 +160,7 @@ def netem_options(path: Impairment, seed: int = 0) -> bytes:
 
 
 def _table(name: str) -> bytes:
-    """Return a distribution's table, also for the uniform one, which replaces an earlier table."""
+    """Return a distribution's table; the uniform one has one, too, to replace an earlier table."""
     step = 2 * SCALE // SIZE
     return (table(name) or array("h", range(-SCALE, SCALE, step))).tobytes()
 
@@ -174,7 +174,7 @@ def _read_netem(routes: RouteSocket, index: int, asked: Impairment) -> Impairmen
 
 
 def path_of(image: bytes) -> Impairment:
-    """Return the impairment of netem's TCA_OPTIONS, except the distribution of jitter."""
+    """Return the impairment in netem's TCA_OPTIONS, except the distribution of jitter."""
     delay, _, loss, gap, duplicate, jitter = _QOPT.unpack_from(image)
     found = split(image[_QOPT.size :])
     reorder, corrupt = (_first(found.get(each)) for each in (_REORDER, _CORRUPT))
@@ -207,12 +207,13 @@ def _share(part: int) -> float:
 
 
 _ALL = 2**32 - 1
-"""A probability of one."""
+"""Number that stands for a probability of one in netem's options."""
 
 _QOPT = struct.Struct("=6I")
-"""``struct tc_netem_qopt``: latency, limit, loss, gap, duplicate, jitter; attributes follow it."""
+"""``struct tc_netem_qopt``: latency, limit, loss, gap, duplicate, jitter; attributes follow."""
 _U32S, _U64 = struct.Struct("=II"), struct.Struct("=Q")
 _RATE_STRUCT, _GEMODEL = struct.Struct("=IiIi"), struct.Struct("=4I")
+# TCA_NETEM_DELAY_DIST and so on.
 _TABLE, _REORDER, _CORRUPT, _LOSS, _RATE, _SEED = 2, 3, 4, 5, 6, 14
 _GILBERT_ELLIOTT = 2
-"""``TCA_NETEM_DELAY_DIST`` and so on; ``NETEM_LOSS_GE``."""
+"""Attribute ``NETEM_LOSS_GE`` within ``TCA_NETEM_LOSS``."""

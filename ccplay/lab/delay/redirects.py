@@ -17,15 +17,15 @@ INCOMING, LEAVING = 0xFFFFFFF2, 0xFFFFFFF3
 """``TC_H_MIN_INGRESS`` and ``TC_H_MIN_EGRESS`` of clsact."""
 
 CLSACT = 0xFFFFFFF1
-"""Parent of clsact; an interface has at most one."""
+"""Parent handle of the qdisc clsact; an interface has at most one clsact."""
 
 _HANDLE = 0xFFFF0000
 _ALL_PROTOCOLS = 0x0300
-"""ETH_P_ALL in network order, where a filter's ``info`` has its protocol."""
+"""``ETH_P_ALL`` in network byte order, for the protocol in a filter's ``info``."""
 
 
 def ready(index: int) -> Any:
-    """Return the request that lets an interface's packets be redirected; it may be repeated."""
+    """Return the request that prepares an interface for redirections; it may be repeated."""
     kind = (("TCA_KIND", "clsact"),)
     return traffic_control(RTM_NEWQDISC, CREATE, index, kind, parent=CLSACT, handle=_HANDLE)
 
@@ -41,7 +41,7 @@ def redirect(
     options = cls_u32.get_parameters(
         {
             "keys": list(keys),
-            # Required by pyroute2, without effect: redirected packets are in no class.
+            # pyroute2 requires a target; it has no effect: redirected packets are in no class.
             "target": 0x10000,
             "action": action,
             "parent": place,

@@ -1,4 +1,4 @@
-"""Checks of the delay engines: each is tried on the lab's own loopback device."""
+"""Tries each delay engine on the lab's own loopback device."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TRIAL_DEVICE = "trial"
 
 
 def try_netem() -> Feature:
-    """Try netem behind an ifb device, as the engine uses it."""
+    """Try netem and redirection to an ifb device, which the engine combines."""
     reason, module = _netem_refusal()
     remedy = ""
     if reason:
@@ -57,7 +57,7 @@ def _netem_refusal() -> tuple[str, str]:
         try:
             routes.request([trial], "netem")
         except OSError as error:
-            # Without options netem is refused as invalid, but only where netem exists.
+            # A kernel with netem refuses it without options, too, but as invalid.
             if error.errno == errno.ENOENT:
                 return "not in this kernel", "sch_netem"
         try:

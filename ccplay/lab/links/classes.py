@@ -1,4 +1,4 @@
-"""Classes that share a link's rate: their bounds, and the traffic of each."""
+"""Classes that share a link's rate: which are possible, and which traffic each receives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ccplay.model.values import TrafficClass
 MOST_CLASSES = 8
 
 FIRST_HANDLE = CLASS + 0xF
-"""Minor number of the first class below ``1:1``; the classes are ``1:10``, ``1:11`` …."""
+"""Handle of the first class below ``1:1``; the classes are ``1:10``, ``1:11`` …."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,15}")
 

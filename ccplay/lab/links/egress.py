@@ -41,7 +41,7 @@ class Egress:
         routes: RouteSocket,
         index: int,
     ) -> None:
-        """Take over an interface; ``namespace`` is that of the sending node."""
+        """Start empty; ``namespace`` is the sending node's, ``index`` the interface's."""
         self.link = link
         self._namespace = namespace
         self.arrival = arrival
@@ -50,15 +50,15 @@ class Egress:
         self.mtu: int | None = None
         """MTU in bytes; None until one is set."""
         self.mark = 0
-        """Full packets in front of the link from which on it marks; 0 for never."""
+        """Threshold of marking in full packets that wait in the queue; 0 if none are marked."""
         self.marker: Marker | None = None
-        """Marker of packets; None until a threshold is set."""
+        """Threshold marker of packets; None until a threshold is set."""
         self.classes: list[SharedQueue] = []
         """Classes of the link; if there are any, each has a queue and the link itself has none."""
         self.down: bool | None = None
-        """Whether the cable is down; None until somebody takes it down."""
+        """Whether the cable is down; None until a command has set it."""
         self.software: Qdisc | None = None
-        """The discipline in software in front of the kernel's queue, if there is one."""
+        """Discipline in software in front of the kernel's queue; None if there is none."""
         self.touched = False
         self._routes = routes
         self.index = index
@@ -72,9 +72,9 @@ class Egress:
         return None if self.classes else self.software or self._leaf.qdisc
 
     def queue_of_class(self, name: str | None) -> Leaf:
-        """Return the place of a class's queue; None is the link's own queue, without classes.
+        """Return the leaf of a class's queue; None stands for the queue of a link without classes.
 
-        Raises ``CommandError`` if there is none.
+        Raises ``CommandError`` if there is no such queue.
         """
         known = [each.asked.name for each in self.classes]
         if name is None and not known:
@@ -88,7 +88,7 @@ class Egress:
         raise CommandError(f"link {self.link.name} has no classes, so none named {name!r}")
 
     def shape(self, setting: LinkSetting, running: Iterable[Packets]) -> None:
-        """Set rate, queue and classes, as far as given, and read back what the kernel has.
+        """Set the rate, queue and classes that ``setting`` has, and read them from the kernel.
 
         ``running`` is the traffic to direct into the classes.
         """
@@ -102,10 +102,9 @@ class Egress:
             self._share(setting.classes, running)
 
     def set_mark(self, mark: int | None, image: bytes | None, namespace: Namespace) -> None:
-        """Set the threshold of marking in full packets; None keeps it.
+        """Set the marking threshold in full packets, which have the MTU's length; None keeps it.
 
-        A full packet has the length of the MTU. The first time needs ``image``, the program of the
-        marker. Raises ``LabError``.
+        The first threshold needs ``image``, the program of the marker. Raises ``LabError``.
         """
         if mark is not None:
             self.mark = mark
@@ -137,18 +136,18 @@ class Egress:
 
     @property
     def place(self) -> SoftwareEgress:
-        """The link in the form that ``Software`` needs."""
+        """The sending end of the link in the form that ``Software`` needs."""
         link, arrival = self.link, self.arrival
         return SoftwareEgress(arrival.number, link.name, self._namespace, link.interface)
 
     def open_passage(self) -> None:
-        """Let packets that waited in software bypass the link's rate and queue in the kernel."""
+        """Create the class in which packets that waited in software bypass the rate and queue."""
         self._routes.request(htb.add_passage(self.index), "a class for packets that have waited")
         handle = next(self._handles) << 16
         qdiscs.attach(self._routes, self.index, PASSAGE, handle, _PASSAGE_QDISC)
 
     def close_passage(self) -> None:
-        """Undo ``open_passage``."""
+        """Remove the class that ``open_passage`` created."""
         self._routes.request(htb.remove_passage(self.index), "remove a class")
 
     def kernel_backlog(self) -> int:
@@ -173,7 +172,7 @@ class Egress:
             self._leaf.put(qdisc)
 
     def _unshape(self, qdisc: Qdisc | None) -> None:
-        """Remove the rate, and the queue unless a new one is given."""
+        """Remove the rate and the queue, and install ``qdisc`` if it is given."""
         qdiscs.remove(self._routes, self.index, TC_H_ROOT)
         self.rate, self._leaf = 0, self._new_leaf(TC_H_ROOT)
         if qdisc is not None:
@@ -183,7 +182,7 @@ class Egress:
         return Leaf(self._routes, self.index, parent, self._handles)
 
     def _read_rate(self, handle: int, asked: int) -> int:
-        """Return the rate of a class. Raises ``LabError`` if it is not the requested one."""
+        """Return a class's rate in bits per second. Raises ``LabError`` if it is not ``asked``."""
         held = htb.read_rates(self._routes, self.index).get(handle, 0)
         if abs(held - asked) > 8:
             raise LabError(
@@ -248,6 +247,6 @@ class Egress:
         self._priorities[packets.kind, packets.name] = priority
 
     def dismiss(self, kind: str, name: str) -> None:
-        """Remove the filters of traffic."""
+        """Remove the filters that direct some traffic into its class."""
         if (priority := self._priorities.pop((kind, name), None)) is not None:
             filters.carry_out(self._routes, [filters.leave(self.index, priority)])

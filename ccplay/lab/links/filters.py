@@ -1,7 +1,7 @@
-"""u32 filters: match packets of some traffic and select their class.
+"""u32 filters, tc-u32(8), which match the packets of some traffic and select their class.
 
-tc-u32(8); offsets are those of an IPv4 header without options (RFC 791), the only kind in the
-lab's traffic, and of the TCP or ICMP header after it.
+Offsets are those of an IPv4 header without options (RFC 791), the only kind in the lab's traffic,
+and of the TCP, UDP or ICMP header after it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from ccplay.lab.network.rtnl import (
 from ccplay.lab.queues.qdiscs import LOOPBACK
 
 Keys: TypeAlias = tuple[str, ...]
-"""Conditions on a packet, all required: ``VALUE/MASK+OFFSET``."""
+"""Conditions that a packet must all meet: ``VALUE/MASK+OFFSET``."""
 
 LAST_PRIORITY = 0xFFFF
-"""Filters apply in the order of their priorities; the last one takes the rest."""
+"""Priority of the last filter, which matches all remaining packets; lower numbers come first."""
 
 MISSING = "class filters need the u32 classifier, which this kernel lacks (module cls_u32)"
 
@@ -50,30 +50,30 @@ _EVERYTHING: Keys = ("0x0/0x0+0",)
 
 
 class Packets(msgspec.Struct, frozen=True):
-    """Some traffic by name, with the keys of its packets in either direction."""
+    """The packets of some traffic: its name, and the keys of its packets in either direction."""
 
     kind: str
-    """The plural of a kind of traffic, see ``model.traffic``."""
+    """Plural name of a kind of traffic; see ``model.traffic``."""
     name: str
     matches: tuple[Keys, ...]
 
 
 def tcp_packets(kind: str, name: str, address: str, port: int) -> Packets:
-    """Return traffic to and from a TCP port that nothing else uses."""
+    """Return the packets to and from a TCP port that no other traffic uses."""
     return Packets(kind, name, _both_ways(_TCP, address, port))
 
 
 def udp_packets(name: str, address: str, port: int) -> Packets:
-    """Return traffic to and from a UDP port, and iperf3's control connection.
+    """Return the packets to and from a UDP port, and those of iperf3's control connection.
 
-    Only the first fragment of a packet has ports, so the others match no class.
+    Only the first fragment of a packet has ports, so the filters miss the others.
     """
     udp = datagrams("udp", name, address, port)
     return Packets("udp", name, (*udp.matches, *_both_ways(_TCP, address, port)))
 
 
 def datagrams(kind: str, name: str, address: str, port: int) -> Packets:
-    """Return traffic to and from a UDP port that nothing else uses."""
+    """Return the packets to and from a UDP port that no other traffic uses."""
     return Packets(kind, name, _both_ways(_UDP, address, port))
 
 
@@ -90,7 +90,7 @@ def echo_packets(name: str, identifier: int) -> Packets:
 
 
 def lead(index: int, priority: int, packets: Packets | None, target: int) -> list[Any]:
-    """Return requests that direct packets into class ``target``; None means all other packets."""
+    """Return requests that direct packets into class ``target``; None means all packets."""
     matches = (_EVERYTHING,) if packets is None else packets.matches
     return [
         traffic_control(
@@ -124,9 +124,9 @@ def carry_out(routes: RouteSocket, requests: Iterable[Any]) -> None:
 
 
 def refusal() -> str:
-    """Try a filter on the loopback device of the caller's own, private namespace.
+    """Return why u32 filters can't be used here; empty if they can.
 
-    Returns the reason if it is missing, otherwise nothing.
+    A filter is tried on the loopback device of the caller's own, private namespace.
     """
     with RouteSocket() as routes:
         attributes = (("TCA_KIND", "htb"), ("TCA_OPTIONS", sched_htb.get_parameters({})))
@@ -146,7 +146,7 @@ def refusal() -> str:
 
 
 def priorities(routes: RouteSocket, index: int) -> set[int]:
-    """Return the priorities of the kernel's filters."""
+    """Return the priorities of the filters that the kernel has on an interface."""
     answers = routes.dump(traffic_control(RTM_GETTFILTER, 0, index, (), parent=ROOT))
     return {answer["info"] >> 16 for answer in answers if answer["index"] == index}
 

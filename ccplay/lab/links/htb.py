@@ -1,7 +1,7 @@
 """The rate of a link: an HTB class that never resets the queues below it.
 
-The root is ``1:`` and below it ``1:1`` has the rate; the discipline under study is the class's
-leaf, so that changing one does not affect the other (tc-htb(8), net/sched/sch_htb.c). Where
+The root is ``1:``, and its class ``1:1`` has the rate. The discipline under study is the leaf of
+that class, so that a change of one does not affect the other (tc-htb(8), net/sched/sch_htb.c). If
 several queues share the rate, they are the leaves of classes below ``1:1``.
 """
 
@@ -27,13 +27,13 @@ ROOT = 0x1_0000
 CLASS = 0x1_0001
 
 _PASSAGE_RATE = 10_000_000_000
-"""Rate of the class ``PASSAGE`` in bits per second, which HTB requires."""
+"""Rate in bits per second of the class ``PASSAGE``, because HTB requires one."""
 
 
 def set_rate(routes: RouteSocket, index: int, rate: int, *, new: bool) -> None:
-    """Shape an interface to ``rate``, bits per second, Ethernet headers included.
+    """Shape an interface to ``rate`` bits per second, Ethernet headers included.
 
-    ``new`` creates the root first, which drops everything queued before.
+    ``new`` creates the root first, which drops all packets queued before.
     """
     requests = []
     if new:
@@ -65,8 +65,8 @@ def remove_passage(index: int) -> list[Any]:
 def set_shares(routes: RouteSocket, index: int, rate: int, shares: Mapping[int, float]) -> None:
     """Create the classes with these handles below the link's own, or change their shares.
 
-    Each is guaranteed its share of ``rate`` and borrows what the others leave, in proportion to its
-    share. The first class removes the queue of the link's own class with its packets.
+    Each is guaranteed its share of ``rate`` and borrows what others leave unused, in proportion to
+    its share. Creating the first removes the queue of the link's own class with its packets.
     """
     least = min(shares.values())
     requests = [
@@ -82,7 +82,7 @@ def set_shares(routes: RouteSocket, index: int, rate: int, shares: Mapping[int, 
 
 
 def removals(index: int, handles: Iterable[int]) -> list[Any]:
-    """Return requests that remove classes; after the last the link's own has a queue again."""
+    """Return requests that remove classes; after the last, the link's own class has a queue."""
     return [
         traffic_control(RTM_DELTCLASS, 0, index, (), parent=CLASS, handle=handle)
         for handle in handles

@@ -1,9 +1,9 @@
-"""A link's queue moves between the kernel and a discipline in software; no packet is lost.
+"""Moves a link's queue between the kernel and a discipline in software without losing a packet.
 
-Into software: first a class is made that packets pass once they have waited, then they are led
-into the process. What still waits in the kernel leaves at the link's rate, and the process begins
-when that is done. Back: the new queue of the kernel, empty until then, receives all that waits in
-software at once and in order, and holds it at the link's rate.
+Into software: a class is created for packets that have waited, then packets are directed into the
+process. Those that still wait in the kernel leave at the link's rate, and the process begins to
+send when they are gone. Back: the kernel's new queue, empty until then, receives all packets that
+wait in software at once and in order, and sends them at the link's rate.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ccplay.model.values import LinkSetting, Qdisc
 async def shape(
     software: Software | None, interface: Egress, setting: LinkSetting, running: Iterable[Packets]
 ) -> None:
-    """Set rate, queue and classes of a link, whose kind of queue says where packets wait.
+    """Set rate, queue and classes of a link; the kind of queue decides where packets wait.
 
     ``running`` is the traffic to direct into classes. Raises ``LabError``.
     """
@@ -38,7 +38,7 @@ async def shape(
     if wanted is None:
         await software.end(interface.place)
         interface.software = None
-        # Without a rate the class has gone with it.
+        # If the rate was removed, so was the class.
         if setting.rate != 0:
             interface.close_passage()
         return
@@ -49,7 +49,10 @@ async def shape(
 
 
 def check(interface: Egress, setting: LinkSetting) -> None:
-    """Raise ``CommandError`` if the link can't have, or keep, a discipline in software."""
+    """Check the discipline in software that a setting requests or keeps, if there is one.
+
+    Raises ``CommandError`` if the link can't have it.
+    """
     wanted = setting.qdisc or _kept(interface, setting)
     if wanted is None or not is_software(wanted.kind):
         return

@@ -22,7 +22,7 @@ _GET_COMMANDS = {"TSO": 0x1E, "GSO": 0x23, "GRO": 0x2B}
 def switch(namespace: Namespace, interface: str, *, on: bool) -> None:
     """Turn TSO, GSO and GRO of an interface on or off.
 
-    Raises ``LabError`` if the kernel does not change one.
+    Raises ``LabError`` if the kernel does not change one of them.
     """
     with namespace.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for name, command in _SET_COMMANDS.items():
@@ -32,7 +32,7 @@ def switch(namespace: Namespace, interface: str, *, on: bool) -> None:
 
 
 def _ioctl(sock: socket.socket, interface: str, command: int, value: int) -> int:
-    """Send one ``struct ethtool_value`` and return what the kernel left in it."""
+    """Send one ``struct ethtool_value`` and return the value that the kernel leaves in it."""
     request = ctypes.create_string_buffer(struct.pack("=II", command, value))
     # struct ifreq: a name of 16 bytes, then a union that begins with the pointer.
     frame = struct.pack("=16sQ16x", interface.encode(), ctypes.addressof(request))

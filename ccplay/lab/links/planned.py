@@ -1,4 +1,4 @@
-"""Settings of each link when the network is built: the defaults and the requested ones."""
+"""The settings of each link when the network is built: defaults, changed by requested ones."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ccplay.model.values import LinkSetting, Qdisc
 DEFAULT_BOTTLENECK = LinkSetting(
     rate=10_000_000, delay_us=10_000, qdisc=Qdisc(kind="pfifo", options={"limit": 100})
 )
-"""Default delay each way of the link under study."""
+"""Default rate, delay and queue of each observed link."""
 
 
 def planned(network: Network, wanted: Mapping[str, LinkSetting]) -> list[tuple[Link, LinkSetting]]:
-    """Return every link with settings, merged from all that are ``wanted``.
+    """Return every link that has settings, and its defaults changed by all that are ``wanted``.
 
-    Raises ``CommandError`` for an MTU of one direction.
+    Raises ``CommandError`` for an MTU of one direction only.
     """
     settings = dict.fromkeys(network.observed, DEFAULT_BOTTLENECK)
     for name, said in wanted.items():
@@ -31,5 +31,5 @@ def planned(network: Network, wanted: Mapping[str, LinkSetting]) -> list[tuple[L
 
 
 def requested(command: SetLink) -> LinkSetting:
-    """Return what a command sets of a link."""
+    """Return the settings of a link that a command changes."""
     return LinkSetting().changed_by(command)

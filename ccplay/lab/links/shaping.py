@@ -35,7 +35,7 @@ from ccplay.model.network import Link
 from ccplay.model.values import LinkSetting, Qdisc
 
 OFFLOADS_ABOVE = 200_000_000
-"""Rate in bits per second above which one core can't carry every frame through the path."""
+"""Rate in bits per second above which offloads are on: one core can't carry each frame alone."""
 
 
 def delay_engine(
@@ -43,7 +43,7 @@ def delay_engine(
 ) -> DelayEngine:
     """Return the engine ``netem`` or ``delay line``; ``tell`` receives level and text.
 
-    ``forked`` is a delay line that waits for orders; with netem it ends.
+    ``forked`` is a delay line that waits for orders; it is ended if netem is chosen.
     """
     if name != "netem":
         return LineDelay(tell, seed, forked)
@@ -53,7 +53,7 @@ def delay_engine(
 
 
 class Shaper:
-    """All links of a built network. Use with ``with``; one ``apply`` at a time."""
+    """The settings of all links. Enter it with ``with``; await one ``apply`` at a time."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Shaper:
         clock: Callable[[], float],
         software: Software | None = None,
     ) -> None:
-        """Keep ``engine`` and ``software``, which the caller closes; None if unavailable."""
+        """Use ``engine`` and ``software``, None if unavailable, until the caller closes them."""
         self._built = built
         self._clock = clock
         self._engine = engine
@@ -70,27 +70,27 @@ class Shaper:
         self._interfaces: dict[str, Egress] = {}
         self._running: dict[tuple[str, str], Packets] = {}
         self._before: dict[str, Carried] = {}
-        """Packets and bytes that the interfaces of each node had carried before the measurement."""
+        """Packets and bytes that the interfaces of each node had carried before ``with``."""
         self._stack = ExitStack()
         self._offloads = False
 
     @property
     def processes(self) -> list[int]:
-        """Processes whose CPU time counts as the lab's."""
+        """Process IDs of the helpers whose CPU time counts as the lab's."""
         own = () if self._software is None else self._software.processes
         return [*self._engine.processes, *own]
 
     @property
     def rates(self) -> dict[str, int]:
-        """Rates by link, in bits per second; 0 is unlimited."""
+        """Rates by link, in bits per second; 0 means unlimited."""
         return {name: each.rate for name, each in self._interfaces.items()}
 
     async def count(self) -> InterfaceCounters:
-        """Read the counters of every interface. Raises ``LabError`` or ``OSError``."""
+        """Return the counters of every interface. Raises ``LabError`` or ``OSError``."""
         rows, sojourn_us = [], dict[str, list[float]]()
         now = self._carried()
         every = self._interfaces.values()
-        # Without loss there is little to wait for, and a task for each takes long.
+        # Ask in parallel only about links with loss; a task for every link would take long.
         asked = [each for each in every if each.path.loses]
         answers = await asyncio.gather(*(self._engine.lost(each.arrival) for each in asked))
         lost_on = dict(zip((each.link.name for each in asked), answers, strict=True))
@@ -100,7 +100,7 @@ class Shaper:
             node, interface = each.link.src, each.link.interface
             since = zip(now[node][interface], self._before[node][interface], strict=True)
             counted = [after - before for after, before in since]
-            # One question to the kernel counts for all interfaces of a node.
+            # One dump covers all interfaces of a node.
             if node not in drops:
                 drops[node] = each.dropped()
             dropped = drops[node].get(each.index, 0)
@@ -117,16 +117,16 @@ class Shaper:
         return {name: carried(each) for name, each in self._built.namespaces.items()}
 
     def stats(self) -> tuple[float, float] | None:
-        """Return the lateness of released packets: median and 99th percentile, microseconds.
+        """Return the lateness of released packets: median and 99th percentile, in microseconds.
 
-        Those of the delay line or of disciplines in software, whichever are later. None if the
-        kernel does both, or no packet waited recently.
+        It is that of the delay line or of disciplines in software, whichever is greater. None if
+        the kernel does the work of both, or no packet waited recently.
         """
         own = None if self._software is None else self._software.lateness()
         return max((each for each in (self._engine.lateness(), own) if each), default=None)
 
     def __enter__(self) -> Self:
-        """Take over the interfaces and turn their offloads off."""
+        """Open a netlink socket for each interface, and turn the interfaces' offloads off."""
         try:
             for number, link in enumerate(self._built.network.links, start=1):
                 namespace = self._built.namespace(link.src)
@@ -161,9 +161,9 @@ class Shaper:
     async def apply(self, link: Link, setting: LinkSetting) -> list[LinkChanged]:
         """Change the given settings of a link, keep the others, and return the new state.
 
-        This is the state of the link, read back from the kernel, and of every other link whose
-        offloads changed with it. Raises ``CommandError`` or ``UnsupportedError`` for an impossible
-        setting, before anything changes.
+        The state is read back from the kernel, for the link and for every other link that changed
+        with it. Raises ``CommandError`` or ``UnsupportedError`` for an impossible setting, before
+        anything changes.
         """
         interface = self._interfaces[link.name]
         setting = self._check(link, setting)
@@ -186,7 +186,7 @@ class Shaper:
         return [self.describe(each.link.name) for each in affected]
 
     def software(self, link: str) -> Callable[[], Reading | None] | None:
-        """Return the reader of a link's queue in software; None if it has none."""
+        """Return a function that reads a link's queue in software; None without such a queue."""
         own, at = self._software, self._interfaces[link]
         if own is None or at.software is None:
             return None
@@ -206,7 +206,7 @@ class Shaper:
         return self.describe(link.name)
 
     def marks(self, link: str) -> Callable[[], int] | None:
-        """Return the counter of packets marked by a link itself; None without a marker."""
+        """Return a function that counts the packets marked by a link's marker; None without one."""
         at = self._interfaces[link].marker
         return None if at is None else lambda: at.marks
 
@@ -216,7 +216,7 @@ class Shaper:
         return {each.leaf.parent: each.asked.name for each in interface.classes}
 
     def require_class(self, link: Link, name: str | None) -> None:
-        """Raise ``CommandError`` unless a link has a queue of this class; None is no class."""
+        """Raise ``CommandError`` unless a link has this class, or, for None, has no classes."""
         self._interfaces[link.name].queue_of_class(name)
 
     def admit(self, packets: Packets) -> None:
@@ -292,7 +292,7 @@ class Shaper:
             self._interfaces[end.name].set_mark(None, None, self._built.namespace(end.src))
 
     def _set_down(self, interface: Egress, *, down: bool) -> list[Egress]:
-        """Take the cable down or up again, and return its other direction."""
+        """Take the cable down or bring it up, and return the end that sends the other way."""
         self._built.routing.set_down(interface.link, down=down)
         other = self._interfaces[self._built.network.opposite(interface.link).name]
         for each in (interface, other):
@@ -300,7 +300,7 @@ class Shaper:
         return [other]
 
     def _affected(self, changed: Egress) -> list[Egress]:
-        """Return the interface, and all others if its rate switched their offloads."""
+        """Return the changed interface, and all others with settings if their offloads changed."""
         if (on := self._wants_offloads()) == self._offloads:
             return [changed]
         self._switch_offloads(on=on)
@@ -319,7 +319,7 @@ class Shaper:
         self._offloads = on
 
     def describe(self, link: str) -> LinkChanged:
-        """Return the present state of a link."""
+        """Return the current state of a link."""
         interface = self._interfaces[link]
         path = interface.path
         return LinkChanged(
@@ -340,6 +340,6 @@ class Shaper:
 
 
 def _qdisc(software: Software | None, interface: Egress) -> Qdisc | None:
-    """Return the queue in front of a link: a FIFO if the one in software has failed."""
+    """Return the queue in front of a link: a FIFO if its discipline in software has failed."""
     own = software if interface.software else None
     return (own.substitute(interface.arrival.number) if own else None) or interface.qdisc

@@ -1,4 +1,5 @@
 """Nodes, cables, addresses and routes: built with Mininet, configured by netlink.
 
-Only ``building`` imports Mininet, and only ``netlink`` imports pyroute2.
+Only ``building`` and ``mininet_file``, a program of its own, import Mininet; only ``netlink``
+imports pyroute2.
 """

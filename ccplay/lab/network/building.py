@@ -1,8 +1,8 @@
-"""Builds a network with Mininet; nothing else imports it.
+"""Builds a network with Mininet; no other module of the lab's process imports it.
 
 Mininet creates the nodes and records their links; addresses, routes and interfaces are sent to the
-kernel by netlink in batches, because a shell command for each takes ten times as long. Neighbour
-tables are filled in, so no ARP request is ever in a queue under study.
+kernel by netlink in batches, because a shell command for each would take ten times as long.
+Neighbour tables are filled in advance, so no ARP request is ever in a queue under study.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ccplay.lab.network.rtnl import RouteSocket
 from ccplay.model.network import Link, Network
 
 _LAB_SYSCTLS = {
-    # A TCP hash table of its own for each node: a dump then walks 1024 buckets, not the host's.
+    # Gives each node its own TCP hash table: a dump then walks 1024 buckets, not all the machine's.
     "net.ipv4.tcp_child_ehash_entries": 1024,
 }
 
@@ -36,18 +36,18 @@ _NODE_SYSCTLS = {
     "net.ipv4.conf.all.accept_redirects": 0,
     "net.ipv4.conf.all.send_redirects": 0,
     "net.ipv4.conf.default.send_redirects": 0,
-    # What one connection learns (ssthresh, RTT) must not affect the next: runs must repeat.
+    # What one connection learns (ssthresh, RTT) must not affect the next: runs must be repeatable.
     "net.ipv4.tcp_no_metrics_save": 1,
     # When a lab is killed, unacknowledged data keeps its sockets, their namespace and their
-    # algorithm: by default for 100 s, the time of 8 retransmissions; with this for some seconds.
+    # algorithm alive: by default for 100 s (8 retransmissions), with this for a few seconds.
     "net.ipv4.tcp_orphan_retries": 3,
-    # 1 Gbit/s for 200 ms is 25 MB; the kernel counts bookkeeping too, so twice that and more.
+    # 1 Gbit/s for 200 ms is 25 MB; the kernel counts its overhead too, so allow more than twice.
     "net.ipv4.tcp_rmem": "4096 131072 67108864",
     "net.ipv4.tcp_wmem": "4096 16384 67108864",
 }
 
 _PATH_MTU = {
-    # Linux ignores routers that report a smaller MTU; a link may have 296.
+    # Linux ignores routers that report an MTU smaller than this; a link may have 296.
     "net.ipv4.route.min_pmtu": 296,
 }
 
@@ -59,7 +59,7 @@ class BuiltNetwork(msgspec.Struct, frozen=True):
     namespaces: dict[str, Namespace]
     routing: Routing
     lacking: str
-    """Messages about what the kernel lacks for several paths; empty if it lacks nothing."""
+    """Message about what the kernel lacks to choose among several paths; empty if nothing."""
     _mininet: Any
 
     def namespace(self, node: str) -> Namespace:
@@ -73,7 +73,7 @@ class BuiltNetwork(msgspec.Struct, frozen=True):
         return self.network.opposite(link).interface
 
     def close(self) -> None:
-        """End the nodes and with them every interface, as the end of the lab's process does."""
+        """End the nodes and with them every interface; both end with the lab's process, too."""
         self.routing.close()
         for node in self._mininet.hosts:
             node.terminate()
@@ -86,7 +86,7 @@ def build(
 
     ``on_step`` receives the current step, the number of steps done, and their total. ``seed``
     decides which of several paths connections take. Raises ``LabError`` if the kernel refuses, a
-    program is missing, or a host does not reach another.
+    program is missing, or a host can't reach another.
     """
     steps = ("nodes", "links", "addresses", "paths")
     try:
@@ -97,7 +97,8 @@ def build(
         on_step(steps[1], 1, len(steps))
         for namespace in namespaces.values():
             namespace.sysctl(_NODE_SYSCTLS)
-            # In older kernels it belongs to the whole machine; there such segments are fragmented.
+            # In older kernels it is not per namespace; segments too long for such a link are then
+            # fragmented.
             with suppress(LabError):
                 namespace.sysctl(_PATH_MTU)
         for router in network.routers:
@@ -125,7 +126,7 @@ def import_mininet() -> None:
 
 
 def _start_mininet(network: Network) -> Any:
-    """Let Mininet create the nodes and record the links."""
+    """Create the nodes and record the links with Mininet, and return its ``Mininet``."""
     import_mininet()
     from mininet import link, net, node  # noqa: PLC0415 - the stubs come first
 
@@ -164,20 +165,20 @@ def _start_mininet(network: Network) -> Any:
             self.shell.communicate()
 
     class NotedLink(link.Link):  # type: ignore[misc]
-        """A link in Mininet's records; the kernel receives all of them in one batch."""
+        """A link that Mininet only records; the kernel receives all links in one batch."""
 
         @classmethod
         def makeIntfPair(cls, *_: Any, **__: Any) -> None:  # noqa: N802
-            """Create nothing: the batch does."""
+            """Create nothing: the batch creates all interfaces."""
 
     class NotedInterface(link.Intf):  # type: ignore[misc]
-        """An interface in Mininet's records."""
+        """An interface that Mininet only records."""
 
         def config(self, **_: Any) -> dict[str, Any]:
-            """Configure nothing: the batch does."""
+            """Configure nothing: batches configure all interfaces."""
             return {}
 
-    # Mininet.init() raises limits of the whole machine (fs.file-max, kernel.pty.max): never here.
+    # Skip Mininet.init(), which raises limits of the whole machine (fs.file-max, kernel.pty.max).
     net.Mininet.inited = True
     mininet = net.Mininet(
         topo=None, controller=None, host=LabNode, link=NotedLink, intf=NotedInterface, build=False
@@ -192,7 +193,7 @@ def _start_mininet(network: Network) -> Any:
 
 
 def _cables(network: Network, namespaces: dict[str, Namespace]) -> Iterable[bytes]:
-    """Create a veth pair for every link, with each end in its node."""
+    """Yield the request for the veth pair of every cable, with each end in its node."""
     for ends in network.cables:
         here, far = ((end.interface, mac(end), namespaces[end.src].pid) for end in ends)
         yield requests.cable(here, far)

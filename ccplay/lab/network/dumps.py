@@ -1,4 +1,4 @@
-"""Netlink dumps read without a decoder: request, timeout and end; netlink(7)."""
+"""Parts of netlink dumps that are read without a decoder: request, timeout, end; netlink(7)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ _TIMEOUT = struct.pack("=qq", 2, 0)
 
 
 def dont_hang(reader: socket.socket) -> None:
-    """Set the timeout of a socket's reads."""
+    """Set a timeout for reads from a socket."""
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEOUT)
 
 
 def goes_on(data: bytes, position: int, kind: int, protocol: str) -> bool:
-    """Return whether more messages follow one that is not a reply. Raises ``OSError``."""
+    """Return whether a dump continues after a message that is not a reply.
+
+    Raises ``OSError`` if the message reports an error.
+    """
     if kind in (_ERROR, _DONE):
         (error,) = _ERRNO.unpack_from(data, position + 16)
         if error:
@@ -32,7 +35,7 @@ def goes_on(data: bytes, position: int, kind: int, protocol: str) -> bool:
 
 
 def ends(data: bytes) -> bool:
-    """Return whether a datagram is only the end of a dump, without an error."""
+    """Return whether a datagram contains only the end of a dump, without an error."""
     if len(data) != _END.size:
         return False
     _, kind, error = _END.unpack(data)

@@ -10,15 +10,15 @@ from ccplay.errors import LabError
 from ccplay.lab.network.netns import Namespace
 
 PROGRAM = "iptables-legacy-restore"
-"""Program that restores rules: nftables' version may lack the netfilter queues that legacy tables
-have."""
+"""Name of the program that restores rules; the version for nftables may lack the netfilter queues
+that legacy tables have."""
 
 
 async def restore(namespace: Namespace, lines: str) -> None:
     """Carry out lines in the format of iptables-save(8). Raises ``LabError``."""
-    # Started in the namespace, it need not be entered by a program first.
+    # A process started inside the namespace needs no nsenter(1).
     with namespace.entered():
-        running = subprocess.Popen(  # noqa: ASYNC220 - to start it takes a millisecond
+        running = subprocess.Popen(  # noqa: ASYNC220 - starting it takes a millisecond
             argv(),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -33,5 +33,5 @@ async def restore(namespace: Namespace, lines: str) -> None:
 
 
 def argv() -> list[str]:
-    """Return the command that reads such lines and keeps all other rules."""
+    """Return the command line that reads lines of iptables-save(8) and keeps all other rules."""
     return [find_tool(PROGRAM) or PROGRAM, "-w", "--noflush"]

@@ -1,4 +1,4 @@
-"""Import stubs: empty modules in place of those that would slow the start of a lab."""
+"""Import stubs: empty modules in place of those that would slow down the start of a lab."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from typing import cast
 
 @contextmanager
 def in_place_of(modules: Mapping[str, ModuleType | None]) -> Generator[None]:
-    """Let imports find ``modules`` in place of the installed ones, unless already imported.
+    """Make imports find ``modules`` in place of the installed ones, inside ``with``.
 
-    None makes the import fail, as if the module were not installed.
+    None makes the import fail, as if the module were not installed. Nothing is replaced if any of
+    the modules is already imported.
     """
     if modules.keys() & sys.modules.keys():
         yield
         return
-    # None means "can't be imported" to the interpreter, but the type of the table omits it.
+    # None means "can't be imported" to the interpreter, but the type of sys.modules omits it.
     sys.modules.update(cast("Mapping[str, ModuleType]", modules))
     try:
         yield
@@ -38,18 +39,18 @@ def stand_ins(names: Iterable[str], **attributes: object) -> dict[str, ModuleTyp
 
 
 def bare_package(name: str) -> dict[str, ModuleType]:
-    """Return a stub of an installed package that only gives access to its submodules.
+    """Return an installed package by name, not yet executed; empty if it is not installed.
 
-    It is meant for packages whose ``__init__`` imports everything.
+    It gives access to its submodules only, and is for packages whose ``__init__`` imports all.
     """
     spec = PathFinder.find_spec(name)
     return {} if spec is None else {name: module_from_spec(spec)}
 
 
 def distutils() -> dict[str, ModuleType]:
-    """Replace distutils, which Python 3.12 lacks and setuptools makes slow.
+    """Return stubs of distutils, which Python 3.12 lacks and setuptools makes slow.
 
-    Mininet uses one class of it, to compare versions of Open vSwitch, which no lab has.
+    Mininet needs one class of it, to compare versions of Open vSwitch, which no lab uses.
     """
     version = ModuleType("distutils.version")
     version.StrictVersion = str  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Interfaces: their counters and the drops of their queues, read once at the end; their state."""
+"""Reads whether interfaces are up, their counters, and the drops of their queues."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.rtnl import RouteSocket
 
 Carried: TypeAlias = dict[str, tuple[int, int, int, int]]
-"""Packets and bytes that each interface sent and received."""
+"""Packets sent, bytes sent, packets received and bytes received, by interface."""
 
 _SIOCGIFFLAGS, _IFF_UP = 0x8913, 1
 
@@ -38,7 +38,7 @@ def is_up(namespace: Namespace, interface: str) -> bool:
 
 
 def carried(namespace: Namespace) -> Carried:
-    """Return packets and bytes sent and received, by interface; proc(5), net/dev.
+    """Return the packets and bytes sent and received by each interface; net/dev in proc(5).
 
     Raises ``OSError`` if the node is gone.
     """
@@ -52,10 +52,10 @@ def carried(namespace: Namespace) -> Carried:
 
 
 def dropped(routes: RouteSocket) -> dict[int, int]:
-    """Return the packets dropped by each interface's root queue and all below it, by index.
+    """Return the packets dropped by each interface's root queue and all below it.
 
-    One dump without a decoder serves all interfaces of a node, because a network may have a
-    hundred.
+    The keys are interface indices. One dump without a decoder serves all interfaces of a node,
+    because a network may have a hundred.
     """
     found = {}
     for answer in routes.dumped(_QDISCS):
@@ -66,7 +66,7 @@ def dropped(routes: RouteSocket) -> dict[int, int]:
 
 
 def _drops(answer: bytes) -> int:
-    """Return the drops of a queue discipline: ``struct tc_stats`` in its attribute."""
+    """Return the packets dropped by a queue discipline, from ``struct tc_stats`` in its message."""
     start = _HEADER + _TCMSG.size
     while start + _ATTRIBUTE.size <= len(answer):
         length, kind = _ATTRIBUTE.unpack_from(answer, start)

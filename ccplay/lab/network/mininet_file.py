@@ -1,9 +1,9 @@
-"""Runs a Mininet file and prints the network that one of its ``topos`` makes, as JSON.
+"""Runs a Mininet file and prints as JSON the network that one of its ``topos`` builds.
 
 ``python -m ccplay.lab.network.mininet_file FILE TOPO``: FILE follows the conventions of
-``mn --custom`` and may be empty for Mininet's own topologies; TOPO is ``NAME[,ARGUMENT …]``. A
-Python file can do whatever its user can, so this is a process of its own within namespaces of a
-lab. What leaves it is data: ``hosts``, ``routers``, ``links`` and ``remarks`` as in a scenario's
+``mn --custom`` and is empty for Mininet's own topologies; TOPO is ``NAME[,ARGUMENT …]``. A Python
+file can do whatever its user can, so it runs in a process of its own, in the namespaces of a lab.
+The output is only data: ``hosts``, ``routers``, ``links`` and ``remarks`` as in a scenario's
 ``topology``, or ``error``.
 """
 
@@ -22,18 +22,19 @@ from ccplay.lab.network.import_stubs import distutils, in_place_of
 from ccplay.model.quoting import did_you_mean, quote
 
 QUEUE = 1000
-"""Default limit in packets of the queue of a link with a rate, as Mininet's without
+"""Default queue limit in packets of a link with a rate: that of Mininet's links without
 ``max_queue_size``."""
 
 _SILENT = frozenset({"node1", "node2", "port1", "port2", "cls", "use_htb", "isSwitch", "dpid"})
-"""Options that do not concern a network of routers, or that ccplay applies anyway."""
+"""Names of options that need no remark: they do not concern a network of routers, or ccplay
+applies them anyway."""
 
 _UNITS = {
     **dict.fromkeys(("s", "sec", "secs"), 1e6),
     **dict.fromkeys(("ms", "msec", "msecs"), 1e3),
     **dict.fromkeys(("us", "usec", "usecs", ""), 1.0),
 }
-"""Units of time in tc(8), in microseconds."""
+"""Microseconds in each unit of time of tc(8)."""
 _TIME = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*")
 
 
@@ -44,7 +45,7 @@ class RefusedError(Exception):
 def main() -> int:
     """Print the network of the file and topology that the command line names."""
     file, topo = sys.argv[1:3]
-    # What the file itself prints is no part of the answer.
+    # Send what the file itself prints to stderr, so that stdout has only the answer.
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     try:
@@ -61,7 +62,7 @@ def main() -> int:
 
 
 def _made(file: str, asked: str) -> tuple[Any, str]:
-    """Return the requested ``Topo``, and its displayed name."""
+    """Return the requested ``Topo`` and its display name."""
     name, *words = asked.split(",")
     plain = [_number(word) for word in words if "=" not in word]
     named = {key: _number(value) for key, _, value in (w.partition("=") for w in words if "=" in w)}
@@ -109,7 +110,10 @@ def _topos_of(file: str) -> dict[str, Any]:
 
 
 def _run(file: str, what: Any, before: str = "") -> Any:
-    """Return the result of a function in the file; its failure is raised as one line."""
+    """Return the result of ``what``, which runs code of the file.
+
+    Raises ``RefusedError`` with one line if the code fails.
+    """
     try:
         return what()
     except SyntaxError as error:
@@ -125,7 +129,7 @@ def _run(file: str, what: Any, before: str = "") -> Any:
 
 
 def _number(word: str) -> Any:
-    """Return an argument as mn(1) passes it: a whole number, a number, or text."""
+    """Return an argument as mn(1) passes it: as an int, else a float, else text."""
     for kind in (int, float):
         try:
             return kind(word)
@@ -149,7 +153,7 @@ def describe(topo: Any, name: str) -> dict[str, Any]:
     for each in map(str, topo.hosts()):
         options = topo.nodeInfo(each)
         several = sum(each in link["ends"] for link in links) > 1
-        # Such as LinuxRouter of Mininet's examples: a class that forwards.
+        # A host with several links and a class of its own forwards: LinuxRouter in the examples.
         (routers if several and options.get("cls") else hosts).append(each)
     for each in [*hosts, *routers]:
         for option in topo.nodeInfo(each).keys() - _SILENT:
@@ -194,7 +198,7 @@ def _amount(link: str, option: str, value: Any) -> float:
 
 
 def _microseconds(link: str, option: str, value: Any) -> float:
-    """Read a time of tc(8): ``5ms``, or a number of microseconds."""
+    """Return a time of tc(8) in us: ``5ms`` for example, or a plain number of microseconds."""
     found = _TIME.fullmatch(str(value))
     if found is None or found[2] not in _UNITS:
         raise RefusedError(f"link {link}: {option} is a time such as '5ms', not {quote(value)}")

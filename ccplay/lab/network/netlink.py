@@ -1,7 +1,7 @@
-"""The part of pyroute2 that labs use: encoders of netlink messages.
+"""The part of pyroute2 that labs use: encoders and decoders of netlink messages.
 
-The whole package takes four times as long to import as these few modules.
-Message types that labs never encode (bonds, tunnels, classifiers other than u32) are left out, too.
+The whole package takes four times as long to import as these few modules. Message types that labs
+never use (bonds, tunnels, classifiers other than u32) are left out, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNUSED = [
 with in_place_of(bare_package("pyroute2")), in_place_of(stand_ins(_UNUSED)):
     from pyroute2.netlink import NLA_F_NESTED, nla, nlmsg
 
-    # Listed in tables of pyroute2, but used only by its servers and interfaces.
+    # pyroute2's tables list these, but only its servers and interfaces use them.
     _processes = stand_ins(["multiprocessing"], Pipe=None, Process=None, Queue=None)
     _links = stand_ins(
         (f"{_RTNL}.ifinfmsg.plugins.{name}" for name in _LINKS), **dict.fromkeys(_LINKS, nla)

@@ -25,12 +25,12 @@ class Namespace(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The file by which nsenter(1), mnexec(1) and pyroute2 find the namespace."""
+        """Path of the file through which setns(2), nsenter(1) and mnexec(1) find the namespace."""
         return f"/proc/{self.pid}/ns/net"
 
     @property
     def number(self) -> int:
-        """The kernel's unique number of the namespace."""
+        """Inode number, by which the kernel identifies the namespace."""
         return Path(self.path).stat().st_ino
 
     @contextmanager
@@ -95,7 +95,7 @@ def write_sysctls(settings: Mapping[str, object]) -> None:
 
 
 def _setns(descriptor: int) -> None:
-    # os.setns came with Python 3.12 only.
+    # os.setns exists only since Python 3.12.
     if _libc.setns(descriptor, _CLONE_NEWNET) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -1,4 +1,4 @@
-"""Proof that every host reaches every other, by datagrams, before links are shaped.
+"""Proves with datagrams that every host reaches every other, before links are shaped.
 
 Without delays and queues a datagram arrives before the call that sends it returns, or shortly
 after, so that all pairs of 16 hosts take some milliseconds.
@@ -20,10 +20,10 @@ from ccplay.lab.network.routing import Routing
 from ccplay.model.network import Network
 
 _PORT = 9
-"""Port on which hosts listen: that of the discard protocol (RFC 863)."""
+"""UDP port on which hosts receive the datagrams: that of the discard protocol (RFC 863)."""
 
 _PATIENCE_S = 2.0
-"""Longest time in seconds for the proof, on a busy machine."""
+"""Longest time in seconds that the proof may take, which a busy machine may need."""
 
 _AGAIN_S = 0.02
 """Seconds before missing datagrams are sent again. The kernel discards packets for some
@@ -35,7 +35,7 @@ _Pairs: TypeAlias = set[tuple[str, str]]
 def prove(network: Network, namespaces: Mapping[str, Namespace], routing: Routing) -> None:
     """Send a datagram from every host to every other to which it has a path.
 
-    Raises ``LabError``, which names a pair, and the node where its packets end.
+    Raises ``LabError`` that names a pair without connectivity and where its packets get lost.
     """
     missing = {
         (src, dst)
@@ -62,13 +62,16 @@ def prove(network: Network, namespaces: Mapping[str, Namespace], routing: Routin
 def _try(
     network: Network, pairs: Iterable[tuple[str, str]], sockets: Mapping[str, socket.socket]
 ) -> _Pairs:
-    """Send a datagram for each of the pairs, which are in order, and return those that arrived."""
+    """Send a datagram for each pair, and return the pairs whose datagrams arrived.
+
+    ``pairs`` are sorted by their source.
+    """
     hosts = {network.address(host): host for host in network.hosts}
     arrived: _Pairs = set()
-    # Receivers empty their buffers after each sender: none has to hold more than one round.
+    # Receivers are read after each sender, so that no buffer holds more than one round.
     for src, destinations in groupby(pairs, lambda pair: pair[0]):
         for _, dst in destinations:
-            # Where it has no route, or a router refused what it sent before.
+            # Fails if the host has no route, or a router rejected an earlier datagram.
             with suppress(OSError):
                 sockets[src].sendto(b"?", (network.address(dst), _PORT))
         arrived |= _received(hosts, sockets)
@@ -88,7 +91,7 @@ def _received(hosts: Mapping[str, str], sockets: Mapping[str, socket.socket]) ->
             except BlockingIOError:
                 break
             except OSError:
-                # An ICMP error about what this host itself has sent.
+                # An ICMP error about a datagram that this host sent.
                 continue
             found.add((hosts.get(address, ""), dst))
     return found

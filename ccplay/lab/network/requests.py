@@ -1,4 +1,4 @@
-"""Requests of rtnetlink(7) that build a network: links, addresses, neighbours and routes.
+"""Requests of rtnetlink(7) for a network: links, addresses, neighbours, routes and rules.
 
 A network needs several of them per link, and pyroute2's general encoder takes a tenth of a
 millisecond for each. ``RouteSocket.request`` fills in their sequence numbers.
@@ -11,22 +11,23 @@ import struct
 
 _HEADER = struct.Struct("=IHHII")
 _LINK = struct.Struct("=BxHiII")
-"""``struct ifinfomsg``: family, type, index, flags, and which of those change."""
+"""``struct ifinfomsg``: family, type, index, flags, and the mask of the flags to change."""
 _ADDRESS = struct.Struct("=BBBBi")
-"""``struct ifaddrmsg``: family, length of the prefix, flags, scope, index."""
+"""``struct ifaddrmsg``: family, prefix length, flags, scope, index."""
 _NEIGHBOUR = struct.Struct("=BxxxiHBB")
 """``struct ndmsg``: family, index, state, flags, type."""
 _ROUTE = struct.Struct("=BBBBBBBBI")
-"""``struct rtmsg``: family, prefixes, type of service, table, protocol, scope, type, flags."""
+"""``struct rtmsg``: family, prefix lengths of destination and source, type of service, table,
+protocol, scope, type, flags."""
 _HOP = struct.Struct("=HBBi")
 """``struct rtnexthop``: length, flags, hops, index."""
 
 _NEWLINK, _NEWADDR, _NEWROUTE, _DELROUTE, _GETROUTE, _NEWNEIGH = 16, 20, 24, 25, 26, 28
 _NEWRULE, _DELRULE = 32, 33
 _ASK, _CREATE, _NEW = 0x1 | 0x4, 0x400, 0x400 | 0x200
-"""Flags: a request to acknowledge, one that creates, and one that fails if the object exists."""
+"""Request flags: acknowledge; create the object; create it, and fail if it exists."""
 _QUESTION, _REPLACE = 0x1, 0x400 | 0x100
-"""Flags: a request whose reply is the only answer; one that creates or replaces."""
+"""Request flags: reply without an acknowledgement; create or replace the object."""
 
 _UP = 1
 _RTA_DST, _RTA_SRC, _RTA_IIF, _RTA_OIF = 1, 2, 3, 4
@@ -34,13 +35,16 @@ _RTA_TABLE, _RTA_IP_PROTO, _RTA_SPORT, _RTA_DPORT = 15, 27, 28, 29
 _FRA_DST, _FRA_SRC, _FRA_PRIORITY, _FRA_TABLE = 1, 2, 6, 15
 _FRA_IP_PROTO, _FRA_SPORTS, _FRA_DPORTS = 22, 23, 24
 _TO_TABLE, _BEFORE_MAIN = 1, 1000
-"""Rule action FR_ACT_TO_TBL, and a priority before that of the main table."""
+"""Rule action ``FR_ACT_TO_TBL``, and a rule priority before that of the main table."""
 _PERMANENT = 0x80
 _MAIN, _STATIC, _UNICAST = 254, 4, 1
 
 
 def cable(here: tuple[str, str, int], there: tuple[str, str, int]) -> bytes:
-    """Return the request for a veth(4) pair, given the name, MAC address and a PID of each end."""
+    """Return the request for a veth(4) pair.
+
+    Each end is its name, its MAC address, and the PID of a process in its namespace.
+    """
     peer = _attribute(1, _LINK.pack(0, 0, 0, 0, 0) + _end(*there))
     info = _attribute(1, b"veth\0") + _attribute(2, peer)
     return _request(_NEWLINK, _NEW, _LINK.pack(0, 0, 0, 0, 0), _end(*here), _attribute(18, info))
@@ -73,7 +77,7 @@ def neighbour(index: int, there: str, mac: str) -> bytes:
 def route(subnet: str | None, hops: list[tuple[str, int]]) -> bytes:
     """Return the request for a route to a /24 subnet; None stands for the default route.
 
-    ``hops`` are gateways, each with the index of its interface; several share the flows.
+    ``hops`` are gateways, each with the index of its interface; flows are spread over several.
     """
     length = 0 if subnet is None else 24
     head = _ROUTE.pack(socket.AF_INET, length, 0, 0, _MAIN, _STATIC, 0, _UNICAST, 0)
@@ -86,7 +90,7 @@ def route(subnet: str | None, hops: list[tuple[str, int]]) -> bytes:
 
 
 def reroute(request: bytes) -> bytes:
-    """Return the request for a route that replaces any other to the same subnet."""
+    """Return a request of ``route`` changed so that it replaces any other route to its subnet."""
     length, kind, _, sequence, sender = _HEADER.unpack_from(request)
     return _HEADER.pack(length, kind, _ASK | _REPLACE, sequence, sender) + request[_HEADER.size :]
 
@@ -94,7 +98,7 @@ def reroute(request: bytes) -> bytes:
 def unroute(subnet: str | None) -> bytes:
     """Return the request that removes the route to a /24 subnet; None is the default route."""
     length = 0 if subnet is None else 24
-    # Of any scope (RT_SCOPE_NOWHERE).
+    # Scope 255 (RT_SCOPE_NOWHERE) matches a route of any scope.
     head = _ROUTE.pack(socket.AF_INET, length, 0, 0, _MAIN, 0, 255, 0, 0)
     there = b"" if subnet is None else _attribute(_RTA_DST, socket.inet_aton(subnet))
     return _request(_DELROUTE, 0, head, there)
@@ -115,10 +119,10 @@ def rule(
     *,
     remove: bool = False,
 ) -> bytes:
-    """Return the request for a rule, ip-rule(8), by which packets use a routing table.
+    """Return the request that adds or removes a rule, ip-rule(8): some packets use this table.
 
-    ``ends`` are their source and destination addresses, ``ports`` their source and destination
-    ports of ``protocol``; None matches any.
+    ``ends`` are their source and destination addresses, ``ports`` their range of source ports and
+    their destination port of ``protocol``; None matches any port.
     """
     src, dst = map(socket.inet_aton, ends)
     sports, dport = ports
@@ -141,10 +145,10 @@ def rule(
 def lookup(
     ends: tuple[str, str], arrival: int, protocol: int = 0, sport: int = 0, dport: int = 0
 ) -> bytes:
-    """Return the request for the interface through which a packet leaves; see ``interface_of``.
+    """Return the request for the route of a packet; ``interface_of`` reads the answer.
 
-    ``ends`` are its source and destination addresses, ``arrival`` the index of the interface on
-    which it arrives, 0 for the node's own packets. Ports are those of ``protocol``.
+    ``ends`` are the packet's source and destination addresses, ``arrival`` the index of the
+    interface on which it arrives, 0 for the node's own packets. Ports are those of ``protocol``.
     """
     src, dst = map(socket.inet_aton, ends)
     head = _ROUTE.pack(socket.AF_INET, 32, 32 if arrival else 0, 0, 0, 0, 0, 0, 0)
@@ -159,7 +163,7 @@ def lookup(
 
 
 def interface_of(answer: bytes) -> int:
-    """Return the index of the interface in the answer to ``lookup``; 0 if it has none."""
+    """Return the index of the outgoing interface in an answer to ``lookup``; 0 if it has none."""
     at = _HEADER.size + _ROUTE.size
     while at + 4 <= len(answer):
         length, kind = struct.unpack_from("=HH", answer, at)
@@ -178,7 +182,7 @@ def _gateway(via: str) -> bytes:
 
 
 def _end(name: str, mac: str, pid: int) -> bytes:
-    """Return IFLA_IFNAME, IFLA_ADDRESS and IFLA_NET_NS_PID."""
+    """Return the attributes IFLA_IFNAME, IFLA_ADDRESS and IFLA_NET_NS_PID of one end."""
     words = (3, name.encode() + b"\0"), (1, _octets(mac)), (19, struct.pack("=I", pid))
     return b"".join(_attribute(*each) for each in words)
 
@@ -188,7 +192,7 @@ def _octets(mac: str) -> bytes:
 
 
 def _attribute(kind: int, value: bytes) -> bytes:
-    """Return ``struct rtattr`` and its value, padded to four bytes."""
+    """Return ``struct rtattr`` and its value, padded to a multiple of four bytes."""
     return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
 
 

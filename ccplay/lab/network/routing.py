@@ -1,6 +1,6 @@
 """Routes of a built network, its cables that are down, and the paths that packets take.
 
-Every router has a route to every subnet over all next hops that are equally short; the kernel
+Every router has a route to every subnet over the next hops of all shortest paths; the kernel
 chooses among them by a hash of addresses and ports, so all packets of a connection take one path.
 When a cable goes down, every node receives the routes of the remaining network.
 """
@@ -23,9 +23,9 @@ from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
 from ccplay.model.network import Link, Network
 
 _CHOICE = {
-    # Addresses, protocol and ports. Policy 1 would take these too, but rather the hash that a
-    # packet's own socket gave it at random, which no lookup knows and a timeout changes
-    # (fib_multipath_hash, sk_rethink_txhash); policy 3 never does.
+    # Hash addresses, protocol and ports. Policy 1 does so too, but prefers the random hash of a
+    # packet's own socket, which no lookup knows and a timeout changes (fib_multipath_hash,
+    # sk_rethink_txhash); policy 3 never uses that.
     "net.ipv4.fib_multipath_hash_fields": 0x37,
     "net.ipv4.fib_multipath_hash_policy": 3,
 }
@@ -33,17 +33,18 @@ _CHOICE_AT_RANDOM = {"net.ipv4.fib_multipath_hash_policy": 1}
 _HASH_SEED = "net.ipv4.fib_multipath_hash_seed"
 
 _OWN_TABLES = 1000
-"""Number to which the index of a link's interface is added for its own routing table."""
+"""Base number of the links' own routing tables, to which the index of a link's interface is
+added."""
 
 Routes: TypeAlias = dict[str | None, list[str]]
-"""Names of the links to each subnet; None stands for every destination."""
+"""Names of the links to each subnet; the key None stands for the default route."""
 
 
 class Routing:
-    """The routes of all nodes; ``close`` closes its sockets."""
+    """The routes of all nodes, read and changed through netlink sockets that ``close`` closes."""
 
     def __init__(self, network: Network, namespaces: dict[str, Namespace]) -> None:
-        """Prepare the routes of ``network``, which has all cables, whether up or down."""
+        """Prepare the routes of ``network``, which lists all cables, whether up or down."""
         self.network = network
         self.knows_paths = True
         """Whether the kernel can report the path of a connection if there are several."""
@@ -61,9 +62,9 @@ class Routing:
         self._sockets.clear()
 
     def seed(self, seed: int) -> str:
-        """Let routers share traffic by connection, each with a hash that depends on ``seed``.
+        """Make routers choose a path for each connection by a hash that depends on ``seed``.
 
-        Return messages about what the kernel can't do; empty if it can do everything.
+        Returns a message about what the kernel can't do; empty if it can do everything.
         """
         lacking = ""
         for router in self._choosing():
@@ -76,8 +77,8 @@ class Routing:
                 return (
                     f"flows take one of several paths at random, and it is unknown which: {error}"
                 )
-            # One hash for all would leave paths unused: the second router would choose as the
-            # first did. 0 would be a random seed.
+            # With one seed for all, a second router would choose as the first did and leave paths
+            # unused. 0 would mean a random seed.
             own = zlib.crc32(f"{seed}/{router}".encode()) or 1
             try:
                 namespace.sysctl({_HASH_SEED: own})
@@ -96,7 +97,7 @@ class Routing:
     # --- requests ---------------------------------------------------------------------------
 
     def configuration(self, node: str) -> Iterable[bytes]:
-        """Yield the requests that bring a new node up with addresses, neighbours and routes."""
+        """Yield the requests that set a new node's interfaces, addresses, neighbours and routes."""
         yield requests.up(1)
         for link in self._own(node):
             yield requests.address(self._index(link), link.address)
@@ -147,9 +148,9 @@ class Routing:
     # --- cables that go down ----------------------------------------------------------------
 
     def set_down(self, link: Link, *, down: bool) -> None:
-        """Take both ends of a link's cable down, or up again; all routes follow.
+        """Take both ends of a link's cable down or bring them up, and update all routes.
 
-        Raises ``LabError`` if the kernel refuses, or does something else.
+        Raises ``LabError`` if the kernel refuses, or if the ends do not change.
         """
         ends = (link, self.network.opposite(link))
         names = {each.name for each in ends}
@@ -176,9 +177,10 @@ class Routing:
         return not is_up(self._namespaces[link.src], link.interface)
 
     def _reroute(self, node: str, *, afresh: bool) -> None:
-        """Replace a node's routes by those of the remaining network; ``afresh`` replaces all.
+        """Replace a node's routes with those of the remaining network.
 
-        The kernel itself removes the routes through an interface that goes down.
+        ``afresh`` installs unchanged routes, too, because the kernel itself removes routes through
+        an interface that goes down.
         """
         before, now = (
             self._installed[node],
@@ -207,9 +209,9 @@ class Routing:
     ) -> list[Link]:
         """Return the links that the packets of a connection take from one host to the other.
 
-        The kernel is asked at each node with several next hops. Empty if there is no path.
-        ``addresses`` are those of the connection if its hosts have several; an address whose cable
-        is down can't be reached, whatever other links its host has.
+        The kernel reports the choice of each node with several next hops. The list is empty if
+        there is no path. ``addresses`` are those of the connection if its hosts have several; an
+        address whose cable is down can't be reached, whatever other links its host has.
         """
         src, dst = ends
         network, taken, node = self._remaining, list[Link](), src
@@ -245,7 +247,8 @@ class Routing:
     ) -> None:
         """Send some packets out on a link regardless of the hash, or stop doing so.
 
-        ``ends`` are hosts. Raises ``LabError`` if the kernel refuses.
+        ``ends`` are their source and destination hosts; ``ports`` are as in ``requests.rule``.
+        Raises ``LabError`` if the kernel refuses.
         """
         src, dst = ends
         table = _OWN_TABLES + self._index(link)
@@ -259,7 +262,7 @@ class Routing:
             raise LabError(f"packets can't be sent over link {link.name}: {error}") from error
 
     def where_it_ends(self, src: str, dst: str) -> str:
-        """Return a message with the node at which packets from ``src`` to ``dst`` end, and why."""
+        """Return a message about where packets from ``src`` to ``dst`` get lost, and why."""
         addresses = self.network.address(src), self.network.address(dst)
         node, arrival, seen = src, 0, list[str]()
         while node != dst:

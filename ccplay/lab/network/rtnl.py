@@ -25,7 +25,7 @@ _RECEIVE_BUFFER = 1 << 20
 
 
 class NetlinkError(OSError):
-    """The kernel refused a request; ``errno`` is the reason, and ``args`` name the request."""
+    """Raised if the kernel refuses a request; ``errno`` and ``strerror`` are the reason."""
 
 
 class RouteSocket:
@@ -61,8 +61,9 @@ class RouteSocket:
     def request(self, messages: Iterable[nlmsg | bytes], what: str) -> None:
         """Carry out ``messages`` in order, all of them even if one fails.
 
-        Bytes are a message from ``requests``, complete but for its sequence number. Raises
-        ``NetlinkError`` for the first that the kernel refused; ``what`` names the work.
+        Bytes are a message from ``requests``, complete except for its sequence number. Raises
+        ``NetlinkError`` for the first message that the kernel refused; ``what`` describes the work
+        in its text.
         """
         encoded: list[bytes] = []
         first = self._sequence + 1
@@ -81,7 +82,7 @@ class RouteSocket:
     def ask(self, request: bytes) -> bytes:
         """Return the only answer to a request from ``requests``.
 
-        Raises ``NetlinkError`` if the kernel has none.
+        Raises ``NetlinkError`` if the kernel reports an error instead.
         """
         self._sequence += 1
         self._socket.send(_numbered(request, self._sequence))
@@ -121,7 +122,7 @@ class RouteSocket:
                 answers.append(data[start:end])
 
     def _acknowledgement(self, first: int) -> int:
-        """Wait for one acknowledgement of a request from ``first`` on and return its errno."""
+        """Wait for an acknowledgement of request ``first`` or a later one; return its errno."""
         while True:
             data = self._socket.recv(1 << 16)
             _, kind, _, sequence, _ = _HEADER.unpack_from(data)
@@ -130,7 +131,7 @@ class RouteSocket:
 
 
 def _numbered(message: nlmsg | bytes, sequence: int) -> bytes:
-    """Return a message encoded with its sequence number, the third word of its header."""
+    """Return a message encoded with this sequence number, the third word of its header."""
     if isinstance(message, bytes):
         return message[:8] + struct.pack("=I", sequence) + message[12:]
     message["header"]["sequence_number"] = sequence

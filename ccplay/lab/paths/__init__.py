@@ -1,1 +1,1 @@
-"""The paths of traffic if there are several: found, pinned, changed. No traffic is started here."""
+"""Finds, pins and changes the paths of traffic if there are several, but starts no traffic."""

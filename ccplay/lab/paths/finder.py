@@ -1,4 +1,4 @@
-"""Finds the path of each connection if there are several: at its start, and when it may change."""
+"""Finds which of several paths each connection takes, at its start and when it may change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ccplay.model.network import Network
 
 
 class _Followed(msgspec.Struct):
-    """Some traffic, and the known paths of it."""
+    """Traffic that is followed, and its known paths."""
 
     packets: Packets
     ports: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
@@ -26,8 +26,8 @@ class _Followed(msgspec.Struct):
     """Addresses by connection, if they are not those of the hosts."""
     pin: Pin | None = None
     known: dict[str, tuple[list[str], list[str], bool]] = msgspec.field(default_factory=dict)
-    """Links there and back of each connection, and whether a command chose them, as reported
-    last."""
+    """Last reported path of each connection: its links there, its links back, and whether a command
+    chose them."""
     begun: bool = False
     """Whether the traffic's start has been reported, so that its paths may be too."""
     seen: list[tuple[list[str], bool]] = msgspec.field(default_factory=list)
@@ -50,7 +50,7 @@ class PathFinder:
         emit: Callable[[Event], None],
         clock: Callable[[], float],
     ) -> None:
-        """Find paths in ``network``, which has all cables, whether up or down."""
+        """Find paths in ``network``, which lists all cables, whether up or down."""
         self._routing, self._network = routing, network
         self._emit, self._clock = emit, clock
         self._followed: dict[str, _Followed] = {}
@@ -89,7 +89,10 @@ class PathFinder:
             self._find(followed)
 
     def transfer(self, name: str, sport: int, dport: int) -> int | None:
-        """Return which of the reported paths a single transfer took; None if there is only one."""
+        """Return the number of the reported path that a single transfer took, from 0.
+
+        Returns None if there is only one path, or if the path is not known.
+        """
         followed = self._followed.get(name)
         if followed is None or len(self._shortest(followed)) == 1:
             return None
@@ -106,15 +109,15 @@ class PathFinder:
     def forget(self, name: str) -> None:
         """Stop following traffic that has ended."""
         if (followed := self._followed.pop(name, None)) is not None and followed.pin is not None:
-            # A rule that remains no longer matches: its ports are the last to be reused.
+            # A rule that remains matches no packets: its ports are the last to be reused.
             with contextlib.suppress(LabError):
                 followed.pin.remove()
 
     def move(self, name: str, via: list[str] | None) -> list[str]:
-        """Move traffic to another path; return the routers on it, none if the hash chooses.
+        """Move traffic to another path; return the routers on it, or none if the hash chooses.
 
-        ``via`` are nodes to pass; if empty, the hash chooses, and None stands for the next path.
-        Raises as ``expect`` does.
+        ``via`` are the nodes to pass; if empty, the hash chooses; None stands for the next path.
+        Raises ``CommandError`` if there is no such path, ``LabError`` if the kernel refuses.
         """
         followed = self._followed[name]
         packets, pin = followed.packets, None
@@ -132,7 +135,7 @@ class PathFinder:
         return [] if pin is None else [link.dst for link in pin.path[:-1]]
 
     def look(self) -> None:
-        """Report the paths that have changed because cables went down or up."""
+        """Renew pins, and report the paths that changed because cables went down or up."""
         for followed in self._followed.values():
             if followed.pin is not None:
                 followed.pin.renew()
@@ -140,7 +143,10 @@ class PathFinder:
                 self._find(followed)
 
     def _next(self, followed: _Followed) -> list[str]:
-        """Return the path after the present one, among those whose cables are up."""
+        """Return the path after the current one, among those with all cables up.
+
+        Raises ``CommandError`` if there is none.
+        """
         src, dst = followed.packets.ends
         paths = [[link.name for link in path] for path in self._routing.paths(src, dst)]
         if not paths:
@@ -160,7 +166,7 @@ class PathFinder:
         answered = protocol == socket.IPPROTO_TCP
         unsaid = None
         if len(only) == 1:
-            # It need not be reported, unless one of its cables is down.
+            # The only path need not be reported, unless one of its cables is down.
             unsaid = (only[0], self._opposite(only[0]) if answered else [], False)
         for stream, ports in followed.ports.items():
             addresses, back = followed.addresses.get(stream), list[str]()

@@ -1,7 +1,7 @@
-"""Paths chosen by commands for some packets.
+"""Pins: paths that commands choose for some packets.
 
-They are rules by addresses and ports, ip-rule(8), at each router where packets have a choice. A
-path with a cable that is down is left to the hash until the cable is up again.
+A pin consists of rules by addresses and ports, ip-rule(8), at each router with several next hops.
+While a cable of its path is down, the hash chooses the packets' path.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ccplay.model.network import Link, Network
 
 
 class Packets(NamedTuple):
-    """The packets that some traffic sends in its own direction."""
+    """The packets that some traffic sends from its source to its destination."""
 
     ends: tuple[str, str]
     """Source and destination hosts."""
@@ -49,14 +49,14 @@ class Pin:
     """A path that some packets take while all of its cables are up."""
 
     def __init__(self, routing: Routing, packets: Packets, path: list[str]) -> None:
-        """Prepare a pin; ``path`` has the names of links. ``renew`` puts it in force."""
+        """Prepare a pin; ``path`` lists names of links. ``renew`` puts the pin in force."""
         self.holds = False
         """Whether the pin is in force."""
         self._routing, self._packets = routing, packets
         self.path = [routing.network.link(name) for name in path]
 
     def renew(self) -> None:
-        """Put the pin in force if all its cables are up, else leave the packets to the hash."""
+        """Put the pin in force if all its cables are up; otherwise the hash chooses the path."""
         self.remove()
         paths = self._routing.paths(*self._packets.ends)
         if self.path not in paths:
@@ -66,14 +66,14 @@ class Pin:
         self.holds = True
 
     def remove(self) -> None:
-        """Leave the packets to the hash."""
+        """Remove the pin's rules, so that the hash chooses the packets' path."""
         if self.holds:
             self.holds = False
             for link in self._choices():
                 self._steer(link, on=False)
 
     def _choices(self) -> list[Link]:
-        """Return the pin's links at routers that have several next hops when all cables are up."""
+        """Return the pin's links out of routers with several next hops when all cables are up."""
         network, dst = self._routing.network, self._packets.ends[1]
         return [link for link in self.path[1:] if len(network.next_hops(link.src, dst)) > 1]
 

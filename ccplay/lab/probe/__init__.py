@@ -1,1 +1,1 @@
-"""Sampling: one sweep over all sockets and queues, and traces ACK by ACK."""
+"""Sampling: sweeps over all sockets and queues, and traces of flows at each ACK."""

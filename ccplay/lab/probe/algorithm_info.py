@@ -1,7 +1,7 @@
-"""Variables of a kernel congestion control, reported beside ``tcp_info``.
+"""Variables of a kernel congestion control, which inet_diag reports in addition to ``tcp_info``.
 
-Attributes of an inet_diag answer, include/uapi/linux/inet_diag.h. The algorithm chooses one of the
-three (``get_info`` in net/ipv4/tcp_*.c); a request for that of Vegas returns any of them.
+They are in one of three attributes, include/uapi/linux/inet_diag.h, which the algorithm chooses
+(``get_info`` in net/ipv4/tcp_*.c); a request for the attribute of Vegas returns any of them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ REPORTING = frozenset(
 
 _ATTRIBUTE = struct.Struct("=HH")
 _UNKNOWN_RTT = 0x7FFFFFFF
-"""The value before Vegas has measured an RTT."""
+"""RTT that Vegas reports before it has measured one."""
 _UNBEGUN = 0
-"""A value that BBR never reports: the socket was read before the algorithm had started."""
+"""Value that BBR itself never has: the socket was read before the algorithm had started."""
 
 
 class _Field(NamedTuple):
@@ -46,7 +46,7 @@ _FIELDS: dict[tuple[int, str], tuple[_Field, ...]] = {
         _Field("dctcp_ab_tot"),
     ),
     (16, "QIII"): (
-        # The kernel has bytes per second.
+        # The kernel reports bytes per second.
         _Field("bbr_bw_bps", factor=8),
         _Field("bbr_min_rtt_us", unknown=(_UNBEGUN, (1 << 32) - 1)),
         _Field("bbr_pacing_gain", unknown=(_UNBEGUN,)),
@@ -80,10 +80,10 @@ def in_units(name: str, counts: Sequence[int]) -> list[int | None]:
 
 
 def columns(attributes: Sequence[bytes]) -> dict[str, list[int | None]]:
-    """Return the variables of several sockets by name, each as one list over them.
+    """Return the variables of several sockets by name, each as a list with one value per socket.
 
-    ``attributes`` has those after ``INET_DIAG_CONG`` of each socket. None: the socket has no such
-    variable.
+    ``attributes`` are those after ``INET_DIAG_CONG``, by socket. A value is None if the socket has
+    no such variable.
     """
     members: dict[bytes, list[int]] = {}
     known = [each if not each or each[:4] in _HEADS else _plain(each) for each in attributes]
@@ -115,7 +115,7 @@ def _spread(values: list[int | None], places: Sequence[int], size: int) -> list[
 
 
 def _plain(attributes: bytes) -> bytes:
-    """Return the known attribute, at its known length; empty if there is none."""
+    """Return the first known attribute, cut to its known length; empty if there is none."""
     at = 0
     while at + 4 <= len(attributes):
         size, kind = _ATTRIBUTE.unpack_from(attributes, at)

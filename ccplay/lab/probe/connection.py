@@ -36,7 +36,7 @@ _CC_NAMES = _Decoded()
 
 
 class Connection:
-    """A sampled connection: the first one seen with its ports."""
+    """A sampled connection: the first socket seen with these ports."""
 
     __slots__ = ("_group", "_row", "cc", "cookie", "key", "lone_info", "lone_own", "name")
 
@@ -47,7 +47,7 @@ class Connection:
         """Kernel's identifier of the socket; None until the socket was seen."""
         self.cc = b""
         self.lone_info = self.lone_own = b""
-        """``tcp_info`` and algorithm's variables, if this connection was read alone."""
+        """``tcp_info`` and attributes of the algorithm, as last read for this connection alone."""
         self._group: Holder | None = None
         self._row = 0
 
@@ -57,7 +57,7 @@ class Connection:
         return _CC_NAMES[self.cc]
 
     def meets(self, cookie: int) -> bool:
-        """Return whether the socket with ``cookie`` is this connection; the first one seen is."""
+        """Return whether the socket with ``cookie`` is this connection, as the first seen is."""
         if self.cookie is None:
             self.cookie = cookie
         return self.cookie == cookie
@@ -73,11 +73,11 @@ class Connection:
         return self.lone_own if self._group is None else self._group.own(self._row)
 
     def move(self, group: Holder, row: int) -> None:
-        """Let ``group`` hold the readings from now on."""
+        """Use row ``row`` of ``group`` as the reading from now on."""
         self._group, self._row = group, row
 
     def settle(self) -> None:
-        """Copy the reading of the group, and hold later readings alone again."""
+        """Copy the reading of the group, and hold later readings in this connection again."""
         self.lone_info, self.lone_own, self._group = self.info, self.own, None
 
     def field(self, name: str) -> int:

@@ -1,9 +1,9 @@
 """``struct tcp_info`` of every wanted TCP socket of one namespace, by one dump of the kernel.
 
 Protocol: sock_diag(7), include/uapi/linux/inet_diag.h; ``tcp_info``: include/uapi/linux/tcp.h.
-For speed no socket is unpacked alone: its ``tcp_info`` is sliced at offsets learnt from the first
-message and checked in each later one, and ``columns`` reads each field of all sockets at once. With
-many sockets a ``Plan`` avoids the slices, too.
+For speed, no ``tcp_info`` is unpacked alone: it is sliced at offsets learned from the first message
+and checked in each later one, and ``columns`` reads each field of all sockets at once. With many
+sockets, a ``Plan`` avoids the slices, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
 
 _STATES = 1 << 1 | 1 << 4 | 1 << 8 | 1 << 9 | 1 << 11
-"""States with unacknowledged data: ESTABLISHED, FIN_WAIT1, CLOSE_WAIT, LAST_ACK, CLOSING."""
+"""States that may have unacknowledged data: ESTABLISHED, FIN_WAIT1, CLOSE_WAIT, LAST_ACK,
+CLOSING."""
 
 
 def _request(more: int = 0) -> bytes:
@@ -45,7 +46,7 @@ _REQUEST, _REQUEST_OWN = _request(), _request(algorithm_info.ASKED)
 
 
 def columns(connections: Iterable[Connection]) -> dict[str, list[int]]:
-    """Return ``tcp_info.FIELDS`` by name, each as one list over the connections."""
+    """Return ``tcp_info.FIELDS`` by name, each as a list with one value per connection."""
     infos = memoryview(b"".join([each.info for each in connections]))
     views = {"B": (infos.cast("B"), 1), "I": (infos.cast("I"), 4), "Q": (infos.cast("Q"), 8)}
     found = {}
@@ -67,11 +68,11 @@ class DiagSocket:
         """Whether to request variables of algorithms, because the last dump had an algorithm with
         some."""
         self.plan: Plan | None = None
-        """Plan of the dumps, if they are alike."""
+        """Plan by which dumps are read; None unless successive dumps have the same form."""
         self._sizes: list[int] = []
 
     def dump(self, wanted: Mapping[bytes, Connection]) -> list[Connection]:
-        """Read the wanted connections, by ``key``; return those that exist.
+        """Read the connections in ``wanted``, which are by ``key``; return those that exist.
 
         Call ``forget`` first if ``wanted`` has changed. Raises ``OSError``.
         """
@@ -117,7 +118,7 @@ class DiagSocket:
     def _foresee(
         self, datagrams: Sequence[bytes], wanted: Mapping[bytes, Connection], *, asked: bool
     ) -> None:
-        """Make a plan if the dump looks like the one before."""
+        """Make a plan if the dump has the same form as the one before."""
         before, self._sizes = self._sizes, [len(each) for each in datagrams]
         if self._sizes == before and asked == self._own and dumps.ends(datagrams[-1]):
             self.plan = Plan(datagrams, wanted, own=asked)

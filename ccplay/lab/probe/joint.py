@@ -1,4 +1,4 @@
-"""The sums of several connections as if they were one: those of an MPTCP connection."""
+"""Combines several connections into one: the subflows of an MPTCP connection."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _COMBINED: dict[str, Combined] = {
     "busy_time": "greatest",
 }
 _COUNTERS = ("total_retrans", "bytes_sent", "delivered_ce", "segs_in")
-"""Fields that keep the counts of members that have ended."""
+"""Counters that include those of members that have ended."""
 _UNKNOWN = {"ssthresh": INFINITE_SSTHRESH, "min_rtt_us": UNKNOWN_RTT}
-"""Values of fields that stand for unknown."""
+"""Values of fields that mean unknown."""
 _MOST = {"B": (1 << 8) - 1, "I": (1 << 32) - 1, "Q": (1 << 64) - 1}
 
 
@@ -29,7 +29,10 @@ class Joint(Connection):
     __slots__ = ("_acknowledged", "_ended", "_members")
 
     def __init__(self, name: str, acknowledged: Callable[[], int | None]) -> None:
-        """Start without members; ``acknowledged`` returns the bytes of the whole, if known."""
+        """Start without members.
+
+        ``acknowledged`` returns the bytes acknowledged on the whole connection; None if unknown.
+        """
         super().__init__(name, 0, 0)
         self._acknowledged = acknowledged
         self._members: list[Connection] = []
@@ -62,7 +65,7 @@ class Joint(Connection):
 
     def _together(self, name: str, values: Sequence[int]) -> int:
         if name == "bytes_acked":
-            # Of payload, but tcp_info counts a SYN too.
+            # These are bytes of payload; tcp_info counts the SYN, too.
             acked = self._acknowledged()
             if acked is None:
                 acked = sum(values) - len(values) + self._ended[name]

@@ -1,4 +1,4 @@
-"""Offsets in an answer of inet_diag, learnt from one message and checked in the others.
+"""Offsets in the messages of inet_diag, learned from one message and checked in the others.
 
 Protocol: sock_diag(7), include/uapi/linux/inet_diag.h.
 """
@@ -47,9 +47,9 @@ FIRST = Layout(ATTRIBUTES + 4, INFO_SIZE, ATTRIBUTES + 4 + INFO_SIZE + 4)
 
 
 def learn(data: bytes, position: int, length: int) -> Layout:
-    """Return the layout of one message by walking its attributes.
+    """Return the layout of one message, found by walking its attributes.
 
-    Raises ``OSError`` if the kernel reports too little (before Linux 4.19).
+    Raises ``OSError`` if the kernel's ``tcp_info`` is too short (before Linux 4.19).
     """
     payloads: dict[int, tuple[int, int]] = {}
     at = ATTRIBUTES

@@ -1,4 +1,4 @@
-"""Consecutive messages of equal length: a field of all of them is read at once."""
+"""Reads a field of many consecutive messages of equal length at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Matrix:
         """Return the numbers at byte ``at`` of each row.
 
         They are one view of all rows, or two, of the even and of the odd rows, if a row's length is
-        not a multiple of the number's size: a view can only step by whole numbers.
+        not a multiple of the number's size: a view can only step by whole elements.
         """
         size = _SIZES[code]
         if self.length % size == 0:
@@ -37,7 +37,7 @@ class Matrix:
 
 
 def _every(data: memoryview, code: str, size: int, at: int, step: int) -> memoryview:
-    """Return the number at byte ``at`` and those at every further ``step`` bytes."""
+    """Return the numbers at byte ``at`` and at every ``step`` bytes after it."""
     skew = at % size
     whole = data[skew : skew + (len(data) - skew) // size * size]
     return whole.cast(code)[at // size :: step // size]  # type: ignore[call-overload,no-any-return]

@@ -1,10 +1,10 @@
-"""Reads many sockets at once from a dump that looks like the one before.
+"""Reads many sockets at once from a dump that has the same form as the one before.
 
 The kernel lists the sockets of a namespace in the order of its hash table, so the next dump has
 the same messages at the same places unless a socket opened, closed or changed its algorithm. A
-``Plan`` remembers the places. ``follow`` compares the cookies at those places, which identify a
-socket until the machine reboots, and the headers of the attributes, for all sockets at once. A
-field is unpacked only if it differs from that of the last sweep.
+``Plan`` stores these places. ``follow`` compares the cookies there, which identify a socket until
+the machine reboots, and the headers of the attributes, for all sockets at once. A field is unpacked
+only if it differs from that of the last sweep.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ccplay.lab.probe.matrix import Matrix, numbers
 from ccplay.lab.probe.tcp_info import FIELDS, INFO_SIZE, in_units
 
 LEAST = 64
-"""Smallest number of messages for a plan; fewer are read faster one by one."""
+"""Smallest number of wanted sockets for a plan; fewer are read faster one by one."""
 
 Column: TypeAlias = list[int | None]
-"""A field of several sockets; None if unknown."""
+"""Values of a field, one per socket; None if unknown."""
 
 Units: TypeAlias = Callable[[str, list[int]], Column]
 
@@ -88,7 +88,7 @@ class Group:
         return fields, own
 
     def _column(self, name: str, code: str, at: int, change: Units) -> Column:
-        """Return a column; it is unpacked only if it differs from that of the last sweep."""
+        """Return a column, unpacked again only if it differs from that of the last sweep."""
         column = self._matrix.column(code, at)
         if name not in self._columns or column != self._swept.column(code, at):
             self._columns[name] = change(name, numbers(column))
@@ -101,7 +101,7 @@ class Plan:
     def __init__(
         self, datagrams: Sequence[bytes], wanted: Mapping[bytes, Connection], *, own: bool
     ) -> None:
-        """Make a plan from ``datagrams``, a whole dump read just now; the last one is its end.
+        """Make a plan from ``datagrams``, a whole dump read just now; the last datagram ends it.
 
         ``own`` is whether the algorithms' variables were requested.
         """
@@ -141,18 +141,18 @@ class Plan:
     def sweep(self) -> tuple[dict[str, Column], dict[str, Column]]:
         """Return ``FIELDS`` and the algorithms' variables of ``found`` in the units of a ``Sweep``.
 
-        The caller must not modify the columns: an unchanged one is returned again.
+        The caller must not modify the columns: unchanged ones are returned again.
         """
         return joined([(len(each.connections), *each.sweep()) for each in self.groups])
 
     def _messages(self, data: bytes, group: Group) -> memoryview:
-        """Return the consecutive messages of a group."""
+        """Return the messages of a group, one after another."""
         if len(group.spans) * group.length == len(data):
             return memoryview(data)
         return memoryview(b"".join([data[each] for each in group.spans]))
 
     def _sort(self, data: bytes, wanted: Mapping[bytes, Connection], *, own: bool) -> None:
-        """Find the group of each message."""
+        """Sort the messages into groups, and find the places of the others' cookies."""
         groups: dict[tuple[int, ...], Group] = {}
         position = 0
         while position < len(data):

@@ -1,4 +1,4 @@
-"""One sweep: ``tcp_info`` of every tracked socket and the state of every bottleneck's queue."""
+"""Sweeps: ``tcp_info`` of every tracked socket, and the state of every bottleneck's queue."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from ccplay.lab.queues.statistics import QdiscSocket
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 
 _LONGEST_REST_S = 0.002
-"""Longest time in seconds for which a reading counts as just made; an interrupted one took longer
-than the next will."""
+"""Longest time in seconds for which a reading counts as recent. It bounds a multiple of the
+reading's duration, which is too long if the reading was interrupted."""
 
 
 class Counters(NamedTuple):
@@ -38,7 +38,7 @@ class Counters(NamedTuple):
     ecn: bool = False
     """Whether both ends agreed on ECN."""
     window: int = 0
-    """Bytes that may be outstanding now: cwnd's, or those outstanding if there are more."""
+    """Bytes that may be outstanding now: cwnd, or the outstanding bytes if they are more."""
     busy_s: float = 0.0
     """Seconds for which data was outstanding, in whole ticks of the kernel."""
     least_rtt_s: float = 0.0
@@ -61,7 +61,7 @@ class Probe:
         """
         self._clock = clock
         self.after_sweep: list[Callable[[], None]] = []
-        """Function called in every sweep after all reading, before the sweep is returned."""
+        """Functions called in every sweep after all reading, before the sweep is returned."""
         self._namespaces = namespaces
         self._hosts: dict[str, _Host] = {}
         self._where: dict[str, tuple[_Host, Connection]] = {}
@@ -76,7 +76,7 @@ class Probe:
             self._routers[namespace.name].queues[index] = self._links[link]
 
     def name_classes(self, link: str, names: Mapping[int, str]) -> None:
-        """Sample the queues of these classes of a link, by handle; none stands for its one queue.
+        """Sample the queues of a link's classes, named by handle; if empty, sample its only queue.
 
         Nothing happens if the link is not sampled.
         """
@@ -102,7 +102,7 @@ class Probe:
     def track(self, name: str, namespace: str, *, sport: int, dport: int) -> Connection:
         """Sample the connection with these ports, as seen from the sender, under ``name``.
 
-        The first connection with the ports keeps the name; later ones do not receive it.
+        The first connection with these ports has the name; later ones are not sampled.
         """
         host, connection = self._host(namespace), Connection(name, sport, dport)
         host.socket.forget()
@@ -111,7 +111,7 @@ class Probe:
         return connection
 
     def join(self, joint: Joint, namespace: str) -> None:
-        """Sample the sums of several tracked connections of a node under a name of their own."""
+        """Sample several tracked connections of a node combined, under the name of ``joint``."""
         host = self._host(namespace)
         host.joints.append(joint)
         self._where[joint.name] = (host, joint)
@@ -170,13 +170,16 @@ class Probe:
         self._read(host)
 
     def glance(self, name: str) -> None:
-        """Do as ``refresh`` unless it was just done: reading takes a fifth of the lab's time."""
+        """Read the node of the tracked ``name`` unless that was done recently.
+
+        Repeated calls thus spend about a fifth of the lab's time on reading.
+        """
         host, _ = self._where[name]
         if self._clock() - host.read_at > min(4 * host.took_s, _LONGEST_REST_S):
             self._read(host)
 
     def read_at(self, name: str) -> float:
-        """Return the moment at which the node of the tracked ``name`` was last read."""
+        """Return the time of ``clock`` at which the node of the tracked ``name`` was last read."""
         return self._where[name][0].read_at
 
     def sweep(self, t: float) -> Sweep:
@@ -231,7 +234,7 @@ class Probe:
         return found
 
     def _add_shown(self, own: dict[str, Column], found: Sequence[Connection]) -> None:
-        """Add the variables in the map of BPF programs, and the delay of monitored flows."""
+        """Add the variables that BPF programs show in a map, and the delay of monitored flows."""
         for at, each in enumerate(found if library.shown else ()):
             if (shown := library.shown.get(each.cc)) is not None and each.cookie is not None:
                 for name, value in shown.read(each.cookie).items():
@@ -249,7 +252,7 @@ class Probe:
             router.socket.close()
 
     def _qdisc_samples(self) -> tuple[QdiscSamples | None, dict[str, list[int | None]]]:
-        """Return every queue's row, and the own values of disciplines."""
+        """Return a row for each queue, and the own values of disciplines."""
         rows: list[Row] = []
         own: list[Mapping[str, int]] = []
         for router in self._routers.values():
@@ -267,7 +270,7 @@ class Probe:
 
 
 class _Host(msgspec.Struct):
-    """A node with connections to read, by their key, and the sums of some of them."""
+    """A node with connections to read, by their key, and with combined ones."""
 
     socket: DiagSocket
     wanted: dict[bytes, Connection] = msgspec.field(default_factory=dict)

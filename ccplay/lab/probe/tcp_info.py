@@ -1,4 +1,4 @@
-"""``struct tcp_info``: the fields that are read, and their units in ``TcpSamples``.
+"""``struct tcp_info``: the fields that are read, and their conversion to units of ``TcpSamples``.
 
 Source: include/uapi/linux/tcp.h.
 """
@@ -30,7 +30,8 @@ FIELDS: tuple[tuple[str, str, int], ...] = (
     ("delivered_ce", "I", 196),
     ("bytes_sent", "Q", 200),
 )
-"""Fields read of ``tcp_info``: our name, ``struct`` code, offset (Linux 4.19 and later)."""
+"""Fields of ``tcp_info`` in a sweep: ccplay's name, ``struct`` code, and offset in bytes (Linux
+4.19 and later)."""
 
 PLACES = {name: (code, offset) for name, code, offset in FIELDS} | {
     "segs_in": ("I", 140),
@@ -38,17 +39,17 @@ PLACES = {name: (code, offset) for name, code, offset in FIELDS} | {
 }
 
 INFO_SIZE = 208
-"""Bytes read of ``tcp_info``; newer kernels have more."""
+"""Number of bytes read of ``tcp_info``; newer kernels have more."""
 
 OPTIONS, OPTION_ECN = 5, 8
 """Offset of ``tcpi_options``, and its bit ``TCPI_OPT_ECN``."""
 
 UNKNOWN_RTT = (1 << 32) - 1
-"""Minimum RTT before the first measurement: ``~0``."""
+"""Minimum RTT that the kernel reports before the first measurement: ``~0``."""
 
 _MOST_RATE = 1 << 50
-"""Bytes per second; greater rates are meaningless. ``~0`` means no limit, and an algorithm may set
-any value."""
+"""Rate in bytes per second from which rates are meaningless: ``~0`` means no limit, and an
+algorithm may set any value."""
 
 
 def in_units(name: str, counts: list[int]) -> list[int | None]:
@@ -66,7 +67,7 @@ def _least_rtts(counts: list[int]) -> list[int | None]:
 
 
 def _rates(counts: list[int]) -> list[int | None]:
-    """Return bits per second."""
+    """Return rates in bits per second; 0 for meaningless ones."""
     if max(counts) < _MOST_RATE:
         return [*map(lshift, counts, repeat(3))]
     return [each << 3 if each < _MOST_RATE else 0 for each in counts]
@@ -78,4 +79,4 @@ _UNITS: Mapping[str, Callable[[list[int]], list[int | None]]] = {
     "pacing_rate": _rates,
     "delivery_rate": _rates,
 }
-"""Fields that need conversion; the others have the kernel's unit."""
+"""Conversions by field; the other fields keep the kernel's unit."""

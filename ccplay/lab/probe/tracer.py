@@ -1,7 +1,7 @@
-"""The tracer: the kernel's records of each segment, from a ring buffer filled by BPF.
+"""The tracer: reads records of each segment from a ring buffer that BPF programs fill.
 
-Its programs are attached through file descriptors, so the kernel removes them with the process. The
-ring: Documentation/bpf/ringbuf.rst.
+The programs are attached through file descriptors, so the kernel removes them with the process. For
+the ring, see Documentation/bpf/ringbuf.rst.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ccplay.errors import UnsupportedError
 SOURCE = Path(__file__).parent / "tracer.bpf.c"
 
 PROBE, STATE_SET = "tcp_probe", "tcp_cong_state_set"
-"""The tracepoints, and the programs that run at them."""
+"""Names of the tracepoints, which are also those of the programs that run there."""
 
 _FIRST_KERNEL = (5, 12)
-"""The first kernel that gives sockets' cookies to programs at tracepoints."""
+"""First kernel version in which programs at tracepoints can read sockets' cookies."""
 
 _RING_BYTES = 1 << 20
-"""Room for 21,845 records, a million per second at 50 sweeps per second."""
+"""Size of the ring in bytes: 21,845 records, or a million per second at 50 sweeps per second."""
 
 _BTF_HEADER = struct.Struct("=HBBIIIII")
-"""``struct btf_header``: its size, then offset and length of types and names."""
+"""``struct btf_header``: the header's size, then offset and length of types and of names."""
 
 _RECORD = struct.Struct("=I4xQQIIIIIHBx")
 """The ring's header, then ``struct record``."""
@@ -47,7 +47,7 @@ Sender: TypeAlias = tuple[int, int]
 
 
 class Record(NamedTuple):
-    """A record: ``struct record``, after its header."""
+    """A record of the ring: its header, then the fields of ``struct record``."""
 
     header: int
     ns: int
@@ -60,7 +60,7 @@ class Record(NamedTuple):
     segs_in: int
     """Segments received so far, including those in the socket's backlog."""
     segments: int
-    """Segments merged into this one; 0 for a change of state."""
+    """Number of segments merged into the record; 0 for a change of the congestion state."""
     ca_state: int
 
 
@@ -92,11 +92,11 @@ class Tracer:
     def __init__(self) -> None:
         """Build, load and attach the programs; the first build blocks for a second.
 
-        Raises ``UnsupportedError``, ``LoadError`` and the errors of building.
+        Raises ``UnsupportedError``, ``LoadError``, or the errors of ``bpf.build``.
         """
         if (missing := lack_of(PROBE)) is not None:
             raise UnsupportedError(f"{missing.reason}; {missing.remedy}")
-        # Imports of ctypes and libbpf are slow, and most labs trace nothing.
+        # Importing ctypes and libbpf is slow, and most labs trace nothing.
         from ccplay.bpf import libbpf  # noqa: PLC0415
         from ccplay.bpf.build import build  # noqa: PLC0415
         from ccplay.bpf.objects import Programs  # noqa: PLC0415

@@ -33,18 +33,18 @@ class SegmentCount(msgspec.Struct):
 
     The kernel's count of segments leads ours by those in the socket's backlog, which is empty now
     and then. So the smallest lead of an interval, minus that of the first interval, is the number
-    missed. Segments missed before the first record or after the last are unknown.
+    of segments missed. Those missed before the first record or after the last are unknown.
     """
 
     reported: int = 0
     ca_state: int | None = None
-    """The last one reported."""
+    """Last reported congestion state; None before the first record."""
     ahead: int | None = None
-    """Least lead of the newest records."""
+    """Smallest lead in the newest records."""
     least: int | None = None
-    """Least lead since the last call of ``missing``."""
+    """Smallest lead since the last call of ``missing``."""
     before: int | None = None
-    """Least lead of the first interval: segments from before the trace."""
+    """Smallest lead in the first interval: the segments from before the trace."""
     missed: int = 0
 
     def take(self, records: list[Record]) -> None:
@@ -79,13 +79,13 @@ class _Trace(msgspec.Struct):
     counts: dict[str, SegmentCount] = msgspec.field(
         default_factory=lambda: defaultdict(SegmentCount)
     )
-    """Counted segments by the connection's name."""
+    """Segment counts by the connection's name."""
     until: float = 0.0
-    """Lab time at which it ends unless the flow is running."""
+    """Lab time in seconds at which the trace ends unless the flow is running."""
 
     @property
     def known(self) -> bool:
-        """Whether the cookies of all its connections are known."""
+        """Whether the flow's connections and all their cookies are known."""
         return bool(self.connections) and all(each.cookie for each in self.connections)
 
 
@@ -99,13 +99,13 @@ class Tracing:
         emit: Callable[[Event], None],
         clock: Callable[[], float],
     ) -> None:
-        """Start empty; ``connections`` returns those of a flow, ``runs`` whether it runs."""
+        """Start empty; ``connections`` returns a flow's connections, ``runs`` whether it runs."""
         self._connections, self._runs = connections, runs
         self._emit, self._clock = emit, clock
         self._epoch_us = round((time.monotonic() - clock()) * 1e6)
         self._traces: dict[str, _Trace] = {}
         self._tracer: Tracer | None = None
-        # By cookie, records of connections whose flow is not known yet.
+        # Records by cookie, of connections whose flow is not known yet.
         self._unclaimed: dict[int, list[Record]] = {}
         self._missing_reported_at = 0.0
 
@@ -118,7 +118,7 @@ class Tracing:
     async def start(self, flow: str, namespace: Namespace, sports: range) -> None:
         """Trace a flow that sends from these ports of a node; it need not be open yet.
 
-        Raises ``CommandError`` and ``UnsupportedError``.
+        Raises ``CommandError`` if it is already traced, ``UnsupportedError`` if it can't be.
         """
         if flow in self._traces:
             raise CommandError(f"flow {flow} is already traced")
@@ -156,7 +156,7 @@ class Tracing:
             for connection in trace.connections:
                 self._report(trace, connection)
         if all(trace.known for trace in self._traces.values()):
-            # The rest belongs to traces that have just ended.
+            # The remaining records belong to traces that have just ended.
             self._unclaimed.clear()
         if now >= self._missing_reported_at + _REPORT_MISSING_S:
             self._missing_reported_at = now

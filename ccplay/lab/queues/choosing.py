@@ -93,10 +93,10 @@ def check_software(link: str, qdisc: Qdisc, rate: int, mark: int) -> None:
         raise CommandError(
             f"link {link}: {qdisc.kind} is a discipline in software, which carries up to "
             f"{format_rate(MOST_RATE)}, not {format_rate(rate)}: choose a lower rate, "
-            "or a queue of the kernel's"
+            "or one of the kernel's disciplines"
         )
     if mark:
         raise CommandError(
-            f"link {link}: its ECN mark threshold applies to the kernel's queue, but packets wait in "
-            f"{qdisc.kind}: set mark to 0 first"
+            f"link {link}: its ECN mark threshold applies to the kernel's queue, but packets wait "
+            f"in {qdisc.kind}: set mark to 0 first"
         )
