@@ -31,13 +31,13 @@ from ccplay.units import format_rate
 
 _TOOLS = (
     # name, package of Debian and Ubuntu, purpose, whether a lab needs it
-    ("iperf3", "iperf3", "makes long-lived flows", True),
-    ("wget", "wget", "makes downloads", True),
+    ("iperf3", "iperf3", "generates long-lived flows", True),
+    ("wget", "wget", "generates downloads", True),
     ("ping", "iputils-ping", "measures the RTT", True),
     ("mnexec", "mininet", "starts Mininet's nodes", True),
     ("nsenter", "util-linux", "starts programs in a node", True),
     ("unshare", "util-linux", "starts labs", True),
-    ("iptables-legacy", "iptables", "directs packets into the delay line and disciplines", False),
+    ("iptables-legacy", "iptables", "directs packets to the delay line and our disciplines", False),
 )
 
 _IN_SOFTWARE = f"in software, up to {format_rate(MOST_RATE)}"

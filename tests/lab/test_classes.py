@@ -188,7 +188,7 @@ async def test_rate_and_queues_change_under_classes() -> None:
         for text in (
             "has a queue for each class: name one of bulk, interactive",
             "under study and can't be unlimited",
-            "a class needs a name of its own, not 'bulk'",
+            "a class needs a unique, valid name, not 'bulk'",
             "the shares add up to 110%",
             "has no rate for classes to share",
         ):

@@ -90,7 +90,7 @@ class CaptureProgram:
         status = self._process.poll()
         if status is not None and status < 0:
             return f"{name} was killed by {signal.Signals(-status).name}"
-        return self._said[-1] if self._said else f"{name} gave no reason"
+        return self._said[-1] if self._said else f"{name} ended without a message"
 
     def _end(self, *_: object) -> None:
         self._asked = True

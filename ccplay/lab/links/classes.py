@@ -45,14 +45,16 @@ def check_classes(link: str, classes: Sequence[TrafficClass]) -> None:
     names: set[str] = set()
     for each in classes:
         if not _NAME.fullmatch(each.name) or each.name in names:
-            raise CommandError(f"link {link}: a class needs a name of its own, not {each.name!r}")
+            raise CommandError(
+                f"link {link}: a class needs a unique, valid name, not {each.name!r}"
+            )
         names.add(each.name)
         check(each, f"class {each.name}")
         for traffic in each.traffic:
             if (other := taken.setdefault(traffic, each.name)) != each.name:
                 raise CommandError(f"{traffic!r} is in two classes: {other} and {each.name}")
     if (total := sum(each.share for each in classes)) > 1 + 1e-9:
-        raise CommandError(f"link {link}: the shares add up to {total:.0%}")
+        raise CommandError(f"link {link}: the shares add up to {total:.0%}, more than 100%")
 
 
 def choose(classes: Sequence[SharedQueue], kind: str, name: str) -> SharedQueue:

@@ -24,7 +24,7 @@ def planned(network: Network, wanted: Mapping[str, LinkSetting]) -> list[tuple[L
     for name, said in wanted.items():
         if said.mtu is not None and "->" in name:
             both = name.replace("->", "-")
-            raise CommandError(f"link {name}: an MTU holds for both directions: {both}")
+            raise CommandError(f"link {name}: an MTU applies to both directions: name {both}")
         for link in network.resolve(name):
             settings[link.name] = settings.get(link.name, LinkSetting()).changed_by(said)
     return [(network.link(name), setting) for name, setting in settings.items()]

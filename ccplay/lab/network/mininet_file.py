@@ -194,14 +194,16 @@ def _amount(link: str, option: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise RefusedError(f"link {link}: {option} is a number, not {quote(value)}") from None
+        raise RefusedError(f"link {link}: {option} must be a number, not {quote(value)}") from None
 
 
 def _microseconds(link: str, option: str, value: Any) -> float:
     """Return a time of tc(8) in us: ``5ms`` for example, or a plain number of microseconds."""
     found = _TIME.fullmatch(str(value))
     if found is None or found[2] not in _UNITS:
-        raise RefusedError(f"link {link}: {option} is a time such as '5ms', not {quote(value)}")
+        raise RefusedError(
+            f"link {link}: {option} must be a time such as '5ms', not {quote(value)}"
+        )
     return float(found[1]) * _UNITS[found[2]]
 
 
