@@ -45,7 +45,7 @@ class Experiment:
         where = (self.cluster.address, str(self.cluster.pair))
         more = {stand_in.LOG: str(self.log), stand_in.KERNEL: kernel}
         worker = await self.cluster.start("tests.lab.stand_in", *where, machine=machine, **more)
-        await self._until(lambda: f"{machine}: takes runs" in self._talk.read_text())
+        await self._until(lambda: f"{machine}: makes runs" in self._talk.read_text())
         return worker
 
     async def command(self, *words: str) -> Process:
