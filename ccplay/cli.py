@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ccplay import __version__
 from ccplay.errors import CcplayError, UsageError
-from ccplay.visible import tell
+from ccplay.visible import notify
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except CcplayError as error:
         first, *more = error.lines or ("",)
-        tell(f"ccplay: {first}", *more)
+        notify(f"ccplay: {first}", *more)
         return error.exit_code
     except KeyboardInterrupt:
         print("ccplay: interrupted", file=sys.stderr)
@@ -51,12 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.filename is not None:
             # An invalid name may fail anywhere: too long, or a file in place of a folder.
-            tell(f"ccplay: {os.fsdecode(error.filename)}: {error.strerror}")
+            notify(f"ccplay: {os.fsdecode(error.filename)}: {error.strerror}")
             return 1
         if error.errno not in _UNWRITABLE:
             raise
         _give_up_stdout()
-        tell(f"ccplay: can't write the output: {error.strerror}")
+        notify(f"ccplay: can't write the output: {error.strerror}")
         return 1
     return code
 
@@ -112,7 +112,7 @@ class _Parser(argparse.ArgumentParser):
         """Exit with the reason, without the usage, which would fill a page."""
         reason = message.removeprefix("argument ")
         reason = reason.replace("the following arguments are required:", "needs")
-        tell(f"{self.prog}: {reason} (see {self.prog} --help)")
+        notify(f"{self.prog}: {reason} (see {self.prog} --help)")
         self.exit(2)
 
     def refuse(self, rest: Sequence[str]) -> NoReturn:

@@ -31,8 +31,8 @@ _ALIASES = {"bps": "bit/s", "kbps": "kbit/s", "mbps": "mbit/s", "gbps": "gbit/s"
 class UnitError(ValueError):
     """A number with a unit of another quantity; ``known`` lists the valid units."""
 
-    def __init__(self, said: str, known: str) -> None:
-        super().__init__(f"{said} (units: {known})")
+    def __init__(self, text: str, known: str) -> None:
+        super().__init__(f"{text} (units: {known})")
         self.known = known
 
 

@@ -29,7 +29,7 @@ def printable_value(value: Any) -> Any:
     return value
 
 
-def tell(*lines: str) -> None:
+def notify(*lines: str) -> None:
     """Write lines to stderr, for people; a line break within a line becomes a space."""
     for line in lines:
         print(printable(line), file=sys.stderr, flush=True)

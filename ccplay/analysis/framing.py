@@ -22,7 +22,7 @@ _EXACT_S = 0.001
 """Error of the start and end of flows, in seconds."""
 _BURST_S = 0.001
 """Seconds of its rate that HTB lets pass at once after it was idle; at least two frames."""
-_TOLD_S = 0.1
+_REPORTED_S = 0.1
 """Seconds by which a new rate may be in force before it is reported, as it is read back first."""
 
 
@@ -149,7 +149,7 @@ class _Link:
         self.has_rate = bool(rates) and all(rates)
         before = [rates[0] if rates else 0, *rates]
         steps = sorted(
-            (each.t - _TOLD_S if rate > last else each.t, rate)
+            (each.t - _REPORTED_S if rate > last else each.t, rate)
             for each, rate, last in zip(changes, rates, before, strict=False)
         )
         # The first setting was in force before its report, too.

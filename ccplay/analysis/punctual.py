@@ -13,18 +13,18 @@ def late_steps(state: LabState) -> list[Applied]:
     return sorted(late, key=lambda step: step.late_s, reverse=True)
 
 
-def lateness_told(state: LabState) -> str | None:
+def lateness_text(state: LabState) -> str | None:
     """Return a description of the latest step; None if all were on time."""
     late = late_steps(state)
     if not late:
         return None
     worst, start = late[0], state.ready_at or 0.0
     due, applied = ((worst.due or 0.0) - start, worst.t - start)
-    told = (
+    text = (
         f"the step due at {due:.1f} s ({describe(worst.command)}) took effect at {applied:.1f} s, "
         f"more than {MOST_LATE_S} s late"
     )
     others = len(late) - 1
     if others:
-        told += f", as {others} other step{'s were' if others > 1 else ' was'}"
-    return told
+        text += f", as {others} other step{'s were' if others > 1 else ' was'}"
+    return text

@@ -121,8 +121,8 @@ def _queue(state: LabState, queue: Queue) -> QueueResult:
     marks = queue.series["ecn_marks"].newest
     delays = queueing_delays_us(state, queue)
     delay_p50, delay_p95, delay_p99 = percentiles_ms(delays, 50, 95, 99)
-    told = state.interfaces.sojourn_us.get(queue.link, []) if state.interfaces else []
-    sojourn = [round(each / 1e3, 4) for each in told] if len(told) > 2 else [None] * 3
+    sojourns_us = state.interfaces.sojourn_us.get(queue.link, []) if state.interfaces else []
+    sojourn = [round(each / 1e3, 4) for each in sojourns_us] if len(sojourns_us) > 2 else [None] * 3
     return QueueResult(
         link=queue.link,
         kind=kinds[0],

@@ -8,7 +8,7 @@ import msgspec
 
 from ccplay.analysis.accuracy import delay_off
 from ccplay.analysis.framing import above_framing
-from ccplay.analysis.punctual import late_steps, lateness_told
+from ccplay.analysis.punctual import late_steps, lateness_text
 from ccplay.model.events import Health
 from ccplay.model.values import MOST_SEGMENTS
 from ccplay.state.lab_state import Flow, LabState
@@ -79,7 +79,7 @@ def judge(state: LabState) -> HealthResult:
         reasons.append(f"a busy link carried {accuracy:.0%} of its rate")
     if (off := delay_off(state)) is not None:
         reasons.append(off)
-    if (late := lateness_told(state)) is not None:
+    if (late := lateness_text(state)) is not None:
         reasons.append(late)
     reasons += state.spoiled
     if (above := above_framing(state)) is not None:

@@ -49,39 +49,39 @@ clock jumps to the next timer whenever everything waits for the disk, minutes ma
 
 
 class BuildError(CcplayError):
-    """clang refuses a source; ``said`` has the lines of its messages."""
+    """clang refuses a source; ``messages`` has the lines of its messages."""
 
-    def __init__(self, source: Path, said: list[str]) -> None:
-        errors = [line for line in said if "error:" in line]
-        first = (errors or said or ["clang gives no reason"])[0]
+    def __init__(self, source: Path, messages: list[str]) -> None:
+        errors = [line for line in messages if "error:" in line]
+        first = (errors or messages or ["clang gives no reason"])[0]
         super().__init__(f"{source.name} does not compile: {first}")
-        self.said = said
+        self.messages = messages
 
 
-def build(source: Path, told: Callable[[str], None] = lambda _: None) -> tuple[bytes, list[str]]:
+def build(source: Path, report: Callable[[str], None] = lambda _: None) -> tuple[bytes, list[str]]:
     """Return the object file of ``source``, and clang's warnings if it was run.
 
-    ``told`` is called with a message before a slow step.
+    ``report`` is called with a message before a slow step.
     Raises ``BuildError``, ``UnsupportedError``, ``CcplayError``.
     """
     text = _text(source)
     types = _types()
     # The object contains the name: the kernel uses it to locate errors.
-    said = (source.name, types, _clang_version(), *_OPTIONS)
-    name = f"{_digest(text, HEADER.read_bytes(), '|'.join(said).encode())}.o"
+    inputs = (source.name, types, _clang_version(), *_OPTIONS)
+    name = f"{_digest(text, HEADER.read_bytes(), '|'.join(inputs).encode())}.o"
     folder = _folder()
     try:
         with Cache(folder) as cache:
             if (image := cache.find(name)) is not None:
                 return image, []
-            told(f"building {source.name}, which takes a moment the first time")
-            image, said_by_clang = _compile(source, text, _vmlinux_header(types), folder)
-            if not said_by_clang:
+            report(f"building {source.name}, which takes a moment the first time")
+            image, warnings = _compile(source, text, _vmlinux_header(types), folder)
+            if not warnings:
                 # With warnings nothing is cached, so that they appear again the next time.
                 cache.keep(name, image)
                 # Every save of a user's algorithm makes an object.
                 cache.forget(".o", _MOST_KEPT)
-            return image, said_by_clang
+            return image, warnings
     except OSError as error:
         raise CcplayError(
             f"can't write to the cache of algorithms, {folder}: {error.strerror}"
@@ -113,10 +113,10 @@ def _compile(source: Path, text: bytes, types: Path, place: Path) -> tuple[bytes
         ]
         line = f'#line 1 "{source.name}"\n'.encode()
         result = _run(argv, line + text.removeprefix(codecs.BOM_UTF8))
-        said = result.stderr.decode(errors="replace").strip().splitlines()
+        messages = result.stderr.decode(errors="replace").strip().splitlines()
         if result.returncode != 0:
-            raise BuildError(source, said)
-        return made.read_bytes(), said
+            raise BuildError(source, messages)
+        return made.read_bytes(), messages
 
 
 @cache
@@ -135,8 +135,8 @@ def _vmlinux_header(types: str) -> Path:
         if cache.find(_TYPES) is None:
             result = _run([_tool("bpftool"), "btf", "dump", "file", str(BTF), "format", "c"])
             if result.returncode != 0 or not result.stdout:
-                said = result.stderr.decode(errors="replace").strip()
-                raise UnsupportedError(f"bpftool can't read this kernel's types: {said}")
+                reason = result.stderr.decode(errors="replace").strip()
+                raise UnsupportedError(f"bpftool can't read this kernel's types: {reason}")
             cache.keep(_TYPES, result.stdout)
     return folder / _TYPES
 

@@ -42,6 +42,6 @@ def summary(path: Path) -> str:
         return f"can't be read: {error.strerror}"
     comment = _HEADER.search(text)
     lines = [line.strip(" \t*") for line in comment[1].splitlines()] if comment else []
-    said = "\n".join(line for line in lines if not line.startswith("SPDX-"))
-    paragraph = " ".join(said.strip().partition("\n\n")[0].split())
+    plain = "\n".join(line for line in lines if not line.startswith("SPDX-"))
+    paragraph = " ".join(plain.strip().partition("\n\n")[0].split())
     return paragraph.removesuffix(".") or "no description"

@@ -71,7 +71,7 @@ def diagnostics(source: Path, error: BuildError | LoadError) -> list[Diagnostic]
     """Return the errors of ``source``, at least one."""
     if isinstance(error, BuildError):
         # One mistake may cause several errors in one line.
-        every = _of_clang(source.name, error.said)
+        every = _of_clang(source.name, error.messages)
         found = list({(each.line, each.hint or each.words): each for each in every}.values())
     else:
         found = list(_of_kernel(source.name, error))
@@ -85,15 +85,15 @@ def summed_up(source: Path, error: BuildError | LoadError) -> str:
     return ": ".join(each for each in (place, first.words, first.hint) if each)
 
 
-def _of_clang(name: str, said: list[str]) -> Iterator[Diagnostic]:
+def _of_clang(name: str, messages: list[str]) -> Iterator[Diagnostic]:
     located = re.compile(rf"^{re.escape(name)}:(\d+):\d+: (?:fatal )?error: (.*?)(?: \[-W\S+\])?$")
     included = re.compile(rf"^In file included from {re.escape(name)}:(\d+):")
     inside = re.compile(rf"source location for {re.escape(name)}:([1-9]\d*):")
-    for at, text in enumerate(said):
+    for at, text in enumerate(messages):
         if match := located.search(text):
             line, words = int(match[1]), match[2]
             # For inlined code the error has the operation's line; the true line is in a note.
-            for note in said[at + 1 :]:
+            for note in messages[at + 1 :]:
                 if "error:" in note:
                     break
                 if deeper := inside.search(note):
@@ -103,7 +103,7 @@ def _of_clang(name: str, said: list[str]) -> Iterator[Diagnostic]:
         elif match := included.match(text):
             # The error is in the included header, or in one that it includes.
             words = next(
-                (note.partition("error: ")[2] for note in said[at:] if "error: " in note), ""
+                (note.partition("error: ")[2] for note in messages[at:] if "error: " in note), ""
             )
             if words:
                 yield Diagnostic(int(match[1]), words, _hint(words, _CLANG_HINTS))

@@ -56,7 +56,7 @@ def library() -> Generator[tuple[ctypes.CDLL, list[str]]]:
 
     Raises ``UnsupportedError``.
     """
-    lib, said = _library(), []
+    lib, messages = _library(), []
 
     def listen(level: int, form: bytes, arguments: int) -> int:
         if level > _INFORMATION:
@@ -64,15 +64,15 @@ def library() -> Generator[tuple[ctypes.CDLL, list[str]]]:
         # At full length, because the verifier's reason is at the end of its log.
         text = ctypes.c_char_p()
         if _libc.vasprintf(ctypes.byref(text), form, ctypes.c_void_p(arguments)) >= 0:
-            said.append((text.value or b"").decode(errors="replace"))
+            messages.append((text.value or b"").decode(errors="replace"))
             _libc.free(text)
         return 0
 
     with _one_at_a_time:
-        told = _Print(listen)
-        lib.libbpf_set_print(told)
+        callback = _Print(listen)
+        lib.libbpf_set_print(callback)
         try:
-            yield lib, said
+            yield lib, messages
         finally:
             lib.libbpf_set_print(_silence)
 
@@ -85,8 +85,8 @@ class Registered:
 
         Blocks for some tenths of a second. Raises ``LoadError``; its cause has the ``errno``.
         """
-        with library() as (lib, said):
-            self._object, self._link = _load(lib, image, said)
+        with library() as (lib, messages):
+            self._object, self._link = _load(lib, image, messages)
 
     def close(self) -> None:
         """Unregister the algorithm; sockets that use it keep it until they are closed."""
@@ -105,41 +105,41 @@ class Registered:
         return int(_library().bpf_map_lookup_elem(table, key, value))
 
 
-def _load(lib: ctypes.CDLL, image: bytes, said: list[str]) -> tuple[int, int]:
+def _load(lib: ctypes.CDLL, image: bytes, messages: list[str]) -> tuple[int, int]:
     """Return libbpf's object and the link's descriptor, or undo everything and raise."""
     opened = lib.bpf_object__open_mem(image, len(image), None)
     if not opened:
-        raise refused("libbpf can't open it as an object file", said)
+        raise refused("libbpf can't open it as an object file", messages)
     with contextlib.ExitStack() as undo:
         undo.callback(lib.bpf_object__close, opened)
         table = lib.bpf_object__next_map(opened, None)
         while table and lib.bpf_map__type(table) != _MAP_STRUCT_OPS:
             table = lib.bpf_object__next_map(opened, table)
         if not table:
-            raise refused("it defines no CONGESTION_CONTROL", said)
+            raise refused("it defines no CONGESTION_CONTROL", messages)
         lib.bpf_map__set_map_flags(table, _F_LINK)
         log = ctypes.create_string_buffer(_LOG_BYTES)
         program = None
         while program := lib.bpf_object__next_program(opened, program):
             lib.bpf_program__set_log_buf(program, log, _LOG_BYTES)
         if lib.bpf_object__load(opened) != 0:
-            said.append(log.value.decode(errors="replace"))
-            raise refused("the kernel refuses to load it", said)
-        link = _register(lib, table, said)
+            messages.append(log.value.decode(errors="replace"))
+            raise refused("the kernel refuses to load it", messages)
+        link = _register(lib, table, messages)
         undo.pop_all()
     return opened, link
 
 
-def _register(lib: ctypes.CDLL, table: int, said: list[str]) -> int:
+def _register(lib: ctypes.CDLL, table: int, messages: list[str]) -> int:
     """Register the map's operations and return the link's descriptor."""
     attached = lib.bpf_map__attach_struct_ops(table)
     if not attached:
-        raise refused("the kernel refuses to register it", said)
+        raise refused("the kernel refuses to register it", messages)
     if _version(lib) >= _LINK_BY_ITSELF:
         return os.dup(lib.bpf_link__fd(attached))
     link: int = lib.bpf_link_create(lib.bpf_map__fd(table), 0, _STRUCT_OPS, None)
     if link < 0:
-        raise refused("the kernel refuses to register it", said)
+        raise refused("the kernel refuses to register it", messages)
     return link
 
 
@@ -148,17 +148,17 @@ def attach_to_tracepoint(program: int) -> int:
 
     Raises ``LoadError``.
     """
-    with library() as (lib, said):
+    with library() as (lib, messages):
         link: int = lib.bpf_raw_tracepoint_open(None, program)
         if link < 0:
-            raise refused("the kernel refuses to attach it to its tracepoint", said)
+            raise refused("the kernel refuses to attach it to its tracepoint", messages)
     return link
 
 
-def refused(what: str, said: list[str]) -> LoadError:
+def refused(what: str, messages: list[str]) -> LoadError:
     """Return the error for a call of libbpf that has just failed."""
     number = ctypes.get_errno()
-    error = LoadError(f"{what} ({os.strerror(number)})", "".join(said))
+    error = LoadError(f"{what} ({os.strerror(number)})", "".join(messages))
     error.__cause__ = OSError(number, os.strerror(number))
     return error
 

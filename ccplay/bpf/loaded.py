@@ -61,16 +61,16 @@ class Library:
         """Return the name under which to show the algorithm that the kernel calls this."""
         return self._names.get(kernel_name, kernel_name)
 
-    def load(self, cc: str, tell: Callable[[str], None]) -> None:
+    def load(self, cc: str, log: Callable[[str], None]) -> None:
         """Build, load and register an algorithm unless it is loaded; blocks.
 
-        ``tell`` receives a message before a slow step. Raises ``UnsupportedError``, and
+        ``log`` receives a message before a slow step. Raises ``UnsupportedError``, and
         ``CommandError`` with the mistake in the source.
         """
         source, name = self.source(cc), self.name(cc)
         with self._lock:
             if source is not None and name not in self._kernel_names:
-                self._load(name, source, tell)
+                self._load(name, source, log)
 
     def changed(self) -> list[str]:
         """Return the user's algorithms in use that were saved since they were last built.
@@ -89,7 +89,7 @@ class Library:
             old = self._registered.get(name)
             return self._load(name, self.custom[name], lambda _: None), old
 
-    def _load(self, name: str, source: Path, tell: Callable[[str], None]) -> bool:
+    def _load(self, name: str, source: Path, log: Callable[[str], None]) -> bool:
         """Build, load and register an algorithm; return False if its object is unchanged."""
         if (missing := lack()) is not None:
             raise UnsupportedError(
@@ -105,7 +105,7 @@ class Library:
         if name in self.custom:
             self._saved.note(name, source)
         try:
-            image, _ = build(source, tell)
+            image, _ = build(source, log)
             if self._images.get(name) == image:
                 return False
             shown = names_in(image)

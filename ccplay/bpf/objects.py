@@ -26,7 +26,7 @@ class Programs:
         libbpf does not derive them from the section. Programs in ``without`` are not loaded and
         have no descriptor. Raises ``LoadError``.
         """
-        with libbpf.library() as (lib, said):
+        with libbpf.library() as (lib, messages):
             self._lib = lib
             self._object = lib.bpf_object__open_mem(image, len(image), None)
             programs = list(self._each()) if self._object else []
@@ -38,7 +38,7 @@ class Programs:
                 program = lib.bpf_object__find_program_by_name(self._object, left_out.encode())
                 lib.bpf_program__set_autoload(program, ctypes.c_bool())
             if not self._object or lib.bpf_object__load(self._object) != 0:
-                error = libbpf.refused(f"the kernel refuses to load {name}", said)
+                error = libbpf.refused(f"the kernel refuses to load {name}", messages)
                 self.close()
                 raise error
             descriptors = [lib.bpf_program__fd(each) for each in programs]

@@ -50,7 +50,7 @@ class ClusterBenches:
         kernel: str | None = None,
         mixed_kernels: bool = False,
         conductor: bool = False,
-        tell: Callable[[str], None] = lambda _: None,
+        report: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Prepare to connect; ``stop`` ends every run.
 
@@ -77,11 +77,11 @@ class ClusterBenches:
         self._jobs = jobs
         self._kernel = kernel
         self._mixed = mixed_kernels
-        self._tell = tell
+        self._report = report
         self._benches: dict[str, WorkerBench] = {}
         self._joining: dict[str, asyncio.Task[None]] = {}
         self._refused: set[str] = set()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._forget: dict[str, set[str]] = defaultdict(set)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -177,20 +177,20 @@ class ClusterBenches:
 
     async def _first(self) -> None:
         """Wait for the first worker, and for others that are already connected."""
-        told = False
+        reported = False
         begun = time.monotonic()
         while not self._benches or self._joining:
             await asyncio.sleep(0.05)
-            if not told and time.monotonic() - begun > 3 and not self._joining:
-                told = True
+            if not reported and time.monotonic() - begun > 3 and not self._joining:
+                reported = True
                 if self._refused and not self._mixed:
                     continue
-                self._tell(f"waiting for workers at {self._address}")
+                self._report(f"waiting for workers at {self._address}")
         kernels = {each.kernel: each.name for each in self._benches.values()}
         if len(kernels) > 1 and not self._mixed:
-            said = ", ".join(f"{name} has Linux {kernel}" for kernel, name in kernels.items())
+            listed = ", ".join(f"{name} has Linux {kernel}" for kernel, name in kernels.items())
             raise UnsupportedError(
-                f"the workers have different kernels: {said}; use those of one kernel, or add "
+                f"the workers have different kernels: {listed}; use those of one kernel, or add "
                 "--mixed-kernels"
             )
         self._kernel = self._kernel or next(iter(kernels))
@@ -202,11 +202,11 @@ class ClusterBenches:
             try:
                 there = await self._addresses()
                 if not self.connected:
-                    self._tell(f"connected to {self._address} again")
+                    self._report(f"connected to {self._address} again")
                 self.connected = True
             except (TimeoutError, OSError, RuntimeError):
                 if self.connected:
-                    self._tell(f"no answer from {self._address}: trying again")
+                    self._report(f"no answer from {self._address}: trying again")
                 self.connected, there = False, {}
             for address in [each for each in self._benches if each not in there]:
                 self._remove(address, "it left the cluster")
@@ -265,9 +265,9 @@ class ClusterBenches:
 
     def _refuse(self, address: str, why: str) -> None:
         self._refused.add(address)
-        if why not in self._told:
-            self._told.add(why)
-            self._tell(f"a worker is not used: {why}")
+        if why not in self._reported:
+            self._reported.add(why)
+            self._report(f"a worker is not used: {why}")
 
     def _remove(self, address: str, why: str) -> None:
         bench = self._benches.pop(address)
@@ -316,8 +316,8 @@ class ClusterBenches:
             spare=spare,
         )
         try:
-            said = msgspec.json.encode(question)
-            text = await self.call(address, labs.attend, said, within_s=_ANSWER_S)
+            sent = msgspec.json.encode(question)
+            text = await self.call(address, labs.attend, sent, within_s=_ANSWER_S)
         except BaseException:
             self._forget[address] |= forget
             raise

@@ -58,14 +58,14 @@ def fresh() -> tuple[str, str]:
         except FileNotFoundError:
             raise CcplayError("openssl is not installed (apt install openssl)") from None
         if done.returncode != 0:
-            said = done.stderr.strip().splitlines() or [""]
-            raise CcplayError(f"openssl can't make a certificate: {said[-1]}")
+            messages = done.stderr.strip().splitlines() or [""]
+            raise CcplayError(f"openssl can't make a certificate: {messages[-1]}")
         certificate, key = (path.read_text() for path in paths)
         return certificate, key
 
 
 @contextmanager
-def lent(certificate: str, key: str) -> Iterator[Security]:
+def security_of(certificate: str, key: str) -> Iterator[Security]:
     """Write a certificate into files that only this process can read, for this block."""
     with tempfile.TemporaryDirectory(prefix="ccplay-") as made:
         folder = Path(made)

@@ -22,7 +22,7 @@ from ccplay.experiment.orders import failed
 from ccplay.experiment.plan import Run
 from ccplay.experiment.pool import Attempt, Outcome, Pool
 from ccplay.experiment.runner import MOST_LOST
-from ccplay.visible import tell
+from ccplay.visible import notify
 
 _LOOK_S = 0.5
 _AGAIN_S = 30.0
@@ -117,7 +117,7 @@ class _Conductor(msgspec.Struct, frozen=True):
     async def conduct(self, address: str, security: Security) -> None:
         """Distribute runs whenever nobody else does, until none is left."""
         try:
-            while self._goes_on():
+            while self._is_unfinished():
                 if self.here.watched(self.experiment):
                     await asyncio.sleep(_LOOK_S)
                     continue
@@ -125,12 +125,12 @@ class _Conductor(msgspec.Struct, frozen=True):
                     if await self._give_out(address, security):
                         return
                 except (LabError, UnsupportedError) as error:
-                    tell(f"experiment {self.experiment}: {error}")
+                    notify(f"experiment {self.experiment}: {error}")
                     await asyncio.sleep(_AGAIN_S)
         finally:
             self.here.end_conducting(self.experiment, self.plan.sha256)
 
-    def _goes_on(self) -> bool:
+    def _is_unfinished(self) -> bool:
         return self.here.conducts(self.experiment, self.plan.sha256)
 
     async def _give_out(self, address: str, security: Security) -> bool:
@@ -147,12 +147,12 @@ class _Conductor(msgspec.Struct, frozen=True):
             kernel=self.plan.kernel,
             mixed_kernels=self.plan.mixed_kernels,
             conductor=True,
-            tell=tell,
+            report=notify,
         )
         watching = asyncio.create_task(self._watch(stop))
         try:
             async with benches:
-                pool = Pool(Planned(self._left()), benches, stop, tell=tell, lacks=self._lacks)
+                pool = Pool(Planned(self._left()), benches, stop, report=notify, lacks=self._lacks)
                 await pool.run(self._measure, lambda _, __: None)
         finally:
             watching.cancel()
@@ -160,7 +160,7 @@ class _Conductor(msgspec.Struct, frozen=True):
 
     async def _watch(self, stop: asyncio.Event) -> None:
         """Stop distributing when somebody else does, which another thread records."""
-        while self._goes_on() and not self.here.watched(self.experiment):  # noqa: ASYNC110
+        while self._is_unfinished() and not self.here.watched(self.experiment):  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_S)
         stop.set()
 

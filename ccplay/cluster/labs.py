@@ -283,8 +283,8 @@ async def describe(files: dict[str, bytes], dask_worker: Worker) -> bytes:
 
 async def attend(question: bytes) -> bytes:
     """Return the worker's ``Attendance``; raises ``LabError`` for an invalid question."""
-    said = own_labs().attend(_QUESTIONS.decode(question))
-    return msgspec.json.encode(await own_labs().report(said))
+    attendance = own_labs().attend(_QUESTIONS.decode(question))
+    return msgspec.json.encode(await own_labs().report(attendance))
 
 
 async def fetch(key: str, brief: bool) -> bytes:

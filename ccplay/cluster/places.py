@@ -34,7 +34,7 @@ _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:\[\]%-]*")
 
 @asynccontextmanager
 async def opened(
-    where: str, jobs: int, folder: Path | None, tell: Callable[[str], None]
+    where: str, jobs: int, folder: Path | None, report: Callable[[str], None]
 ) -> AsyncIterator[tuple[str, Security | None]]:
     """Yield the address and the TLS settings of the scheduler that ``where`` names or starts.
 
@@ -49,7 +49,7 @@ async def opened(
         return
     words, host = _started(where)
     pair = certificate.fresh()
-    with certificate.lent(*pair) as security:
+    with certificate.security_of(*pair) as security:
         scheduler: Any = Scheduler(
             host=host,
             port=0,
@@ -59,8 +59,8 @@ async def opened(
             dashboard_address="127.0.0.1:0",
         )
         async with scheduler:
-            said = greeting(scheduler.address, pair, jobs)
-            tasks = [asyncio.create_task(_kept_running(argv, said, tell)) for argv in words]
+            greeted = greeting(scheduler.address, pair, jobs)
+            tasks = [asyncio.create_task(_kept_running(argv, greeted, report)) for argv in words]
             try:
                 yield scheduler.address, security
             finally:
@@ -87,8 +87,8 @@ def _started(where: str) -> tuple[list[list[str]], str]:
 
 def _address_for(host: str) -> str:
     """Return this machine's source address towards a host. Raises ``UsageError``."""
-    said = subprocess.run(["ssh", "-G", "--", host], check=False, capture_output=True, text=True)
-    words = dict(line.split(" ", 1) for line in said.stdout.splitlines() if " " in line)
+    done = subprocess.run(["ssh", "-G", "--", host], check=False, capture_output=True, text=True)
+    words = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
     name = words.get("hostname", host.rpartition("@")[2])
     try:
         own: str = get_ip(name)
@@ -112,9 +112,9 @@ def read_hosts(path: Path) -> list[str]:
     return [host for host in hosts if host]
 
 
-async def _kept_running(argv: Sequence[str], said: bytes, tell: Callable[[str], None]) -> None:
+async def _kept_running(argv: Sequence[str], greeted: bytes, report: Callable[[str], None]) -> None:
     """Keep a worker running, restarted whenever it ends, until cancelled."""
-    told = set()
+    reported = set()
     while True:
         process = await asyncio.create_subprocess_exec(
             *argv,
@@ -129,16 +129,16 @@ async def _kept_running(argv: Sequence[str], said: bytes, tell: Callable[[str], 
             if stdin is None or stderr is None:
                 return
             with contextlib.suppress(ConnectionError):
-                stdin.write(said)
+                stdin.write(greeted)
                 await stdin.drain()
             last = ""
             while line := await stderr.readline():
                 last = printable(line.decode(errors="replace").strip())[:300] or last
             code = await process.wait()
             why = f"{_place(argv)} ended with exit code {code}: {last}"
-            if why not in told:
-                told.add(why)
-                tell(why)
+            if why not in reported:
+                reported.add(why)
+                report(why)
             await asyncio.sleep(_AGAIN_S)
         finally:
             if stdin is not None:

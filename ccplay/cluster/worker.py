@@ -17,7 +17,7 @@ from distributed.security import Security
 
 from ccplay.cluster import certificate
 from ccplay.cluster.labs import machine
-from ccplay.visible import tell
+from ccplay.visible import notify
 
 _AGAIN_S = 1.0
 """Seconds between attempts to reach the scheduler."""
@@ -52,11 +52,11 @@ async def serve(address: str, security: Security | None, labs: int) -> None:
             )
             with contextlib.suppress(OSError, RuntimeError, asyncio.TimeoutError):
                 async with worker:
-                    tell(f"{machine()}: makes runs for {address}, up to {labs} at a time")
+                    notify(f"{machine()}: makes runs for {address}, up to {labs} at a time")
                     missing = False
                     await worker.finished()
             if not missing:
-                tell(f"{machine()}: no scheduler at {address}; reconnecting")
+                notify(f"{machine()}: no scheduler at {address}; reconnecting")
             missing = True
             await asyncio.sleep(_AGAIN_S)
 
@@ -65,10 +65,10 @@ async def serve_for_stdin() -> None:
     """Serve as the greeting on stdin states, until stdin is closed."""
     loop = asyncio.get_running_loop()
     line = await loop.run_in_executor(None, sys.stdin.buffer.readline, _LONGEST)
-    said = json.loads(line)
-    with certificate.lent(said["certificate"], said["key"]) as security:
-        labs = said["labs"] or len(os.sched_getaffinity(0))
-        serving = asyncio.create_task(serve(said["address"], security, labs))
+    order = json.loads(line)
+    with certificate.security_of(order["certificate"], order["key"]) as security:
+        labs = order["labs"] or len(os.sched_getaffinity(0))
+        serving = asyncio.create_task(serve(order["address"], security, labs))
         closed = loop.run_in_executor(None, sys.stdin.buffer.read, 1)
         await asyncio.wait({serving, closed}, return_when=asyncio.FIRST_COMPLETED)
         if serving.done():
@@ -77,5 +77,5 @@ async def serve_for_stdin() -> None:
 
 def greeting(address: str, pair: tuple[str, str], labs: int) -> bytes:
     """Return the greeting that ``serve_for_stdin`` reads, one line of JSON."""
-    said = {"address": address, "certificate": pair[0], "key": pair[1], "labs": labs}
-    return json.dumps(said).encode() + b"\n"
+    order = {"address": address, "certificate": pair[0], "key": pair[1], "labs": labs}
+    return json.dumps(order).encode() + b"\n"

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.visible import printable, put, tell
+from ccplay.visible import notify, printable, put
 
 if TYPE_CHECKING:
     from ccplay.bpf.diagnostics import Diagnostic
@@ -46,8 +46,8 @@ def _new(arguments: argparse.Namespace) -> int:
     with writing.explained(path, UsageError):
         writing.write(path, template.replace("NAME_HERE", name))
     put(path)
-    said = shlex.quote(str(path))
-    tell(f"next: ccplay algorithm check {said}; ccplay --algorithm {said}")
+    file = shlex.quote(str(path))
+    notify(f"next: ccplay algorithm check {file}; ccplay --algorithm {file}")
     return 0
 
 
@@ -75,23 +75,23 @@ def _check(arguments: argparse.Namespace) -> int:
         try_out(image, name)
     except (BuildError, LoadError) as error:
         for diagnostic in diagnostics(path, error):
-            print("\n".join(map(printable, _told(path, diagnostic))))
+            print("\n".join(map(printable, _lines(path, diagnostic))))
         return 1
     print(f"{path.name}: accepted by the kernel; choose it as {name!r}")
     return 0
 
 
-def _told(path: Path, diagnostic: Diagnostic) -> list[str]:
+def _lines(path: Path, diagnostic: Diagnostic) -> list[str]:
     """Return the lines of a diagnostic: the message, the source line, and the hint if any."""
     place = path.name if diagnostic.line is None else f"{path.name}:{diagnostic.line}"
-    said = [f"{place}: {diagnostic.words}"]
+    printed = [f"{place}: {diagnostic.words}"]
     # clang counts lines like this: a form feed does not end one.
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     if diagnostic.line is not None and diagnostic.line <= len(lines):
-        said.append(f"    {lines[diagnostic.line - 1].strip()}")
+        printed.append(f"    {lines[diagnostic.line - 1].strip()}")
     if diagnostic.hint:
-        said.append(f"  {diagnostic.hint}")
-    return said
+        printed.append(f"  {diagnostic.hint}")
+    return printed
 
 
 def _list(_: argparse.Namespace) -> int:
@@ -101,7 +101,7 @@ def _list(_: argparse.Namespace) -> int:
 
     for name, path in algorithms().items():
         print(f"{name:18} {summary(path)}")
-    tell(f"sources: {ALGORITHMS}")
+    notify(f"sources: {ALGORITHMS}")
     if (missing := lack()) is not None:
-        tell(f"not available here: {missing.reason} ({missing.remedy})")
+        notify(f"not available here: {missing.reason} ({missing.remedy})")
     return 0

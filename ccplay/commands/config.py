@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ccplay.visible import printable, tell
+from ccplay.visible import notify, printable
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -23,5 +23,5 @@ def run(arguments: argparse.Namespace) -> int:
     there = "" if where.exists() else " (not there yet: these are the defaults)"
     print(f"# {printable(str(where))}{there}")
     print(preferences.written(mine), end="")
-    tell(*(f"ccplay: {each}" for each in mine.mistakes))
+    notify(*(f"ccplay: {each}" for each in mine.mistakes))
     return 1 if mine.mistakes else 0

@@ -18,14 +18,14 @@ def algorithms(arguments: argparse.Namespace) -> dict[str, str]:
 
     The digest of a file on another machine is empty. Raises ``UsageError`` for an unreadable file.
     """
-    said: list[Path] = getattr(arguments, "algorithm", [])
-    if not said:
+    files: list[Path] = getattr(arguments, "algorithm", [])
+    if not files:
         return {}
     import hashlib
 
     from ccplay.bpf.custom_files import custom_algorithms, no_file
 
-    found = custom_algorithms(said)
+    found = custom_algorithms(files)
     if arguments.host is not None:
         return dict.fromkeys(found, "")
     try:
@@ -42,8 +42,8 @@ def disciplines(arguments: argparse.Namespace) -> dict[str, str]:
     For a file on another machine the digest is empty and the parameters are unknown. Raises
     ``CcplayError`` with the line of a mistake.
     """
-    said: list[Path] = getattr(arguments, "discipline", [])
-    if not said:
+    files: list[Path] = getattr(arguments, "discipline", [])
+    if not files:
         return {}
     import hashlib
 
@@ -51,11 +51,11 @@ def disciplines(arguments: argparse.Namespace) -> dict[str, str]:
     from ccplay.lab.custom.library import library
     from ccplay.scenario.rules.custom_algorithms import admit_disciplines
 
-    found = custom_disciplines(said)
+    found = custom_disciplines(files)
     if arguments.host is not None:
         admit_disciplines(found)
         return dict.fromkeys(found, "")
-    library.add(said)
+    library.add(files)
     return {name: hashlib.sha256(content(path)).hexdigest() for name, path in found.items()}
 
 

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.visible import printable, put, tell
+from ccplay.visible import notify, printable, put
 
 if TYPE_CHECKING:
     from ccplay.lab.custom.faults import SourceError
@@ -53,8 +53,8 @@ def _new(arguments: argparse.Namespace) -> int:
     with writing.explained(path, UsageError):
         writing.write(path, text)
     put(path)
-    said = shlex.quote(str(path))
-    tell(f"next: ccplay discipline check {said}; ccplay --discipline {said}")
+    file = shlex.quote(str(path))
+    notify(f"next: ccplay discipline check {file}; ccplay --discipline {file}")
     return 0
 
 
@@ -72,7 +72,7 @@ def _check(arguments: argparse.Namespace) -> int:
     with overdue.watched():
         found = trial.tried(name, source)
     for mistake in found.mistakes:
-        print("\n".join(map(printable, _told(mistake, source))))
+        print("\n".join(map(printable, _lines(mistake, source))))
     if found.mistakes:
         return 1
     print(
@@ -88,7 +88,7 @@ def _check(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _told(mistake: SourceError, source: str) -> list[str]:
+def _lines(mistake: SourceError, source: str) -> list[str]:
     """Return the lines of a mistake: the message, and the source line if known."""
     lines = source.split("\n")
     if mistake.line is None or not 0 < mistake.line <= len(lines):
@@ -110,9 +110,9 @@ def _list(_: argparse.Namespace) -> int:
             place for place, has in (("kernel", in_kernel), (f"{name}{SUFFIX}", in_software)) if has
         ]
         print(f"{name:10} {' '.join(places) or '-':18} {known.summary}")
-    tell("second column: where it runs here", f"sources: {next(iter(disciplines.__path__))}")
+    notify("second column: where it runs here", f"sources: {next(iter(disciplines.__path__))}")
     if reason:
-        tell(f"not available here: {reason}")
+        notify(f"not available here: {reason}")
     return 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from ccplay.commands import options
 from ccplay.errors import UsageError
 from ccplay.model.traffic import TRAFFIC
-from ccplay.visible import tell
+from ccplay.visible import notify
 
 _EXPORTED = [(kind.plural, kind.exported) for kind in TRAFFIC if kind.exported is not None]
 _TABLES = {
@@ -128,6 +128,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         written = export.export(material, to, kind or "csv", tables, interval_s)
     for path, rows in written.items():
-        tell(f"{path}: {rows:,} rows")
-    tell(f"{time.monotonic() - started:.1f} s")
+        notify(f"{path}: {rows:,} rows")
+    notify(f"{time.monotonic() - started:.1f} s")
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ccplay.visible import tell
+from ccplay.visible import notify
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -23,5 +23,5 @@ def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay.guest.fetch import fetch
 
-    fetch(tell, arguments.packages)
+    fetch(notify, arguments.packages)
     return 0

@@ -41,5 +41,5 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _line(entry: Entry, width: int) -> str:
     cases = f"  ({entry.cases} cases)" if entry.cases > 1 else ""
-    said = f"{entry.title}{cases}" if entry.cases else f"refused: ccplay run {entry.name} shows why"
-    return printable(f"{printable(entry.name):{width}}  {said}")
+    text = f"{entry.title}{cases}" if entry.cases else f"refused: ccplay run {entry.name} shows why"
+    return printable(f"{printable(entry.name):{width}}  {text}")

@@ -70,7 +70,7 @@ def _topology(text: str) -> str:
         raise argparse.ArgumentTypeError(f"no topology {quote(name)}{did_you_mean(name, kinds)}")
     known = {each.name: each for each in kinds[name].parameters}
     unnamed = iter(known)
-    said: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for word in words:
         key, equals, value = word.rpartition("=")
         key = key if equals else next(unnamed, "")
@@ -79,14 +79,17 @@ def _topology(text: str) -> str:
             names = did_you_mean(key, known)
             raise argparse.ArgumentTypeError(f"{name} {what}{names}")
         try:
-            said[key] = known[key].parse(value)
+            parameters[key] = known[key].parse(value)
         except ValueError as error:
             raise argparse.ArgumentTypeError(f"{name}: {key}: {error}") from None
     try:
-        plan(topology_of(name, said))
+        plan(topology_of(name, parameters))
     except CommandError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    pairs = [f"kind = {json.dumps(name)}", *(f"{key} = {number}" for key, number in said.items())]
+    pairs = [
+        f"kind = {json.dumps(name)}",
+        *(f"{key} = {number}" for key, number in parameters.items()),
+    ]
     return f"{{ {', '.join(pairs)} }}"
 
 
@@ -111,11 +114,11 @@ def _mininet(host: str | None, file: Path | None, topo: str) -> dict[str, Any]:
     except OSError as error:
         raise LabError(f"{argv[0]}: {error.strerror}") from None
     try:
-        said = json.loads(done.stdout[: LARGEST_FILE + 1])
+        answer = json.loads(done.stdout[: LARGEST_FILE + 1])
     except ValueError:
         raise CcplayError(f"{what} ended without a network (exit code {done.returncode})") from None
-    if not isinstance(said, dict):
+    if not isinstance(answer, dict):
         raise CcplayError(f"{what}: the answer is not a network")
-    if "error" in said:
-        raise ScenarioError(str(said["error"]))
-    return said
+    if "error" in answer:
+        raise ScenarioError(str(answer["error"]))
+    return answer

@@ -149,11 +149,11 @@ def choose_kernel(arguments: argparse.Namespace, scenario: Scenario) -> None:
     from ccplay import doctor
     from ccplay.guest import boot
     from ccplay.scenario.rules.support import only_in_guest
-    from ccplay.visible import tell
+    from ccplay.visible import notify
 
     capabilities = asyncio.run(doctor.examine(lab_opener(arguments)(doctor.SMALLEST)))
     if (lack := only_in_guest(scenario, capabilities)) is not None:
-        tell(f"{lack}: the lab runs in a guest, which {boot.cost()}")
+        notify(f"{lack}: the lab runs in a guest, which {boot.cost()}")
         arguments.guest = True
 
 
@@ -259,13 +259,13 @@ def _captures(arguments: argparse.Namespace) -> Path | None:
     """Return the directory for captures, None for the default. Raises ``UsageError``."""
     from ccplay.errors import UsageError
 
-    said: Path | None = getattr(arguments, "captures", None)
+    folder: Path | None = getattr(arguments, "captures", None)
     out: Path | None = getattr(arguments, "out", None)
-    if said is None and out is not None and arguments.host is None:
+    if folder is None and out is not None and arguments.host is None:
         return out / "runs"
-    if said is not None and arguments.host is None and not said.is_dir():
-        raise UsageError(f"--captures {said}: no such directory")
-    return said
+    if folder is not None and arguments.host is None and not folder.is_dir():
+        raise UsageError(f"--captures {folder}: no such directory")
+    return folder
 
 
 def _number(text: str) -> float:

@@ -84,7 +84,7 @@ def _opened(
     elif not sinks:
         unsaved = Unsaved(case.title)
         sinks.append(unsaved)
-    source = opener(script.foretold(case.build))
+    source = opener(script.prepare(case.build))
     session = Session(
         source,
         title=case.title,

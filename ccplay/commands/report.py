@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ccplay.commands import options
 from ccplay.errors import UsageError
-from ccplay.visible import put, tell
+from ccplay.visible import notify, put
 
 if TYPE_CHECKING:
     from ccplay.report.data.material import Material
@@ -92,10 +92,10 @@ def make(runs: list[Path], out: Path, *, every: bool = False, plots: tuple[str, 
 
     started = time.monotonic()
     material = gather(runs)
-    page = write(material, out, _tell, every=every, plots=plots)
+    page = write(material, out, _show_progress, every=every, plots=plots)
     if sys.stderr.isatty():
         print(end="\r\033[K", file=sys.stderr)
-    _say(material, time.monotonic() - started)
+    _notify_end(material, time.monotonic() - started)
     return page
 
 
@@ -109,13 +109,13 @@ def _default_out(first: Path) -> Path:
     return place / f"{first.stem}-report"
 
 
-def _tell(done: int, total: int, what: str) -> None:
+def _show_progress(done: int, total: int, what: str) -> None:
     """Show progress on one line of stderr, if that is a terminal."""
     if sys.stderr.isatty():
         print(f"\r\033[K{done} of {total} {what}", end="", file=sys.stderr, flush=True)
 
 
-def _say(material: Material, seconds: float) -> None:
+def _notify_end(material: Material, seconds: float) -> None:
     cases, runs = len(material.result.statistics), len(material.runs)
     words = f"{runs} run{'s' if runs > 1 else ''} of {cases} case{'s' if cases > 1 else ''}"
-    tell(f"report on {words}, written in {seconds:.1f} s")
+    notify(f"report on {words}, written in {seconds:.1f} s")

@@ -12,7 +12,7 @@ from ccplay.commands import options, report
 from ccplay.commands.cluster import elsewhere
 from ccplay.commands.options import wants_share
 from ccplay.errors import CcplayError
-from ccplay.visible import tell
+from ccplay.visible import notify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
         opener = elsewhere.no_lab
     code = asyncio.run(headless.run(loaded, opener, wanted, benches))
     if wants_report and wanted.out is not None and code < headless.KILLED:
-        tell(str(report.make([wanted.out], wanted.out / report.FOLDER)))
+        notify(str(report.make([wanted.out], wanted.out / report.FOLDER)))
     return code
 
 
@@ -130,7 +130,7 @@ def _sharer(arguments: argparse.Namespace) -> Callable[[str, str], Sink]:
     def share(case: str, title: str) -> Sink:
         label = scenario if case in ("", scenario) else f"{scenario}-{case}"
         sharing = Sharing(label, title, group=arguments.share_group)
-        tell(f"others can watch: ccplay watch {sharing.name}")
+        notify(f"others can watch: ccplay watch {sharing.name}")
         return sharing if arguments.web is None else _in_browsers(sharing, arguments.web)
 
     return share
@@ -147,7 +147,7 @@ def _in_browsers(sharing: Sharing, place: str) -> Sink:
     except CcplayError:
         shown.close()
         raise
-    tell(f"browsers can watch: {link}")
+    notify(f"browsers can watch: {link}")
     show_code(shown.browsers.code)
     return shown
 
@@ -200,8 +200,8 @@ def _run_options(arguments: argparse.Namespace) -> RunOptions:
     from ccplay.experiment.agenda import MOST_REPEATS
     from ccplay.experiment.run_options import RunOptions
 
-    said = {name: getattr(arguments, name, None) for name in ("until_ci", "metric", "max_repeats")}
-    if said["until_ci"] is None and (said["metric"] or said["max_repeats"]):
+    given = {name: getattr(arguments, name, None) for name in ("until_ci", "metric", "max_repeats")}
+    if given["until_ci"] is None and (given["metric"] or given["max_repeats"]):
         raise UsageError("--metric and --max-repeats need --until-ci")
     out = getattr(arguments, "out", None)
     if out is None and getattr(arguments, "report", False):
@@ -212,9 +212,9 @@ def _run_options(arguments: argparse.Namespace) -> RunOptions:
         cases=arguments.case,
         jobs=getattr(arguments, "jobs", None) or 1,
         repeats=getattr(arguments, "repeats", None),
-        until_ci=said["until_ci"],
-        metric=said["metric"],
-        most=said["max_repeats"] or MOST_REPEATS,
+        until_ci=given["until_ci"],
+        metric=given["metric"],
+        most=given["max_repeats"] or MOST_REPEATS,
         hz=arguments.hz,
         out=out,
         record=arguments.record,

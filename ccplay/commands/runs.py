@@ -47,7 +47,7 @@ def gather(paths: Sequence[Path], *, outline: bool = False) -> Material:
 def _of_directory(path: Path, outline: bool) -> Material:
     result = read_run_directory(path, outline=outline)
     text = scenario_of(path)
-    about, abouts, repeats = _said(path / SCENARIO)
+    about, about_cases, repeats = _of_scenario(path / SCENARIO)
     runs = []
     for each in result.cases:
         recording = recording_of(path, each)
@@ -62,7 +62,7 @@ def _of_directory(path: Path, outline: bool) -> Material:
         runs=_distinct(runs),
         scenario_text=text,
         command=_command(result, repeats),
-        abouts=abouts,
+        about_cases=about_cases,
         made_of=_made_of(path, result),
     )
 
@@ -78,7 +78,7 @@ def _made_of(path: Path, result: Result) -> dict[str, Settings]:
     return found
 
 
-def _said(path: Path) -> tuple[str, dict[str, str], int]:
+def _of_scenario(path: Path) -> tuple[str, dict[str, str], int]:
     """Return ``about`` of a scenario and of its cases where it differs, and the most repeats.
 
     All are empty if the scenario can't be read.
@@ -87,8 +87,8 @@ def _said(path: Path) -> tuple[str, dict[str, str], int]:
         loaded = load(path)
     except CcplayError:
         return "", {}, 0
-    abouts = {case.name: case.about for case in loaded.cases if case.about != loaded.about}
-    return loaded.about, abouts, max(case.repeats for case in loaded.cases)
+    about_cases = {case.name: case.about for case in loaded.cases if case.about != loaded.about}
+    return loaded.about, about_cases, max(case.repeats for case in loaded.cases)
 
 
 def _command(result: Result, repeats: int) -> str:
@@ -114,7 +114,7 @@ def _of_recording(path: Path) -> Material:
         runs=[run],
         scenario_text=_written(state, title),
         command=shlex.join(["ccplay", "run", f"{name}.toml"]),
-        abouts={},
+        about_cases={},
         made_of={name: settings.of_recording(state)},
     )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from ccplay.commands import options
 from ccplay.commands.front import behind_front
 from ccplay.errors import CcplayError
-from ccplay.visible import tell
+from ccplay.visible import notify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -172,13 +172,13 @@ def _show(
     try:
         preferences.keep(app.changed_choices())
     except CcplayError as error:
-        tell(f"ccplay: {error}")
+        notify(f"ccplay: {error}")
     if app.return_code:
         return app.return_code, None
     if session.archived is not None:
-        tell("this session is recorded: ccplay replay last shows it again")
+        notify("this session is recorded: ccplay replay last shows it again")
     if unsaved is not None and unsaved.path is not None:
-        tell(f"the recording is in {unsaved.path}")
+        notify(f"the recording is in {unsaved.path}")
     if session.failure is not None and app.wanted is None:
         raise session.failure
     return 0, app.wanted

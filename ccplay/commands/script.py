@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from ccplay.commands import options
-from ccplay.visible import tell
+from ccplay.visible import notify
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -48,5 +48,5 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     with writing.explained(to, UsageError):
         writing.write(to, text)
-    tell(f"to repeat it: {rerun(to, state)}")
+    notify(f"to repeat it: {rerun(to, state)}")
     return 0

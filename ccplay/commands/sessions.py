@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.visible import printable, tell
+from ccplay.visible import notify, printable
 
 if TYPE_CHECKING:
     from ccplay.session.recordings import Found
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(msgspec.json.encode(rows).decode() + "\n")
         return 0
     if not found:
-        tell(f"no session is recorded in {archive.folder()}")
+        notify(f"no session is recorded in {archive.folder()}")
         return 0
     for line in _aligned([_HEADS, *(_row(n, each) for n, each in enumerate(found, 1))]):
         print(line)
@@ -84,9 +84,9 @@ def _delete(paths: list[Path]) -> int:
         raise RecordingError(f"can't delete in {archive.folder()}: {error.strerror}") from None
     for path in paths:
         if path in left:
-            tell(f"{path.name} is still being recorded, or belongs to another user: it stays")
+            notify(f"{path.name} is still being recorded, or belongs to another user: it stays")
         else:
-            tell(f"deleted {path.name}")
+            notify(f"deleted {path.name}")
     return 1 if left else 0
 
 

@@ -8,7 +8,7 @@ import sys
 from ccplay.experiment.bench import Away
 from ccplay.experiment.handover import Handover
 from ccplay.experiment.run_options import RunOptions
-from ccplay.visible import tell
+from ccplay.visible import notify
 
 _QUESTION = "Press Enter to leave the rest to the cluster, or c and Enter to cancel it: "
 
@@ -17,16 +17,18 @@ async def at_once(benches: Away, handover: Handover, wanted: RunOptions) -> None
     """Hand an experiment over, or cancel it, as the command line requests. Raises ``LabError``."""
     if wanted.away == "cancel":
         # Benches end all runs of an experiment that leaves them without a handover.
-        tell("cancelled; finished runs are kept on the workers; to fetch them and run the rest:")
-        tell(f"  {with_option(wanted, 'attach')}")
+        notify("cancelled; finished runs are kept on the workers; to fetch them and run the rest:")
+        notify(f"  {with_option(wanted, 'attach')}")
         return
     count = len(handover.runs())
     if not count:
-        tell(f"all runs are finished: they are in {wanted.out}")
+        notify(f"all runs are finished: they are in {wanted.out}")
         return
     await benches.hand_over(handover)
-    tell(f"{count} runs continue without this machine; to fetch finished runs and watch the rest:")
-    tell(f"  {with_option(wanted, 'attach')}")
+    notify(
+        f"{count} runs continue without this machine; to fetch finished runs and watch the rest:"
+    )
+    notify(f"  {with_option(wanted, 'attach')}")
 
 
 async def at_interrupt(

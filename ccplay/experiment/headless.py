@@ -28,12 +28,12 @@ from ccplay.experiment.store import Store
 from ccplay.model.commands import Build
 from ccplay.report.data.amounts import unit, write
 from ccplay.report.terminal.printer import Printer
-from ccplay.report.terminal.progress import Teller
+from ccplay.report.terminal.progress import ProgressDisplay
 from ccplay.report.terminal.table import show
 from ccplay.scenario.values import Scenario
 from ccplay.stream import wire
 from ccplay.stream.sources import Source
-from ccplay.visible import tell
+from ccplay.visible import notify
 
 KILLED = 128
 """Exit code of a process that a signal ended, to which the signal's number is added."""
@@ -52,7 +52,7 @@ class Joining(msgspec.Struct, frozen=True):
     kernel: str | None
     """Kernel release of the experiment's earlier runs; None without any."""
     stop: asyncio.Event
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
 
 
 Elsewhere = Callable[[Joining], AbstractAsyncContextManager[Away]]
@@ -86,15 +86,15 @@ async def run(
             store = stack.enter_context(Store(wanted.out, whole))
         printer = stack.enter_context(Printer(2, sys.stderr.encoding, _patience_s()))
         console = Console(file=cast("IO[str]", printer))
-        teller = stack.enter_context(
-            Teller(console, len(chosen.cases), story=single, receiver=wanted.receiver)
+        display = stack.enter_context(
+            ProgressDisplay(console, len(chosen.cases), story=single, receiver=wanted.receiver)
         )
         # Last, so that a second signal ends the wait for the reader.
-        signals = stack.enter_context(_signals(stop, partial(_suspend, teller, printer)))
+        signals = stack.enter_context(_signals(stop, partial(_suspend, display, printer)))
         benches = None
         async with contextlib.AsyncExitStack() as places:
             if elsewhere is not None:
-                joining = _joining(store, stop, teller)
+                joining = _joining(store, stop, display)
                 benches = await _unless(stop, places.enter_async_context(elsewhere(joining)))
             if benches is not None and wanted.away in ("detach", "cancel"):
                 await detaching.at_once(benches, Handover.of(chosen, whole, _done(store)), wanted)
@@ -103,7 +103,7 @@ async def run(
                 chosen,
                 open_source,
                 stop,
-                teller,
+                display,
                 jobs=wanted.jobs,
                 goal=goal,
                 store=store,
@@ -114,7 +114,7 @@ async def run(
             result = await experiment.measure()
             stopped = stop.is_set()
             if benches is not None and wanted.away and stopped:
-                with teller.hidden():
+                with display.hidden():
                     # Otherwise output that is still to be written would cover the question.
                     printer.drain(_HIDING_S)
                     handover = Handover.of(chosen, whole, _done(store))
@@ -122,21 +122,21 @@ async def run(
                         return 0
     _print(result, wanted)
     for line in _last_words(experiment, result, wanted, stopped=stopped):
-        tell(line)
+        notify(line)
     if signals:
         return KILLED + signals[0]
     failed = any(run.errors or not all(each.ok for each in run.checks) for run in result.cases)
     return 1 if failed else 0
 
 
-def _joining(store: Store | None, stop: asyncio.Event, teller: Teller) -> Joining:
+def _joining(store: Store | None, stop: asyncio.Event, display: ProgressDisplay) -> Joining:
     """Return the information that other benches need."""
     machines = [each.machine for each in store.finished.values()] if store else []
     return Joining(
         experiment=store.identity() if store else secrets.token_hex(8),
         kernel=next((each.kernel for each in machines if each is not None), None),
         stop=stop,
-        tell=partial(teller.say, style="yellow"),
+        report=partial(display.print, style="yellow"),
     )
 
 
@@ -240,8 +240,8 @@ def _signals(stop: asyncio.Event, suspend: Callable[[], None]) -> Iterator[list[
             loop.remove_signal_handler(number)
 
 
-def _suspend(teller: Teller, printer: Printer) -> None:
+def _suspend(display: ProgressDisplay, printer: Printer) -> None:
     """Stop this process, as Ctrl-Z does, with the terminal restored."""
-    with teller.hidden():
+    with display.hidden():
         printer.drain(_HIDING_S)
         os.kill(os.getpid(), signal.SIGSTOP)

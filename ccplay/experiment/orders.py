@@ -39,7 +39,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def build(self) -> Build:
         """The network to build."""
-        build = Script(self.case.timeline).foretold(self.case.build)
+        build = Script(self.case.timeline).prepare(self.case.build)
         return msgspec.structs.replace(build, label=self.label) if self.label else build
 
 

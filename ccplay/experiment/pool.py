@@ -67,7 +67,7 @@ class Pool:
         stop: asyncio.Event,
         *,
         attempts: int = MOST_ATTEMPTS,
-        tell: Callable[[str], None] = lambda _: None,
+        report: Callable[[str], None] = lambda _: None,
         lacks: Callable[[Bench, Run], str] = lambda _, __: "",
         placed: Counter[tuple[str, str]] | None = None,
     ) -> None:
@@ -79,7 +79,7 @@ class Pool:
         self._benches = benches
         self._stop = stop
         self._attempts = attempts
-        self._tell = tell
+        self._report = report
         self._lacks = lacks
         self._placed: Counter[tuple[str, str]] = Counter() if placed is None else placed
         self._ready: list[Run] = []
@@ -194,7 +194,7 @@ class Pool:
         lacks = self._lacks(bench, run)
         if lacks and lacks not in self._refused:
             self._refused[lacks] = None
-            self._tell(f"{bench.name}: {lacks}")
+            self._report(f"{bench.name}: {lacks}")
         return not lacks
 
     def _is_alone(self, attempt: Attempt) -> bool:
@@ -209,7 +209,7 @@ class Pool:
         except BenchLostError as lost:
             if not self._stop.is_set():
                 self._placed[attempt.run.case.name, bench.machine] -= 1
-                self._tell(f"{attempt.run} is moved to another bench: {lost}")
+                self._report(f"{attempt.run} is moved to another bench: {lost}")
                 avoids = attempt.avoids | {bench.machine}
                 self._again.appendleft(replace(attempt, lost=attempt.lost + 1, avoids=avoids))
             return
@@ -220,7 +220,7 @@ class Pool:
         elif outcome.whole and not doubtful:
             self._widen(attempt, bench)
         if doubtful and attempt.number < self._attempts and not self._stop.is_set():
-            self._tell(f"{attempt.run} is repeated: {', '.join(health.reasons)}")
+            self._report(f"{attempt.run} is repeated: {', '.join(health.reasons)}")
             self._again.append(
                 replace(
                     attempt,
@@ -237,10 +237,10 @@ class Pool:
         """Reduce the number of labs on a bench, unless that was done since the attempt began."""
         if not self._is_alone(attempt) and bench.window.narrow(attempt.jobs):
             who = bench.name or "this machine"
-            self._tell(f"too much for {who}: from now on {bench.window.jobs} in parallel")
+            self._report(f"too much for {who}: from now on {bench.window.jobs} in parallel")
 
     def _widen(self, attempt: Attempt, bench: Bench) -> None:
         """Allow one more parallel run after enough good runs."""
         if not self._is_alone(attempt) and bench.window.widen(attempt.jobs):
             who = bench.name or "the machine"
-            self._tell(f"{who} keeps up: from now on {bench.window.jobs} in parallel")
+            self._report(f"{who} keeps up: from now on {bench.window.jobs} in parallel")

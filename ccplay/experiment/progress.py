@@ -11,27 +11,27 @@ from ccplay.experiment.plan import Run
 from ccplay.experiment.pool import Outcome
 from ccplay.report.data.amounts import write
 from ccplay.report.data.verdicts import misbehaviours
-from ccplay.report.terminal.progress import Lane, Teller, roughly
+from ccplay.report.terminal.progress import Lane, ProgressDisplay, roughly
 from ccplay.scenario.values import Case
 from ccplay.state.lab_state import LabState
 
-_TELL_EVERY_S = 0.5
+_UPDATE_EVERY_S = 0.5
 
 
 class ProgressTracker:
-    """Counts runs and reports them to a ``Teller``."""
+    """Counts runs and reports them to a ``ProgressDisplay``."""
 
     def __init__(
-        self, teller: Teller, outlook: Callable[[], tuple[Sequence[Case], int]], done: int
+        self, display: ProgressDisplay, outlook: Callable[[], tuple[Sequence[Case], int]], done: int
     ) -> None:
         """``outlook`` returns the runs to come and the number of parallel ones."""
         self.forecast = Forecast()
-        self._teller = teller
+        self._display = display
         self._outlook = outlook
         self._done = done
         self._broken = 0
         self._running: dict[tuple[str, int], tuple[Case, float]] = {}
-        self._told_at = 0.0
+        self._updated_at = 0.0
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -42,11 +42,11 @@ class ProgressTracker:
     def open(self) -> None:
         """Report the runs to come."""
         waiting, jobs = self._outlook()
-        if self._teller.story or not waiting:
+        if self._display.story or not waiting:
             return
         finished = f"{self._done} finished, " if self._done else ""
         beside = f"{min(jobs, len(waiting))} at a time, " if jobs > 1 else ""
-        self._teller.say(f"{finished}{len(waiting)} to run: {beside}{self._left()}", "dim")
+        self._display.print(f"{finished}{len(waiting)} to run: {beside}{self._left()}", "dim")
 
     def begin(self, run: Run, attempt: int, *, where: str = "") -> Lane | None:
         """Report the beginning of an attempt; ``where`` names a bench that is not this machine."""
@@ -57,15 +57,15 @@ class ProgressTracker:
         name = f"{run}, again" if attempt > 1 else str(run)
         number = self._done + self._broken + 1
         exact = run.case.until == "duration"
-        return self._teller.begin(name, run.case.duration_s, number=number, exact=exact)
+        return self._display.begin(name, run.case.duration_s, number=number, exact=exact)
 
     def watch(self, lane: Lane | None, state: LabState) -> None:
         """Report the events of a run, and at intervals the progress of all."""
         if lane is not None:
             lane.update(state)
-        if (now := time.monotonic()) - self._told_at >= _TELL_EVERY_S:
-            self._told_at = now
-            self._teller.overall(*self.progress, self._left())
+        if (now := time.monotonic()) - self._updated_at >= _UPDATE_EVERY_S:
+            self._updated_at = now
+            self._display.overall(*self.progress, self._left())
 
     def end(self, run: Run, lane: Lane | None) -> float:
         """Record the end of an attempt; return its duration."""
@@ -82,22 +82,22 @@ class ProgressTracker:
         self._done += outcome.whole
         self._broken += not outcome.whole
         result = outcome.result
-        if self._teller.story or (elsewhere and result.interrupted):
+        if self._display.story or (elsewhere and result.interrupted):
             return
         if result.machine is not None:
             # Runs elsewhere report nothing else.
-            self._teller.overall(*self.progress, self._left())
-        self._teller.say(self._line(run, outcome))
+            self._display.overall(*self.progress, self._left())
+        self._display.print(self._line(run, outcome))
         if not result.health.trustworthy and not result.interrupted:
             self.warn(f"  warning: {', '.join(result.health.reasons)}")
         for each in misbehaviours(result):
             self.warn(f"  warning: {each}")
         for error in result.errors:
-            self._teller.say(f"  error: {error}", "red")
+            self._display.print(f"  error: {error}", "red")
 
     def warn(self, text: str) -> None:
         """Report a warning that concerns more than one run."""
-        self._teller.say(text, "yellow")
+        self._display.print(text, "yellow")
 
     def _line(self, run: Run, outcome: Outcome) -> str:
         if outcome.result.interrupted:
@@ -109,7 +109,7 @@ class ProgressTracker:
             line += f", {metric} {write(metric, metrics[metric])}"
         line += f", on {outcome.result.machine}" if outcome.result.machine else ""
         # A terminal shows a bar instead.
-        return line if self._teller.live or done == total else f"{line}; {self._left()}"
+        return line if self._display.live or done == total else f"{line}; {self._left()}"
 
     def _left(self) -> str:
         now = time.monotonic()

@@ -22,7 +22,7 @@ from ccplay.experiment.pool import MOST_ATTEMPTS, Attempt, Outcome, Pool
 from ccplay.experiment.progress import ProgressTracker
 from ccplay.experiment.store import Store
 from ccplay.model.commands import Build
-from ccplay.report.terminal.progress import Teller
+from ccplay.report.terminal.progress import ProgressDisplay
 from ccplay.scenario.values import Case, Scenario
 from ccplay.stream.sinks import Sink
 from ccplay.stream.sources import Source
@@ -39,7 +39,7 @@ class Experiment:
         scenario: Scenario,
         open_source: Callable[[Build], Source],
         stop: asyncio.Event,
-        teller: Teller,
+        display: ProgressDisplay,
         *,
         jobs: int = 1,
         goal: Goal | None = None,
@@ -71,14 +71,14 @@ class Experiment:
         )
         chosen = {case.name for case in scenario.cases}
         done = sum(name in chosen for name, _ in finished)
-        self.tracker = ProgressTracker(teller, self._outlook, done)
+        self.tracker = ProgressTracker(display, self._outlook, done)
         again = jobs > 1 or store is not None or len(runs) > len(scenario.cases)
         self._pool = Pool(
             self.agenda,
             self._benches,
             stop,
             attempts=MOST_ATTEMPTS if again or self._elsewhere else 1,
-            tell=self.tracker.warn,
+            report=self.tracker.warn,
             lacks=self._lacks,
             placed=Counter((name, each.result.machine or "") for (name, _), each in kept.items()),
         )

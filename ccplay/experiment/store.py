@@ -208,8 +208,8 @@ def _as_run(scenario: Scenario) -> bytes:
         text = scenario.text.encode() if scenario.text else scenario.path.read_bytes()
     except OSError as error:
         raise RecordingError(f"{scenario.path}: {error.strerror}") from None
-    said = "".join(f"# as run: --set {wire.printable(each)}\n" for each in scenario.settings)
-    return said.encode() + text
+    header = "".join(f"# as run: --set {wire.printable(each)}\n" for each in scenario.settings)
+    return header.encode() + text
 
 
 class _Outline(msgspec.Struct, frozen=True, kw_only=True):

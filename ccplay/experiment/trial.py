@@ -50,14 +50,14 @@ class Trial:
         self._refusal: CcplayError | None = None
         self._session: Session | None = None
         self._end: float | None = None
-        self._heard = 0
+        self._calls = 0
         self._sizes = case.sizes
         self._checkpoint: Checkpoint | None = None
 
     def due(self, state: LabState) -> list[DueStep]:
         """Return the steps of the timeline that are due; see ``session.Timed``."""
         self._watch(state)
-        self._heard += 1
+        self._calls += 1
         if self._over.is_set():
             if not _running(state):
                 self._quiet.set()
@@ -147,13 +147,13 @@ class Trial:
         try:
             # Not by the case's duration, because an emulated guest's clock may be slow.
             while True:
-                heard = self._heard
+                before = self._calls
                 done, _ = await asyncio.wait(
                     {running, *waits},
                     timeout=_SILENCE_LIMIT_S,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
-                if done or self._heard == heard:
+                if done or self._calls == before:
                     return not done
         finally:
             for wait in waits:

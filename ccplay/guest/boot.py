@@ -1,6 +1,6 @@
 """Builds the command line of QEMU that runs a program under the guest's kernel, with its stdio.
 
-The guest sees the machine's own files; what it writes is lost, except in the folders lent to it.
+The guest sees the machine's own files; what it writes is lost, except in the shared folders.
 The guest ends with the program, the program ends with its stdin, and both end with the process
 that started them.
 """
@@ -18,7 +18,7 @@ from ccplay.guest.contents import flaw
 from ccplay.guest.kept import ACCELERATOR, ACCELERATORS, FOLDER, KERNEL, MODULES, RAMDISK, UNPACKED
 from ccplay.guest.tools import find
 
-_KERNEL_IS_TOLD = (
+_KERNEL_PARAMETERS = (
     "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off random.trust_cpu=1 "
     # Clearing every page as Debian's kernels do, self-tests, and measuring clock jitter for random
     # numbers would only make an emulated boot longer.
@@ -45,7 +45,11 @@ if os.getppid() == int(sys.argv[1]):
 
 
 def argv(
-    command: Sequence[str], lent: Sequence[Path] = (), *, accelerator: str = "", paced: bool = False
+    command: Sequence[str],
+    shared: Sequence[Path] = (),
+    *,
+    accelerator: str = "",
+    paced: bool = False,
 ) -> list[str]:
     """Return the argv that runs ``command``, which begins with its environment, in the guest.
 
@@ -77,10 +81,13 @@ def argv(
         # Two ports, because a port is closed in both directions when its stdin ends.
         *("-chardev", "file,id=out,path=/dev/stdout", "-device", "virtserialport,chardev=out"),
         *_share("machine", Path("/"), ",readonly=on"),
-        *(word for at, each in enumerate(lent) for word in _share(f"share{at}", each)),
-        *("-append", _KERNEL_IS_TOLD + (_EMULATED_CLOCK if emulated else "")),
+        *(word for at, each in enumerate(shared) for word in _share(f"share{at}", each)),
+        *("-append", _KERNEL_PARAMETERS + (_EMULATED_CLOCK if emulated else "")),
         # Not on the kernel's command line, which takes 32 words and no empty ones.
-        *("-fw_cfg", f"name=opt/ccplay,string={_told([str(MODULES), *map(str, lent), *command])}"),
+        *(
+            "-fw_cfg",
+            f"name=opt/ccplay,string={_as_lines([str(MODULES), *map(str, shared), *command])}",
+        ),
     ]
 
 
@@ -163,7 +170,7 @@ def offer(kernel: str, what: str, option: str) -> str:
 def environment() -> list[str]:
     """Return the environment, ``NAME=VALUE``, that our Python needs in the guest."""
     root = os.geteuid() == 0
-    said = {
+    variables = {
         "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": str(Path.home()),
         # Root in the guest writes files as this user and trusts this user's symlinks.
@@ -171,22 +178,22 @@ def environment() -> list[str]:
         "SUDO_GID": os.environ.get("SUDO_GID", "") if root else str(os.getgid()),
         **{n: os.environ[n] for n in ("PYTHONPATH", "XDG_CACHE_HOME") if n in os.environ},
     }
-    return [f"{name}={value}" for name, value in said.items()]
+    return [f"{name}={value}" for name, value in variables.items()]
 
 
 def _share(tag: str, folder: Path, option: str = "") -> list[str]:
     """Return QEMU's options for a folder shared as a 9p device."""
-    shared = f"local,id={tag},path={_spelt(folder)},security_model=none,multidevs=remap{option}"
+    shared = f"local,id={tag},path={_escaped(folder)},security_model=none,multidevs=remap{option}"
     return ["-fsdev", shared, "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
 
 
-def _told(words: Sequence[str]) -> str:
+def _as_lines(words: Sequence[str]) -> str:
     """Return the words for the guest's init, one per line. Raises ``LabError`` for line breaks."""
     if "\n" in "".join(words):
         raise LabError(f"a guest can't use names with line breaks: {' '.join(words)!r}")
-    return _spelt("".join(f"{word}\n" for word in words))
+    return _escaped("".join(f"{word}\n" for word in words))
 
 
-def _spelt(text: object) -> str:
+def _escaped(text: object) -> str:
     """Return a value as QEMU's options take it, with commas doubled."""
     return str(text).replace(",", ",,")

@@ -26,8 +26,8 @@ _ROOM = 500_000_000
 _REMEDY = "free some space, or set XDG_CACHE_HOME to another directory"
 
 
-def fetch(tell: Callable[[str], None], packages: Sequence[str] = ()) -> None:
-    """Install the missing parts of the guest; ``tell`` receives a line about each step.
+def fetch(report: Callable[[str], None], packages: Sequence[str] = ()) -> None:
+    """Install the missing parts of the guest; ``report`` receives a line about each step.
 
     ``packages`` are .deb files of a kernel, which then replaces the installed one.
     Raises ``CcplayError``.
@@ -37,22 +37,22 @@ def fetch(tell: Callable[[str], None], packages: Sequence[str] = ()) -> None:
         wrong = flaw(FOLDER)
         if packages or wrong is not None:
             if FOLDER.exists():
-                tell(f"replacing the guest in {FOLDER}: {wrong or 'another kernel is wanted'}")
-            _bring(tell, packages)
+                report(f"replacing the guest in {FOLDER}: {wrong or 'another kernel is wanted'}")
+            _install(report, packages)
         elif not RAMDISK.exists():
-            _prepare(tell, FOLDER)
+            _prepare(report, FOLDER)
             seal(FOLDER)
         if not boot.seen_to_work():
-            tell("booting it once")
+            report("booting it once")
             writing.write(ACCELERATOR, _accelerator(), replace=True)
     except OSError as error:
         raise CcplayError(
             f"can't write the guest to {FOLDER}: {error.strerror} ({_REMEDY})"
         ) from None
-    tell(f"Linux {_release()} is ready in {FOLDER}")
+    report(f"Linux {_release()} is ready in {FOLDER}")
 
 
-def _bring(tell: Callable[[str], None], packages: Sequence[str]) -> None:
+def _install(report: Callable[[str], None], packages: Sequence[str]) -> None:
     files = [_package(each) for each in packages]
     release = "" if files else kernel.newest()
     writing.make_directory(FOLDER.parent)
@@ -60,14 +60,16 @@ def _bring(tell: Callable[[str], None], packages: Sequence[str]) -> None:
         room = format_size(_ROOM)
         raise CcplayError(f"the guest needs {room} of free space in {FOLDER.parent} ({_REMEDY})")
     if files:
-        tell(f"unpacking {', '.join(file.name for file in files)}")
+        report(f"unpacking {', '.join(file.name for file in files)}")
     else:
-        tell(f"downloading Linux {release} from the package sources (some 100 MB) and unpacking it")
+        report(
+            f"downloading Linux {release} from the package sources (some 100 MB) and unpacking it"
+        )
     with tempfile.TemporaryDirectory(dir=FOLDER.parent) as name:
         folder = Path(name) / "guest"
         writing.make_directory(folder)
-        kernel.bring(kernel.packages_of(release) if release else (), files, folder)
-        _prepare(tell, folder)
+        kernel.install(kernel.packages_of(release) if release else (), files, folder)
+        _prepare(report, folder)
         seal(folder)
         writing.give_all(folder)
         os.sync()
@@ -82,7 +84,7 @@ def _package(name: str) -> Path:
     return path
 
 
-def _prepare(tell: Callable[[str], None], folder: Path) -> None:
+def _prepare(report: Callable[[str], None], folder: Path) -> None:
     """Make the unpacked kernel and the ramdisk, which depend on the version of ccplay."""
     unpacked = folder / UNPACKED.name
     unpacked.unlink(missing_ok=True)
@@ -90,7 +92,7 @@ def _prepare(tell: Callable[[str], None], folder: Path) -> None:
         if (made := image.unpacked((folder / KERNEL.name).read_bytes())) is not None:
             writing.write(unpacked, made)
     except UnsupportedError as error:
-        tell(f"the kernel stays packed, which makes an emulated guest boot slower: {error}")
+        report(f"the kernel stays packed, which makes an emulated guest boot slower: {error}")
     modules = folder / MODULES.relative_to(FOLDER)
     made = ramdisk(folder / "bin" / "busybox", next(modules.iterdir()))
     for old in folder.glob("ramdisk*"):
@@ -117,8 +119,8 @@ def _boots(accelerator: str, within_s: float) -> bool:
         except subprocess.TimeoutExpired:
             guest.kill()
             return False
-        said = guest.stdout.read() if guest.stdout else b""
-    return said.decode(errors="replace").strip() == _release()
+        output = guest.stdout.read() if guest.stdout else b""
+    return output.decode(errors="replace").strip() == _release()
 
 
 def _release() -> str:

@@ -49,7 +49,7 @@ def packages_of(release: str) -> list[str]:
     return [line.split()[0] for line in listing.splitlines()]
 
 
-def bring(packages: Sequence[str], files: Sequence[Path], folder: Path) -> None:
+def install(packages: Sequence[str], files: Sequence[Path], folder: Path) -> None:
     """Unpack a kernel, its modules, and the busybox for its ramdisk, into ``folder``.
 
     ``packages`` are the names of packages to download, ``files`` are packages that are here.

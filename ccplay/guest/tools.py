@@ -34,6 +34,6 @@ def run(argv: Sequence[str], folder: Path, text: bytes = b"") -> bytes:
     words = [find(argv[0]), *argv[1:]]
     done = subprocess.run(words, cwd=folder, input=text, capture_output=True, check=False)
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
-        raise CcplayError(f"{argv[0]} failed: {said[-1]}")
+        messages = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        raise CcplayError(f"{argv[0]} failed: {messages[-1]}")
     return done.stdout

@@ -130,18 +130,18 @@ class Lab:
     async def _raise_network(self) -> None:
         settings = planned(self.network, self._build.links)
         name = next(each.name for each in self.capabilities.delay_engines if each.available)
-        engine = delay_engine(name, self._tell, self._build.seed, self._forked)
+        engine = delay_engine(name, self._log, self._build.seed, self._forked)
         self._stack.push_async_callback(engine.close)
         self._stack.callback(library.close)
         await engine.prepare()
         software = None
         if capabilities.has_software(self.capabilities):
-            software = Software(self._tell, self._build.seed, *self._disciplines)
+            software = Software(self._log, self._build.seed, *self._disciplines)
             self._stack.push_async_callback(software.close)
         built = building.build(self.network, self._progress, self._build.seed)
         self._built: BuiltNetwork = built
         for text in filter(None, (*self._build.topology.remarks, built.lacking)):
-            self._tell("warning", text)
+            self._log("warning", text)
         self._shaper = self._stack.enter_context(Shaper(built, engine, self.clock, software))
         for done, (link, setting) in enumerate(settings):
             self._progress(f"shaping {link.name}", done, len(settings))
@@ -190,7 +190,7 @@ class Lab:
 
     async def _start_first(self) -> None:
         """Report that the network is ready, start its prepared traffic, and begin to sweep."""
-        await congestion.prepare_all(self._build.prepared, self._tell)
+        await congestion.prepare_all(self._build.prepared, self._log)
         orders = (StartTogether(at=0.0, commands=self._build.first), *self._build.soon)
         early = [(each.at, self._together(each.commands)) for each in orders]
         until, grace_s = self.clock() + HANDSHAKES_S, LONGEST_S - HANDSHAKES_S
@@ -204,12 +204,12 @@ class Lab:
 
     def _together(self, commands: Sequence[StartTraffic]) -> Together:
         every = [one for each in commands for one in singly(each, self.network)]
-        return Together(every, self._traffic, self._emit, self.clock, self._tell)
+        return Together(every, self._traffic, self._emit, self.clock, self._log)
 
     def _progress(self, step: str, done: int, total: int) -> None:
         self._emit(Building(t=self.clock(), step=step, done=done, total=total))
 
-    def _tell(self, level: str, text: str, *, spoils: bool = False) -> None:
+    def _log(self, level: str, text: str, *, spoils: bool = False) -> None:
         self._emit(Log(t=self.clock(), level=level, text=text, spoils=spoils))
 
     # --- sampling ---------------------------------------------------------------------------
@@ -248,7 +248,7 @@ class Lab:
         try:
             self._emit(await self._shaper.count())
         except (LabError, OSError) as error:
-            self._tell("warning", f"the interfaces' counters can't be read: {error}")
+            self._log("warning", f"the interfaces' counters can't be read: {error}")
 
     # --- commands ---------------------------------------------------------------------------
 
@@ -262,7 +262,7 @@ class Lab:
         Raises ``CommandError`` or ``UnsupportedError``, which list the alternatives.
         """
         if cc := getattr(command, "cc", None):
-            await congestion.prepare(cc, self._tell)
+            await congestion.prepare(cc, self._log)
         if isinstance(command, StartTraffic):
             return await self._traffic.start(command)
         if isinstance(command, StopTraffic):
@@ -310,7 +310,7 @@ class Lab:
             await self._set_host(command.host, command.cc)
 
     async def _set_host(self, host: str, cc: str) -> None:
-        await congestion.prepare(cc, self._tell)
+        await congestion.prepare(cc, self._log)
         congestion.set_host_default(self._built.namespace(host), cc)
         self._emit(HostChanged(t=self.clock(), host=host, cc=congestion.called(cc)))
 
@@ -323,7 +323,7 @@ class Lab:
     async def _set_links(self, name: str, setting: LinkSetting) -> None:
         for link in self.network.resolve(name):
             for changed in await self._shaper.apply(link, setting):
-                self._tell_change(changed)
+                self._report_change(changed)
         if setting.down is not None:
             self._traffic.find_paths()
 
@@ -336,9 +336,9 @@ class Lab:
             return
         for link in links:
             queue = self._shaper.queue_of_class(link, command.traffic_class, command.qdisc)
-            self._tell_change(queue)
+            self._report_change(queue)
 
-    def _tell_change(self, changed: LinkChanged) -> None:
+    def _report_change(self, changed: LinkChanged) -> None:
         self._name_queues(changed.link)
         self._emit(changed)
 

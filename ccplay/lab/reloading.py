@@ -83,7 +83,7 @@ class Reloader:
         now = self._clock()
         command = SetCongestionControl(flow=flow, cc=name)
         self._emit(Applied(t=now, command=command, took_s=round(now - begun, 6), renewed=True))
-        for over in self._watchdog.forgive(flow, now):
+        for over in self._watchdog.forget(flow, now):
             self._emit(over)
 
     async def _opened(self, name: str) -> None:
@@ -112,6 +112,6 @@ def watchers(
     if software is None:
         return
     software.changed = lambda link: emit(shaper.describe(link))
-    yield sojourns.tell(software, emit, clock)
+    yield sojourns.report(software, emit, clock)
     if disciplines.files:
         yield Renewer(software, emit, clock).watch()

@@ -57,7 +57,7 @@ def main() -> None:
         disciplines = software.fork()
         code = asyncio.run(_serve(Place(Path(directory), machine), forked, disciplines))
     except CcplayError as error:
-        print(f"{wire.LAB_SAYS}{error}", file=sys.stderr)
+        print(f"{wire.LAB_ERROR}{error}", file=sys.stderr)
     except Exception:  # noqa: BLE001 - lost otherwise: Python would wait for the thread
         traceback.print_exc()
     # A thread may still wait in readline; the kernel cleans up everything else.
@@ -101,7 +101,7 @@ async def _serve(
             gc.enable()
             await _obey(lab, lines, outlet.put)
     except CcplayError as error:
-        print(f"{wire.LAB_SAYS}{error}", file=sys.stderr)
+        print(f"{wire.LAB_ERROR}{error}", file=sys.stderr)
         await outlet.drain()
         return error.exit_code
     outlet.put(Ended(t=lab.clock(), reason="stdin ended"))

@@ -78,11 +78,11 @@ def _become(serve: Callable[[], None], request: dict[str, Any], descriptors: lis
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setpgid(0, 0)
-        *standard, directory, told = descriptors
+        *standard, directory, door = descriptors
         os.fchdir(directory)
         for number, each in enumerate(standard):
             os.dup2(each, number)
-        os.dup2(told, DOOR)
+        os.dup2(door, DOOR)
         os.closerange(DOOR + 1, max(descriptors) + 1)
         os.environ.clear()
         os.environ.update(request["environment"])

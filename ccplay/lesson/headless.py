@@ -50,12 +50,12 @@ class Outcome(msgspec.Struct, frozen=True):
 class _Taker:
     """Runs page after page without waiting; see ``session.Timed``."""
 
-    def __init__(self, opened: Opened, tell: Callable[[Taken], None]) -> None:
+    def __init__(self, opened: Opened, report: Callable[[Taken], None]) -> None:
         self.taken: list[Taken] = []
         self.refusal: CcplayError | None = None
         self.over = asyncio.Event()
         self._opened = opened
-        self._tell = tell
+        self._report = report
         self._course = Course(opened.lesson)
 
     def due(self, state: LabState) -> list[DueStep]:
@@ -75,7 +75,7 @@ class _Taker:
             if course.page.question or course.page.measures:
                 taken = Taken(course.at + 1, course.page, course.reveal(state))
                 self.taken.append(taken)
-                self._tell(taken)
+                self._report(taken)
             if not course.turn_page(1):
                 self.over.set()
         return course.due(state)
@@ -92,14 +92,14 @@ class _Taker:
 async def take(
     opened: Opened,
     open_source: Callable[[Build], Source],
-    tell: Callable[[Taken], None],
+    report: Callable[[Taken], None],
     record: Path | None = None,
 ) -> Outcome:
-    """Run every page of a lesson; ``tell`` receives each page after its run.
+    """Run every page of a lesson; ``report`` receives each page after its run.
 
     Raises ``CcplayError`` if the lab did not start, died, or lacks what the lesson needs.
     """
-    taker = _Taker(opened, tell)
+    taker = _Taker(opened, report)
     source = open_source(Course(opened.lesson).build(opened.case.build))
     sinks: list[Sink] = [Recorder(record, opened.scenario.title)] if record else []
     session = Session(source, title=opened.scenario.title, sinks=sinks, script=taker)

@@ -15,10 +15,10 @@ def answer_words(page: Page, answer: float | None) -> str:
     if question.range is None:
         return question.choices[int(answer)].text
     measure = page.measures[question.range.measure]
-    said = units.say(measure, answer)
+    text = units.format_value(measure, answer)
     if not question.range.plot:
-        return said
-    return f"{said} to {units.say(measure, answer + question.range.width)}"
+        return text
+    return f"{text} to {units.format_value(measure, answer + question.range.width)}"
 
 
 def right_words(page: Page, verdict: Verdict) -> str:
@@ -30,12 +30,12 @@ def right_words(page: Page, verdict: Verdict) -> str:
         return verdict.problem
     if question.range is None:
         return question.choices[int(verdict.right)].text
-    return units.say(page.measures[question.range.measure], verdict.right)
+    return units.format_value(page.measures[question.range.measure], verdict.right)
 
 
 def measured_lines(page: Page, verdict: Verdict) -> list[tuple[str, str]]:
     """Return the description of each measure, and its value with unit."""
     return [
-        (measure.text, units.say(measure, verdict.values.get(name)))
+        (measure.text, units.format_value(measure, verdict.values.get(name)))
         for name, measure in page.measures.items()
     ]

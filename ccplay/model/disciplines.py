@@ -44,8 +44,8 @@ def serves(kind: str, features: Iterable[Feature]) -> str:
     ``features`` are the disciplines that a lab reports; ccplay serves those that the kernel lacks.
     """
     summaries = {each.name: each.summary for each in features if each.available}
-    stands_in = summaries.get(kind) == summaries.get(f"{kind}{SUFFIX}", "")
-    return SOFTWARE if is_software(kind) or stands_in else KERNEL
+    replaced = summaries.get(kind) == summaries.get(f"{kind}{SUFFIX}", "")
+    return SOFTWARE if is_software(kind) or replaced else KERNEL
 
 
 def is_software(kind: str) -> bool:

@@ -138,7 +138,7 @@ class Variable(msgspec.Struct, frozen=True):
             digits = 1 if scaled and value < _WHOLE_FROM else 0
         return f"{value:.{digits}f}"
 
-    def say(self, value: float) -> str:
+    def format(self, value: float) -> str:
         """Return a number as text with its unit: ``20.1 ms``."""
         if self.unit == "bps":
             return format_rate(value)
@@ -299,8 +299,8 @@ def variable(name: str) -> Variable:
     return Variable(name, " ".join(words), unit, algorithm=algorithm, one=one, wire=wire)
 
 
-def say(name: str, value: float) -> str:
+def describe(name: str, value: float) -> str:
     """Return a variable as text: ``min rtt 20.1 ms`` for ``bbr_min_rtt_us`` and 20100."""
     # The algorithm's own name is shown beside it.
     known = variable(name)
-    return f"{known.words} {known.say(value)}"
+    return f"{known.words} {known.format(value)}"

@@ -184,9 +184,9 @@ def _definitions() -> dict[str, Shape]:
 def _topology() -> Shape:
     """Return the schema of a topology with numeric parameters."""
     kinds = [*generated()]
-    said = {"kind": "; ".join(f"{each.name} is {each.summary}" for each in kinds)}
+    meanings = {"kind": "; ".join(f"{each.name} is {each.summary}" for each in kinds)}
     kind: Shape = {"enum": [each.name for each in kinds]}
-    return table({"kind": kind, **_described(parameters())}, said)
+    return table({"kind": kind, **_described(parameters())}, meanings)
 
 
 def _written() -> Shape:
@@ -236,14 +236,14 @@ def _queue(discipline: Discipline, **more: Shape) -> Shape:
 def _changed_queue() -> Shape:
     """Return the schema of a queue whose kind is in the common part or in the matrix."""
     known: dict[str, list[Shape]] = {}
-    said: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for discipline in DISCIPLINES.values():
         for parameter in discipline.parameters:
             there = known.setdefault(parameter.name, [])
-            said.setdefault(parameter.name, parameter.meaning)
+            meanings.setdefault(parameter.name, parameter.meaning)
             if (each := parameter.shape) not in there:
                 there.append(each)
-    return table({name: {"anyOf": each} for name, each in known.items()}, said)
+    return table({name: {"anyOf": each} for name, each in known.items()}, meanings)
 
 
 def _steps(action: type[Command]) -> Iterator[Shape]:

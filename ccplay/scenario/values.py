@@ -130,17 +130,17 @@ class Scenario(msgspec.Struct, frozen=True):
         return self.only(names).cases[0]
 
 
-def _named(said: str, cases: Sequence[str]) -> list[str]:
+def _named(name: str, cases: Sequence[str]) -> list[str]:
     """Return the cases whose names contain a text.
 
     The best match wins: the whole name, then a part between commas, then whole words in any case,
     and last any other part that does not split a number.
     """
-    if not (part := re.escape(said.strip())):
+    if not (part := re.escape(name.strip())):
         return []
     words = rf"(?<![^\s,]){part}(?![^\s,])"
     anything = rf"(?<!\d){part}(?!\d)"
-    patterns = [rf"\A{re.escape(said)}\Z", rf"(?:\A|, ){re.escape(said)}(?:, |\Z)"]
+    patterns = [rf"\A{re.escape(name)}\Z", rf"(?:\A|, ){re.escape(name)}(?:, |\Z)"]
     patterns += [rf"(?i){words}", rf"(?i){anything}"]
     matches = ([case for case in cases if re.search(each, case)] for each in patterns)
     return next(filter(None, matches), [])

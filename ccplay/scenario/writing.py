@@ -102,19 +102,19 @@ def step(applied: Applied, ready_at: float) -> dict[str, Plain]:
     """Return a command that took effect as a step of a timeline, its moment in milliseconds."""
     command = applied.command
     at_s = max(round(_asked_at(applied) - ready_at, 3), 0.0)
-    said: dict[str, Plain] = {
+    written: dict[str, Plain] = {
         "at": write_seconds(at_s),
         "do": str(command.__struct_config__.tag),
     }
     for name, field in fields_of(type(command)).items():
         value = getattr(command, name)
         if field.required or value != field.default:
-            said[field.key] = field.write(value)
+            written[field.key] = field.write(value)
     if isinstance(command, SetQdisc):
-        said |= write_qdisc(command.qdisc)
+        written |= write_qdisc(command.qdisc)
     if isinstance(command, SetClasses):
-        said["classes"] = write_classes(command.classes)
-    return said
+        written["classes"] = write_classes(command.classes)
+    return written
 
 
 def _asked_at(applied: Applied) -> float:
@@ -180,28 +180,28 @@ def _topology(topology: Topology) -> Iterator[str]:
         if written.observed:
             yield f"topology.observed = {toml([*written.observed])}"
         return
-    said: dict[str, Plain] = {"kind": topology.kind}
+    table: dict[str, Plain] = {"kind": topology.kind}
     known = TOPOLOGIES[topology.kind].parameters if topology.kind in TOPOLOGIES else ()
     for each in known:
         if each.name == "pairs" or each.name in topology.parameters:
-            said[each.name] = topology.parameter(each.name, each.default)
-    yield f"topology = {toml(said)}"
+            table[each.name] = topology.parameter(each.name, each.default)
+    yield f"topology = {toml(table)}"
 
 
 def _link(setting: LinkSetting) -> str:
-    said = {
+    written = {
         field.key: field.write(value)
         for name, field in fields_of(LinkSetting).items()
         if (value := getattr(setting, name)) is not None
     }
     if setting.qdisc is not None:
-        said["queue"] = write_qdisc(setting.qdisc)
+        written["queue"] = write_qdisc(setting.qdisc)
     if setting.classes is None:
-        return toml(said)
+        return toml(written)
     # An inline table must be on one line, but a list in it may span several.
     listed = "".join(f"  {toml(each)},\n" for each in write_classes(setting.classes))
-    before = toml(said).removesuffix("}").rstrip()
-    return f"{before}{', ' if said else ' '}classes = [\n{listed}] }}"
+    before = toml(written).removesuffix("}").rstrip()
+    return f"{before}{', ' if written else ' '}classes = [\n{listed}] }}"
 
 
 # --- the timeline ---------------------------------------------------------------------------

@@ -78,7 +78,7 @@ class History:
                 self._undone.append(again(sent.undoes.done, event))
         self._look(state)
 
-    def begin_anew(self) -> None:
+    def start_over(self) -> None:
         """Forget the undone changes, because the user has changed something else."""
         self._undone.clear()
 

@@ -45,8 +45,8 @@ def lab_argv(
         # because the remote command goes through a shell.
         place = ["--captures", str(captures)] if captures else []
         place += options_of(custom)
-        said = shlex.join(["ccplay", "lab", *place, "--machine", host])
-        return [*_SSH, host, said]
+        command = shlex.join(["ccplay", "lab", *place, "--machine", host])
+        return [*_SSH, host, command]
     return _in_namespaces(_server(captures, "", custom))
 
 
@@ -109,12 +109,12 @@ def guest_argv(
         make_directory(kept)
     except OSError as error:
         raise LabError(f"can't write captures to {kept}: {error.strerror}") from None
-    lent = dict.fromkeys([place, *(file.absolute().parent for file in custom), kept])
-    if Path("/") in lent:
+    shared = dict.fromkeys([place, *(file.absolute().parent for file in custom), kept])
+    if Path("/") in shared:
         raise LabError("a guest may not write to /: start ccplay in another directory")
-    told = ("sh", "-c", 'echo "$0" >&2; exec "$@"', GUEST_RUNS)
-    lab = [*told, *UNSHARE, *PYTHON, *_server(place, "", custom)]
-    return boot.argv([*boot.environment(), *lab], list(lent), paced=paced)
+    announced = ("sh", "-c", 'echo "$0" >&2; exec "$@"', GUEST_RUNS)
+    lab = [*announced, *UNSHARE, *PYTHON, *_server(place, "", custom)]
+    return boot.argv([*boot.environment(), *lab], list(shared), paced=paced)
 
 
 def inner_argv(
@@ -131,8 +131,8 @@ def inner_argv(
 
 def _server(captures: Path | None, machine: str, custom: Sequence[Path]) -> list[str]:
     files = [str(path.absolute()) for path in custom]
-    said = captures or machine or files
-    place = [str((captures or Path()).absolute()), machine] if said else []
+    given = captures or machine or files
+    place = [str((captures or Path()).absolute()), machine] if given else []
     return [_SERVER, *place, *files]
 
 
@@ -164,9 +164,9 @@ def refusal() -> str | None:
 
 def root_refusal() -> str | None:
     """Return why even root can't start a lab here; None if it can."""
-    if (said := _try("true")) is None:
+    if (refusal := _try("true")) is None:
         return None
-    return f"{said} ({ROOT_REMEDY})"
+    return f"{refusal} ({ROOT_REMEDY})"
 
 
 def rootless_refusal() -> str | None:
@@ -174,13 +174,13 @@ def rootless_refusal() -> str | None:
 
     A user namespace may lack its capabilities, so those are tried, too.
     """
-    if (said := _try(*ROOTLESS, "ip", "link", "set", "lo", "up")) is None:
+    if (refusal := _try(*ROOTLESS, "ip", "link", "set", "lo", "up")) is None:
         return None
     for knob, bad, remedy in _KNOBS:
         path = Path("/proc/sys") / knob
         if path.exists() and path.read_text().strip() == bad:
             return f"{knob.replace('/', '.')} is {bad} (remedy: {remedy}, or use sudo)"
-    return said
+    return refusal
 
 
 def _try(*words: str) -> str | None:

@@ -64,7 +64,7 @@ class ByHand:
                 self._release(step.command, network)
         taken = {thing for command in self._asked for thing in _sets(command, network)}
         kept: list[DueStep] = []
-        said: list[str] = []
+        skipped: list[str] = []
         for step in due:
             if step.overrides:
                 kept.append(step)
@@ -72,10 +72,10 @@ class ByHand:
             rest, undoing = _parted(step.command, taken, network)
             kept += [replace(step, command=each) for each in rest]
             why = "you stopped it" if _needs(step.command) & taken else "your setting stays"
-            said += [f"skipped, {why}: {describe(each)}" for each in undoing]
-        if said and all(isinstance(each.command, Mark) for each in kept):
+            skipped += [f"skipped, {why}: {describe(each)}" for each in undoing]
+        if skipped and all(isinstance(each.command, Mark) for each in kept):
             kept.clear()
-        return kept, said
+        return kept, skipped
 
 
 def _parted(

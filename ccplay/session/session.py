@@ -156,7 +156,7 @@ class Session:
 
         The rest of the timeline will not undo it.
         """
-        self._history.begin_anew()
+        self._history.start_over()
         hello = self.state.hello
         for each in singly(command, hello.network if hello else None):
             self._do(each)
@@ -179,22 +179,22 @@ class Session:
         self._fold()
         change = self._history.undo(self._whole)
         self._by_hand.forget(change.asked)
-        said = f"undo: {change.inverse.text}"
-        self._take(Log(t=self.state.now, level="info", text=said))
+        text = f"undo: {change.inverse.text}"
+        self._take(Log(t=self.state.now, level="info", text=text))
         *first, last = change.inverse.commands
         for command in first:
             self._send(command, None)
         self._send(last, None, undoes=change)
-        return said
+        return text
 
     def redo(self) -> str:
         """Redo the change that was undone last; return a description. Raises ``CommandError``."""
         self._require_lab()
         command = self._history.redo()
         self._do(command)
-        said = f"redo: {describe(command)}"
-        self._take(Log(t=self.state.now, level="info", text=said))
-        return said
+        text = f"redo: {describe(command)}"
+        self._take(Log(t=self.state.now, level="info", text=text))
+        return text
 
     def _require_lab(self) -> None:
         """Raise ``CommandError`` if there is no lab to carry out commands."""

@@ -60,7 +60,7 @@ class Script:
         started = [kind.name_of(each) for each in commands if (kind := started_by(each))]
         return [name for name in started if name is not None]
 
-    def foretold(self, build: Build) -> Build:
+    def prepare(self, build: Build) -> Build:
         """Return ``build`` with all that the lab must know of the timeline beforehand.
 
         For example, traffic started by the user must not get a name that the timeline uses.

@@ -121,21 +121,21 @@ class _News(asyncio.Protocol):
     """Receives a fork's reports on a pipe: its process ID, then the exit code of the lab."""
 
     def __init__(self) -> None:
-        self._said = b""
+        self._received = b""
         self.started = asyncio.get_running_loop().create_future()
         self.ended = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
         """Store what the fork writes; its first line is the process ID."""
-        self._said += data
-        if b"\n" in self._said and not self.started.done():
-            self.started.set_result(int(self._said.split()[0]))
+        self._received += data
+        if b"\n" in self._received and not self.started.done():
+            self.started.set_result(int(self._received.split()[0]))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - its name, too
         """Report the lab's exit code; if there is none, fork and lab were killed."""
         if not self.started.done():
             self.started.set_exception(ChildProcessError("no lab was forked"))
-        _, *codes = self._said.split() or [b""]
+        _, *codes = self._received.split() or [b""]
         self.ended.set_result(int(codes[0]) if codes else -signal.SIGKILL)
 
 
@@ -177,9 +177,9 @@ async def _forked(stdin: FileIO, stdout: FileIO, stderr: FileIO, news: FileIO) -
     loop = asyncio.get_running_loop()
     orders, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, stdin)
     output, errors = await _reader(stdout), await _reader(stderr)
-    _, heard = await loop.connect_read_pipe(_News, news)
+    _, reports = await loop.connect_read_pipe(_News, news)
     try:
-        return _Forked(orders, output, errors, heard, await heard.started)
+        return _Forked(orders, output, errors, reports, await reports.started)
     except BaseException:
         # Closing its stdin ends a lab, also one that is still starting.
         for each in (orders, output[0], errors[0]):

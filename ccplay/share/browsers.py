@@ -96,7 +96,7 @@ class Browsers:
         """Number of browsers that watch now."""
         self.failed = ""
         """Reason why there is no page; empty unless serving has failed."""
-        self._heard = b""
+        self._unread = b""
         # -P keeps the current directory, which may contain others' files, off the import path.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "ccplay.web", str(path), place],
@@ -126,7 +126,7 @@ class Browsers:
         if not data:
             self.failed, self.count = "the server for browsers has ended", 0
             return
-        *lines, self._heard = (self._heard + data).split(b"\n")
+        *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
             with contextlib.suppress(msgspec.MsgspecError):
                 self._take(_decoder.decode(line))

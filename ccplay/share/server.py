@@ -200,7 +200,7 @@ class Server:
         self._selector.register(connection, selectors.EVENT_READ, serve)
 
     def _serve(self, spectator: Spectator, events: int) -> None:
-        if events & selectors.EVENT_READ and not spectator.hear():
+        if events & selectors.EVENT_READ and not spectator.receive():
             self._drop(spectator)
         elif events & selectors.EVENT_WRITE or spectator.wants is not None:
             self._send(spectator)

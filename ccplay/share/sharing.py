@@ -72,7 +72,7 @@ class Sharing:
         self.closed = False
         """Whether sharing has ended."""
         self._finished = False
-        self._heard = bytearray()
+        self._unread = bytearray()
         size = 0 if past is None else os.fstat(past.fileno()).st_size
         self._write(frames.encode(Setup(title=title[:500], recorded=recorded, past_bytes=size)))
 
@@ -115,9 +115,9 @@ class Sharing:
             # The next event raises the error.
             self.closed, self.watching = True, 0
             return
-        self._heard += data
-        *lines, rest = self._heard.split(b"\n")
-        self._heard = bytearray(rest)
+        self._unread += data
+        *lines, rest = self._unread.split(b"\n")
+        self._unread = bytearray(rest)
         for line in lines:
             with contextlib.suppress(WireError):
                 frame = frames.decode(bytes(line))

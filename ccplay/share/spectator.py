@@ -63,7 +63,7 @@ class Spectator:
         self._trusted = trusted
         self._seats = 0
         self._browsers = 0
-        self._heard = b""
+        self._unread = b""
         self._votes: Counter[int] = Counter()
         self._rest = memoryview(b"")
         self._queue: deque[bytes | range] = deque()
@@ -83,26 +83,26 @@ class Spectator:
             return 0
         return self._browsers if self._seats else 1
 
-    def hear(self) -> bool:
+    def receive(self) -> bool:
         """Read what the spectator sends, a hello and then votes; return False to drop it."""
         size = frames.HELLO_BYTES if self.wants is None else frames.REQUEST_BYTES
         try:
-            data = self.connection.recv(size - len(self._heard))
+            data = self.connection.recv(size - len(self._unread))
         except BlockingIOError:
             return True
         except OSError:
             return False
-        self._heard += data
+        self._unread += data
         if not data:
             return False
-        if len(self._heard) < size:
+        if len(self._unread) < size:
             return True
-        heard, self._heard = self._heard, b""
+        message, self._unread = self._unread, b""
         try:
             if self.wants is None:
-                self._join(frames.decode_hello(heard))
+                self._join(frames.decode_hello(message))
             else:
-                self._take(frames.decode_request(heard))
+                self._take(frames.decode_request(message))
         except WireError:
             return False
         return self._votes[0] <= MOST_VOTES

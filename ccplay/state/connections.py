@@ -123,7 +123,7 @@ class Connections(TrafficState):
         """Index of each connection, from 0, in the order of the requests."""
         self.traced: set[str] = set()
         """Flows and downloads that are being traced."""
-        self.untold = 0
+        self.missed_segments = 0
         """Segments missing from running traces, and from traces that overlap with them."""
         self.flow_intake = Intake[Flow](FLOW_SERIES)
 
@@ -254,16 +254,16 @@ def _trace_started(state: Connections, event: TraceStarted) -> None:
 def _trace_ended(state: Connections, event: TraceEnded) -> None:
     state.traced.discard(event.flow)
     text = f"flow {event.flow} was traced: {event.segments:,} segments"
-    if state.untold and not state.traced:
-        text += f"; {state.untold:,} were missed, all traces together"
-        state.untold = 0
+    if state.missed_segments and not state.traced:
+        text += f"; {state.missed_segments:,} were missed, all traces together"
+        state.missed_segments = 0
     state.write(event.t, "info", text)
 
 
 def _trace_lost(state: Connections, event: TraceLost) -> None:
-    if not state.untold:
+    if not state.missed_segments:
         state.write(event.t, "warning", "the kernel does not report every segment it traces")
-    state.untold += event.segments
+    state.missed_segments += event.segments
 
 
 def _trace_samples(state: Connections, event: TraceSamples) -> None:

@@ -9,7 +9,9 @@ RECEIVED, LOSS, DELAY = (each.name for each in UDP_VARIABLES)
 """Names of the variables for the rate, the loss and the delay."""
 
 
-def lately(before: Monitored | None, now: Monitored, seconds: float) -> dict[str, float | None]:
+def rates_between(
+    before: Monitored | None, now: Monitored, seconds: float
+) -> dict[str, float | None]:
     """Return the variables over the ``seconds`` since an earlier count, or since the first packet.
 
     None is unknown: nothing arrived, or no time has passed.

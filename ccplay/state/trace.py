@@ -39,12 +39,12 @@ class Trace(msgspec.Struct):
         """Add segments that are later than all before."""
         moments = sweep_codec.moments(samples)
         tick = self.moments.extend(moments)
-        said = {
+        ticks = {
             name: sweep_codec.floats([getattr(samples, name)], len(moments))[0]
             for name in TRACE_SERIES
         }
         for name, series in self.series.items():
-            series.extend(tick, said[name])
+            series.extend(tick, ticks[name])
 
     def change(self, event: CaStateChanged) -> None:
         """Add a change of the congestion state that is later than all before."""

@@ -22,7 +22,7 @@ from ccplay.state.columns import (
     Column,
     Table,
 )
-from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED, lately
+from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED, rates_between
 from ccplay.state.rounding import delays, milliseconds, rate_bps
 from ccplay.state.routes import ROUTES, Route, routes
 from ccplay.state.series import Series, Timeline
@@ -54,7 +54,7 @@ class Udp(msgspec.Struct):
     counts: deque[tuple[float, Monitored]] = msgspec.field(default_factory=deque)
     """Latest counts with their moments, as far back as variables need them."""
     seen: dict[str, Series] = msgspec.field(default_factory=dict)
-    """Variables over time, named as in ``monitor_rates.lately``; empty without counts."""
+    """Variables over time, named as in ``monitor_rates.rates_between``; empty without counts."""
     received_bytes: Series = msgspec.field(default_factory=lambda: Series(Timeline()))
     """Payload in bytes that has arrived so far."""
     paths: list[FlowPath] = msgspec.field(default_factory=list)
@@ -84,7 +84,7 @@ class Udp(msgspec.Struct):
         # Older than a second, or the first count: before that it had sent nothing.
         far = bool(counts) and counts[0][0] <= t - _OVER_S
         since, before = counts[0] if far else (self.started, None)
-        news = lately(before, seen, t - since)
+        news = rates_between(before, seen, t - since)
         tick = self.timeline.append(t)
         for name, value in news.items():
             self.seen.setdefault(name, Series(self.timeline)).put(tick, value)
@@ -200,7 +200,7 @@ METRICS = {
 
 def result(_: TrafficState, udp: Udp) -> UdpResult:
     """Return the counts at both ends."""
-    told = udp.ended is not None and udp.sent > 0
+    counted = udp.ended is not None and udp.sent > 0
     seconds, size = udp.duration_s, udp.packet_bytes
     return UdpResult(
         id=udp.name,
@@ -209,10 +209,10 @@ def result(_: TrafficState, udp: Udp) -> UdpResult:
         packet_bytes=size,
         started_s=round(udp.started, 3),
         duration_s=None if seconds is None else round(seconds, 3),
-        sent=udp.sent if told else None,
-        received=udp.received if told else None,
-        tx_bps=rate_bps(udp.sent * size, seconds or 0) if told else None,
-        rx_bps=rate_bps(udp.received * size, seconds or 0) if told else None,
+        sent=udp.sent if counted else None,
+        received=udp.received if counted else None,
+        tx_bps=rate_bps(udp.sent * size, seconds or 0) if counted else None,
+        rx_bps=rate_bps(udp.received * size, seconds or 0) if counted else None,
         loss=None if udp.loss is None else round(udp.loss, 6),
         jitter_ms=milliseconds(udp.jitter_us),
         **delays(udp.monitored),

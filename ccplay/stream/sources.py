@@ -101,7 +101,7 @@ class LabSource:
         """
         process = await self._start()
         talk = asyncio.create_task(self._listen_to_stderr(process))
-        lines = self._heard(process)
+        lines = self._lines_or_progress(process)
         ended = False
         try:
             if self._closing:
@@ -122,7 +122,7 @@ class LabSource:
             code = await process.wait()
             await talk
             if not ended and not self._closing:
-                raise LabError(self._obituary(code))
+                raise LabError(self._reason_for_end(code))
         finally:
             # The lab's end is seen only after all of its output is read, by one reader at a time.
             await lines.aclose()
@@ -131,7 +131,7 @@ class LabSource:
             await dropping
             talk.cancel()
 
-    async def _heard(self, process: Program) -> AsyncGenerator[bytes | Building]:
+    async def _lines_or_progress(self, process: Program) -> AsyncGenerator[bytes | Building]:
         """Yield the lines of stdout, and before the first one the boot's progress every second."""
         gate = (self._gate, process.output)
         lines = pipe.lines(process.stdout, wire.LONGEST_LINE, gate=gate)
@@ -202,12 +202,12 @@ class LabSource:
             else:
                 self._last_words.append(words)
 
-    def _obituary(self, code: int) -> str:
+    def _reason_for_end(self, code: int) -> str:
         words = [wire.printable(each) for each in self._last_words if each]
         # The lab's reason need not be the last line: a guest's kernel writes lines, too.
         for each in reversed(words):
-            if each.startswith(wire.LAB_SAYS):
-                return each.removeprefix(wire.LAB_SAYS)
+            if each.startswith(wire.LAB_ERROR):
+                return each.removeprefix(wire.LAB_ERROR)
         for each in words:
             if each.startswith(_REFUSED):
                 why = "a lab can't start here, because it needs its own namespaces"

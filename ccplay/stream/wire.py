@@ -35,7 +35,7 @@ LONGEST_COMMAND = 4 << 20
 """Bytes of the longest line with a command; a network with ten thousand reserved names takes half
 of it."""
 
-LAB_SAYS = "ccplay lab: "
+LAB_ERROR = "ccplay lab: "
 """Prefix of the line on stderr in which a lab reports why it ends."""
 
 

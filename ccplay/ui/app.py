@@ -44,7 +44,7 @@ _ANOTHER = "the presenter starts another network; ccplay watch shows it"
 _MOST_TYPED = 64
 """Number of recent keys for which the receiving screen is remembered."""
 
-_MOST_TOLD = 500
+_MOST_NOTICES = 500
 """Largest number of toasts whose text is kept; older texts are discarded."""
 
 
@@ -103,7 +103,7 @@ class CcplayApp(App[int]):
         self.keymap = Keymap(mine.keys)
         self.set_keymap(self.keymap.own)
         self._mistakes = mine.mistakes
-        self.told: deque[Entry] = deque(maxlen=_MOST_TOLD)
+        self.notices: deque[Entry] = deque(maxlen=_MOST_NOTICES)
         for each in self.looks.values():
             self.register_theme(each.textual_theme)
         # Assigning ``theme`` would call its watcher, which parses the stylesheet a second time.
@@ -153,7 +153,7 @@ class CcplayApp(App[int]):
     ) -> None:
         """Show a toast, and keep its text for the list of events and messages."""
         kind = {"information": "info"}.get(severity, severity)
-        self.told.append(Entry(self.session.state.now, kind, message))
+        self.notices.append(Entry(self.session.state.now, kind, message))
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
     def action_command_palette(self) -> None:
@@ -199,7 +199,7 @@ class CcplayApp(App[int]):
         self.call_after_refresh(_collect_garbage_again)
         for mistake in self._mistakes:
             self.notify(mistake, severity="warning", timeout=12, markup=False)
-        self.main.say_shared()
+        self.main.notify_shared()
 
     async def run_action(
         self,

@@ -26,7 +26,7 @@ class Appearance(Protocol):
     """Keys of each action, as the user has set them."""
     no_color: bool
     """Whether the user asked for no colours (https://no-color.org)."""
-    told: Sequence[Entry]
+    notices: Sequence[Entry]
     """Texts of toasts, oldest first."""
 
     @property

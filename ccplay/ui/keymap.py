@@ -64,8 +64,8 @@ def remapped(wanted: Mapping[str, object]) -> Remapped:
             mistakes[name] = str(error)
     # If two actions had the same key, one of them would silently lose it.
     while taken := _taken(Keymap(kept)):
-        name, said = taken
-        mistakes[name] = said
+        name, reason = taken
+        mistakes[name] = reason
         del kept[name]
     return Remapped(kept, mistakes)
 
@@ -78,8 +78,8 @@ def _taken(keymap: Keymap) -> tuple[str, str] | None:
                 return name, f"{quote(shown(key))} opens the palette"
             for other in REMAPPABLE:
                 if other != name and key in keymap.keys(other) and not _share(name, other, key):
-                    said = f"{quote(shown(key))} is the key of {other}: change one of them"
-                    return name, said
+                    reason = f"{quote(shown(key))} is the key of {other}: change one of them"
+                    return name, reason
     return None
 
 
@@ -104,7 +104,7 @@ def shown(key: str) -> str:
     return "+".join([*modifiers, format_key(last)])
 
 
-def spelled(key: str) -> str:
+def as_in_file(key: str) -> str:
     """Return a key as written in a preferences file: ``[`` for ``left_square_bracket``."""
     *modifiers, last = key.split("+")
     return "+".join([*modifiers, _PUNCTUATION.get(last, last)])

@@ -46,11 +46,11 @@ class Marks:
         """Hint shown while a mark is being moved; otherwise empty."""
         if self.carried is None:
             return ""
-        said = f"moving the mark of {format_clock(self.carried.t)}"
+        text = f"moving the mark of {format_clock(self.carried.t)}"
         key = appearance(self._screen.app).keymap.shown
         moves, puts = f"{key('back')}{key('forward')}", f"{key('mark')} or {key('put-mark')}"
-        said += f": {moves}, then {puts} to put it here, {key('leave-mark')} to cancel"
-        return f"{said}: {self.carried.text}"
+        text += f": {moves}, then {puts} to put it here, {key('leave-mark')} to cancel"
+        return f"{text}: {self.carried.text}"
 
     def press(self, reach_s: float) -> None:
         """Put down the mark being moved; else ask about a mark near the cursor, or a new one.

@@ -154,8 +154,8 @@ class LabProvider(Provider):
         matcher = self.matcher(query)
         for text, help_text, run in self._all():
             score = matcher.match(text)
-            said = entry is not None and entry.text == text
-            if score > 0 and not said and text.lower().startswith(value.lower()):
+            same = entry is not None and entry.text == text
+            if score > 0 and not same and text.lower().startswith(value.lower()):
                 yield Hit(score, matcher.highlight(text), run, text=text, help=help_text)
 
     @property

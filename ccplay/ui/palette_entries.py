@@ -94,8 +94,8 @@ def _flows(state: LabState) -> Iterator[Entry]:
         if name in state.traced:
             yield Entry(f"stop tracing flow {name}", "sampling continues", UntraceFlow(flow=name))
         elif not tracing_problem(state):
-            said = "cwnd, ssthresh and srtt at every ACK: zoom in to see them"
-            yield Entry(f"trace flow {name}", said, TraceFlow(flow=name))
+            text = "cwnd, ssthresh and srtt at every ACK: zoom in to see them"
+            yield Entry(f"trace flow {name}", text, TraceFlow(flow=name))
         path = f"{flow.src} → {flow.dst}"
         yield Entry(f"stop flow {name}", f"{flow.cc}, {path}", StopFlow(flow=name))
 
@@ -111,8 +111,8 @@ def _queues(state: LabState) -> Iterator[Entry]:
             filled = validate(qdisc)
             limit = f" {qdisc.options['limit']}" if qdisc.options else ""
             text = f"queue: {qdisc.kind}{limit}"
-            said = f"{describe_qdisc(filled)}: {kinds[qdisc.kind]}"
-            yield Entry(text, said, SetQdisc(qdisc=filled))
+            title = f"{describe_qdisc(filled)}: {kinds[qdisc.kind]}"
+            yield Entry(text, title, SetQdisc(qdisc=filled))
 
 
 def _links() -> Iterator[Entry]:

@@ -17,7 +17,7 @@ from ccplay.files.writing import is_safe, make_directory, write
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.scenario.file.lines import locate, nearest
 from ccplay.ui import themes
-from ccplay.ui.keymap import REMAPPABLE, Keymap, remapped, spelled
+from ccplay.ui.keymap import REMAPPABLE, Keymap, as_in_file, remapped
 from ccplay.ui.plots.table import DEFAULT as PLOTS_SHOWN
 from ccplay.ui.plots.table import PANES
 
@@ -75,21 +75,21 @@ def parse(text: str, file: str, looks: Collection[str]) -> Preferences:
     found: dict[str, Any] = {}
     mistakes: list[tuple[int, str]] = []
 
-    def wrong(place: tuple[str, ...], said: str) -> None:
+    def wrong(place: tuple[str, ...], reason: str) -> None:
         line = nearest(lines, place)
-        mistakes.append((line, f"{file}, line {line}: {'.'.join(place)}: {said}"))
+        mistakes.append((line, f"{file}, line {line}: {'.'.join(place)}: {reason}"))
 
     for name, value in content.items():
         try:
             if name == "keys":
                 found["keys"], others = _keys(value)
-                for key, said in others.items():
-                    wrong((name, key), said)
+                for key, reason in others.items():
+                    wrong((name, key), reason)
             else:
                 found[name] = _setting(name, value, looks)
         except ValueError as error:
             wrong((name,), str(error))
-    return Preferences(**found, mistakes=tuple(said for _, said in sorted(mistakes)))
+    return Preferences(**found, mistakes=tuple(reason for _, reason in sorted(mistakes)))
 
 
 def keep(changed: Mapping[str, object]) -> None:
@@ -180,6 +180,6 @@ def written(preferences: Preferences) -> str:
     width = max(map(len, REMAPPABLE))
     for name, binding in REMAPPABLE.items():
         about = binding.tooltip or binding.description
-        keys = quote(",".join(map(spelled, keymap.keys(name))))
+        keys = quote(",".join(map(as_in_file, keymap.keys(name))))
         lines.append(f"{name:<{width}} = {keys:<15}{f' # {about}' if about else ''}".rstrip())
     return "\n".join(lines) + "\n"

@@ -124,7 +124,7 @@ class MainScreen(
         self._known = Known()
         self._drawn_at = 0.0
         self._numbers_at = 0.0
-        self._told = 0
+        self._notified = 0
         self._ribbon = ribbon.Ribbon()
         self._drawing = drawing.Drawing()
         self._lines = 0
@@ -209,7 +209,7 @@ class MainScreen(
         if self.session.state is not self._state:
             self._take_over(self.session.state)
         # New events are shown at once, changed numbers at their own rate.
-        news = len(self.session.state.log) > self._told
+        news = len(self.session.state.log) > self._notified
         due = news or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps
         self._keep_up(tables=due)
         if self.view.unread:
@@ -225,7 +225,7 @@ class MainScreen(
             self._draw_plots(self.view)
         self.paint()
         self.plots.build(self.view)
-        self._tell()
+        self._notify_new()
 
     def _keep_up(self, *, tables: bool) -> None:
         """Lay out the screen again if needed; count the table's lines only if ``tables``."""
@@ -271,18 +271,18 @@ class MainScreen(
             self.plots.draw(view)
 
     def _draw_numbers(self, view: View) -> None:
-        said = [] if self.has_class("-small") else banner.rows(view, *self.size)
-        self._sheets["banner"].display = bool(said)
-        self._sheets["banner"].styles.height = len(said)
+        lines = [] if self.has_class("-small") else banner.rows(view, *self.size)
+        self._sheets["banner"].display = bool(lines)
+        self._sheets["banner"].styles.height = len(lines)
         if self.has_class("-small"):
-            said_so = _TOO_SMALL.format(*LEAST, *self.size)
-            self._show("too-small", lambda *_: [[(said_so, "")]])
+            text = _TOO_SMALL.format(*LEAST, *self.size)
+            self._show("too-small", lambda *_: [[(text, "")]])
             return
         if view.playhead.running:
             self.sent = ""
         bottom = receiver.rows if self.shows_receiver else log.rows
         self._show("header", lambda width, _: header.rows(view, width))
-        self._show("banner", lambda *_: said)
+        self._show("banner", lambda *_: lines)
         self._show("network", lambda width, height: network.rows(view, width, height))
         self._show("flows", lambda width, height: flows.rows(view, width, height))
         if self.shows_map:
@@ -303,10 +303,10 @@ class MainScreen(
         before, self.selected = self.selected, selection.kept(self.view)
         return self.selected != before
 
-    def _tell(self) -> None:
+    def _notify_new(self) -> None:
         """Show a toast for each new failure and each new file."""
-        fresh = self.session.state.log[self._told :]
-        self._told += len(fresh)
+        fresh = self.session.state.log[self._notified :]
+        self._notified += len(fresh)
         if not self.session.recorded and not self.audience.watches:
             for entry in fresh:
                 if entry.kind == "error":

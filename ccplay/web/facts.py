@@ -34,7 +34,7 @@ _MOST_CHANGES = 500
 
 def facts(state: LabState) -> Facts:
     """Return everything that a page receives except the values of lines."""
-    return {name: tell(state) for name, tell in _FACTS.items()}
+    return {name: describe(state) for name, describe in _FACTS.items()}
 
 
 def described(line: Drawn) -> list[Any]:

@@ -50,7 +50,7 @@ class Feed:
         self._last: list[int | None] = []
         self._at = -1
         self._step_ms = STEPS_MS[0]
-        self._told: dict[str, bytes] = {}
+        self._sent: dict[str, bytes] = {}
         self._logged: dict[int, list[Any]] = {}
         self._looked = -math.inf
         self._shown: tuple[Board | None, int] = (None, 0)
@@ -71,7 +71,7 @@ class Feed:
                 "title": self._session.title,
                 "recorded": self._recorded,
                 "now": round(state.now, 3),
-                "facts": {name: msgspec.Raw(each) for name, each in self._told.items()},
+                "facts": {name: msgspec.Raw(each) for name, each in self._sent.items()},
                 "lines": [facts.described(each) for each in self._lines],
                 "last": self._last,
                 "log": list(self._logged.values()),
@@ -96,10 +96,10 @@ class Feed:
         news: dict[str, Any] = {}
         there = {**facts.facts(state), "lesson": lesson(board, votes=self._votes)}
         for name, fact in there.items():
-            told = _encoder.encode(fact)
-            if self._told.get(name) != told:
-                self._told[name] = told
-                news[name] = msgspec.Raw(told)
+            encoded = _encoder.encode(fact)
+            if self._sent.get(name) != encoded:
+                self._sent[name] = encoded
+                news[name] = msgspec.Raw(encoded)
         found = message("facts", news) if news else b""
         if fresh := [each for each in lines(state) if each.key not in self._numbers]:
             for each in fresh:

@@ -155,7 +155,7 @@ async def serve(
             count(pages.browsers)
             watched.report(pages.browsers)
 
-        await _tell(watched, feed, broadcast, counted)
+        await _broadcast(watched, feed, broadcast, counted)
         reason = session.error or session.state.end_reason or "the session has ended"
         broadcast.put(message("over", {"reason": reason}))
         broadcast.close()
@@ -165,7 +165,7 @@ async def serve(
         await playing
 
 
-async def _tell(
+async def _broadcast(
     watched: _Watched, feed: Feed, broadcast: Broadcast, count: Callable[[], None]
 ) -> None:
     """Broadcast new messages until the session ends."""

@@ -17,7 +17,7 @@ from ccplay.analysis.results import Result
 from ccplay.experiment.runner import Experiment
 from ccplay.model.commands import Build
 from ccplay.report.data.amounts import unit
-from ccplay.report.terminal.progress import Teller
+from ccplay.report.terminal.progress import ProgressDisplay
 from ccplay.scenario.file.library import find
 from ccplay.scenario.file.reading import load
 from ccplay.scenario.values import Scenario
@@ -83,9 +83,9 @@ async def measure(race: Scenario, jobs: int) -> Round:
     def start(build: Build) -> Source:
         return LabSource(argv, build)
 
-    teller = Teller(Console(file=io.StringIO()), len(race.cases), story=False)
+    display = ProgressDisplay(Console(file=io.StringIO()), len(race.cases), story=False)
     begun = time.monotonic()
-    result = await Experiment(race, start, asyncio.Event(), teller, jobs=jobs).measure()
+    result = await Experiment(race, start, asyncio.Event(), display, jobs=jobs).measure()
     seconds = time.monotonic() - begun
     assert not any(run.errors for run in result.cases), [run.errors for run in result.cases]
     return Round(seconds, result)

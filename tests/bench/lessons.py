@@ -65,8 +65,8 @@ def _row(table: Table, name: str, number: int, taken: list[Taken]) -> None:
     for key, measure in page.measures.items():
         known = [v for each in taken if (v := each.verdict.values.get(key)) is not None]
         if known:
-            low, high = (units.say(measure, bound(known)) for bound in (min, max))
-            middle = units.say(measure, statistics.median(known))
+            low, high = (units.format_value(measure, bound(known)) for bound in (min, max))
+            middle = units.format_value(measure, statistics.median(known))
             lines.append(f"{measure.text}: {low} to {high}, median {middle}")
     right = answers.pop() if len(answers) == 1 else f"{len(answers)} answers"
     asked = f"{number}. {page.question.ask}"

@@ -35,7 +35,7 @@ class Bench:
     def __init__(self, built: building.BuiltNetwork, shaper: Shaper, said: list[list[str]]) -> None:
         self.built = built
         self.shaper = shaper
-        self.said = said
+        self.messages = said
         self.links: dict[str, Link] = {each.name: each for each in built.network.links}
         names = {each.role: each.name for each in reversed(built.network.nodes)}
         self.sender, self.receiver = names["sender"], names.get("receiver", "h2")
@@ -100,7 +100,7 @@ class Bench:
     async def until(self, condition: Any, within_s: float = 60.0) -> None:
         deadline = time.monotonic() + within_s
         while not condition():
-            assert time.monotonic() < deadline, self.said
+            assert time.monotonic() < deadline, self.messages
             await asyncio.sleep(0.01)
 
     @asynccontextmanager
@@ -237,7 +237,7 @@ async def killed_line() -> dict[str, Any]:
         await made.until(lambda: made.shaper.processes not in ([], [first]))
         await made.rtts_ms(5, "-i", "0.2")
         rtt = median(await made.rtts_ms(20, "-i", "0.02"))
-        return {"said": made.said, "rtt_ms": rtt}
+        return {"said": made.messages, "rtt_ms": rtt}
 
 
 async def ending_delay(engine: str) -> dict[str, Any]:

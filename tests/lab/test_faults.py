@@ -40,7 +40,7 @@ class Hand:
         scenario = parse(SCENARIO.format(seconds=seconds, runs=RUNS), Path("many.toml"))
         self.plan = Handover.of(scenario, scenario, ())
         self.results: list[CaseResult] = []
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.stop = asyncio.Event()
         pair = certificate.for_address(made.cluster.address, made.cluster.pair)
         self.benches = ClusterBenches(
@@ -49,7 +49,7 @@ class Hand:
             self.stop,
             experiment="0123456789abcdef",
             files={},
-            tell=self.said.append,
+            report=self.messages.append,
         )
 
     async def run(self) -> None:
@@ -58,7 +58,9 @@ class Hand:
             return Outcome(finished.result, whole=finished.whole)
 
         async with asyncio.timeout(_PATIENCE_S), self.benches:
-            pool = Pool(Planned(self.plan.runs()), self.benches, self.stop, tell=self.said.append)
+            pool = Pool(
+                Planned(self.plan.runs()), self.benches, self.stop, report=self.messages.append
+            )
             await pool.run(measure, lambda _, outcome: self.results.append(outcome.result))
 
     @property
@@ -76,7 +78,7 @@ async def test_runs_of_a_worker_that_hangs_are_made_elsewhere(tmp_path: Path) ->
         hangs.send_signal(signal.SIGSTOP)
         await running
     assert hand.repeats == [*range(1, RUNS + 1)]
-    assert any("no answer for 2 s" in line for line in hand.said)
+    assert any("no answer for 2 s" in line for line in hand.messages)
 
 
 async def test_runs_outlast_a_network_that_is_away(tmp_path: Path) -> None:
@@ -92,7 +94,7 @@ async def test_runs_outlast_a_network_that_is_away(tmp_path: Path) -> None:
         await until(lambda: bench.running - first)
         made.scheduler.send_signal(signal.SIGSTOP)
         await made.until_completed(2)
-        await until(lambda: any("no answer from" in line for line in hand.said))
+        await until(lambda: any("no answer from" in line for line in hand.messages))
         made.scheduler.send_signal(signal.SIGCONT)
         await running
         assert made.completed() == [*range(1, RUNS + 1)]

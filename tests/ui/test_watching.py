@@ -215,7 +215,7 @@ async def test_a_restricted_spectator_reaches_no_file() -> None:
         assert {"follow", "help", "quit"} <= offered
         await pilot.press("s", "S", "g", "ctrl+z")
         assert app.screen is app.main
-        assert not app.told
+        assert not app.notices
 
 
 async def test_a_presenter_who_dies_leaves_spectators_what_they_have() -> None:

@@ -176,5 +176,5 @@ def material(result: Result) -> Material:
         runs=[Run(each, None, f"run-{n}") for n, each in enumerate(result.cases)],
         scenario_text=f'title = "{HOSTILE}"',
         command="ccplay run race.toml --out results",
-        abouts={HOSTILE: HOSTILE},
+        about_cases={HOSTILE: HOSTILE},
     )

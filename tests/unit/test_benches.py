@@ -66,7 +66,7 @@ class Hall:
         self.made: list[tuple[str, int, str]] = []
         """Case, repeat and machine."""
         self.kept: list[CaseResult] = []
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.lose: Callable[[Attempt, Bench], bool] = lambda *_: False
         self.doubt: Callable[[Attempt, Bench], bool] = lambda *_: False
         self.lacks: Callable[[Bench, Run], str] = lambda *_: ""
@@ -90,7 +90,7 @@ class Hall:
             Planned(self._plan),
             self.machines,
             asyncio.Event(),
-            tell=self.said.append,
+            report=self.messages.append,
             lacks=self.lacks,
         )
         await asyncio.wait_for(pool.run(measure, keep), 60.0)
@@ -138,7 +138,7 @@ async def test_a_run_whose_bench_is_lost_is_made_by_another_and_counted_once() -
     await hall.run()
     assert len(lost) == 1
     assert hall.numbers == every("abc", 2)
-    assert hall.said == [f"{lost[0]} is moved to another bench: m1 is gone"]
+    assert hall.messages == [f"{lost[0]} is moved to another bench: m1 is gone"]
 
 
 async def test_without_a_bench_it_waits_for_one() -> None:
@@ -162,7 +162,7 @@ async def test_a_bench_gets_only_what_it_can_make_and_the_gap_is_told_once() -> 
     await hall.run()
     assert hall.numbers == every("ab", 3)
     assert all(machine == "new" for case, _, machine in hall.made if case == "b")
-    assert hall.said == [f"old: {gap}"]
+    assert hall.messages == [f"old: {gap}"]
 
 
 async def test_what_no_bench_can_make_is_refused_after_the_rest_was_made() -> None:

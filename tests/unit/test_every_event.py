@@ -108,7 +108,7 @@ def swept(*answers: bytes) -> Sweep:
     type(host).answers = answers
     probe = Probe({"h1": host}, [])
     probe.track("1", "h1", sport=10000, dport=5201)
-    probe.tell_delay("1", lambda: 7)
+    probe.sample_delay("1", lambda: 7)
     found = wire.decode_event(wire.encode(probe.sweep(1.0)))
     probe.close()
     assert isinstance(found, Sweep)

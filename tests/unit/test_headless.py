@@ -24,7 +24,7 @@ from ccplay.model.traffic_commands import StartFlow, StartPing, StopFlow
 from ccplay.model.traffic_events import FlowEnded, FlowStarted, PingEnded, PingSample, PingStarted
 from ccplay.model.values import Feature
 from ccplay.model.wording import describe
-from ccplay.report.terminal.progress import Teller
+from ccplay.report.terminal.progress import ProgressDisplay
 from ccplay.scenario.file.reading import parse
 from ccplay.scenario.values import Scenario
 from ccplay.stream.sources import Source
@@ -101,8 +101,8 @@ class QuickLab:
 async def measure(
     scenario: Scenario, start: Callable[[Build], Source], record: Path | None = None
 ) -> Result:
-    teller = Teller(Console(file=io.StringIO()), 1)
-    return await Experiment(scenario, start, asyncio.Event(), teller, record=record).measure()
+    display = ProgressDisplay(Console(file=io.StringIO()), 1)
+    return await Experiment(scenario, start, asyncio.Event(), display, record=record).measure()
 
 
 async def test_a_case_runs_to_its_end_and_its_flow_is_stopped_for_exact_figures() -> None:
@@ -304,8 +304,8 @@ def test_every_case_is_recorded_in_a_file_of_its_own(tmp_path: Path) -> None:
 async def test_progress_without_a_terminal_is_plain_lines() -> None:
     out = io.StringIO()
     scenario = parse(TEXT, Path("t.toml"))
-    with Teller(Console(file=out, width=80), 1) as teller:
-        await Experiment(scenario, QuickLab, asyncio.Event(), teller).measure()
+    with ProgressDisplay(Console(file=out, width=80), 1) as display:
+        await Experiment(scenario, QuickLab, asyncio.Event(), display).measure()
     text = out.getvalue()
     assert "\x1b" not in text
     assert "ping p1 ended: 1 sent, 0 lost" in text

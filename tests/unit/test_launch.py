@@ -38,9 +38,9 @@ def test_a_guest_is_lent_folders_but_never_all_of_the_machine(
 ) -> None:
     """Mounted over its own root, the machine's would be written to."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(boot, "argv", lambda _, lent, **__: [str(each) for each in lent])
-    lent = launch.guest_argv(tmp_path / "run", [Path("/there/mine.bpf.c")])
-    assert lent == [str(tmp_path / "run"), "/there", str(tmp_path / "ccplay")]
+    monkeypatch.setattr(boot, "argv", lambda _, shared, **__: [str(each) for each in shared])
+    shared = launch.guest_argv(tmp_path / "run", [Path("/there/mine.bpf.c")])
+    assert shared == [str(tmp_path / "run"), "/there", str(tmp_path / "ccplay")]
     # The directory of a run is none before its store has made it.
     assert not (tmp_path / "run").exists()
     with pytest.raises(LabError, match="may not write to /"):

@@ -75,7 +75,7 @@ def test_a_window_that_no_path_holds_is_told_at_once_and_once(each: TcpSamples) 
     said = "the kernel skipped a call of mine, or mine is wrong"
     assert news.text == f"flow 1: no path can hold a window of 2,147,483,648: {said}"
     assert watchdog.look(0.02, each) == []
-    watchdog.forgive("1", 0.04)
+    watchdog.forget("1", 0.04)
     assert len(watchdog.look(0.06, each)) == 1
     assert watchdog.look(0.08, samples(20, 20)) == []
 
@@ -116,8 +116,8 @@ def test_what_is_forgiven_has_another_chance() -> None:
     """The program was saved anew: its name says nothing of it."""
     watchdog = Watchdog()
     assert len(told(watchdog, samples(1, 1), seconds=4)) == 1
-    assert [each.wrong for each in watchdog.forgive("1", 4.5)] == [""]
-    assert watchdog.forgive("1", 4.5) == []
+    assert [each.wrong for each in watchdog.forget("1", 4.5)] == [""]
+    assert watchdog.forget("1", 4.5) == []
     assert told(watchdog, samples(1, 1), seconds=3, start=5) == [(8, "keeps cwnd at 1")]
 
 

@@ -21,7 +21,7 @@ from ccplay.report.page.run_tables import grids
 from ccplay.report.terminal.table import case_table
 from ccplay.scenario.file.reading import parse
 from ccplay.state.lab_state import LabState
-from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED, lately
+from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED, rates_between
 from ccplay.stream import wire
 from ccplay.stream.sources import recorded_events
 from ccplay.units import format_part
@@ -85,21 +85,25 @@ def result() -> CaseResult:
 
 def test_what_is_new_since_the_count_before() -> None:
     first = count(100, 90, 20_000.0)
-    assert lately(None, first, 2.0) == {RECEIVED: 360_000, LOSS: pytest.approx(0.1), DELAY: 20_000}
+    assert rates_between(None, first, 2.0) == {
+        RECEIVED: 360_000,
+        LOSS: pytest.approx(0.1),
+        DELAY: 20_000,
+    }
     # Thirty more at 60 ms make a mean of 30 ms.
-    found = lately(first, count(150, 120, 30_000.0), 1.0)
+    found = rates_between(first, count(150, 120, 30_000.0), 1.0)
     assert found == {RECEIVED: 240_000, LOSS: 0.4, DELAY: 60_000}
 
 
 def test_what_nobody_knows_is_not_told() -> None:
     seen = count(100, 90, 20_000.0)
-    assert lately(seen, seen, 1.0) == {RECEIVED: 0, LOSS: None, DELAY: None}
-    assert lately(None, count(0, 0, None), 0.0) == {RECEIVED: None, LOSS: None, DELAY: None}
+    assert rates_between(seen, seen, 1.0) == {RECEIVED: 0, LOSS: None, DELAY: None}
+    assert rates_between(None, count(0, 0, None), 0.0) == {RECEIVED: None, LOSS: None, DELAY: None}
 
 
 def test_what_comes_behind_others_is_no_gain() -> None:
     """Where jitter reorders, more may come than were sent since."""
-    assert lately(count(100, 90, 1.0), count(101, 93, 1.0), 1.0)[LOSS] == 0
+    assert rates_between(count(100, 90, 1.0), count(101, 93, 1.0), 1.0)[LOSS] == 0
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from ccplay.model.events import Ended
 from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.model.traffic_events import FlowStarted
 from ccplay.model.values import MOST_VARIABLES
-from ccplay.model.variables import say, variable
+from ccplay.model.variables import describe, variable
 from ccplay.state.lab_state import LabState
 from ccplay.stream import sweep_codec, wire
 from tests.unit.test_probe import attribute
@@ -167,7 +167,7 @@ def test_what_does_not_fit_or_is_too_much_is_refused(
     ],
 )
 def test_variables_are_said_with_scale_and_unit(name: str, value: float, said: str) -> None:
-    assert say(name, value) == said
+    assert describe(name, value) == said
 
 
 @pytest.mark.parametrize(

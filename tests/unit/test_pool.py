@@ -41,14 +41,16 @@ class Hall:
 
     def __init__(self, jobs: int, cases: str, *, attempts: int = 3) -> None:
         self.stop = asyncio.Event()
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.made: list[tuple[str, int, int]] = []
         """Case, number of the attempt, how many ran then."""
         self.kept: list[tuple[str, int, bool]] = []
         """Case, last attempt, whether it can be trusted."""
         agenda = Planned(plan(scenario(*cases)))
         self.benches = Here(bench(jobs))
-        self.pool = Pool(agenda, self.benches, self.stop, attempts=attempts, tell=self.said.append)
+        self.pool = Pool(
+            agenda, self.benches, self.stop, attempts=attempts, report=self.messages.append
+        )
         self._running = 0
 
     async def run(self, changes: Callable[[str, int], dict[str, float]]) -> None:
@@ -82,7 +84,7 @@ async def test_so_many_run_side_by_side_as_was_asked(jobs: int) -> None:
     await hall.run(busy_beyond(6))
     assert max(together for *_, together in hall.made) == jobs
     assert sorted(hall.kept) == [(name, 1, True) for name in "abcdef"]
-    assert hall.said == []
+    assert hall.messages == []
 
 
 async def test_what_starves_is_run_again_with_fewer_at_a_time() -> None:
@@ -91,10 +93,10 @@ async def test_what_starves_is_run_again_with_fewer_at_a_time() -> None:
     assert hall.pool.jobs == 3
     assert sorted(hall.kept) == [*((name, 2, True) for name in "abcd"), ("e", 1, True)]
     # Four starved together, which is one reason to go down, not four.
-    assert [line for line in hall.said if "in parallel" in line] == [
+    assert [line for line in hall.messages if "in parallel" in line] == [
         "too much for this machine: from now on 3 in parallel"
     ]
-    assert "a is repeated: the machine was 100% busy" in hall.said
+    assert "a is repeated: the machine was 100% busy" in hall.messages
 
 
 async def test_one_more_is_tried_once_it_has_gone_well_for_long() -> None:
@@ -109,7 +111,7 @@ async def test_one_more_is_tried_once_it_has_gone_well_for_long() -> None:
 
     await hall.run(busy_at_first)
     assert hall.pool.jobs == 3
-    assert [line for line in hall.said if "in parallel" in line] == [
+    assert [line for line in hall.messages if "in parallel" in line] == [
         "too much for this machine: from now on 2 in parallel",
         "the machine keeps up: from now on 3 in parallel",
     ]
@@ -132,7 +134,7 @@ async def test_a_single_run_is_only_marked() -> None:
     hall = Hall(1, "a", attempts=1)
     await hall.run(busy_beyond(0))
     assert hall.kept == [("a", 1, False)]
-    assert hall.said == []
+    assert hall.messages == []
 
 
 async def test_a_lab_too_short_to_judge_is_not_run_again() -> None:

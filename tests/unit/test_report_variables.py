@@ -12,12 +12,12 @@ from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.model.traffic_events import FlowStarted
 from ccplay.report.data.scene import scene
 from ccplay.report.figures.style import Inks
-from ccplay.report.figures.variables import told
+from ccplay.report.figures.variables import own_values
 from ccplay.state.lab_state import LabState
 
 
 def panels(*sweeps: dict[str, list[int | None]]) -> list[str]:
-    """Return the titles and labels for two flows that told so."""
+    """Return the titles and labels for two flows that own_values so."""
     state = LabState()
     for flow in ("1", "2"):
         state.apply(FlowStarted(t=0.0, flow=flow, src="s1", dst="d1", cc="bbr", port=5201))
@@ -25,7 +25,7 @@ def panels(*sweeps: dict[str, list[int | None]]) -> list[str]:
     tcp = TcpSamples(**zeros | {"flow": ["1", "2"], "cc": ["bbr", "bbr"]})
     for n, own in enumerate(sweeps):
         state.apply(Sweep(t=1 + n / 50, tcp=tcp, own=own))
-    return [f"{each.title}|{each.label}" for each in told(scene(state), Inks(["1", "2"]))]
+    return [f"{each.title}|{each.label}" for each in own_values(scene(state), Inks(["1", "2"]))]
 
 
 def test_nothing_is_drawn_where_no_flow_tells_any() -> None:

@@ -144,7 +144,7 @@ def test_what_starts_with_the_network_is_in_the_first_command_and_not_asked_for_
         Step(0.0, change, number=2),
         Step(0.0, StartFlow(flow="2"), number=3),
     ]
-    build = Script(steps).foretold(Build())
+    build = Script(steps).prepare(Build())
     assert build.first == [StartFlow(flow="1"), StartPing(ping="p")]
     assert commands(Script(steps), started(build=build)) == [change, StartFlow(flow="2")]
     # A lab of 0.1 keeps nothing of it.
@@ -164,7 +164,7 @@ def test_what_starts_shortly_after_is_in_the_first_command_with_its_moments() ->
         Step(0.07, StartPing(ping="p"), number=2),
         *later,
     ]
-    build = Script(steps).foretold(Build())
+    build = Script(steps).prepare(Build())
     assert build.first == []
     assert build.soon == [
         StartTogether(at=0.04, commands=[StartFlow(flow="2")]),
@@ -174,7 +174,7 @@ def test_what_starts_shortly_after_is_in_the_first_command_with_its_moments() ->
     assert commands(script, state) == []
     assert script.waiting == (*later,)
     # There is time to prepare it once the network is ready, which need not wait for it.
-    assert Script([on_time]).foretold(Build()).soon == []
+    assert Script([on_time]).prepare(Build()).soon == []
     # A lab that knows only what starts at once is asked for the others.
     assert len(commands(Script(steps), started(build=Build()))) == 3
 
@@ -185,7 +185,7 @@ def test_no_traffic_overtakes_a_change_that_comes_before_it() -> None:
         Step(0.2, SetLink(rate=1_000_000), number=1),
         Step(0.4, StartFlow(flow="2"), number=2),
     ]
-    build = Script(steps).foretold(Build())
+    build = Script(steps).prepare(Build())
     assert (build.first, build.soon) == ([StartFlow(flow="1")], [])
 
 
@@ -207,7 +207,7 @@ def test_a_mark_keeps_no_traffic_from_starting_with_the_network() -> None:
         Step(0.0, Mark(text="a"), number=1),
         Step(0.0, StartFlow(flow="1"), number=2),
     ]
-    build = Script(steps).foretold(Build())
+    build = Script(steps).prepare(Build())
     assert build.first == [StartPing(ping="p"), StartFlow(flow="1")]
     assert commands(Script(steps), started(build=build)) == [Mark(text="a")]
 
@@ -219,7 +219,7 @@ def test_the_lab_knows_beforehand_the_algorithms_that_a_script_names() -> None:
         Step(5.0, SetCongestionControl(flow="1", cc="htcp"), number=2),
         Step(9.0, StartFlow(flow="3", cc="vegas"), number=3),
     ]
-    assert Script(steps).foretold(Build()).prepared == ["vegas", "htcp"]
+    assert Script(steps).prepare(Build()).prepared == ["vegas", "htcp"]
 
 
 def test_a_script_is_idle_while_no_step_can_be_due_soon() -> None:

@@ -43,7 +43,7 @@ class Reader:
         self.data = b""
         ours.setblocking(False)
         ours.send(frames.encode_hello(wants))
-        assert self.spectator.hear()
+        assert self.spectator.receive()
 
     def read(self) -> None:
         """Receive all that there is."""

@@ -36,7 +36,7 @@ def explain(state: LabState, flow: str, t: float) -> list[str]:
     evidence = gather(state, flow, t)
     if evidence is None:
         return []
-    return [said for rule in RULES if (said := rule(evidence))]
+    return [sentence for rule in RULES if (sentence := rule(evidence))]
 
 
 def doing(e: Evidence) -> str:
@@ -44,18 +44,18 @@ def doing(e: Evidence) -> str:
     window = f"cwnd is {_segments(e.cwnd)}"
     match e.ca_state:
         case 4:
-            said = "a retransmission timeout has expired, and it starts again from a small cwnd"
-            return f"Loss: {said}; {window}."
+            text = "a retransmission timeout has expired, and it starts again from a small cwnd"
+            return f"Loss: {text}; {window}."
         case 3:
             return f"Recovery: it retransmits what was lost and reduces cwnd meanwhile; {window}."
         case 2:
-            said = "congestion was reported without a loss, and it reduces cwnd"
-            return f"CWR: {said}; {window}."
+            text = "congestion was reported without a loss, and it reduces cwnd"
+            return f"CWR: {text}; {window}."
         case 1:
-            said = (
+            text = (
                 "duplicate or selective ACKs arrive; it is not known yet whether packets are lost"
             )
-            return f"Disorder: {said}; {window}."
+            return f"Disorder: {text}; {window}."
     return _open(e, window)
 
 
@@ -84,21 +84,21 @@ def reduced(e: Evidence) -> str:
     if cut is None:
         return ""
     share = cut.after / cut.before
-    said = f"At {format_clock(cut.t)} cwnd fell from {cut.before:.0f} to {_segments(cut.after)}"
+    text = f"At {format_clock(cut.t)} cwnd fell from {cut.before:.0f} to {_segments(cut.after)}"
     beta, name = _BETA.get(cut.cc.removesuffix(".bpf"), (None, ""))
     if cut.ca_state == _LOSS:
-        said += ", because of a retransmission timeout"
+        text += ", because of a retransmission timeout"
     elif cut.cc.startswith("bbr") and cut.ca_state < _CWR and cut.after <= _LEAST_OF_BBR:
-        said += ", the least that BBR keeps: every 10 s it measures the least RTT that way"
+        text += ", the least that BBR keeps: every 10 s it measures the least RTT that way"
     elif cut.steps > 1:
-        said += f", in {cut.steps} reductions"
+        text += f", in {cut.steps} reductions"
     elif beta is not None and abs(cut.after - beta * cut.before) <= max(1.0, _NEAR * cut.before):
-        said += f", {share:.2f} of it: {name}"
+        text += f", {share:.2f} of it: {name}"
     else:
-        said += f", {share:.2f} of it"
+        text += f", {share:.2f} of it"
     if cut.retransmitted:
-        said += f"; {_count(cut.retransmitted, 'segment')} retransmitted"
-    return f"{said}."
+        text += f"; {_count(cut.retransmitted, 'segment')} retransmitted"
+    return f"{text}."
 
 
 def cause(e: Evidence) -> str:
@@ -175,15 +175,15 @@ def held(e: Evidence) -> str:
     waiting = e.waiting
     if waiting is None or waiting.packets < 1:
         return "No packet waits in the queues on its path." if waiting is None else ""
-    said = f"Queue {waiting.link} holds {_count(round(waiting.packets), 'packet')}"
+    text = f"Queue {waiting.link} holds {_count(round(waiting.packets), 'packet')}"
     if waiting.delay_us is not None:
-        said += f", {format_time_us(waiting.delay_us)} at its rate"
+        text += f", {format_time_us(waiting.delay_us)} at its rate"
     total = sum(count for _, count in waiting.in_flight)
     if len(waiting.in_flight) > 1 and total:
         name, count = waiting.in_flight[0]
         who = "this flow" if name == e.flow else f"flow {name}"
-        said += f"; of the segments in flight over it {who} has most, {count / total:.0%}"
-    return f"{said}."
+        text += f"; of the segments in flight over it {who} has most, {count / total:.0%}"
+    return f"{text}."
 
 
 def gets(e: Evidence) -> str:

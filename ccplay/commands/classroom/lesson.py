@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ccplay.commands import options
 from ccplay.commands.screen import has_terminal, show
 from ccplay.errors import CcplayError, UsageError
-from ccplay.visible import printable, put, tell
+from ccplay.visible import notify, printable, put
 
 if TYPE_CHECKING:
     from ccplay.lesson.headless import Taken
@@ -113,13 +113,13 @@ def _take(opened: Opened, arguments: argparse.Namespace) -> int:
         # The session ran in the child process, which has printed this already.
         return code
     for text in lost:
-        tell(f"ccplay: your progress is not kept: {text}")
+        notify(f"ccplay: your progress is not kept: {text}")
     right, judged = course.score
     again = f"ccplay lesson {arguments.lesson}"
     rest = (
         f"{again} --hand-in NAME writes a page of them" if course.complete else f"{again} continues"
     )
-    tell(f"{right} of {judged} answers were right; {rest}")
+    notify(f"{right} of {judged} answers were right; {rest}")
     return code
 
 
@@ -155,14 +155,14 @@ def _list() -> int:
     for name in names:
         opened = open_lesson(name)
         print(printable(f"{name:{width}}  {opened.scenario.title}"))
-    tell("", "open one: ccplay lesson NAME")
+    notify("", "open one: ccplay lesson NAME")
     return 0
 
 
 def _summary(opened: Opened) -> str:
     lesson = opened.lesson
-    said = f"{opened.scenario.title}: {len(lesson.pages)} pages, {lesson.questions} questions, "
-    return printable(f"{said}runs {lesson.run_s:g} s")
+    text = f"{opened.scenario.title}: {len(lesson.pages)} pages, {lesson.questions} questions, "
+    return printable(f"{text}runs {lesson.run_s:g} s")
 
 
 def _take_headless(opened: Opened, arguments: argparse.Namespace) -> int:
@@ -176,7 +176,7 @@ def _take_headless(opened: Opened, arguments: argparse.Namespace) -> int:
     ok = not outcome.errors and all(each.ok for each in outcome.taken)
     if shows:
         for text in (*outcome.errors, *outcome.health.reasons):
-            tell(f"ccplay: {text}")
+            notify(f"ccplay: {text}")
     else:
         import msgspec
 

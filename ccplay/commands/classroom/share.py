@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ccplay.commands import options
 from ccplay.errors import UsageError
-from ccplay.visible import tell
+from ccplay.visible import notify
 
 if TYPE_CHECKING:
     from ccplay.share.places import Shared
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     place = read_place(arguments.web or "")
     session = _session(arguments.session)
     asyncio.run(serve(session.path, place, show, lambda _: None))
-    tell("the session has ended")
+    notify("the session has ended")
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ccplay.commands import offscreen, options
 from ccplay.commands.screen import has_terminal, show
 from ccplay.errors import UsageError
-from ccplay.visible import printable, tell
+from ccplay.visible import notify, printable
 
 if TYPE_CHECKING:
     from ccplay.share.places import Shared
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _list(there: list[Shared]) -> int:
     if not there:
-        tell("nobody shares a session; to share yours: ccplay --share")
+        notify("nobody shares a session; to share yours: ccplay --share")
         return 0
     for line in _lines(there):
         print(line)
@@ -105,13 +105,13 @@ def _choose(there: list[Shared]) -> Shared | None:
         print(f"{number:>3}  {line}")
     while True:
         try:
-            said = input("Number (enter: none): ").strip()
+            answer = input("Number (enter: none): ").strip()
         except EOFError:
             return None
-        if not said:
+        if not answer:
             return None
-        if said.isdecimal() and 1 <= int(said) <= len(there):
-            return there[int(said) - 1]
+        if answer.isdecimal() and 1 <= int(answer) <= len(there):
+            return there[int(answer) - 1]
         print(f"a number from 1 to {len(there)}", file=sys.stderr)
 
 

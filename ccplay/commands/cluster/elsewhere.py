@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ccplay.commands import custom
 from ccplay.commands.cluster.command import check_libraries
 from ccplay.errors import LabError, UsageError
-from ccplay.visible import tell
+from ccplay.visible import notify
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,7 +44,7 @@ def of_run(arguments: argparse.Namespace) -> Elsewhere:
 
         where, folder = arguments.cluster, arguments.certificate
         async with (
-            opened(where, arguments.jobs or 0, folder, joining.tell) as (address, security),
+            opened(where, arguments.jobs or 0, folder, joining.report) as (address, security),
             UserBenches(
                 address,
                 security,
@@ -54,11 +54,11 @@ def of_run(arguments: argparse.Namespace) -> Elsewhere:
                 jobs=arguments.jobs,
                 kernel=joining.kernel,
                 mixed_kernels=arguments.mixed_kernels,
-                tell=joining.tell,
+                report=joining.report,
             ) as benches,
         ):
             count = len(benches.there())
-            tell(f"{count} worker{'s' if count > 1 else ''} at {address}")
+            notify(f"{count} worker{'s' if count > 1 else ''} at {address}")
             yield benches
 
     return open_benches

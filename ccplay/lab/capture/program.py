@@ -27,7 +27,7 @@ class CaptureProgram:
 
     def __init__(self, argv: list[str], grace_s: float) -> None:
         self._argv, self._grace_s = argv, grace_s
-        self._said: list[str] = []
+        self._printed: list[str] = []
         self._listening = threading.Event()
         self._asked = False
 
@@ -40,8 +40,8 @@ class CaptureProgram:
             stderr=subprocess.PIPE,
             preexec_fn=_die_with_parent,  # noqa: PLW1509 - there are no threads yet
         )
-        self._hearing = threading.Thread(target=self._hear, daemon=True)
-        self._hearing.start()
+        self._reader = threading.Thread(target=self._read_output, daemon=True)
+        self._reader.start()
         signal.signal(signal.SIGINT, self._end)
         return self
 
@@ -59,7 +59,7 @@ class CaptureProgram:
     def listens(self) -> bool:
         """Wait until the program captures packets; return False if it has ended or takes 20 s."""
         self._listening.wait(20.0)
-        return any(_LISTENING.search(each) for each in self._said)
+        return any(_LISTENING.search(each) for each in self._printed)
 
     def stop(self, *, gone: bool) -> None:
         """End the program now, and wait for its last messages.
@@ -73,11 +73,11 @@ class CaptureProgram:
             self._process.wait(1.0)
         self._process.kill()
         self._process.wait()
-        self._hearing.join(1.0)
+        self._reader.join(1.0)
 
     def dropped(self) -> int:
         """Return the number of packets that the kernel dropped."""
-        found = [match for each in self._said if (match := _DROPPED.search(each))]
+        found = [match for each in self._printed if (match := _DROPPED.search(each))]
         return int(found[-1][1] or found[-1][2]) if found else 0
 
     def refusal(self) -> str | None:
@@ -90,7 +90,7 @@ class CaptureProgram:
         status = self._process.poll()
         if status is not None and status < 0:
             return f"{name} was killed by {signal.Signals(-status).name}"
-        return self._said[-1] if self._said else f"{name} ended without a message"
+        return self._printed[-1] if self._printed else f"{name} ended without a message"
 
     def _end(self, *_: object) -> None:
         self._asked = True
@@ -98,11 +98,11 @@ class CaptureProgram:
         end.daemon = True
         end.start()
 
-    def _hear(self) -> None:
+    def _read_output(self) -> None:
         assert self._process.stderr is not None  # noqa: S101 - a pipe was asked for
         for line in self._process.stderr:
             if text := line.decode(errors="replace").strip():
-                self._said.append(text)
+                self._printed.append(text)
                 if _LISTENING.search(text):
                     self._listening.set()
         self._listening.set()

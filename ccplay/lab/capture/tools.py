@@ -60,7 +60,7 @@ def _trial(path: str) -> subprocess.Popen[bytes]:
 def tcpdump_refusal(path: str) -> str:
     """Return the reason why tcpdump can't capture as this user; empty if it can."""
     trial = _trial(path)
-    said = trial.communicate(_EMPTY_PCAP)[1].decode(errors="replace").strip().splitlines()
+    messages = trial.communicate(_EMPTY_PCAP)[1].decode(errors="replace").strip().splitlines()
     if trial.returncode == 0:
         return ""
-    return said[-1] if said else f"tcpdump ended with exit status {trial.returncode}"
+    return messages[-1] if messages else f"tcpdump ended with exit status {trial.returncode}"

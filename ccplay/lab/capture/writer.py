@@ -64,8 +64,8 @@ def main() -> None:
         if not program.listens():
             path.unlink()
             sys.exit(program.last_words())
-        _say(News(path=str(path)))
-        _say(_write(order, program, File(file.fileno(), order.max_bytes), str(path)))
+        _send(News(path=str(path)))
+        _send(_write(order, program, File(file.fileno(), order.max_bytes), str(path)))
 
 
 def _write(order: Order, program: CaptureProgram, file: File, path: str) -> News:
@@ -109,7 +109,7 @@ def _head(order: Order, link_type: int) -> bytes:
     )
 
 
-def _say(news: News) -> None:
+def _send(news: News) -> None:
     sys.stdout.write(msgspec.json.encode(news).decode() + "\n")
     sys.stdout.flush()
 

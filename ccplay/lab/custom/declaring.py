@@ -63,10 +63,10 @@ def _literal(field: Field, value: Option | None) -> Any:
 def _values(name: str, tree: ast.Module) -> dict[str, tuple[Any, int | None]]:
     for node in tree.body:
         match node:
-            case ast.Assign(targets=[ast.Name(id=said)], value=value) if said == _DECLARATION:
+            case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == _DECLARATION:
                 return _literals(name, value)
-            case ast.AnnAssign(target=ast.Name(id=said), value=ast.expr() as value) if (
-                said == _DECLARATION
+            case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value) if (
+                target == _DECLARATION
             ):
                 return _literals(name, value)
     return {key: (value, None) for key, value in _BY_ITSELF.items()}

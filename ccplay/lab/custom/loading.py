@@ -67,10 +67,10 @@ def made(name: str, source: str, options: Mapping[str, Option], seed: int) -> Di
     try:
         discipline = kind(Options(values), seed)
         _check_attributes(name, discipline)
-        told = discipline.statistics()
+        statistics = discipline.statistics()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the user's code
         raise explained(name, error, kind) from None
-    check_statistics(name, kind, told)
+    check_statistics(name, kind, statistics)
     return discipline
 
 
@@ -107,14 +107,16 @@ def _names_of(error: BaseException) -> tuple[str, ...]:
     return () if trace is None else trace.tb_frame.f_code.co_names
 
 
-def check_statistics(name: str, kind: type[Discipline], told: object) -> None:
+def check_statistics(name: str, kind: type[Discipline], statistics: object) -> None:
     """Raise ``SourceError`` for statistics that can't be recorded or plotted."""
     line = line_of(kind, "statistics")
-    if not isinstance(told, dict):
+    if not isinstance(statistics, dict):
         raise SourceError(name, line, "statistics must return a dictionary")
-    if len(told) > MOST_STATISTICS:
-        raise SourceError(name, line, f"at most {MOST_STATISTICS} statistics, not {len(told)}")
-    for each, value in told.items():
+    if len(statistics) > MOST_STATISTICS:
+        raise SourceError(
+            name, line, f"at most {MOST_STATISTICS} statistics, not {len(statistics)}"
+        )
+    for each, value in statistics.items():
         if not isinstance(each, str) or _STATISTIC.fullmatch(each) is None:
             raise SourceError(
                 name, line, f"{each!r} can't be the name of a statistic: write {name}_delay_us"

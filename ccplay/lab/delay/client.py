@@ -14,7 +14,7 @@ from ccplay.lab.delay import line
 from ccplay.lab.delay.engines import Arrival, Impairment
 from ccplay.lab.delay.messages import News, Order
 from ccplay.lab.packets import process
-from ccplay.lab.packets.keeper import Keeper, Tell
+from ccplay.lab.packets.keeper import Keeper, Logger
 from ccplay.lab.packets.process import PacketProcess
 
 TABLES = ("raw", "mangle")
@@ -33,8 +33,8 @@ class LineDelay:
 
     name = "delay line"
 
-    def __init__(self, tell: Tell, seed: int, forked: PacketProcess | None = None) -> None:
-        """``tell`` logs faults and deaths of the process; ``forked`` is the first, if it runs."""
+    def __init__(self, log: Logger, seed: int, forked: PacketProcess | None = None) -> None:
+        """``log`` logs faults and deaths of the process; ``forked`` is the first, if it runs."""
         self._seed = seed
         self._orders: dict[int, Order] = {}
         self._rules: dict[int, list[str]] = {}
@@ -44,10 +44,10 @@ class LineDelay:
         self._keeper = Keeper(
             "the delay line",
             News,
-            tell,
+            log,
             launch=lambda: process.start(line.__name__),
             restore=self._restore,
-            hear=lambda _: None,
+            on_news=lambda _: None,
             loss="delay and loss are off",
             forked=forked,
         )
@@ -159,9 +159,9 @@ async def _iptables(namespace: str, verb: str, rule: list[str]) -> None:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
-    _, said = await rules.communicate()
+    _, output = await rules.communicate()
     if rules.returncode:
-        raise LabError(f"iptables-legacy on {rule[1]}: {said.decode(errors='replace').strip()}")
+        raise LabError(f"iptables-legacy on {rule[1]}: {output.decode(errors='replace').strip()}")
 
 
 def rule_argv(verb: str, table: str, interface: str, queue: str) -> list[str]:

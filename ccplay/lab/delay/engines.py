@@ -48,7 +48,7 @@ class Impairment(msgspec.Struct, frozen=True, omit_defaults=True):
             changes["gemodel"] = tuple(changes["gemodel"])
         return msgspec.structs.replace(self, **changes)
 
-    def told(self) -> dict[str, Any]:
+    def setting_fields(self) -> dict[str, Any]:
         """Return the fields for a ``LinkSetting``; models that are off are None."""
         fields = {name: getattr(self, name) or None for name in _MODELS}
         if self.gemodel:

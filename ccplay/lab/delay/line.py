@@ -173,7 +173,7 @@ class DelayLine(PacketLoop[Order]):
                 earliest = min(wake, earliest or wake)
             elif held.draining:
                 held.draining = False
-                self.tell(News(queue=held.number, do="drain"))
+                self.send(News(queue=held.number, do="drain"))
         if not earliest or not self._next_read:
             self._next_read = 0.0
             self.timer.set(earliest)
@@ -194,7 +194,7 @@ class DelayLine(PacketLoop[Order]):
                 self._close(held)
         if order.do != "drain" or held is None:
             lost = 0 if held is None else held.lost
-            self.tell(News(queue=order.queue, do=order.do, lost=lost))
+            self.send(News(queue=order.queue, do=order.do, lost=lost))
 
     def _open(self, order: Order) -> None:
         held = Held(order)

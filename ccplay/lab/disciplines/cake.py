@@ -228,8 +228,8 @@ class CAKE(Discipline):
 
     def statistics(self) -> dict[str, int]:
         """Return the numbers of bytes and of flows in each tin."""
-        told = {}
+        found = {}
         for tin in self.tins:
-            told[f"cake_{tin.name}_bytes"] = tin.backlog
-            told[f"cake_{tin.name}_flows"] = len(tin.flows)
-        return told
+            found[f"cake_{tin.name}_bytes"] = tin.backlog
+            found[f"cake_{tin.name}_flows"] = len(tin.flows)
+        return found

@@ -90,11 +90,11 @@ class DRR(Discipline):
 
     def statistics(self) -> dict[str, int]:
         """Return how many queues have packets, and each queue's values if ``SHOWN`` or fewer."""
-        told = {"drr_flows": sum(1 for each in self.active if each)}
+        found = {"drr_flows": sum(1 for each in self.active if each)}
         if self.number <= SHOWN:
             for place in range(self.number):
-                told |= self.queues.get(place, _NOTHING).statistics(f"drr_class_{place}")
-        return told
+                found |= self.queues.get(place, _NOTHING).statistics(f"drr_class_{place}")
+        return found
 
 
 _NOTHING = Class(0, "pfifo", 1, 0)

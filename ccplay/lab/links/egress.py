@@ -202,7 +202,7 @@ class Egress:
         try:
             # Filters first: they have no effect until their classes exist.
             rest = self.classes[-1].leaf.parent
-            requests = filters.lead(self.index, filters.LAST_PRIORITY, None, rest)
+            requests = filters.direct(self.index, filters.LAST_PRIORITY, None, rest)
             filters.carry_out(self._routes, requests)
             for packets in running:
                 self.admit(packets)
@@ -222,7 +222,7 @@ class Egress:
     def _unshare(self) -> None:
         """Replace the classes by one queue."""
         there = htb.read_rates(self._routes, self.index).keys() - {htb.CLASS}
-        gone = [filters.leave(self.index, each) for each in self._filters_there()]
+        gone = [filters.remove(self.index, each) for each in self._filters_there()]
         self._routes.request([*gone, *htb.removals(self.index, there)], "remove classes")
         self.classes = []
         self._priorities = {}
@@ -242,11 +242,11 @@ class Egress:
             return
         taken = self._priorities.values()
         priority = next(each for each in itertools.count(1) if each not in taken)
-        requests = filters.lead(self.index, priority, packets, chosen.leaf.parent)
+        requests = filters.direct(self.index, priority, packets, chosen.leaf.parent)
         filters.carry_out(self._routes, requests)
         self._priorities[packets.kind, packets.name] = priority
 
     def dismiss(self, kind: str, name: str) -> None:
         """Remove the filters that direct some traffic into its class."""
         if (priority := self._priorities.pop((kind, name), None)) is not None:
-            filters.carry_out(self._routes, [filters.leave(self.index, priority)])
+            filters.carry_out(self._routes, [filters.remove(self.index, priority)])

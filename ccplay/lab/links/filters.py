@@ -89,7 +89,7 @@ def echo_packets(name: str, identifier: int) -> Packets:
     return Packets("pings", name, ((_PLAIN_IPV4, _ICMP, f"{identifier:#x}/0xffff+24"),))
 
 
-def lead(index: int, priority: int, packets: Packets | None, target: int) -> list[Any]:
+def direct(index: int, priority: int, packets: Packets | None, target: int) -> list[Any]:
     """Return requests that direct packets into class ``target``; None means all packets."""
     matches = (_EVERYTHING,) if packets is None else packets.matches
     return [
@@ -108,7 +108,7 @@ def lead(index: int, priority: int, packets: Packets | None, target: int) -> lis
     ]
 
 
-def leave(index: int, priority: int) -> Any:
+def remove(index: int, priority: int) -> Any:
     """Return the request that removes all filters of a priority."""
     return traffic_control(RTM_DELTFILTER, 0, index, (), parent=ROOT, info=_info(priority))
 
@@ -135,7 +135,7 @@ def refusal() -> str:
             [traffic_control(RTM_NEWQDISC, CREATE | REPLACE, LOOPBACK, attributes, **root)], "htb"
         )
         try:
-            carry_out(routes, lead(LOOPBACK, LAST_PRIORITY, None, CLASS))
+            carry_out(routes, direct(LOOPBACK, LAST_PRIORITY, None, CLASS))
         except UnsupportedError:
             return "this kernel has no module cls_u32"
         except NetlinkError as error:

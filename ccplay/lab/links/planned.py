@@ -21,12 +21,12 @@ def planned(network: Network, wanted: Mapping[str, LinkSetting]) -> list[tuple[L
     Raises ``CommandError`` for an MTU of one direction only.
     """
     settings = dict.fromkeys(network.observed, DEFAULT_BOTTLENECK)
-    for name, said in wanted.items():
-        if said.mtu is not None and "->" in name:
+    for name, change in wanted.items():
+        if change.mtu is not None and "->" in name:
             both = name.replace("->", "-")
             raise CommandError(f"link {name}: an MTU applies to both directions: name {both}")
         for link in network.resolve(name):
-            settings[link.name] = settings.get(link.name, LinkSetting()).changed_by(said)
+            settings[link.name] = settings.get(link.name, LinkSetting()).changed_by(change)
     return [(network.link(name), setting) for name, setting in settings.items()]
 
 

@@ -22,7 +22,7 @@ from ccplay.lab.links.mtu import set_mtu
 from ccplay.lab.network.building import BuiltNetwork
 from ccplay.lab.network.interfaces import Carried, carried
 from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
-from ccplay.lab.packets.keeper import Tell
+from ccplay.lab.packets.keeper import Logger
 from ccplay.lab.packets.process import PacketProcess
 from ccplay.lab.queues import marker
 from ccplay.lab.queues.choosing import chosen
@@ -39,14 +39,14 @@ OFFLOADS_ABOVE = 200_000_000
 
 
 def delay_engine(
-    name: str, tell: Tell, seed: int, forked: PacketProcess | None = None
+    name: str, log: Logger, seed: int, forked: PacketProcess | None = None
 ) -> DelayEngine:
-    """Return the engine ``netem`` or ``delay line``; ``tell`` receives level and text.
+    """Return the engine ``netem`` or ``delay line``; ``log`` receives level and text.
 
     ``forked`` is a delay line that waits for orders; it is ended if netem is chosen.
     """
     if name != "netem":
-        return LineDelay(tell, seed, forked)
+        return LineDelay(log, seed, forked)
     if forked is not None:
         forked.dismiss()
     return NetemDelay(seed)
@@ -327,7 +327,7 @@ class Shaper:
             link=interface.link.name,
             setting=LinkSetting(
                 rate=interface.rate,
-                **path.told(),
+                **path.setting_fields(),
                 qdisc=_qdisc(self._software, interface),
                 classes=[each.describe(interface.rate) for each in interface.classes] or None,
                 mtu=interface.mtu,

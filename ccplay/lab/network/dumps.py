@@ -17,12 +17,12 @@ _TIMEOUT = struct.pack("=qq", 2, 0)
 """Timeout of 2 s as ``struct timeval``; the kernel answers a dump within the call."""
 
 
-def dont_hang(reader: socket.socket) -> None:
+def set_timeout(reader: socket.socket) -> None:
     """Set a timeout for reads from a socket."""
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEOUT)
 
 
-def goes_on(data: bytes, position: int, kind: int, protocol: str) -> bool:
+def continues(data: bytes, position: int, kind: int, protocol: str) -> bool:
     """Return whether a dump continues after a message that is not a reply.
 
     Raises ``OSError`` if the message reports an error.

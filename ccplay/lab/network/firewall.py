@@ -26,9 +26,9 @@ async def restore(namespace: Namespace, lines: str) -> None:
             text=True,
             errors="replace",
         )
-    _, said = await asyncio.to_thread(running.communicate, lines)
+    _, output = await asyncio.to_thread(running.communicate, lines)
     if running.returncode:
-        text = said.strip().partition("\n")[0]
+        text = output.strip().partition("\n")[0]
         raise LabError(f"node {namespace.name}: {PROGRAM}: {text}")
 
 

@@ -50,10 +50,10 @@ def main() -> int:
     os.dup2(2, 1)
     try:
         with in_place_of(distutils()):
-            said: Mapping[str, Any] = describe(*_made(file, topo))
+            description: Mapping[str, Any] = describe(*_made(file, topo))
     except RefusedError as error:
-        said = {"error": str(error)}
-    json.dump(said, answer)
+        description = {"error": str(error)}
+    json.dump(description, answer)
     answer.close()
     return 0
 
@@ -171,23 +171,23 @@ def describe(topo: Any, name: str) -> dict[str, Any]:
 
 def _link(name: str, options: Mapping[str, Any], unused: dict[str, list[str]]) -> dict[str, Any]:
     """Return the settings of a link from the options of Mininet's TCLink."""
-    said: dict[str, Any] = {}
+    setting: dict[str, Any] = {}
     known = {key: value for key, value in options.items() if value is not None}
     if "bw" in known:
-        said["rate"] = f"{_amount(name, 'bw', known['bw']):.12g} Mbit/s"
+        setting["rate"] = f"{_amount(name, 'bw', known['bw']):.12g} Mbit/s"
     for key in ("delay", "jitter"):
         if key in known:
-            said[key] = f"{_microseconds(name, key, known[key]):.12g} us"
+            setting[key] = f"{_microseconds(name, key, known[key]):.12g} us"
     if "loss" in known:
-        said["loss"] = f"{_amount(name, 'loss', known['loss']):.12g} %"
+        setting["loss"] = f"{_amount(name, 'loss', known['loss']):.12g} %"
     if "bw" in known:
         size = _amount(name, "max_queue_size", known.get("max_queue_size", QUEUE))
-        said["queue"] = {"kind": "pfifo", "limit": int(size)}
+        setting["queue"] = {"kind": "pfifo", "limit": int(size)}
     elif "max_queue_size" in known:
         unused.setdefault("max_queue_size without bw", []).append(name)
     for option in known.keys() - _SILENT - {"bw", "delay", "jitter", "loss", "max_queue_size"}:
         unused.setdefault(option, []).append(name)
-    return said
+    return setting
 
 
 def _amount(link: str, option: str, value: Any) -> float:

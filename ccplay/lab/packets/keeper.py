@@ -24,7 +24,7 @@ _SHORT_LIFE_S = 1.0
 N = TypeVar("N", bound=News)
 
 
-class Tell(Protocol):
+class Logger(Protocol):
     """Function that receives a message for the event log: a level as in ``Log``, and a text."""
 
     def __call__(self, level: str, text: str, *, spoils: bool = False) -> None:
@@ -38,22 +38,22 @@ class Keeper(Generic[N]):
         self,
         name: str,
         news: type[N],
-        tell: Tell,
+        log: Logger,
         *,
         launch: Callable[[], PacketProcess],
         restore: Callable[[], None],
-        hear: Callable[[N], None],
+        on_news: Callable[[N], None],
         loss: str,
         forked: PacketProcess | None = None,
     ) -> None:
-        """``name`` names the process in messages about its end and its faults; ``tell`` logs them.
+        """``name`` names the process in messages about its end and its faults; ``log`` logs them.
 
         ``launch`` starts a new process, ``restore`` then sends the orders of all its queues, and
-        ``hear`` receives news that answer no order. ``loss`` describes what no longer works if it
-        keeps dying. ``forked`` is the first process, if it runs already.
+        ``on_news`` receives news that answer no order. ``loss`` describes what no longer works if
+        it keeps dying. ``forked`` is the first process, if it runs already.
         """
         self._name, self._loss = name, loss
-        self._launch, self._restore, self._hear, self._tell = launch, restore, hear, tell
+        self._launch, self._restore, self._on_news, self._log = launch, restore, on_news, log
         self._decoder = msgspec.json.Decoder(news)
         self._forked = forked
         self._process: PacketProcess | None = None
@@ -141,8 +141,8 @@ class Keeper(Generic[N]):
         future = self._answers.get((news.queue, news.do))
         if future is None or future.done():
             if news.failed:
-                self._tell("error", f"{self._name}, queue {news.queue}: {news.failed}", spoils=True)
-            self._hear(news)
+                self._log("error", f"{self._name}, queue {news.queue}: {news.failed}", spoils=True)
+            self._on_news(news)
         else:
             future.set_result(news)
 
@@ -150,8 +150,8 @@ class Keeper(Generic[N]):
         self._short_lives = self._short_lives + 1 if life_s < _SHORT_LIFE_S else 0
         if self._short_lives > 1:
             self._given_up = f"{self._name} keeps dying ({how}): {self._loss}"
-            self._tell("error", self._given_up, spoils=True)
+            self._log("error", self._given_up, spoils=True)
             return
         text = f"{self._name} died ({how}) and was started again: packets it held were lost"
-        self._tell("warning", text, spoils=True)
+        self._log("warning", text, spoils=True)
         await self.start()

@@ -76,7 +76,7 @@ class PacketLoop(Generic[O]):
         raise NotImplementedError
 
     def obey(self, order: O) -> None:
-        """Carry out an order, and report its end by ``tell``."""
+        """Carry out an order, and report its end by ``send``."""
         raise NotImplementedError
 
     def run(self) -> None:
@@ -94,7 +94,7 @@ class PacketLoop(Generic[O]):
                 self._report()
                 report_due = now + 1.0
 
-    def tell(self, news: News) -> None:
+    def send(self, news: News) -> None:
         """Write news to the lab."""
         # A lab that does not read must not stop the packets; the news are lost.
         with contextlib.suppress(BlockingIOError):
@@ -109,7 +109,7 @@ class PacketLoop(Generic[O]):
                 self.obey(order)
             except (CcplayError, OSError, LookupError, ValueError) as error:
                 failed = str(error) or repr(error)
-                self.tell(News(queue=order.queue, do=order.do, failed=failed))
+                self.send(News(queue=order.queue, do=order.do, failed=failed))
         return bool(data)
 
     def _report(self) -> None:
@@ -117,7 +117,7 @@ class PacketLoop(Generic[O]):
         p50, p99 = late.percentile_us(0.5), late.percentile_us(0.99)
         # Of consecutive seconds without packets, only the first is reported.
         if late.packets or self._was_late:
-            self.tell(News(late_p50_us=p50, late_p99_us=p99))
+            self.send(News(late_p50_us=p50, late_p99_us=p99))
         self._was_late = bool(late.packets)
         late.clear()
 

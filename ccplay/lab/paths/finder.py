@@ -164,10 +164,10 @@ class PathFinder:
         only, pinned = self._shortest(followed), followed.pinned
         ends, protocol = followed.packets.ends, followed.packets.protocol
         answered = protocol == socket.IPPROTO_TCP
-        unsaid = None
+        implied = None
         if len(only) == 1:
             # The only path need not be reported, unless one of its cables is down.
-            unsaid = (only[0], self._opposite(only[0]) if answered else [], False)
+            implied = (only[0], self._opposite(only[0]) if answered else [], False)
         for stream, ports in followed.ports.items():
             addresses, back = followed.addresses.get(stream), list[str]()
             links = self._path(stream, ends, protocol, ports, addresses)
@@ -176,7 +176,7 @@ class PathFinder:
             if answered:
                 other = addresses[::-1] if addresses else None
                 back = self._path(stream, ends[::-1], protocol, ports[::-1], other) or []
-            known = followed.known.get(stream, unsaid)
+            known = followed.known.get(stream, implied)
             followed.known[stream] = (links, back, pinned)
             if followed.known[stream] != known:
                 t = self._clock()

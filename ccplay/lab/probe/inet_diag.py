@@ -62,7 +62,7 @@ class DiagSocket:
     def __init__(self, open_socket: Callable[[int, int, int], socket.socket]) -> None:
         """``open_socket`` is ``Namespace.socket``; ``socket.socket`` for the current one."""
         self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
-        dumps.dont_hang(self._socket)
+        dumps.set_timeout(self._socket)
         self._layout = FIRST
         self._own = False
         """Whether to request variables of algorithms, because the last dump had an algorithm with
@@ -142,7 +142,7 @@ class DiagSocket:
                 length, kind, got = *HEADER.unpack_from(data, position), 0
             if got != header or cc_type != INET_DIAG_CONG:
                 if kind != _SOCK_DIAG_BY_FAMILY:
-                    return dumps.goes_on(data, position, kind, "inet_diag")
+                    return dumps.continues(data, position, kind, "inet_diag")
                 layout = self._layout = learn(data, position, length)
                 unpack, size, header = layout.unpack, layout.size, layout.header
                 continue
@@ -153,8 +153,8 @@ class DiagSocket:
                 begin = position + size
                 connection.lone_info = info
                 connection.cc = data[begin : begin + cc_size - 5]
-                told = data[begin + (cc_size - 1 & ~3) : position + length] if own else b""
-                connection.lone_own = told
+                attributes = data[begin + (cc_size - 1 & ~3) : position + length] if own else b""
+                connection.lone_own = attributes
                 add(connection)
             # Attributes are padded, so every length is a multiple of four already.
             position += length

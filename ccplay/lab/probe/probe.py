@@ -121,7 +121,7 @@ class Probe:
             self._hosts[namespace] = _Host(DiagSocket(self._namespaces[namespace].socket))
         return self._hosts[namespace]
 
-    def tell_delay(self, name: str, delay_us: Callable[[], int | None]) -> None:
+    def sample_delay(self, name: str, delay_us: Callable[[], int | None]) -> None:
         """Sample the delay that ``delay_us`` returns for the tracked ``name``, as an own value."""
         self._delays[name] = delay_us
 
@@ -209,8 +209,8 @@ class Probe:
             return None, {}
         parts = [(len(plan.found), *plan.sweep()) for plan in plans]
         if alone:
-            told = [each.own for each in alone]
-            own = own_columns(told) if any(told) else {}
+            known = [each.own for each in alone]
+            own = own_columns(known) if any(known) else {}
             fields = {name: in_units(name, counts) for name, counts in columns(alone).items()}
             parts.insert(0, (len(alone), fields, own))
         fields, own = joined(parts)

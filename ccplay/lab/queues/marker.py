@@ -73,10 +73,10 @@ class Marker:
         self.threshold = None
         code = self._programs.descriptors[0]
         # The kernel looks for the interface in the namespace of the calling thread.
-        with libbpf.library() as (lib, said), namespace.entered():
+        with libbpf.library() as (lib, messages), namespace.entered():
             self._link = lib.bpf_link_create(code, interface, _TCX_EGRESS, None)
         if self._link < 0:
-            error = libbpf.refused("the kernel refuses to attach the marker", said)
+            error = libbpf.refused("the kernel refuses to attach the marker", messages)
             self._programs.close()
             raise error
 

@@ -83,7 +83,7 @@ class QdiscSocket:
     def __init__(self, open_socket: Callable[[int, int, int], socket.socket]) -> None:
         """Open the socket by ``Namespace.socket``; in this namespace, by ``socket.socket``."""
         self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_ROUTE)
-        dumps.dont_hang(self._socket)
+        dumps.set_timeout(self._socket)
         self._layouts: dict[bytes, _Layout] = {}
 
     def dump(self, interfaces: Collection[int]) -> dict[int, dict[int, QdiscCounters]]:
@@ -110,7 +110,7 @@ class QdiscSocket:
             while more and position < len(data):
                 length, message = struct.unpack_from("=IH", data, position)
                 if message != _RTM_NEWTCLASS:
-                    more = dumps.goes_on(data, position, message, "rtnetlink")
+                    more = dumps.continues(data, position, message, "rtnetlink")
                     break
                 _, _, _, handle, _ = _MESSAGE.unpack_from(data, position)
                 if (queue := queues.get(handle)) is not None:
@@ -134,7 +134,7 @@ class QdiscSocket:
         while position < end:
             length, message = struct.unpack_from("=IH", data, position)
             if message != _RTM_NEWQDISC:
-                return dumps.goes_on(data, position, message, "rtnetlink")
+                return dumps.continues(data, position, message, "rtnetlink")
             _, _, interface, handle, parent = _MESSAGE.unpack_from(data, position)
             if interface in interfaces:
                 # The kernel lists the root of an interface before the queues below it.

@@ -69,18 +69,18 @@ def _sfq(options: Options) -> bytes:
 
 def _sfq_held(image: bytes) -> dict[str, Option]:
     quantum, perturb, limit, divisor, flows = _SFQ.unpack_from(image)
-    told: dict[str, Option] = {"limit": limit, "flows": flows, "quantum": quantum}
-    told |= {"perturb": perturb, "divisor": divisor}
+    options: dict[str, Option] = {"limit": limit, "flows": flows, "quantum": quantum}
+    options |= {"perturb": perturb, "divisor": divisor}
     if len(image) >= _SFQ.size + _SFQ_RED.size:
         # ``sfq_dump`` (net/sched/sch_sfq.c) does not fill in the third field, redflowlimit.
         depth, headdrop, _, least, longest, _, _, _, flags, probability = _SFQ_RED.unpack_from(
             image, _SFQ.size
         )
-        told |= {"depth": depth, "headdrop": bool(headdrop)}
-        told |= {"ecn": bool(flags & averages.ECN), "harddrop": bool(flags & averages.HARDDROP)}
+        options |= {"depth": depth, "headdrop": bool(headdrop)}
+        options |= {"ecn": bool(flags & averages.ECN), "harddrop": bool(flags & averages.HARDDROP)}
         if least:
-            told |= {"min": least, "max": longest, "probability": probability / 2**32}
-    return told
+            options |= {"min": least, "max": longest, "probability": probability / 2**32}
+    return options
 
 
 STRUCTS: dict[str, tuple[Callable[[Options], bytes], Callable[[bytes], dict[str, Option]]]] = {
@@ -126,10 +126,10 @@ def _tbf(options: Options) -> dict[int, bytes]:
 def _tbf_held(found: Attributes) -> dict[str, Option]:
     spec, peak_spec, limit, buffer, bucket = _TBF.unpack_from(found[1])
     rate, peak = _RATE.unpack(spec)[-1], _RATE.unpack(peak_spec)[-1]
-    told: dict[str, Option] = {"rate": rate * 8, "burst": _octets(buffer, rate), "limit": limit}
+    options: dict[str, Option] = {"rate": rate * 8, "burst": _octets(buffer, rate), "limit": limit}
     if peak:
-        told |= {"peakrate": peak * 8, "mtu": _octets(bucket, peak)}
-    return told
+        options |= {"peakrate": peak * 8, "mtu": _octets(bucket, peak)}
+    return options
 
 
 def _ticks(size: int, rate: int) -> int:
@@ -163,9 +163,9 @@ def _sfb_word(name: str, value: Option) -> int:
 
 def _sfb_held(found: Attributes) -> dict[str, Option]:
     words = dict(zip(_SFB_NAMES, _SFB.unpack_from(found[1]), strict=True))
-    told: dict[str, Option] = {**words}
-    told |= {name: words[name] / _SFB_PROBABILITY for name in ("increment", "decrement")}
-    return told | {name: words[name] * 1000 for name in ("rehash", "db")}
+    options: dict[str, Option] = {**words}
+    options |= {name: words[name] / _SFB_PROBABILITY for name in ("increment", "decrement")}
+    return options | {name: words[name] * 1000 for name in ("rehash", "db")}
 
 
 NESTS: dict[

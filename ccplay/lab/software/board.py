@@ -66,11 +66,11 @@ class Slot:
 
     def write(self, counts: Sequence[int], statistics: Sequence[int]) -> None:
         """Write counters and statistics, none of them negative."""
-        words, told = self._words, len(statistics)
+        words, count = self._words, len(statistics)
         words[0] += 1
         _COUNTERS.pack_into(self._bytes, 8, *counts)
-        if told:
-            struct.pack_into(f"={told}Q", self._bytes, _STATISTICS_AT * 8, *statistics)
+        if count:
+            struct.pack_into(f"={count}Q", self._bytes, _STATISTICS_AT * 8, *statistics)
         words[0] += 1
 
     def count_sojourn(self, sojourn_us: int) -> None:
@@ -83,10 +83,10 @@ class Slot:
         for _ in range(_TRIES):
             version = words[0]
             counts = Counts(*words[1 : 1 + len(Counts._fields)])
-            told = words[_STATISTICS_AT : _STATISTICS_AT + statistics].tolist()
+            numbers = words[_STATISTICS_AT : _STATISTICS_AT + statistics].tolist()
             if version % 2 == 0 and words[0] == version:
                 break
-        return counts, told
+        return counts, numbers
 
     def histogram(self) -> list[int]:
         """Return the number of packets in each place of the histogram."""

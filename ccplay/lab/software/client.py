@@ -13,7 +13,7 @@ from ccplay.errors import LabError
 from ccplay.lab.custom.library import library
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.packets import process
-from ccplay.lab.packets.keeper import Keeper, Tell
+from ccplay.lab.packets.keeper import Keeper, Logger
 from ccplay.lab.packets.process import PacketProcess
 from ccplay.lab.queues.reading import Reading
 from ccplay.lab.software import histogram, rules, runner
@@ -52,16 +52,16 @@ class Software:
 
     def __init__(
         self,
-        tell: Tell,
+        log: Logger,
         seed: int,
         forked: PacketProcess | None = None,
         board: Board | None = None,
     ) -> None:
-        """Start nothing yet; ``tell`` logs faults, ``forked`` is the first process, with ``board``.
+        """Start nothing yet; ``log`` logs faults, ``forked`` is the first process, with ``board``.
 
         Each queue is seeded with ``seed`` plus its number.
         """
-        self._tell = tell
+        self._log = log
         self._seed = seed
         self._board = board or Board()
         self._links: dict[int, _Link] = {}
@@ -79,10 +79,10 @@ class Software:
         self._keeper = Keeper(
             "the disciplines' process",
             News,
-            tell,
+            log,
             launch=lambda: start(self._board),
             restore=self._restore,
-            hear=self._hear,
+            on_news=self._on_news,
             loss="a plain FIFO takes their place",
             forked=forked,
         )
@@ -109,9 +109,9 @@ class Software:
         if (link := self._links.get(number)) is None:
             return None
         counts, values = link.slot.read(len(link.statistics))
-        told = dict(zip(link.statistics, values, strict=True))
-        told |= self._spread.recent(link.at.link)
-        return Reading(link.kind, link.generation, counts, told)
+        own = dict(zip(link.statistics, values, strict=True))
+        own |= self._spread.recent(link.at.link)
+        return Reading(link.kind, link.generation, counts, own)
 
     def sojourn_times(self, t: float) -> list[SojournTimes]:
         """Return the sojourn times of all links' packets since the last call."""
@@ -249,7 +249,7 @@ class Software:
         try:
             await rules.remove(at.namespace, at.interface, at.number)
         except LabError as error:
-            self._tell("warning", f"link {at.link}: {error}", spoils=True)
+            self._log("warning", f"link {at.link}: {error}", spoils=True)
         self._keeper.send(Order(queue=at.number, do="close"))
 
     async def close(self) -> None:
@@ -275,14 +275,14 @@ class Software:
             self._keeper.send(link.order)
             self._keeper.send(Order(queue=link.order.queue, do="begin"))
 
-    def _hear(self, news: News) -> None:
+    def _on_news(self, news: News) -> None:
         link = self._links.get(news.queue)
         for line in news.printed.splitlines():
-            self._tell("info", f"printed: {line}")
+            self._log("info", f"printed: {line}")
         if news.fault and link is not None:
             link.failed, link.statistics = news.version, news.statistics
             text = f"link {link.at.link}: {news.fault}; a FIFO has taken its place"
-            self._tell("error", text, spoils=True)
+            self._log("error", text, spoils=True)
             self.changed(link.at.link)
 
 

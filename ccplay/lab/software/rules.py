@@ -61,11 +61,11 @@ def refusal(trial: subprocess.Popen[str] | None, queues: Feature) -> tuple[str, 
     """
     if trial is None:
         return "iptables-legacy is not installed", "apt install iptables"
-    said = trial.stderr.read() if trial.stderr is not None else ""
+    messages = trial.stderr.read() if trial.stderr is not None else ""
     code = trial.wait()
     if not queues.available:
         return queues.reason, queues.remedy
     if code:
-        reason = said.strip().partition("\n")[0]
+        reason = messages.strip().partition("\n")[0]
         return reason, "as root: modprobe -a iptable_mangle xt_NFQUEUE xt_mark xt_DSCP xt_CLASSIFY"
     return "", ""

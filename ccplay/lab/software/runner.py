@@ -60,7 +60,7 @@ class Runner(PacketLoop[Order]):
                 self._report_fault(number, served)
         now = clock()
         if printed := self._printed.take(now):
-            self.tell(News(queue=next(iter(self._served), 1), printed=printed))
+            self.send(News(queue=next(iter(self._served), 1), printed=printed))
         if now - self._published >= _PUBLISH_S or not earliest:
             self._published = now
             for served in self._served.values():
@@ -74,7 +74,7 @@ class Runner(PacketLoop[Order]):
 
     def _report_fault(self, number: int, served: Served) -> None:
         version = self._versions[number]
-        self.tell(News(queue=number, fault=served.fault, version=version, statistics=served.names))
+        self.send(News(queue=number, fault=served.fault, version=version, statistics=served.names))
         served.fault = ""
 
     def obey(self, order: Order) -> None:
@@ -84,7 +84,7 @@ class Runner(PacketLoop[Order]):
         if order.do == "open" and order.queue:
             served = self._open(order)
         if served is None:
-            self.tell(News(queue=order.queue, do=order.do))
+            self.send(News(queue=order.queue, do=order.do))
             return
         match order.do:
             case "open" | "change":
@@ -100,7 +100,7 @@ class Runner(PacketLoop[Order]):
                 served.pass_on()
             case "close":
                 self._close(order.queue)
-        self.tell(News(queue=order.queue, do=order.do, statistics=served.names))
+        self.send(News(queue=order.queue, do=order.do, statistics=served.names))
 
     def _open(self, order: Order) -> Served:
         queue = HeaderQueue(Namespace(f"queue {order.queue}", order.pid), order.queue)

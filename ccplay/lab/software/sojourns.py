@@ -61,17 +61,17 @@ class Source(Protocol):
         """Return the sojourn times of packets since the last call."""
 
 
-async def tell(source: Source, emit: Callable[[Event], None], clock: Callable[[], float]) -> None:
+async def report(source: Source, emit: Callable[[Event], None], clock: Callable[[], float]) -> None:
     """Report sojourn times each second, and once more when cancelled."""
     try:
         while True:
             await asyncio.sleep(EACH_S)
-            _tell(source, emit, clock())
+            _emit_all(source, emit, clock())
     finally:
-        _tell(source, emit, clock())
+        _emit_all(source, emit, clock())
 
 
-def _tell(source: Source, emit: Callable[[Event], None], now: float) -> None:
+def _emit_all(source: Source, emit: Callable[[Event], None], now: float) -> None:
     for event in source.sojourn_times(now):
         emit(event)
 

@@ -37,26 +37,26 @@ def available() -> list[str]:
     return [name for name in names if not is_ours(name)]
 
 
-async def prepare(cc: str, tell: Callable[[str, str], None]) -> None:
+async def prepare(cc: str, log: Callable[[str, str], None]) -> None:
     """Load ``cc`` into the kernel if it is a BPF program of ccplay or of the user.
 
-    ``tell`` receives the level and text of a message before a slow step. Raises
+    ``log`` receives the level and text of a message before a slow step. Raises
     ``UnsupportedError``, or another ``CcplayError`` about a mistake in the program.
     """
     if _is_program(cc):
         loop = asyncio.get_running_loop()
 
         def progress(text: str) -> None:
-            loop.call_soon_threadsafe(tell, "info", text)
+            loop.call_soon_threadsafe(log, "info", text)
 
         await asyncio.to_thread(library.load, cc, progress)
 
 
-async def prepare_all(names: Iterable[str], tell: Callable[[str, str], None]) -> None:
+async def prepare_all(names: Iterable[str], log: Callable[[str, str], None]) -> None:
     """Load all algorithms that can be loaded; a command that needs another reports why it can't."""
     for name in names:
         with contextlib.suppress(CcplayError):
-            await prepare(name, tell)
+            await prepare(name, log)
 
 
 def require(cc: str) -> str:

@@ -66,7 +66,7 @@ class WebServer:
         path = str(Path(__file__).with_name("webserver.py"))
         ports = [str(WEB.start), str(len(WEB))]
         program = await Program.start(namespace, [sys.executable, "-I", "-S", path, *ports])
-        if not await program.says("ready"):
+        if not await program.prints("ready"):
             await program.stop()
             raise LabError(f"host {namespace.name}: web server: {program.last_words()}")
         return cls(program, on_request)
@@ -116,7 +116,7 @@ class Download:
         self._probe, self._emit, self._clock = probe, emit, clock
         self._started = clock()
         self._arrived = 0
-        self._told = self._started
+        self._reported_at = self._started
         self.sports = range(port, port + 1)
         self._server_port = port
         self._port: int | None = None
@@ -157,13 +157,13 @@ class Download:
         """Process a sweep: report the progress of the download."""
         now = self._clock()
         waiting = self._port is None or self.ended.is_set()
-        if waiting or now - self._told < PROGRESS_INTERVAL_S:
+        if waiting or now - self._reported_at < PROGRESS_INTERVAL_S:
             return
         counters = self._probe.counters(self.name)
         # TCP counts the HTTP header too; it is too short to matter.
         arrived = min(counters.bytes_acked, self._command.bytes) if counters else 0
         if arrived > self._arrived:
-            self._arrived, self._told = arrived, now
+            self._arrived, self._reported_at = arrived, now
             self._emit(DownloadProgress(t=now, download=self.name, bytes=arrived))
 
     def switch(self, cc: str) -> None:

@@ -50,7 +50,7 @@ def ask_for_ecn(namespace: Namespace, port: int) -> None:
         raise LabError(f"host {namespace.name}: {error}") from error
 
 
-def ask_no_more(namespace: Namespace, port: int) -> None:
+def stop_asking(namespace: Namespace, port: int) -> None:
     """Undo ``ask_for_ecn``; open connections keep what they negotiated."""
     with RouteSocket(namespace) as kernel:
         kernel.request([_rule(RTM_DELRULE, 0, port)], f"rule for port {port}")

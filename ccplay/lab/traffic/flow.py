@@ -82,7 +82,7 @@ class Flow:
         self._was_held = False
         self._opened: float | None = None
         """Moment of the first data, or of a stop before any was sent; None until then."""
-        self._told = False
+        self._reported = False
         """Whether ``FlowStarted`` has been emitted."""
         self._settled = False
         """Whether sweeps need no attention: the start is reported and the bypass is closed."""
@@ -103,7 +103,7 @@ class Flow:
     @property
     def opening_under(self) -> str | None:
         """Algorithm requested for the flow's connections; None once they are open or have ended."""
-        return None if self._told or self.ended.is_set() else self._command.cc
+        return None if self._reported or self.ended.is_set() else self._command.cc
 
     async def start(
         self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
@@ -115,7 +115,7 @@ class Flow:
         receiving, sending = self._commands(address)
         server = await Program.start(receiver, receiving, self.program)
         self._programs.append(server)
-        if not await server.says("listening"):
+        if not await server.prints("listening"):
             await server.stop()
             raise LabError(f"flow {self.name}: {self.program} server: {server.last_words()}")
         server.ignore_output()
@@ -138,7 +138,7 @@ class Flow:
         for number, (stream, sport) in enumerate(zip(self.streams, self.sports, strict=True)):
             self._probe.track(stream, self.src, sport=sport, dport=self.port)
             if self.watched is not None:
-                self._probe.tell_delay(stream, partial(self.watched.delay_us, number))
+                self._probe.sample_delay(stream, partial(self.watched.delay_us, number))
 
     def abandon(self) -> None:
         """Remove everything that a failed start has left."""
@@ -192,11 +192,11 @@ class Flow:
             self._opened = self._started if self._was_held else opening(before.t, now.t, busy_s)
             # It had sent nothing before, however old the previous reading is.
             before = Reading(self._opened, 0)
-        if not self._told and self._has_its_algorithm(known[0].cc):
-            self._tell_start(known[0])
+        if not self._reported and self._has_its_algorithm(known[0].cc):
+            self._report_start(known[0])
         if any(each.bytes_acked > COOKIE_OCTETS for each in known) and not self._is_near:
             self._bypass.close(self.src, self.dst, self.port)
-            self._settled = self._told
+            self._settled = self._reported
         limit = self._command.bytes
         if limit is not None and now.acked >= limit:
             self._end_at(max(reaching(limit, before, now), self._opened), known)
@@ -208,7 +208,7 @@ class Flow:
         with contextlib.suppress(OSError):
             self._probe.glance(self.name)
             self._take_reading()
-        if not self._told:
+        if not self._reported:
             self._look_again(look_for_opening_after_s(self._clock() - self._started))
         elif self._command.bytes is not None:
             self._look_again(self._until_limit_s())
@@ -228,7 +228,7 @@ class Flow:
 
         Raises ``UnsupportedError`` or ``CommandError``.
         """
-        if not self._told:
+        if not self._reported:
             congestion.require(cc)
             self._next_cc = cc
         else:
@@ -256,16 +256,16 @@ class Flow:
 
     def _end_at(self, moment: float, counters: list[Counters]) -> None:
         """End the flow with these readings; its limit may be slightly before them."""
-        if not self._told and self._opened is not None:
+        if not self._reported and self._opened is not None:
             # It ran too briefly for its algorithm to be seen.
-            self._tell_start(counters[0])
+            self._report_start(counters[0])
         self._stopped, self._come_to = moment, counters
         self._monitored = self.watched.so_far() if self.watched else None
         self._tasks.append(asyncio.create_task(self._programs[-1].stop()))
 
-    def _tell_start(self, counters: Counters) -> None:
+    def _report_start(self, counters: Counters) -> None:
         assert self._opened is not None  # noqa: S101
-        self._told = True
+        self._reported = True
         self._emit(
             FlowStarted(
                 t=self._opened,
@@ -284,12 +284,12 @@ class Flow:
                 f"flow {self.name} has no ECN: {self.dst} does not agree (sysctl net.ipv4.tcp_ecn) "
                 "or its first SYN was lost, and the next one does not request it"
             )
-            self._tell("warning", text)
+            self._log("warning", text)
         asked = self._command.cc
         why = congestion.NEED_ECN.get((asked or "").removesuffix(SUFFIX))
         if why is not None and not counters.ecn:
             # The kernel's is then called dctcp-reno; ours keeps its name, and gets no CE marks.
-            self._tell("warning", f"flow {self.name} runs {counters.cc!r} like Reno: {why}")
+            self._log("warning", f"flow {self.name} runs {counters.cc!r} like Reno: {why}")
         if self._command.duration_s is not None:
             left_s = self._opened + self._command.duration_s - self._clock()
             self._timer = asyncio.get_running_loop().call_later(max(left_s, 0.0), self.begin_stop)
@@ -297,12 +297,12 @@ class Flow:
             try:
                 self.switch(self._next_cc)
             except CcplayError as error:
-                self._tell("error", str(error))
+                self._log("error", str(error))
 
     def _counters(self) -> list[Counters]:
         return [self._probe.counters(stream) or NOTHING for stream in self.streams]
 
-    def _tell(self, level: str, text: str) -> None:
+    def _log(self, level: str, text: str) -> None:
         self._emit(Log(t=self._clock(), level=level, text=text))
 
     async def _attend(self, server: Program, client: Program) -> None:

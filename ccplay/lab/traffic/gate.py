@@ -62,7 +62,7 @@ class Gate:
                 for each in self._entries:
                     each.begin()
                 for each in self._entries:
-                    each.let_go()
+                    each.release()
             # Programs just released need the processor more than the lab does.
             pause_s = min(_PAUSE_EACH_S * len(self._entries), _LONGEST_PAUSE_S)
             asyncio.get_running_loop().call_later(pause_s, self._open.set)
@@ -136,10 +136,10 @@ class Entry:
             with contextlib.suppress(OSError):
                 connection.send(segment, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release the program."""
         if self._held is not None:
-            self._held.let_go()
+            self._held.release()
 
     async def _start_held(
         self,
@@ -155,7 +155,7 @@ class Entry:
         self._held = held
         try:
             if self._gate.opened is not None:
-                held.let_go()
+                held.release()
             began = await self._pass(held, program, connections)
         except BaseException:
             program.kill()

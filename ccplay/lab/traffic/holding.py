@@ -93,7 +93,7 @@ class Held:
         self._ours, self._childs = socket.socketpair()
         self._listener: int | None = None
         self._waiting: int | None = None
-        self._let_go = False
+        self._released = False
         self.approaching = asyncio.Event()
         """Event set when the program's next such call is the one at which it is held."""
         if not self._to_pass:
@@ -122,9 +122,9 @@ class Held:
         self._ours.close()
         self._childs.close()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release the program, now or as soon as it reaches its call."""
-        self._let_go = True
+        self._released = True
         if self._waiting is not None:
             question, self._waiting = self._waiting, None
             self._answer(question)
@@ -157,8 +157,8 @@ class Held:
         elif not self.arrived.is_set():
             self._waiting = number
             self.arrived.set()
-            if self._let_go:
-                self.let_go()
+            if self._released:
+                self.release()
             return
         self._answer(number)
 

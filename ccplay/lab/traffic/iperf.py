@@ -35,12 +35,12 @@ _VERSION = re.compile(r"iperf (\d+)\.(\d+)")
 _looks: bool | None = None
 
 
-def looks_after_each_packet(said: str) -> bool:
+def looks_after_each_packet(output: str) -> bool:
     """Return whether an iperf3 with this ``--version`` checks its limit after each packet.
 
     With threads it checks the limit only when it reports, at most every 0.1 s.
     """
-    match = _VERSION.search(said)
+    match = _VERSION.search(output)
     return match is not None and (int(match[1]), int(match[2])) < _THREADED
 
 
@@ -55,8 +55,8 @@ async def stops_in_time() -> bool:
         except FileNotFoundError:
             # Starting it reports the error.
             return False
-        said, _ = await process.communicate()
-        _looks = looks_after_each_packet(said.decode(errors="replace"))
+        output, _ = await process.communicate()
+        _looks = looks_after_each_packet(output.decode(errors="replace"))
     return _looks
 
 

@@ -30,7 +30,7 @@ class _Suspicion(msgspec.Struct):
     since: float
     good_s: float = 0.0
     """Seconds for which cwnd has been good again while the algorithm was in control of it."""
-    told: bool = False
+    reported: bool = False
 
 
 class Watchdog:
@@ -60,7 +60,7 @@ class Watchdog:
         )
         for name, cc, cwnd, ssthresh, unacked, ca_state in rows:
             if cwnd > MOST_SEGMENTS or (ssthresh is not None and ssthresh > MOST_SEGMENTS):
-                news += self._wonder(name, cc, max(cwnd, ssthresh or 0), t)
+                news += self._report_impossible(name, cc, max(cwnd, ssthresh or 0), t)
             before = self._suspicions.get(name)
             if before is not None and before.cc != cc:
                 news += self._drop(name, t)
@@ -77,13 +77,13 @@ class Watchdog:
                     news += self._drop(name, t)
         return news
 
-    def forgive(self, flow: str, t: float) -> list[Misbehaved]:
+    def forget(self, flow: str, t: float) -> list[Misbehaved]:
         """Forget all suspicions of a flow and its streams; return the ends of those reported."""
         self._incredible = {k for k in self._incredible if k[0].partition("/")[0] != flow}
         names = [name for name in self._suspicions if name.partition("/")[0] == flow]
         return [over for name in names for over in self._drop(name, t)]
 
-    def _wonder(self, name: str, cc: str, window: int, t: float) -> list[Log]:
+    def _report_impossible(self, name: str, cc: str, window: int, t: float) -> list[Log]:
         if (name, cc) in self._incredible:
             return []
         self._incredible.add((name, cc))
@@ -98,14 +98,14 @@ class Watchdog:
             self._suspicions[name] = _Suspicion(cc, wrong, t)
             return over
         before.good_s = 0.0
-        if before.told or t - before.since < PATIENCE_S:
+        if before.reported or t - before.since < PATIENCE_S:
             return []
-        before.told = True
+        before.reported = True
         return [Misbehaved(t=t, flow=name, cc=cc, wrong=wrong)]
 
     def _drop(self, name: str, t: float) -> list[Misbehaved]:
         before = self._suspicions.pop(name, None)
-        return [Misbehaved(t=t, flow=name, cc=before.cc)] if before and before.told else []
+        return [Misbehaved(t=t, flow=name, cc=before.cc)] if before and before.reported else []
 
 
 def _wrong(cwnd: int, unacked: int) -> str:

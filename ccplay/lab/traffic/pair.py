@@ -54,7 +54,7 @@ class Pair:
         # -I: nothing from the environment; -S: no site-packages, which take time to find.
         argv = [sys.executable, "-I", "-S", str(script)]
         self._receiver = await Program.start(receiver[0], [*argv, *receiver[1]], script.stem)
-        if not await self._receiver.says("ready"):
+        if not await self._receiver.prints("ready"):
             await self._receiver.stop()
             raise LabError(f"{script.stem}: {self._receiver.last_words()}")
         self._receiver.ignore_output()

@@ -36,7 +36,7 @@ class Program:
     def __init__(self, name: str, process: asyncio.subprocess.Process) -> None:
         self.name = name
         self._process = process
-        self._said: deque[str] = deque(maxlen=8)
+        self._printed: deque[str] = deque(maxlen=8)
         self._silent = False
         self._listening = asyncio.create_task(self._listen())
         self._draining: asyncio.Task[None] | None = None
@@ -83,7 +83,7 @@ class Program:
         async for line in self._process.stdout:
             yield line.decode(errors="replace").rstrip("\n")
 
-    async def says(self, text: str) -> bool:
+    async def prints(self, text: str) -> bool:
         """Read stdout until a line contains ``text``; return False at its end, or after 20 s."""
         try:
             async with asyncio.timeout(_START_S):
@@ -126,8 +126,8 @@ class Program:
         status = self._process.returncode
         if status is not None and status < 0:
             return f"{self.name} was killed by {signal.Signals(-status).name}"
-        if self._said:
-            return self._said[-1].removeprefix(f"{self.name}: ").removeprefix("error - ")
+        if self._printed:
+            return self._printed[-1].removeprefix(f"{self.name}: ").removeprefix("error - ")
         return f"{self.name} ended with exit status {status}"
 
     @property
@@ -143,7 +143,7 @@ class Program:
         assert self._process.stderr is not None  # noqa: S101 - ``start`` made it a pipe
         async for line in self._process.stderr:
             if text := line.decode(errors="replace").strip():
-                self._said.append(text)
+                self._printed.append(text)
 
     async def _drain(self) -> None:
         async for _ in self.lines():

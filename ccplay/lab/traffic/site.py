@@ -125,7 +125,7 @@ class Site:
         congestion.require(cc)
         return congestion.called(cc)
 
-    def lead(self, name: str, packets: Packets, via: list[str] | None) -> None:
+    def follow(self, name: str, packets: Packets, via: list[str] | None) -> None:
         """Follow traffic that is about to start, on a path that leads through ``via`` if given.
 
         Raises ``CommandError`` if no path leads there, ``UnsupportedError`` if paths are unknown.

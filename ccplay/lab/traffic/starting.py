@@ -54,7 +54,7 @@ async def _flow(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow
 
     def emit(event: Event) -> None:
         if isinstance(event, FlowEnded) and flow.asks_for_ecn:
-            ecn.ask_no_more(site.namespace(src), flow.port)
+            ecn.stop_asking(site.namespace(src), flow.port)
         site.emit(event)
 
     support.require(command)
@@ -63,7 +63,7 @@ async def _flow(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow
         flow = MptcpFlow(command, site, emit)
     else:
         flow = Flow(command, site.ports, site.probe, emit, site.clock, bypass=site.bypass)
-    site.lead(name, Packets((src, dst), socket.IPPROTO_TCP, flow.sports, flow.port), command.via)
+    site.follow(name, Packets((src, dst), socket.IPPROTO_TCP, flow.sports, flow.port), command.via)
     if not command.mptcp:
         for stream, sport in zip(flow.streams, flow.sports, strict=True):
             site.connected(name, stream, sport, flow.port)
@@ -97,7 +97,7 @@ async def _download(
     server = await site.web_server(src, name, served_on)
     port, address = site.ports.web(), site.address(src)
     packets = Packets((src, dst), socket.IPPROTO_TCP, range(port, port + 1), None)
-    site.lead(name, packets, command.via)
+    site.follow(name, packets, command.via)
     download = Download(command, server, site.probe, site.emit, site.clock, port=port)
     with site.admitted(tcp_packets("downloads", name, address, port)):
         await download.start(site.namespace(dst), address, entry)
@@ -126,7 +126,7 @@ async def _udp(command: StartUdp, site: Site, entry: Entry) -> tuple[StartUdp, U
     port, (sport,) = site.ports.server(), site.ports.senders(1)
     udp = Udp(command, site.emit, site.clock, site.bypass, port=port, sport=sport)
     packets = Packets((src, dst), socket.IPPROTO_UDP, range(sport, sport + 1), port)
-    site.lead(name, packets, command.via)
+    site.follow(name, packets, command.via)
     site.connected(name, name, sport, port)
     if command.monitor:
         udp.watched = await site.watched(src, dst, [Stream(socket.IPPROTO_UDP, sport, port)])
@@ -181,7 +181,7 @@ async def _short_flows(
     limits = f"{command.duration_s or 0:g}", str(command.count or 0)
     drawn = str(rate), str(command.bytes), command.sizes, str(command.seed)
     sending = ["send", address, str(port), congestion.require(cc), *drawn, *limits]
-    site.lead(name, Packets((src, dst), socket.IPPROTO_TCP, None, port), command.via)
+    site.follow(name, Packets((src, dst), socket.IPPROTO_TCP, None, port), command.via)
     with site.admitted(tcp_packets("short-flows", name, address, port)):
         await pair.start(
             Path(__file__).with_name("short_flows.py"),

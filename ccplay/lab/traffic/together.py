@@ -34,11 +34,11 @@ class Together:
         traffic: Traffic,
         emit: Callable[[Event], None],
         clock: Callable[[], float],
-        tell: Callable[[str, str], None],
+        log: Callable[[str, str], None],
     ) -> None:
-        """Prepare; ``emit`` receives answers at times of ``clock``, ``tell`` reports slow steps."""
+        """Prepare; ``emit`` receives answers at times of ``clock``, ``log`` reports slow steps."""
         self._commands, self._traffic = commands, traffic
-        self._emit, self._clock, self._tell = emit, clock, tell
+        self._emit, self._clock, self._log = emit, clock, log
         self._gate = Gate(clock)
         self._tasks: list[asyncio.Task[StartTraffic]] = []
 
@@ -80,7 +80,7 @@ class Together:
 
     async def _problem(self, cc: str) -> CcplayError | None:
         try:
-            await congestion.prepare(cc, self._tell)
+            await congestion.prepare(cc, self._log)
         except CcplayError as error:
             return error
         return None

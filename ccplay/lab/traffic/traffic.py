@@ -64,7 +64,7 @@ class Traffic:
         )
         self._probe, self._emit, self._network = probe, emit, network
         self._site = Site(
-            *(namespace, probe, self._tell, clock, network),
+            *(namespace, probe, self._on_event, clock, network),
             classifier=classifier,
             paths=self._paths,
             routing=routing,
@@ -183,7 +183,7 @@ class Traffic:
             raise CommandError(f"{state}; running: {', '.join(there) or 'none'}")
         return thing
 
-    def _tell(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         """Emit an event, and update the classifier and the paths accordingly."""
         if (kind := _ENDS.get(type(event))) is not None:
             self._site.dismiss(kind.plural, kind.name_of(event) or "")

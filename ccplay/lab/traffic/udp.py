@@ -155,7 +155,7 @@ class Udp:
 
     async def _start_programs(self, entry: Entry) -> None:
         self._server = await Program.start(self._receiver, server_argv(self.port, _SAMPLE_S))
-        if not await self._server.says("listening"):
+        if not await self._server.prints("listening"):
             await self._server.stop()
             raise LabError(f"UDP {self.name}: iperf3 server: {self._server.last_words()}")
         # Without a bypass it starts some round trips later.
@@ -166,7 +166,7 @@ class Udp:
             self._command, self._address, self.port, self.sport, itself=self._ends_itself
         )
         try:
-            self._client, self._let_go = await entry.start(
+            self._client, self._released_at = await entry.start(
                 self._sender, argv, BEFORE_DATAGRAMS, "iperf3"
             )
         except BaseException:
@@ -182,10 +182,10 @@ class Udp:
         async for line in program.lines():
             if end == "sender" and " connected to " in line:
                 # It reports this before it is held, and sends when it is released.
-                self._tell_start(self._let_go if self._was_held else self._clock())
+                self._report_start(self._released_at if self._was_held else self._clock())
             counted = self._account.read(line, end)
             if counted and self._started is not None and self.watched is None:
-                self._tell_counts()
+                self._report_counts()
         self._sends.set()
 
     # --- from the first packets to the last words -------------------------------------------
@@ -194,7 +194,7 @@ class Udp:
         try:
             await self._await_start()
         except LabError as error:
-            self._tell_end(str(error))
+            self._report_end(str(error))
             return
         status = await self._client.wait()
         await self._end_server()
@@ -204,7 +204,7 @@ class Udp:
             problem = self._client.last_words()
         elif self._started is not None and account.received is None:
             problem = f"the receiver did not report what it received: {self._server.last_words()}"
-        self._tell_end(problem)
+        self._report_end(problem)
 
     async def _await_start(self) -> None:
         """Wait for the first packets, or an end before them; restart if nothing arrives."""
@@ -237,7 +237,7 @@ class Udp:
         self._drained = False
         await self._server.stop(_HEED_S)
 
-    def _tell_start(self, t: float) -> None:
+    def _report_start(self, t: float) -> None:
         self._started = t
         shortest_s = (self._command.duration_s or _AGREED_S) / 2
         loop = asyncio.get_running_loop()
@@ -266,7 +266,7 @@ class Udp:
             seen = watched.so_far()
             self._emit(UdpSample(t=self._clock(), udp=self.name, monitored=seen))
 
-    def _tell_counts(self) -> None:
+    def _report_counts(self) -> None:
         """Report the receiver's counts."""
         lines = self._account
         seen = Monitored(
@@ -282,7 +282,7 @@ class Udp:
     def _end_bypass(self) -> None:
         self._bypass.close(self.src, self.dst, self.port)
 
-    def _tell_end(self, error: str | None) -> None:
+    def _report_end(self, error: str | None) -> None:
         account = self._account
         end = self._stopped if self._stopped is not None else self._clock()
         sending_s = end - self._started if self._started is not None else 0.0

@@ -24,7 +24,7 @@ from ccplay.model.topologies import (
     super_spine,
     written,
 )
-from ccplay.model.topologies.kind import TopologyKind, counted, goes_without_saying, value
+from ccplay.model.topologies.kind import TopologyKind, counted, is_implied, value
 
 TOPOLOGIES: dict[str, TopologyKind] = {
     each.name: each
@@ -90,5 +90,5 @@ def describe_topology(topology: Topology) -> str:
     if topology.written is not None:
         return written.describe(topology.written)
     counts = [(each, topology.parameter(each.name, each.default)) for each in kind.parameters]
-    said = [counted(*each) for each in counts if not goes_without_saying(*each)]
-    return ", ".join([kind.name, *said])
+    counts_text = [counted(*each) for each in counts if not is_implied(*each)]
+    return ", ".join([kind.name, *counts_text])

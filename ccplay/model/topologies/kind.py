@@ -37,7 +37,7 @@ def counted(parameter: Field, count: int) -> str:
     return f"{count} {noun}"
 
 
-def goes_without_saying(parameter: Field, count: int) -> bool:
+def is_implied(parameter: Field, count: int) -> bool:
     """Return whether a parameter is its default of one, which descriptions leave out."""
     return count == 1 and parameter.default == 1
 

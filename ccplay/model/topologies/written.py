@@ -153,8 +153,8 @@ def _in_order(network: Network) -> list[str]:
 def describe(written: Written) -> str:
     """Return the network as text: its name, or ``written, 4 hosts, 3 routers``."""
     counts = {"host": len(written.hosts), "router": len(written.routers)}
-    said = [f"{count} {noun}{'' if count == 1 else 's'}" for noun, count in counts.items()]
-    return written.name or ", ".join(["written", *said])
+    parts = [f"{count} {noun}{'' if count == 1 else 's'}" for noun, count in counts.items()]
+    return written.name or ", ".join(["written", *parts])
 
 
 KIND = TopologyKind("written", "the hosts, routers and links that it lists", (), generate)

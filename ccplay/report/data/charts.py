@@ -14,7 +14,7 @@ from ccplay.analysis.statistics import Statistic
 from ccplay.report.data.amounts import Unit, unit
 from ccplay.report.data.families import by_family
 from ccplay.report.data.findings import published_by_case, published_of, values
-from ccplay.report.data.material import Axis, Parameter, axes, place, point, say, slug
+from ccplay.report.data.material import Axis, Parameter, as_written, axes, place, point, slug
 from ccplay.report.data.naming import words
 
 _FAR = 1.8
@@ -209,16 +209,16 @@ def _chart(
         for metric in metrics:
             if metric not in case.metrics:
                 continue
-            said = words(metric)
+            wording = words(metric)
             panel = tuple(point(name, where[name]) for name in rest if name in where)
             subject = ", ".join(
-                each for each in (said.subject, algorithms.get(said.subject)) if each
+                each for each in (wording.subject, algorithms.get(wording.subject)) if each
             )
             if hue and several:
                 panel = (subject, *panel)
-            label = say(where.get(hue, "")) if hue else subject or said.quantity
+            label = as_written(where.get(hue, "")) if hue else subject or wording.quantity
             line = found.setdefault(panel, {}).setdefault(
-                label, Line(label, "" if hue else said.name)
+                label, Line(label, "" if hue else wording.name)
             )
             line.published[:] = line.published or values(shared[case.name], metric)
             each_run = [each[metric] for each in singles.get(case.name, []) if metric in each]
@@ -249,10 +249,12 @@ def _racers(runs: Iterable[CaseResult]) -> list[str]:
 def _ratio(algorithms: dict[str, str], racers: Sequence[str]) -> str:
     """Return the label of the checkpoint's ratio: numerator and denominator."""
     names = [f"flow {name}" for name in racers]
-    said = [algorithms[name] for name in names if name in algorithms]
-    if len(set(said)) < len(names):
-        said = names
-    return f"checkpoint ratio, {said[0]} / {said[1]}" if len(said) == 2 else "checkpoint ratio"
+    labels = [algorithms[name] for name in names if name in algorithms]
+    if len(set(labels)) < len(names):
+        labels = names
+    return (
+        f"checkpoint ratio, {labels[0]} / {labels[1]}" if len(labels) == 2 else "checkpoint ratio"
+    )
 
 
 def _algorithms(runs: Iterable[CaseResult]) -> dict[str, str]:

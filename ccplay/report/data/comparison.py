@@ -188,13 +188,13 @@ def _greatest(metrics: Iterable[Difference]) -> list[Difference]:
 def _changes(metrics: Sequence[Difference]) -> str:
     """Return how some metrics change: ``the goodput of flow 1 is 12 % higher and …``."""
     first, *others = metrics[:_NAMED]
-    said = [f"{_the(first.metric)} is {_change(first)}"]
-    said += [f"{_the(each.metric)} {_change(each)}" for each in others]
-    last = said.pop() if len(said) > 1 else ""
+    changes = [f"{_the(first.metric)} is {_change(first)}"]
+    changes += [f"{_the(each.metric)} {_change(each)}" for each in others]
+    last = changes.pop() if len(changes) > 1 else ""
     rest = len(metrics) - _NAMED
     if rest > 0:
-        return f"{', '.join([*said, last])} ({rest} more differ)"
-    return f"{', '.join(said)} and {last}" if last else said[0]
+        return f"{', '.join([*changes, last])} ({rest} more differ)"
+    return f"{', '.join(changes)} and {last}" if last else changes[0]
 
 
 def _change(each: Difference) -> str:

@@ -33,9 +33,9 @@ def some_of(names: Sequence[str], cases: Sequence[CaseStatistics]) -> str:
     """Return the names of these cases, whole families by one name; empty if they are all cases."""
     if {case.name for case in cases} <= set(names):
         return ""
-    told: list[str] = []
+    shown: list[str] = []
     for (family, _), members in by_family(cases).items():
         inside = [case.name for case in members if case.name in names]
-        told += [family] if family and len(inside) == len(members) else inside
-    more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
-    return ", ".join(told[:_MOST_NAMED]) + more
+        shown += [family] if family and len(inside) == len(members) else inside
+    more = f" and {len(shown) - _MOST_NAMED} more" if len(shown) > _MOST_NAMED else ""
+    return ", ".join(shown[:_MOST_NAMED]) + more

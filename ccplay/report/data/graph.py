@@ -167,15 +167,15 @@ def _labels(
     links: Mapping[str, LinkChanged],
     places: Mapping[str, tuple[float, float]],
 ) -> tuple[str, ...]:
-    said = [
+    directions = [
         (_way(places[way.src], places[way.dst]) or f"{way.src} → {way.dst}:", way.name)
         for way in ways
         if way.name in links
     ]
-    told = [(arrow, describe_link(links[name].setting)) for arrow, name in said]
-    if len({text for _, text in told}) <= 1:
-        return tuple({text for _, text in told if text})
-    return tuple(f"{arrow} {text}" for arrow, text in told if text)
+    texts = [(arrow, describe_link(links[name].setting)) for arrow, name in directions]
+    if len({text for _, text in texts}) <= 1:
+        return tuple({text for _, text in texts if text})
+    return tuple(f"{arrow} {text}" for arrow, text in texts if text)
 
 
 def _way(start: tuple[float, float], end: tuple[float, float]) -> str:

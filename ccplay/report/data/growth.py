@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ccplay.report.data.curves import Curve, bins, count_at
 from ccplay.report.data.families import family_of
-from ccplay.report.data.material import Material, say
+from ccplay.report.data.material import Material, as_written
 from ccplay.state.lab_state import LabState
 
 POINTS = 300
@@ -40,6 +40,6 @@ def families(material: Material, by_run: Mapping[str, Curve]) -> dict[str, dict[
     for case in material.result.statistics:
         run = material.representative(case)
         if case.parameters and run is not None and (line := by_run.get(run.slug)) is not None:
-            label = ", ".join(say(each) for each in case.parameters.values())
+            label = ", ".join(as_written(each) for each in case.parameters.values())
             found.setdefault(family_of(case), {})[label] = line
     return {family: lines for family, lines in found.items() if len(lines) > 1}

@@ -43,7 +43,7 @@ class Material(msgspec.Struct, frozen=True):
     """The scenario file as it was run; None for bare recordings."""
     command: str
     """Command line that repeats the experiment."""
-    abouts: Mapping[str, str]
+    about_cases: Mapping[str, str]
     """``about`` of each case, by its name."""
     made_of: Mapping[str, Settings] = msgspec.field(default_factory=dict)
     """Settings of the first run of each case, for comparisons."""
@@ -108,7 +108,7 @@ def combined(parts: Sequence[Material]) -> Material:
     discarded: list[CaseResult] = []
     statistics: list[CaseStatistics] = []
     runs: list[Run] = []
-    abouts: dict[str, str] = {}
+    about_cases: dict[str, str] = {}
     for name, part in zip(names, parts, strict=True):
 
         def renamed(old: str, name: str = name) -> str:
@@ -122,7 +122,7 @@ def combined(parts: Sequence[Material]) -> Material:
             msgspec.structs.replace(each, name=renamed(each.name))
             for each in part.result.statistics
         ]
-        abouts |= {renamed(case): text for case, text in part.abouts.items()}
+        about_cases |= {renamed(case): text for case, text in part.about_cases.items()}
         runs += [
             Run(result, run.recording, f"{slug(name)}-{run.slug}" if not single else slug(name))
             for result, run in zip(results, part.runs, strict=True)
@@ -144,7 +144,7 @@ def combined(parts: Sequence[Material]) -> Material:
         runs=runs,
         scenario_text="\n\n".join(dict.fromkeys(texts)) or None,
         command="\n".join(dict.fromkeys(part.command for part in parts)),
-        abouts=abouts,
+        about_cases=about_cases,
     )
 
 
@@ -274,11 +274,11 @@ def place(case: CaseStatistics) -> dict[str, Parameter]:
     return {CASES: family_of(case) if case.parameters else case.name, **case.parameters}
 
 
-def say(value: Parameter) -> str:
+def as_written(value: Parameter) -> str:
     """Return a parameter as written in the file."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def point(axis: str, value: Parameter) -> str:
     """Return a point of an axis as text: ``delay 50 ms``."""
-    return say(value) if axis == CASES else f"{axis} {say(value)}"
+    return as_written(value) if axis == CASES else f"{axis} {as_written(value)}"

@@ -101,13 +101,13 @@ def _read(run: Run, tables: Sequence[str], interval_s: float) -> Iterator[tuple[
             yield "intervals", found
     # At the end: until then marks may move.
     if start is not None and "events" in tables:
-        told = sorted(state.log[before:], key=lambda entry: entry.t)
+        entries = sorted(state.log[before:], key=lambda entry: entry.t)
         yield (
             "events",
             {
-                "t_s": [round(each.t - start, 6) for each in told],
-                "kind": [each.kind for each in told],
-                "text": [each.text for each in told],
+                "t_s": [round(each.t - start, 6) for each in entries],
+                "kind": [each.kind for each in entries],
+                "text": [each.text for each in entries],
             },
         )
 

@@ -48,15 +48,15 @@ def of_run(build: Build, steps: Iterable[tuple[float, str | None, AnyCommand]]) 
     found = dict(_flat(tomllib.loads("\n".join(writing.network(build))), ()))
     seen: dict[str, int] = {}
     for at_s, after, command in steps:
-        said = writing.step(Applied(t=at_s, command=command), 0.0)
-        del said[_MOMENT]
+        fields = writing.step(Applied(t=at_s, command=command), 0.0)
+        del fields[_MOMENT]
         name = " ".join(
-            [str(said.pop("do")), *(str(said.pop(key)) for key in _SUBJECTS if key in said)]
+            [str(fields.pop("do")), *(str(fields.pop(key)) for key in _SUBJECTS if key in fields)]
         )
         seen[name] = number = seen.get(name, 0) + 1
         name += f" #{number}" if number > 1 else ""
-        said[_MOMENT] = f"{at_s:.3f} s" + (f" after {after}" if after else "")
-        found |= {f"{name}, {key}": text for key, text in _flat(said, ())}
+        fields[_MOMENT] = f"{at_s:.3f} s" + (f" after {after}" if after else "")
+        found |= {f"{name}, {key}": text for key, text in _flat(fields, ())}
     return found
 
 

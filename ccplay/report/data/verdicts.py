@@ -69,12 +69,12 @@ def _value(check: Check) -> str:
 
 def misbehaviours(run: CaseResult) -> list[str]:
     """Return the misbehaviour of algorithms: ``flow 1: mine keeps cwnd at 1, from 3.2 s on``."""
-    told = dict.fromkeys(
+    problems = dict.fromkeys(
         f"flow {flow.id}: {each.cc} {each.wrong}, {_when(each.t, each.until)}"
         for flow in run.flows
         for each in flow.misbehaved
     )
-    return list(told)
+    return list(problems)
 
 
 def _when(t: float, until: float | None) -> str:

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
 from ccplay.report.data.charts import Chart, Estimate, Line
-from ccplay.report.data.material import CASES, Parameter, say
+from ccplay.report.data.material import CASES, Parameter, as_written
 from ccplay.report.figures import style
 from ccplay.report.figures.chart_frame import (
     INTERVAL,
@@ -161,7 +161,7 @@ def _named(chart: Chart, label: str) -> str:
 def _bars(chart: Chart, inks: Inks) -> Figure:
     """Draw bars upwards if the names below them fit, else to the right."""
     colours = hues(chart, inks)
-    names = [say(value) for value in chart.axis.values]
+    names = [as_written(value) for value in chart.axis.values]
     bars = max(len(lines) for _, lines in chart.panels)
     widest = max(style.text_width_in(name) for name in names) + 0.12
     handles = [

@@ -20,7 +20,7 @@ from ccplay.report.figures import fonts, run
 from ccplay.report.figures.files import FORMATS, Saved, save
 from ccplay.report.figures.panels import panels
 from ccplay.report.figures.style import Inks, look
-from ccplay.report.figures.variables import told
+from ccplay.report.figures.variables import own_values
 from ccplay.report.figures.zoom import zoomed
 from ccplay.session.recorded import read_recording
 from ccplay.state.lab_state import Entry
@@ -126,7 +126,11 @@ def draw(job: Job) -> Drawn:
 def _singles(job: Job, shown: Scene, inks: Inks, face: str) -> list[str]:
     return [
         name
-        for panel in [*panels(shown, inks, job.plots), *told(shown, inks), *zoomed(shown, inks)]
+        for panel in [
+            *panels(shown, inks, job.plots),
+            *own_values(shown, inks),
+            *zoomed(shown, inks),
+        ]
         for name in save(
             run.single(shown, panel), job.folder / f"{job.slug}-{panel.slug}", FORMATS, face
         ).files

@@ -15,7 +15,7 @@ from ccplay.report.figures.panel import Panel
 from ccplay.report.figures.panels import panels
 from ccplay.report.figures.strokes import grid
 from ccplay.report.figures.style import Inks
-from ccplay.report.figures.variables import told
+from ccplay.report.figures.variables import own_values
 from ccplay.report.figures.zoom import zoomed
 
 _LEFT_IN = 0.62
@@ -35,7 +35,7 @@ def stacked(scene: Scene, inks: Inks, names: Collection[str] = ()) -> Figure:
 
     ``names`` are plots to draw besides those that reports draw by default.
     """
-    whole = [*panels(scene, inks, names), *told(scene, inks)]
+    whole = [*panels(scene, inks, names), *own_values(scene, inks)]
     parts = zoomed(scene, inks)
     shown = [*whole, *parts]
     width = style.PAGE_IN - _LEFT_IN - _RIGHT_IN

@@ -22,7 +22,7 @@ _ELSEWHERE = frozenset(
 """Variables of plots that the report draws by default."""
 
 
-def told(scene: Scene, inks: Inks) -> list[Panel]:
+def own_values(scene: Scene, inks: Inks) -> list[Panel]:
     """Return a panel per variable that changed; of too many, equally many per algorithm."""
     every = dict.fromkeys(name for own in _owners(scene) for name in own if name not in _ELSEWHERE)
     ranges = {name: _ranges(scene, name) for name in every}

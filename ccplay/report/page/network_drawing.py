@@ -55,7 +55,7 @@ def draw(graph: Graph) -> str:
     degrees = Counter(node for edge in graph.edges for node in (edge.a, edge.b))
     parts = [
         *(_line(edge, at) for edge in graph.edges),
-        *(part for edge in graph.edges for part in _said(edge, at, degrees)),
+        *(part for edge in graph.edges for part in _labels(edge, at, degrees)),
         *(part for vertex in graph.vertices for part in _vertex(vertex, *at[vertex.name])),
     ]
     parts += _explained(graph, legend, at, bottom - top)
@@ -116,9 +116,9 @@ def _line(edge: Edge, at: dict[str, tuple[float, float]]) -> str:
     more, title = "", ""
     if edge.busy is not None:
         colour, width, more = _stroke(edge.busy)
-        said = [f"{edge.a} - {edge.b}: {edge.busy:.0%} busy"]
-        said += [f"queue of {node} up to {share:.0%} full" for node, share in edge.filled.items()]
-        title = f"<title>{escape(', '.join(said))}</title>"
+        parts = [f"{edge.a} - {edge.b}: {edge.busy:.0%} busy"]
+        parts += [f"queue of {node} up to {share:.0%} full" for node, share in edge.filled.items()]
+        title = f"<title>{escape(', '.join(parts))}</title>"
     return (
         f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{u:.1f}" y2="{v:.1f}" '
         f'stroke="{colour}" stroke-width="{width}"{more}>{title}</line>'
@@ -172,7 +172,7 @@ def _explained(
             x += _LETTER * (len(flow) + 2)
 
 
-def _said(
+def _labels(
     edge: Edge, at: dict[str, tuple[float, float]], degrees: Mapping[str, int]
 ) -> Iterator[str]:
     """Write the settings of a link and draw its queues; on a slanting link both are on the line."""

@@ -9,7 +9,7 @@ from ccplay.analysis.results import CaseStatistics
 from ccplay.report.data.charts import Chart, charts
 from ccplay.report.data.distributions import COMPLETION_TIMES, KINDS, Distribution, together
 from ccplay.report.data.growth import families
-from ccplay.report.data.material import Material, axes, place, point, say, slug
+from ccplay.report.data.material import Material, as_written, axes, place, point, slug
 from ccplay.report.figures import cdf, chart, fct, growth
 from ccplay.report.figures.job import Drawn, Overview
 from ccplay.report.figures.style import Inks
@@ -138,7 +138,9 @@ def _panels(
         where = place(case)
         # Values of a single axis, such as algorithms, need no name of the axis.
         alone = len(others) == 1 and not ordered
-        rest = [say(where[a.name]) if alone else point(a.name, where[a.name]) for a in others]
+        rest = [
+            as_written(where[a.name]) if alone else point(a.name, where[a.name]) for a in others
+        ]
         title = point(split.name, where[split.name])
         panels.setdefault(title, {})[", ".join(rest)] = by_case[case.name]
     return list(panels.items()), ordered

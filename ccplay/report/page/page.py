@@ -16,7 +16,7 @@ from ccplay.report.data import intervals
 from ccplay.report.data.families import by_family
 from ccplay.report.data.findings import Column, Finding, agreement, citations, columns, findings
 from ccplay.report.data.intervals import Summary
-from ccplay.report.data.material import Material, Run, say, slug
+from ccplay.report.data.material import Material, Run, as_written, slug
 from ccplay.report.data.naming import words
 from ccplay.report.page import machine, run_tables, sections
 from ccplay.report.page.environment import environment, style_sheet
@@ -199,7 +199,10 @@ def _index(cases: Sequence[CaseStatistics], anchors: Sequence[str]) -> list[_Ent
         _Entry(
             family,
             [
-                (where[each.name], ", ".join(map(say, each.parameters.values())) or each.name)
+                (
+                    where[each.name],
+                    ", ".join(map(as_written, each.parameters.values())) or each.name,
+                )
                 for each in members
             ],
         )
@@ -222,7 +225,7 @@ def _case(
     return {
         "slug": anchor,
         "name": case.name,
-        "about": material.abouts.get(case.name, ""),
+        "about": material.about_cases.get(case.name, ""),
         "columns": heads,
         "chosen_by": words(case.reported[0]).text if case.reported and len(runs) > 1 else "",
         "shown": _shown(full, shown[full.slug]) if full else None,

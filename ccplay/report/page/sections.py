@@ -13,7 +13,7 @@ from ccplay.analysis.results import (
 )
 from ccplay.report.data.families import by_family, some_of
 from ccplay.report.data.findings import Column, Finding, Reading, columns, findings, readings
-from ccplay.report.data.material import Run, say
+from ccplay.report.data.material import Run, as_written
 from ccplay.report.data.naming import words
 from ccplay.report.data.verdicts import Verdict, misbehaviours, run_name, verdicts
 from ccplay.state.columns import UNKNOWN
@@ -74,7 +74,7 @@ def _family(
     for case in cases:
         mine = by_case.get(case.name, {})
         cells = [_cell(column, mine.get(column.metric)) for column in heads]
-        labels = [say(case.parameters[axis]) for axis in axes] or [case.name]
+        labels = [as_written(case.parameters[axis]) for axis in axes] or [case.name]
         rows.append(CaseRow(labels, case.runs, cells))
     published = [column.theirs(whole.get(column.metric)) for column in heads] if whole else []
     return Family(name, axes or ["case"], heads, rows, published)
@@ -88,10 +88,10 @@ def _cell(column: Column, found: Finding | None) -> Cell:
 
 def notes(result: Result) -> list[str]:
     """Return the reasons why our values may differ from published ones, each once per metric."""
-    told: dict[tuple[str, str], list[str]] = {}
+    grouped: dict[tuple[str, str], list[str]] = {}
     for each in findings(result):
         for note in each.notes:
-            told.setdefault((words(each.metric).text, note), []).append(each.case.name)
+            grouped.setdefault((words(each.metric).text, note), []).append(each.case.name)
     of_families = [
         ", ".join(part for part in (each.family, words(each.metric).text) if part) + f": {note}"
         for each in readings(result)
@@ -99,7 +99,7 @@ def notes(result: Result) -> list[str]:
     ]
     return of_families + [
         f"{first}{f' and {len(others)} more' if others else ''}, {metric}: {note}"
-        for (metric, note), (first, *others) in told.items()
+        for (metric, note), (first, *others) in grouped.items()
     ]
 
 
@@ -130,20 +130,20 @@ def checks(result: Result) -> list[Expected]:
 
 def troubles(result: Result) -> list[str]:
     """Return the reasons to doubt the values: failures, and runs that can't be trusted."""
-    told = [str(each) for each in result.machine_effects if each.differs]
+    problems = [str(each) for each in result.machine_effects if each.differs]
     for run in result.cases:
         name = f"{run.name}, run {run.repeat}"
-        told += [f"{name}: {each}" for each in (*run.errors, *misbehaviours(run))]
+        problems += [f"{name}: {each}" for each in (*run.errors, *misbehaviours(run))]
         if run.interrupted:
-            told.append(f"{name}: interrupted")
+            problems.append(f"{name}: interrupted")
         if not run.health.trustworthy:
-            told.append(f"{name}: {'; '.join(run.health.reasons)}")
+            problems.append(f"{name}: {'; '.join(run.health.reasons)}")
     if result.discarded:
-        told.append(
+        problems.append(
             f"{len(result.discarded)} runs were repeated because their lab did not keep time; "
             "see below."
         )
-    return told
+    return problems
 
 
 def values(run: Run, heads: Sequence[Column]) -> list[str]:

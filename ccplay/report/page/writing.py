@@ -37,7 +37,7 @@ _MOST_CASES = 8
 """Largest number of cases that are each drawn in every format and panel by panel."""
 _COLUMN_IN = 5.0
 
-Teller = Callable[[int, int, str], None]
+Progress = Callable[[int, int, str], None]
 """Function that receives the progress: the number of finished tasks, of all tasks, and a
 description."""
 
@@ -54,7 +54,7 @@ class _Workers(Protocol):
 def write(
     material: Material,
     out: Path,
-    tell: Teller,
+    progress: Progress,
     *,
     every: bool = False,
     plots: tuple[str, ...] = (),
@@ -72,7 +72,7 @@ def write(
         writing.make_directory(out.parent)
         with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as made:
             folder = Path(made) / out.name
-            _fill(material, folder, out, tell, every=every, plots=plots)
+            _fill(material, folder, out, progress, every=every, plots=plots)
             writing.replace_directory(folder, out, Path(made) / "earlier")
     except OSError as error:
         raise RecordingError(f"can't write {out}: {error.strerror}") from None
@@ -108,7 +108,7 @@ def _fill(
     material: Material,
     folder: Path,
     out: Path,
-    tell: Teller,
+    progress: Progress,
     *,
     every: bool,
     plots: tuple[str, ...],
@@ -121,10 +121,10 @@ def _fill(
     planned_jobs = _jobs(material, figures, cut, every=every, plots=plots)
     jobs = sorted(planned_jobs, key=lambda job: not job.every_file)
     with _pool(len(jobs)) as workers:
-        drawn = _done(workers, draw, jobs, tell, "runs drawn")
+        drawn = _done(workers, draw, jobs, progress, "runs drawn")
         planned = overviews(material, drawn, flow_names([run.result for run in material.runs]))
         work = partial(draw_overview, folder=figures, cut=cut)
-        saved = _done(workers, work, planned, tell, "charts drawn")
+        saved = _done(workers, work, planned, progress, "charts drawn")
     written = {table.name: _write(table, table_folder) for table in tables(material.result)}
     shown = {job.slug: _shown(each) for job, each in zip(jobs, drawn, strict=True) if job.full}
     if (first := next(iter(shown.values()), None)) and first.network:
@@ -225,14 +225,14 @@ def _write(table: Table, folder: Path) -> list[str]:
 
 
 def _done(
-    workers: _Workers, work: Callable[[_T], _R], some: Sequence[_T], tell: Teller, what: str
+    workers: _Workers, work: Callable[[_T], _R], some: Sequence[_T], progress: Progress, what: str
 ) -> list[_R]:
     """Run all tasks, and report the progress."""
-    tell(0, len(some), what)
+    progress(0, len(some), what)
     done: list[_R] = []
     for each in workers(work, some):
         done.append(each)
-        tell(len(done), len(some), what)
+        progress(len(done), len(some), what)
     return done
 
 

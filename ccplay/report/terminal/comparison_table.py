@@ -132,11 +132,11 @@ def _by_subject(metrics: Iterable[Difference]) -> list[tuple[str, list[Differenc
 
 
 def _row(each: Difference, *, indent: bool, repeated: bool) -> list[Text]:
-    said = words(each.metric)
+    wording = words(each.metric)
     both = [value for value in (each.a, each.b) if value is not None]
     found = _unit(each.metric, [value.mean for value in both])
-    name = Text(f"{'  ' * indent}{said.quantity}")
-    if (of := found.name or said.counts) and of not in said.quantity.split():
+    name = Text(f"{'  ' * indent}{wording.quantity}")
+    if (of := found.name or wording.counts) and of not in wording.quantity.split():
         name.append(f" {of}", style="dim")
     style = "bold" if each.clear else ""
     counted = found == _COUNT and all(v.n == 1 and v.mean == int(v.mean) for v in both)
@@ -198,25 +198,25 @@ def _remarks(
     if hidden := len(case.metrics) - len(shown):
         lines.append(f"{hidden} more metric{'s' * (hidden > 1)} with --all")
     if lines:
-        yield _said("; ".join(lines))
+        yield _paragraph("; ".join(lines))
     if any(each.clear is not None for each in differing):
         chance = round(1 / (1 - CONFIDENCE))
-        yield _said(
+        yield _paragraph(
             f"± is half the width of the {CONFIDENCE * 100:.0f} % confidence interval (Student's "
             f"t; of a difference, Welch's). {_CLEAR} marks a difference whose interval excludes 0; "
             f"by chance this happens to one of {chance} metrics that do not differ."
         )
     elif differing:
-        yield _said(
+        yield _paragraph(
             "Without repeats on both sides, differences can't be told from noise. Repeat the runs: "
             "ccplay run … --repeats 5 --out DIR, then compare two such directories."
         )
     if case.untrustworthy:
         runs = "run has" if case.untrustworthy == 1 else "runs have"
-        yield _said(
+        yield _paragraph(
             f"warning: {case.untrustworthy} {runs} a lab that could not keep time", "yellow"
         )
 
 
-def _said(text: str, style: str = "dim") -> Padding:
+def _paragraph(text: str, style: str = "dim") -> Padding:
     return Padding(Text(text, style=style), (0, 0, 0, 2))

@@ -22,7 +22,7 @@ _REFRESH_S = 0.2
 _NAME_WIDTH = 38
 
 
-class Teller:
+class ProgressDisplay:
     """Progress on stderr; used in a ``with`` statement, which restores the terminal at its end.
 
     With a ``story`` every event of every run is a line; otherwise only errors are.
@@ -72,7 +72,7 @@ class Teller:
         """Show that a run begins; if it is not ``exact``, it may end before its duration."""
         if self.story:
             many = f"case {number} of {self._runs}: " if self._runs > 1 else ""
-            self.say(f"{many}{name}", "bold")
+            self.print(f"{many}{name}", "bold")
         lane = Lane(self, name, duration_s, exact=exact)
         if self._overall is not None:
             # The total is below its parts, and bars keep the order of their starts.
@@ -81,7 +81,7 @@ class Teller:
             self.overall(*self._shown)
         return lane
 
-    def say(self, text: str, style: str = "") -> None:
+    def print(self, text: str, style: str = "") -> None:
         """Report a message about all runs."""
         self.show(Text(printable(text), style=style))
 
@@ -108,60 +108,62 @@ class Teller:
 class Lane:
     """A run in progress, with its own line on a terminal."""
 
-    def __init__(self, teller: Teller, name: str, duration_s: float, *, exact: bool) -> None:
-        self._teller = teller
+    def __init__(
+        self, display: ProgressDisplay, name: str, duration_s: float, *, exact: bool
+    ) -> None:
+        self._display = display
         self._name = name
         self._duration_s = duration_s
         self._limit = "" if exact else "at most "
-        self._told = 0
+        self._printed = 0
         self._drawn = 0.0
         self._state: LabState | None = None
-        self._receiver = ReceiverLines() if teller.receiver else None
-        self._task = teller.bars.add_task(f"{name}", total=duration_s, left="starting")
+        self._receiver = ReceiverLines() if display.receiver else None
+        self._task = display.bars.add_task(f"{name}", total=duration_s, left="starting")
 
     def update(self, state: LabState) -> None:
         """Report events since the last call."""
-        fresh = state.log[self._told :]
-        self._told = len(state.log)
+        fresh = state.log[self._printed :]
+        self._printed = len(state.log)
         self._state = state
-        self._tell_receiver(state, at_once=bool(fresh))
+        self._print_receiver(state, at_once=bool(fresh))
         for entry in fresh:
-            self._tell(entry)
+            self._print_entry(entry)
         # Events arrive a hundred times as often as anyone looks.
         if (now := time.monotonic()) - self._drawn < _REFRESH_S:
             return
         self._drawn = now
         if state.ready_at is None:
             left = state.building.step if state.building else "starting"
-            self._teller.bars.update(self._task, left=left)
+            self._display.bars.update(self._task, left=left)
             return
         elapsed = state.now - state.ready_at
         remaining = max(self._duration_s - elapsed, 0)
-        self._teller.bars.update(
+        self._display.bars.update(
             self._task, completed=elapsed, left=f"{self._limit}{remaining:.0f} s left"
         )
 
     def end(self) -> None:
         """Remove the line."""
         if self._state is not None:
-            self._tell_receiver(self._state, at_once=True)
-        self._teller.bars.remove_task(self._task)
+            self._print_receiver(self._state, at_once=True)
+        self._display.bars.remove_task(self._task)
 
-    def _tell_receiver(self, state: LabState, *, at_once: bool) -> None:
+    def _print_receiver(self, state: LabState, *, at_once: bool) -> None:
         if self._receiver is not None:
-            whose = "" if self._teller.story else f"{self._name}: "
+            whose = "" if self._display.story else f"{self._name}: "
             for line in self._receiver.fresh(state, at_once=at_once):
-                self._teller.show(Text(whose + line))
+                self._display.show(Text(whose + line))
 
-    def _tell(self, entry: Entry) -> None:
-        if self._teller.story:
+    def _print_entry(self, entry: Entry) -> None:
+        if self._display.story:
             line = Text(f"  {format_clock(entry.t)}  ", style="dim")
             line.append(entry.text, style=_STYLES.get(entry.kind, "not dim"))
-            self._teller.show(line)
+            self._display.show(line)
         elif entry.kind in ("error", "warning"):
             line = Text(f"{self._name}, {format_clock(entry.t)}: ", style="dim")
             line.append(entry.text, style=_STYLES[entry.kind])
-            self._teller.show(line)
+            self._display.show(line)
 
 
 def roughly(seconds: float) -> str:

@@ -20,7 +20,7 @@ class ReceiverLines:
 
     def __init__(self) -> None:
         self._flows: tuple[str, ...] = ()
-        self._told = 0
+        self._printed = 0
         self._finished = False
         self._looked = 0.0
 
@@ -40,11 +40,11 @@ class ReceiverLines:
     def _due(self, table: Receiver) -> Iterator[str]:
         finish = None if self._finished else table.checkpoint()
         # A second that has passed after the checkpoint comes after its line.
-        for row in table.rows(after=self._told):
+        for row in table.rows(after=self._printed):
             if finish is not None and finish.elapsed_s <= row.elapsed_s:
                 yield self._checkpoint(finish, table)
                 finish = None
-            self._told = row.elapsed_s
+            self._printed = row.elapsed_s
             yield _second(row)
         if finish is not None:
             yield self._checkpoint(finish, table)

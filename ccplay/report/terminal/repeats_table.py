@@ -67,8 +67,8 @@ def _family(cases: Sequence[CaseStatistics], result: Result, width: int) -> Rend
         for some in deal(labels, metrics, width, GAP)
     ]
     names = {case.name for case in cases}
-    told = _remarks(cases, [run for run in result.cases if run.name in names])
-    return Group(*([head] if head.plain else []), *parts, *([Text(), *told] if told else []))
+    remarks = _remarks(cases, [run for run in result.cases if run.name in names])
+    return Group(*([head] if head.plain else []), *parts, *([Text(), *remarks] if remarks else []))
 
 
 def _rows(cases: Sequence[CaseStatistics]) -> Iterator[_CaseRow]:
@@ -95,8 +95,8 @@ def _labels(rows: Sequence[_CaseRow]) -> list[Column]:
     return [Column(first.head, named), *others]
 
 
-def _label(head: str, rows: Sequence[_CaseRow], say: Callable[[CaseStatistics], str]) -> Column:
-    return Column(head, [say(row.case) if row.published is None else "" for row in rows])
+def _label(head: str, rows: Sequence[_CaseRow], label: Callable[[CaseStatistics], str]) -> Column:
+    return Column(head, [label(row.case) if row.published is None else "" for row in rows])
 
 
 def _metric(metric: str, cases: Sequence[CaseStatistics], rows: Sequence[_CaseRow]) -> Column:
@@ -149,16 +149,16 @@ def _remarks(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> lis
         for each in case.published
         if each.note
     )
-    told: list[RenderableType] = [_line(f"published: {each}", "dim") for each in sources(cases)]
-    told += [_line(line, "dim") for line in notes]
+    remarks: list[RenderableType] = [_line(f"published: {each}", "dim") for each in sources(cases)]
+    remarks += [_line(line, "dim") for line in notes]
     for run in runs:
         name = run_name(run)
-        told += [_line(f"{name}: error: {error}", "red") for error in run.errors]
-        told += [_line(f"warning: {name}: {each}", "yellow") for each in misbehaviours(run)]
+        remarks += [_line(f"{name}: error: {error}", "red") for error in run.errors]
+        remarks += [_line(f"warning: {name}: {each}", "yellow") for each in misbehaviours(run)]
         if not run.health.trustworthy and not run.interrupted:
             reasons = ", ".join(run.health.reasons)
-            told.append(_line(f"warning: {name}: {reasons}", "yellow"))
-    return told
+            remarks.append(_line(f"warning: {name}: {reasons}", "yellow"))
+    return remarks
 
 
 def _closing(cases: Sequence[CaseStatistics], result: Result) -> list[RenderableType]:

@@ -79,9 +79,9 @@ def write_classes(at_link: Sequence[TrafficClass]) -> list[Plain]:
 
 def _written(each: TrafficClass) -> dict[str, Plain]:
     fields = fields_of(TrafficClass)
-    said = {field.key: field.write(getattr(each, name)) for name, field in fields.items()}
+    written = {field.key: field.write(getattr(each, name)) for name, field in fields.items()}
     if each.traffic:
-        said["traffic"] = list(each.traffic)
+        written["traffic"] = list(each.traffic)
     if each.qdisc is not None:
-        said["queue"] = write_qdisc(each.qdisc)
-    return said
+        written["queue"] = write_qdisc(each.qdisc)
+    return written

@@ -88,8 +88,8 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Network | 
 
 
 def _merged(below: LinkSetting | None, above: LinkSetting) -> LinkSetting:
-    said = {name: getattr(above, name) for name in LinkSetting.__struct_fields__}
-    return replace(below or above, **{k: v for k, v in said.items() if v is not None})
+    values = {name: getattr(above, name) for name in LinkSetting.__struct_fields__}
+    return replace(below or above, **{k: v for k, v in values.items() if v is not None})
 
 
 def _check_link(

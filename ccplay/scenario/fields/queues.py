@@ -64,11 +64,11 @@ def write_qdisc(qdisc: Qdisc) -> dict[str, Plain]:
     """Write a queue discipline with its given parameters."""
     known = described(qdisc.kind)
     parameters = {} if known is None else {each.name: each for each in known.parameters}
-    said: dict[str, Plain] = {"kind": qdisc.kind}
+    written: dict[str, Plain] = {"kind": qdisc.kind}
     for name, value in qdisc.options.items():
         parameter = parameters.get(name)
         # A stranger's recording may have text or a flag where a number belongs.
-        said[name] = value
+        written[name] = value
         if parameter is not None and not isinstance(value, str):
-            said[name] = parameter.write(parameter.quantity.type(value))
-    return said
+            written[name] = parameter.write(parameter.quantity.type(value))
+    return written

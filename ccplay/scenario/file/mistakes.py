@@ -63,16 +63,16 @@ class Mistakes:
             ((_line(lines, place), place, text) for place, text in self._found),
             key=lambda each: each[0],
         )
-        told = [self._tell(*each) for each in found[:_SHOWN]]
+        texts = [self._line(*each) for each in found[:_SHOWN]]
         if len(found) > _SHOWN:
             rest = "more" if len(found) > _MOST else f"{len(found) - _SHOWN} more"
-            told.append(f"{self._file}: … and {rest}")
+            texts.append(f"{self._file}: … and {rest}")
         if len(found) > 1:
             count = f"more than {_MOST}" if len(found) > _MOST else len(found)
-            told.insert(0, f"{self._file}: {count} mistakes")
-        raise ScenarioError(*told)
+            texts.insert(0, f"{self._file}: {count} mistakes")
+        raise ScenarioError(*texts)
 
-    def _tell(self, line: int, place: Place, text: str) -> str:
+    def _line(self, line: int, place: Place, text: str) -> str:
         start = f"{self._file}:{line}:" if line else f"{self._file}:"
         where = f"{spell(place)}: " if place else ""
         return f"{start} {where}{text}{self._only_in(place, text)}"

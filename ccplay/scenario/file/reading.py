@@ -87,16 +87,16 @@ def _run_in(path: Path) -> str:
 
 def _meant(path: Path) -> str:
     """Return a hint about another kind of ccplay's files that was given as a scenario."""
-    said = shlex.quote(str(path))
+    file = shlex.quote(str(path))
     if path.suffix == ".c":
-        return f"; offer your own algorithm with ccplay --algorithm {said}"
+        return f"; offer your own algorithm with ccplay --algorithm {file}"
     if path.suffix == ".py":
         return (
-            f"; offer your own discipline with ccplay --discipline {said}, or a network of "
-            f"Mininet's with ccplay --custom {said} --topo NAME"
+            f"; offer your own discipline with ccplay --discipline {file}, or a network of "
+            f"Mininet's with ccplay --custom {file} --topo NAME"
         )
     return (
-        f", but a recording: ccplay replay {said} shows it, ccplay script {said} turns it into one"
+        f", but a recording: ccplay replay {file} shows it, ccplay script {file} turns it into one"
     )
 
 

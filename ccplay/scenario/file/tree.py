@@ -157,9 +157,9 @@ class Reader:
         return plain(node)
 
 
-def unknown_key(key: str, known: Iterable[str], told: str = "") -> str:
+def unknown_key(key: str, known: Iterable[str], quoted: str = "") -> str:
     """Record an unknown key; the message has its name if its place does not show it."""
-    text = f"unknown key{f' {quote(told)}' if told else ''}{did_you_mean(key, known)}"
+    text = f"unknown key{f' {quote(quoted)}' if quoted else ''}{did_you_mean(key, known)}"
     if key in ("timeline", "case"):
         text += "; in TOML everything after a [table] belongs to it: move it above the first one"
     return text

@@ -74,17 +74,17 @@ def _measure(
     others, started = known
     before = reader.mistakes.count
     table = reader.table(node, MEASURE)
-    said = read_fields(node, table, MEASURE, reader)
+    given = read_fields(node, table, MEASURE, reader)
     if reader.mistakes.count > before:
         return None
     measure = Measure(
-        metric=said["metric"],
-        text=said["text"],
-        unit=said.get("unit", ""),
-        take=cast("Take", said.get("take", "")),
-        from_s=said.get("from", 0.0),
-        to_s=said.get("to"),
-        relative_to=said.get("relative_to", ""),
+        metric=given["metric"],
+        text=given["text"],
+        unit=given.get("unit", ""),
+        take=cast("Take", given.get("take", "")),
+        from_s=given.get("from", 0.0),
+        to_s=given.get("to"),
+        relative_to=given.get("relative_to", ""),
     )
     for key in ("metric", "relative_to"):
         path = getattr(measure, key)

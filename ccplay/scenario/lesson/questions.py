@@ -46,15 +46,15 @@ _ASK = Field(LINE, "The question", required=True)
 def read_question(node: Node, measures: dict[str, Measure], reader: Reader) -> Question:
     """Read the question of a page about its measures."""
     table = reader.table(node, QUESTION_KEYS)
-    said = read_fields(node, table, {"ask": _ASK}, reader)
+    given = read_fields(node, table, {"ask": _ASK}, reader)
     kinds = [key for key in QUESTION_KEYS[1:] if key in table]
     if len(kinds) != 1:
         reader.mistakes.add(node.place, "needs one of choices, number or region")
-        return Question(said.get("ask", ""))
+        return Question(given.get("ask", ""))
     kind = kinds[0]
     if kind == "choices":
-        return Question(said.get("ask", ""), _choices(table[kind], measures, reader))
-    return Question(said.get("ask", ""), range=_range(table[kind], kind, measures, reader))
+        return Question(given.get("ask", ""), _choices(table[kind], measures, reader))
+    return Question(given.get("ask", ""), range=_range(table[kind], kind, measures, reader))
 
 
 def _choices(node: Node, measures: dict[str, Measure], reader: Reader) -> tuple[Choice, ...]:
@@ -64,13 +64,13 @@ def _choices(node: Node, measures: dict[str, Measure], reader: Reader) -> tuple[
     found = []
     for each in nodes:
         table = reader.table(each, CHOICE_KEYS)
-        said = read_fields(each, table, CHOICE, reader)
+        given = read_fields(each, table, CHOICE, reader)
         when = tuple(_bound(one, measures, reader) for one in reader.members(table.get("when")))
         if not when:
             text = "when is missing: what the run measures if it is right, such as when = "
             text += '[{ measure = "rtt", at_least = 100 }]'
             reader.mistakes.add(each.place, text)
-        found.append(Choice(said.get("text", ""), when, said.get("usual", False)))
+        found.append(Choice(given.get("text", ""), when, given.get("usual", False)))
     if sum(each.usual for each in found) > 1:
         reader.mistakes.add(node.place, "only one choice can be the usual one")
     return tuple(found)
@@ -78,8 +78,8 @@ def _choices(node: Node, measures: dict[str, Measure], reader: Reader) -> tuple[
 
 def _bound(node: Node, measures: dict[str, Measure], reader: Reader) -> Bound:
     table = reader.table(node, BOUND)
-    said = read_fields(node, table, BOUND, reader)
-    bound = Bound(said.get("measure", ""), said.get("at_least"), said.get("at_most"))
+    given = read_fields(node, table, BOUND, reader)
+    bound = Bound(given.get("measure", ""), given.get("at_least"), given.get("at_most"))
     _check_bound(node, bound, reader)
     _check_measure(node, bound.measure, measures, reader)
     return bound
@@ -102,16 +102,16 @@ def _range(node: Node, kind: str, measures: dict[str, Measure], reader: Reader) 
     before = reader.mistakes.count
     region = kind == "region"
     table = reader.table(node, REGION_KEYS if region else NUMBER_KEYS)
-    said = read_fields(node, table, {**NUMBERS, **(REGION if region else {})}, reader)
+    given = read_fields(node, table, {**NUMBERS, **(REGION if region else {})}, reader)
     if reader.mistakes.count > before:
         return None
-    _check_measure(node, said["measure"], measures, reader)
+    _check_measure(node, given["measure"], measures, reader)
     found = Range(
-        measure=said["measure"],
-        low=float(said["low"]),
-        high=float(said["high"]),
-        plot=said.get("plot", ""),
-        width=float(said.get("width", 0.0)),
+        measure=given["measure"],
+        low=float(given["low"]),
+        high=float(given["high"]),
+        plot=given.get("plot", ""),
+        width=float(given.get("width", 0.0)),
         tolerance=reader.value(table.get("tolerance"), TOLERANCE.read, 0.25),
     )
     if found.low >= found.high:
@@ -120,8 +120,8 @@ def _range(node: Node, kind: str, measures: dict[str, Measure], reader: Reader) 
         reader.mistakes.add(node.place, "width must be above 0 and fit between low and high")
     if "usual" in table:
         inner = reader.table(table["usual"], USUAL_KEYS)
-        said = read_fields(table["usual"], inner, {key: BOUND[key] for key in USUAL_KEYS}, reader)
-        usual = Bound(found.measure, said.get("at_least"), said.get("at_most"))
+        given = read_fields(table["usual"], inner, {key: BOUND[key] for key in USUAL_KEYS}, reader)
+        usual = Bound(found.measure, given.get("at_least"), given.get("at_most"))
         _check_bound(table["usual"], usual, reader)
         found = replace(found, usual=usual)
     return found

@@ -56,11 +56,11 @@ def read_lesson(node: Node | None, network: Network | None, reader: Reader) -> L
 
 def _page(node: Node, network: Network | None, taken: dict[str, str], reader: Reader) -> Page:
     table = reader.table(node, PAGE_KEYS)
-    said = read_fields(node, table, VALUES, reader)
+    given = read_fields(node, table, VALUES, reader)
     for key in ("text", "why"):
-        if len(said.get(key, "")) > LONGEST_TEXT:
+        if len(given.get(key, "")) > LONGEST_TEXT:
             reader.mistakes.add(table[key].place, f"more than {LONGEST_TEXT:,} characters")
-    run_s = said.get("run", 0.0)
+    run_s = given.get("run", 0.0)
     steps = _steps(table.get("steps"), run_s, network, taken, reader)
     if "steps" in table and not run_s:
         reader.mistakes.add(node.place, 'run is missing: how long the steps run, such as "10 s"')
@@ -68,17 +68,17 @@ def _page(node: Node, network: Network | None, taken: dict[str, str], reader: Re
     question = None
     if "question" in table:
         question = read_question(table["question"], measures, reader)
-        if not said.get("why"):
+        if not given.get("why"):
             reader.mistakes.add(node.place, "why is missing: the explanation of the answer")
     return Page(
-        title=said.get("title", ""),
-        text=said.get("text", ""),
+        title=given.get("title", ""),
+        text=given.get("text", ""),
         steps=steps,
         run_s=run_s,
         look=_look(table.get("look"), network, reader),
         measures=measures,
         question=question,
-        why=said.get("why", ""),
+        why=given.get("why", ""),
     )
 
 
@@ -110,13 +110,13 @@ def _look(node: Node | None, network: Network | None, reader: Reader) -> Look:
     table = reader.table(node, LOOK_KEYS)
     if node is None:
         return Look()
-    said = read_fields(node, table, LOOK, reader)
+    given = read_fields(node, table, LOOK, reader)
     plot = choice("plot", PLOTS)
     plots = tuple(
         reader.value(each, plot.read, "") for each in reader.members(table.get("plots"), "plots")
     )
-    queue = said.get("queue", "")
+    queue = given.get("queue", "")
     if queue and network is not None and queue not in network.observed:
         text = f"no observed queue {quote(queue)}{did_you_mean(queue, network.observed)}"
         reader.mistakes.add(table["queue"].place, text)
-    return Look(plots, said.get("flow", ""), queue, said.get("window"))
+    return Look(plots, given.get("flow", ""), queue, given.get("window"))

@@ -75,7 +75,7 @@ def factor(measure: Measure) -> float | None:
     return FACTORS[measure.unit].get(base_unit(measure))
 
 
-def say(measure: Measure, value: float | None) -> str:
+def format_value(measure: Measure, value: float | None) -> str:
     """Return a measured value in the unit of its measure: ``486 ms``."""
     if value is None:
         return "not measured"

@@ -50,17 +50,17 @@ def _able(names: Iterable[str]) -> list[str]:
     return [name for name in names if re.fullmatch(texts.NAME_PATTERN, name)]
 
 
-def rerun(file: Path, state: LabState, said: Sequence[str] = ()) -> str:
+def rerun(file: Path, state: LabState, options: Sequence[str] = ()) -> str:
     """Return the command that repeats a session saved in ``file``.
 
-    ``said`` are the options of the command line about the lab; without them, the user's algorithms
-    and disciplines are assumed to be in the current folder.
+    ``options`` are the options of the command line about the lab. Without them, the user's
+    algorithms and disciplines are assumed to be in the current folder.
     """
     build = state.hello.build if state.hello else None
     named = (build.algorithms, build.disciplines) if build else ((), ())
     with admitted(*named) as own:
         files = [word for name in own for word in (option(name), name)]
-    return shlex.join(["ccplay", "run", str(file), *(said or files)])
+    return shlex.join(["ccplay", "run", str(file), *(options or files)])
 
 
 def option(file: str) -> str:
@@ -74,9 +74,9 @@ def driven(
     """Return the scenario with the digests of the user's algorithms and disciplines by name."""
     if not algorithms and not queues:
         return scenario
-    said = {"algorithms": dict(algorithms), "disciplines": dict(queues or {})}
-    return replace(scenario, cases=tuple(_driven(case, said) for case in scenario.cases))
+    choice = {"algorithms": dict(algorithms), "disciplines": dict(queues or {})}
+    return replace(scenario, cases=tuple(_driven(case, choice) for case in scenario.cases))
 
 
-def _driven(case: Case, said: Mapping[str, dict[str, str]]) -> Case:
-    return replace(case, build=msgspec.structs.replace(case.build, **said))
+def _driven(case: Case, choice: Mapping[str, dict[str, str]]) -> Case:
+    return replace(case, build=msgspec.structs.replace(case.build, **choice))

@@ -67,8 +67,8 @@ def _guest(kinds: set[str], capabilities: Capabilities) -> Iterator[str]:
     """Return a hint about the guest, if the lab used this machine's kernel and a guest helps."""
     if kinds := kinds & _IN_A_FULL_KERNEL:
         what = f"this {' and '.join(sorted(kinds))}"
-        if said := boot.offer(capabilities.kernel, what, "--kernel auto"):
-            yield said
+        if offer := boot.offer(capabilities.kernel, what, "--kernel auto"):
+            yield offer
 
 
 def _queues(case: Case) -> Iterator[tuple[Qdisc, str, bool]]:
@@ -144,7 +144,7 @@ def _problem(what: str, name: str, features: Iterable[Feature]) -> str | None:
     text = f"{what} {quote(name)} {has}"
     missing = next((feature for feature in features if feature.name == name), None)
     # The usual reason, that this kernel lacks it, is already in the message.
-    told = there and missing is not None and "this kernel" in missing.reason
-    if missing is not None and missing.reason and not told:
+    explained = there and missing is not None and "this kernel" in missing.reason
+    if missing is not None and missing.reason and not explained:
         text += f": {missing.reason}"
     return f"{text}; {missing.remedy}" if missing is not None and missing.remedy else text

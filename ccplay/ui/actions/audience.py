@@ -53,14 +53,14 @@ class AudienceActions(LessonActions):
         except CcplayError as error:
             self.app.notify(str(error), severity="error", timeout=8, markup=False)
         else:
-            self.say_shared()
+            self.notify_shared()
         self.redraw()
 
-    def say_shared(self) -> None:
+    def notify_shared(self) -> None:
         """Show how others can watch, if the session is shared."""
         if self.audience.name:
-            said = f"Others can watch: ccplay watch {self.audience.name}"
-            self.app.notify(said, timeout=8, markup=False)
+            text = f"Others can watch: ccplay watch {self.audience.name}"
+            self.app.notify(text, timeout=8, markup=False)
         if isinstance(self.audience, Presenting) and self.audience.browsers is not None:
             self._show_link(self.audience.browsers)
 

@@ -75,8 +75,8 @@ class LabActions(Actions):
         """Stop the selected traffic."""
         chosen = selection.selection(self.view)
         if chosen is None or chosen.ended is not None:
-            said = "No running traffic is selected: choose with ↑↓."
-            self.app.notify(self.appearance.glyphs.translate(said), severity="warning")
+            text = "No running traffic is selected: choose with ↑↓."
+            self.app.notify(self.appearance.glyphs.translate(text), severity="warning")
         else:
             self.ask(selection.stop(chosen))
 
@@ -88,8 +88,8 @@ class LabActions(Actions):
             return
         if not paths.can_choose(chosen, network):
             arrow = self.appearance.glyphs.translate("→")
-            said = f"{chosen.name} has one path only: {chosen.src} {arrow} {chosen.dst}"
-            self.app.notify(said, severity="warning", markup=False)
+            text = f"{chosen.name} has one path only: {chosen.src} {arrow} {chosen.dst}"
+            self.app.notify(text, severity="warning", markup=False)
             return
         self.ask(SetPath(traffic=paths.name_of(chosen)))
 
@@ -109,7 +109,7 @@ class LabActions(Actions):
         elif flow.parent in state.traced:
             self.ask(UntraceFlow(flow=flow.parent))
         elif problem := tracing_problem(state):
-            said = f"flow {flow.parent} is sampled, not traced: {problem}"
-            self.app.notify(said, severity="warning", timeout=8, markup=False)
+            text = f"flow {flow.parent} is sampled, not traced: {problem}"
+            self.app.notify(text, severity="warning", timeout=8, markup=False)
         else:
             self.ask(TraceFlow(flow=flow.parent))

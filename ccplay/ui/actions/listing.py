@@ -28,8 +28,8 @@ class ListingActions(Actions):
         """Stack rates and classes of a queue, or draw separate lines again."""
         self.listing = replace(self.listing, stacked=not self.listing.stacked)
         if self.listing.stacked and not self.plots.adds_up(self.view):
-            said = "No plot on the screen can be stacked; choose goodput with ctrl+p."
-            self.app.notify(said, severity="warning")
+            text = "No plot on the screen can be stacked; choose goodput with ctrl+p."
+            self.app.notify(text, severity="warning")
         self.redraw()
 
     def action_sort(self) -> None:

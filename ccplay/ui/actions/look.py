@@ -82,8 +82,8 @@ class LookActions(Actions):
     def action_theory(self) -> None:
         """Draw CUBIC's W(t) and Reno's line over the selected flow's cwnd, or remove them."""
         self.overlay.shown = not self.overlay.shown
-        if self.overlay.shown and (said := lack(self.view)):
-            self.app.notify(said, severity="warning", markup=False)
+        if self.overlay.shown and (reason := lack(self.view)):
+            self.app.notify(reason, severity="warning", markup=False)
         self.redraw()
 
     def action_logarithm(self) -> None:
@@ -142,8 +142,8 @@ class LookActions(Actions):
         """Return the log up to the moment shown, with toasts that it lacks, in order of time."""
         log = self.view.entries(len(self.session.state.log))
         texts = {each.text for each in self.session.state.log}
-        told = [each for each in self.appearance.told if each.text not in texts]
-        return sorted([*log, *told], key=lambda each: each.t)
+        notices = [each for each in self.appearance.notices if each.text not in texts]
+        return sorted([*log, *notices], key=lambda each: each.t)
 
     def action_explain(self) -> None:
         """Explain what the selected flow is doing at the moment shown, and why."""
@@ -153,8 +153,8 @@ class LookActions(Actions):
         view = self.view
         sentences = explain(view.state, self.selected or "", view.t)
         if not sentences:
-            said = "No flow that runs at this moment is selected: choose with ↑↓."
-            self.app.notify(self.appearance.glyphs.translate(said), severity="warning")
+            text = "No flow that runs at this moment is selected: choose with ↑↓."
+            self.app.notify(self.appearance.glyphs.translate(text), severity="warning")
             return
         flow = view.state.flows[self.selected or ""]
         title = f"Flow {flow.name}, {view.state.cc_at(flow, view.t)}, at {format_clock(view.t)}"

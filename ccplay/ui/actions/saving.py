@@ -23,8 +23,8 @@ class SavingActions(Actions):
                     # In a thread: a PNG takes a second to draw.
                     path = await asyncio.to_thread(write_new, frame, name, suffix, Path())
                 except OSError as error:
-                    said = f"can't save {name}{suffix}: {error.strerror}"
-                    self.app.notify(said, severity="error", markup=False)
+                    text = f"can't save {name}{suffix}: {error.strerror}"
+                    self.app.notify(text, severity="error", markup=False)
                 except UsageError as error:
                     self.app.notify(str(error), severity="warning", markup=False)
                 else:

@@ -31,12 +31,12 @@ class UndoActions(Actions):
         at = format_clock(self.session.state.now)
         translate = self.appearance.glyphs.translate
         try:
-            said = step()
+            text = step()
         except CommandError as error:
             self.app.notify(translate(str(error)), severity="warning", markup=False)
             return
         self.sent = ""
         if not self.playhead.running:
-            self.sent = f"sent to the live lab at {at} (end goes there): {said}"
-        self.app.notify(translate(said), markup=False)
+            self.sent = f"sent to the live lab at {at} (end goes there): {text}"
+        self.app.notify(translate(text), markup=False)
         self.redraw()

@@ -57,7 +57,7 @@ class Sheet(Widget):
         self._strips: dict[int, Strip] = {}
         self._base: Style | None = None
         self._surface: Screen[object] | None = None
-        self._renders_anew = False
+        self._must_clear_cache = False
 
     def notify_style_update(self) -> None:
         """Discard everything drawn in the colours of another theme."""
@@ -136,7 +136,7 @@ class Sheet(Widget):
         if self._surface is None:
             self._surface = self.screen
         if isinstance(self._surface, Surface):
-            self._renders_anew = True
+            self._must_clear_cache = True
             self._surface.changed(self, spans)
         else:
             self.refresh(*(Region(x, y, end - x, 1) for y, x, end in spans))
@@ -158,9 +158,9 @@ class Sheet(Widget):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return lines as strips, for a screen that Textual draws."""
-        if self._renders_anew:
+        if self._must_clear_cache:
             # Textual's cache lacks what was written without Textual.
-            self._renders_anew = False
+            self._must_clear_cache = False
             self._styles_cache.clear()
         return super().render_lines(crop)
 

@@ -50,9 +50,9 @@ class GhostDialog(Question[Choice]):
         self._state = view.state
         self._live = view.session.live
         self._now = view.state.now if self._live else view.t
-        self._moment, said = _meant(view)
+        self._moment, text = _meant(view)
         items = [Item(NONE, "none", "only this session")] if view.ghost else []
-        items.append(self._own(said))
+        items.append(self._own(text))
         sessions = archive.earlier(view.session.archived)
         items += [_session(name, path) for name, path in sessions[:1]]
         items += [_item(found) for found in find(folder or Path())]
@@ -107,16 +107,16 @@ class GhostDialog(Question[Choice]):
             path = Path(key)
         return Choice(path, waits_since=self._now if self.lined_up.value == "flow" else None)
 
-    def _own(self, said: str) -> Item:
-        item = Item(SESSION, "this session", f"from {format_clock(self._moment)} on{said}")
+    def _own(self, text: str) -> Item:
+        item = Item(SESSION, "this session", f"from {format_clock(self._moment)} on{text}")
         missing = ""
         if self._state.now - self._moment < _LEAST_S:
             missing = "first freeze (space) and go back (←) to where it should begin"
-        elif not self._live and self._waits_in_vain():
+        elif not self._live and self._never_aligns():
             missing = f"no action of the same kind followed after {format_clock(self._moment)}"
         return Item(item.key, item.label, item.summary, missing)
 
-    def _waits_in_vain(self) -> bool:
+    def _never_aligns(self) -> bool:
         """Return whether no action would ever align this part of an ended session."""
         ghost = of_session(self._state, self._moment, waits_since=self._moment)
         return ghost.shift(self._state) is None

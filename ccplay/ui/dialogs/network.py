@@ -56,7 +56,7 @@ class NetworkDialog(Question[Scenario]):
 
     def controls(self) -> Iterable[Widget]:
         """Return the kind, then its parameters and its tiers."""
-        said = (
+        note = (
             "The links of a tier have a rate, a delay and a queue limit in packets. This lab ends; "
             "in the new one a flow starts from each of the first hosts to its peer."
         )
@@ -64,7 +64,7 @@ class NetworkDialog(Question[Scenario]):
             LabelledRow("kind", self.kind),
             self._summary,
             *self._forms.values(),
-            Static(said, classes="note", markup=False),
+            Static(note, classes="note", markup=False),
         )
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
@@ -112,8 +112,8 @@ class _Form(Vertical):
     def topology(self) -> str:
         """Return the topology in TOML. Raises ``ValueError``."""
         numbers = {name: field.value for name, field in self.numbers.items()}
-        said = {name: number for name, number in numbers.items() if number is not None}
-        return toml({"kind": self._kind.name, **said})
+        given = {name: number for name, number in numbers.items() if number is not None}
+        return toml({"kind": self._kind.name, **given})
 
     def settings(self) -> list[str]:
         """Return the settings of links in the form of ``--set``. Raises ``ValueError``."""

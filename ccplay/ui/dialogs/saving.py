@@ -49,12 +49,12 @@ class SaveDialog(Question[Path]):
 
     def controls(self) -> Iterable[Widget]:
         """Return the field for the file, then the choice of the part."""
-        said = (
+        note = (
             "Traffic and changes become the steps of a timeline.\n"
             "ccplay run FILE repeats it, ccplay FILE shows it live."
         )
         return (
-            Static(said, classes="detail", markup=False),
+            Static(note, classes="detail", markup=False),
             Static(classes="gap"),
             self.name_of_file,
             LabelledRow("what", self.part),

@@ -92,8 +92,8 @@ def _bar(count: int, most: int, glyphs: Glyphs) -> str:
 def _number(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
     unit = f" {board.unit}".rstrip()
     if lectern.answer is not None:
-        said = f"your answer: {_range(board, lectern.answer)}{unit}"
-        yield Line(said, bold=True, sign=f"{glyphs.chosen} ")
+        text = f"your answer: {_range(board, lectern.answer)}{unit}"
+        yield Line(text, bold=True, sign=f"{glyphs.chosen} ")
     elif asks(lectern) == "region":
         title = PLOTS[board.plot].title if board.plot in PLOTS else board.plot
         yield Line(f"on the plot of {title}: {_range(board, lectern.draft)}{unit}")

@@ -22,19 +22,19 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     """Return the banner for a screen of this size; empty if there is nothing to report."""
     state, session = view.state, view.session
     if session.error:
-        return _lines(view, f"{session.error}. {_left(view)}", width, _loud(view, "bad"))
+        return _lines(view, f"{session.error}. {_left(view)}", width, _inverse(view, "bad"))
     if session.done and not session.recorded:
         reason = state.end_reason or "the lab ended"
-        return _lines(view, f"Ended: {reason}. {_left(view)}", width, _loud(view, "warn"))
+        return _lines(view, f"Ended: {reason}. {_left(view)}", width, _inverse(view, "warn"))
     if state.phase in ("starting", "building") and not (session.recorded or view.catching_up):
         return [_progress(view, width)]
     if view.notice:
         return _lines(view, view.notice, width, f"bold {view.ink('cursor')}")
     if view.pointer is not None and view.pointer.text:
-        said = f"{view.glyphs.mark} {format_clock(view.pointer.t)}  {view.pointer.text}"
-        return _lines(view, said, width, _loud(view, "mark"), centred=True)
+        text = f"{view.glyphs.mark} {format_clock(view.pointer.t)}  {view.pointer.text}"
+        return _lines(view, text, width, _inverse(view, "mark"), centred=True)
     if (mark := captioned(view)) is not None:
-        ink = _loud(view, "mark")
+        ink = _inverse(view, "mark")
         lines = _lines(view, mark.text, width, ink, centred=True)
         blank: Row = [(" " * width, ink)]
         return [blank, *lines, blank] if height >= _ROOMY else lines
@@ -72,8 +72,8 @@ def _left(view: View) -> str:
     scroll = f"{key('back')}{key('forward')}"
     if view.watching:
         return f"You can still scroll ({scroll}), quit ({key('quit')})."
-    said = f"You can still scroll ({scroll}), save a picture ({key('picture')})"
-    return f"{said}, quit ({key('quit')})."
+    text = f"You can still scroll ({scroll}), save a picture ({key('picture')})"
+    return f"{text}, quit ({key('quit')})."
 
 
 def _progress(view: View, width: int) -> Row:
@@ -92,5 +92,5 @@ def _progress(view: View, width: int) -> Row:
     ]
 
 
-def _loud(view: View, name: str) -> str:
+def _inverse(view: View, name: str) -> str:
     return f"bold {view.look.textual_theme.background} on {view.ink(name)}"

@@ -15,11 +15,11 @@ def row(view: View, each: Traffic, cells: Columns) -> list[Run]:
     chosen = selection(view) is each
     over = each.ended is not None and each.ended <= view.t
     lines = each.lines(view.t) if isinstance(each, Listed) else ("",)
-    said = first_fitting(cells.rest, *(glyphs.translate(line) for line in lines))
+    shown = first_fitting(cells.rest, *(glyphs.translate(line) for line in lines))
     ink = view.ink("ping" if each.kind == "ping" else "text")
     bold, words = "bold " if chosen else "", view.ink("muted" if over else "text")
     return [
         (glyphs.chosen if chosen else " ", f"bold {view.ink('cursor')}"),
         (f"{glyphs.separator} {cells.named(each.name, glyphs.ellipsis)}", bold + ink),
-        (fit(said, cells.rest, glyphs.ellipsis), bold + words),
+        (fit(shown, cells.rest, glyphs.ellipsis), bold + words),
     ]

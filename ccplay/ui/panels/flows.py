@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ccplay.model.variables import say
+from ccplay.model.variables import describe
 from ccplay.model.wording import one_way
 from ccplay.state.lab_state import Download, Flow
 from ccplay.ui import lineup
@@ -33,12 +33,12 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     head = _head(view, cells)
     if not state.traffic and view.session.live:
         hint = _HINT if cells.wide else _SHORT_HINT
-        said = hint.format(*map(view.key, ("flow", "download", "ping", "udp")))
+        text = hint.format(*map(view.key, ("flow", "download", "ping", "udp")))
         if view.watching:
-            said = "no traffic yet"
+            text = "no traffic yet"
         elif view.awaits:
-            said = view.awaits
-        return [head, (), [(f"   {said}", view.ink("muted"))]]
+            text = view.awaits
+        return [head, (), [(f"   {text}", view.ink("muted"))]]
     top = [head, *_filter(view, width)]
     room = max(height - len(top), 1)
     lines, chosen = _grouped(view, cells) if view.listing.grouped else _listed(view, cells, room)
@@ -92,11 +92,11 @@ def _filter(view: View, width: int) -> list[Row]:
     end = view.glyphs.cursor if listing.typing else " "
     keys = "enter keeps, esc clears" if listing.typing else "esc clears"
     shown, every = len(lineup.listed(view)), len(view.listed())
-    said = first_fitting(
+    text = first_fitting(
         width - len(listing.text) - 5, f"{shown} of {every}, {keys}", f"{shown} of {every}"
     )
     ink = view.ink("cursor")
-    return [[(f" /{listing.text}{end}", f"bold {ink}"), (f"  {said}", view.ink("muted"))]]
+    return [[(f" /{listing.text}{end}", f"bold {ink}"), (f"  {text}", view.ink("muted"))]]
 
 
 def _listed(view: View, cells: Columns, room: int) -> tuple[list[Line], int]:
@@ -210,8 +210,8 @@ def _wrong(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:
     """Return a line that reports misbehaviour of the flow's algorithm; empty if there is none."""
     if not (wrong := flow.wrong_at(view.t)):
         return []
-    said = fit(f"{WRONG} {wrong}", cells.rest, view.glyphs.ellipsis)
-    return [[(" " * cells.indent + said, view.ink("bad"))]]
+    text = fit(f"{WRONG} {wrong}", cells.rest, view.glyphs.ellipsis)
+    return [[(" " * cells.indent + text, view.ink("bad"))]]
 
 
 def _own(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:
@@ -220,11 +220,11 @@ def _own(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:
     for name, series in flow.own.items():
         if (value := series.at(view.tick)) is None:
             continue
-        said = say(name, value)
-        if lines and len(lines[-1]) + 2 + len(said) <= cells.rest:
-            lines[-1] += f"  {said}"
+        text = describe(name, value)
+        if lines and len(lines[-1]) + 2 + len(text) <= cells.rest:
+            lines[-1] += f"  {text}"
         else:
-            lines.append(said)
+            lines.append(text)
     ink, blank = view.ink("muted"), " " * cells.indent
     return [[(blank + fit(each, cells.rest, view.glyphs.ellipsis), ink)] for each in lines]
 

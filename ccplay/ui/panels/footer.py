@@ -101,10 +101,10 @@ def _offered(view: View) -> tuple[tuple[str, str], ...]:
 
 
 def _item(view: View, names: str, word: str, *, close: bool) -> list[Run]:
-    said = f" {_SHORT.get(word, word)}" if close else f" {word} "
+    text = f" {_SHORT.get(word, word)}" if close else f" {word} "
     return [
         (f" {_keys(view, names)}", f"bold {view.ink('cursor')}"),
-        (said, view.ink("muted")),
+        (text, view.ink("muted")),
     ]
 
 

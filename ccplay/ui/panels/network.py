@@ -200,6 +200,6 @@ def _middle(view: View, ends: tuple[str, str], width: int, *, back: bool) -> lis
     rows = [line, [(f"{kind} {count}".strip().center(width), text)]]
     if setting is not None:
         items = glyphs.translate(describe_link(setting)).split(", ")
-        said = whole_items(items, f" {glyphs.separator} ", width)
-        rows.append([(said.center(width), muted)])
+        shown = whole_items(items, f" {glyphs.separator} ", width)
+        rows.append([(shown.center(width), muted)])
     return rows

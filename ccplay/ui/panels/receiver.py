@@ -56,9 +56,9 @@ def _second(view: View, names: tuple[str, ...], second: Second, column: int) -> 
     row: list[Run] = [(f"{second.elapsed_s} s".rjust(_CLOCK), view.ink("muted"))]
     cells = _rate_cells(column)
     for amount, rate in list(zip(second.bytes, second.rates_bps, strict=True))[: len(names)]:
-        said = "" if rate is None else f"{_three(rate / 1e6)}{' Mbit/s' if cells > 6 else 'M'}"
+        text = "" if rate is None else f"{_three(rate / 1e6)}{' Mbit/s' if cells > 6 else 'M'}"
         row.append((_amount(amount, column - cells), view.ink("text")))
-        row.append((said.rjust(cells)[:cells], view.ink("muted")))
+        row.append((text.rjust(cells)[:cells], view.ink("muted")))
     return row
 
 
@@ -72,20 +72,20 @@ def _finish(
         return [*row, (_in_words(finish, len(names) * column), ink)]
     ratio = "" if finish.ratio is None else f"ratio {finish.ratio:.3f}"
     for name in names:
-        said = "done" if name == finish.first else ratio if name in table.sizes else ""
+        text = "done" if name == finish.first else ratio if name in table.sizes else ""
         cells = _rate_cells(column)
-        row.append((_amount(finish.bytes.get(name), column - cells) + said.rjust(cells), ink))
+        row.append((_amount(finish.bytes.get(name), column - cells) + text.rjust(cells), ink))
     return row
 
 
 def _in_words(finish: Checkpoint, width: int) -> str:
     """Return the checkpoint as text, with the bytes if there is room."""
-    said = f" flow {finish.first} done"
+    text = f" flow {finish.first} done"
     if finish.ratio is None:
-        return said
+        return text
     one, other = list(finish.bytes.values())[:2]
-    full = f"{said}  {one:,}/{other:,} = {finish.ratio:.3f}"
-    return full if len(full) <= width else f"{said}  ratio {finish.ratio:.3f}"
+    full = f"{text}  {one:,}/{other:,} = {finish.ratio:.3f}"
+    return full if len(full) <= width else f"{text}  ratio {finish.ratio:.3f}"
 
 
 def _rate_cells(column: int) -> int:

@@ -16,14 +16,14 @@ BPF = ".bpf"
 
 def pane(view: View, name: str) -> Pane:
     """Return the plot of a variable for all flows and queues of the shown link that have it."""
-    known = [series.extremes(series.first, series.end) for series in _tellers(view, name)]
+    known = [series.extremes(series.first, series.end) for series in _series(view, name)]
     peak = max((found[1] for found in known if found), default=0.0)
     return Pane(of_variable(variable(name)), peak)
 
 
 def shown(view: View) -> str | None:
     """Return the chosen variable; None, which stands for RTT, if the window has no value of it."""
-    return view.variable if view.variable and _tellers(view, view.variable) else None
+    return view.variable if view.variable and _series(view, view.variable) else None
 
 
 def choices(view: View) -> list[str | None]:
@@ -33,14 +33,14 @@ def choices(view: View) -> list[str | None]:
     ghost has.
     """
     flow = view.state.flows.get(view.selected or "")
-    told = [name for name in flow.own if _tells(view, flow, name)] if flow else []
-    told += [
+    names = [name for name in flow.own if _has_value(view, flow, name)] if flow else []
+    names += [
         name
         for queue in link_queues(view)
         for name, series in queue.own.items()
         if _in_window(view, series)
     ]
-    return [None, *dict.fromkeys([*told, *ghost_plots.variables(view)])]
+    return [None, *dict.fromkeys([*names, *ghost_plots.variables(view)])]
 
 
 def silence(view: View) -> str:
@@ -56,15 +56,15 @@ def silence(view: View) -> str:
     return f"{cc or flow.kind} reports no variables"
 
 
-def _tellers(view: View, name: str) -> list[Series]:
+def _series(view: View, name: str) -> list[Series]:
     """Return the variable's series with a value in the window, the ghost's last."""
-    flows = [flow.own[name] for flow in view.state.flows.values() if _tells(view, flow, name)]
+    flows = [flow.own[name] for flow in view.state.flows.values() if _has_value(view, flow, name)]
     queues = [queue.own[name] for queue in link_queues(view) if name in queue.own]
     shown = [each for each in queues if _in_window(view, each)]
     return flows + shown + ghost_plots.variables(view).get(name, [])
 
 
-def _tells(view: View, flow: Flow, name: str) -> bool:
+def _has_value(view: View, flow: Flow, name: str) -> bool:
     series = flow.own.get(name)
     return series is not None and _in_window(view, series)
 

@@ -49,8 +49,8 @@ def values(view: View, width: int) -> list[Run]:
     runs = []
     for name, series, ink in _lines(view):
         value = series.at(view.tick)
-        told = f" {value:.0f}" if value is not None and width >= _WIDE else ""
-        runs.append((f" {name}{told}", ink))
+        number = f" {value:.0f}" if value is not None and width >= _WIDE else ""
+        runs.append((f" {name}{number}", ink))
     return runs
 
 

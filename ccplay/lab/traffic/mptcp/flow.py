@@ -88,12 +88,12 @@ class MptcpFlow(Flow):
                 f"flow {self.name} gets no further subflow: {host} has one address, and the "
                 "kernel's path manager opens one subflow per address; ndiffports needs only ports"
             )
-            self._tell("warning", text)
+            self._log("warning", text)
 
     def watch(self) -> None:
         """Process a sweep: subflows may have opened or ended."""
         super().watch()
-        if self._told and not self._over:
+        if self._reported and not self._over:
             self._subflows.look()
 
     def connections(self) -> Iterable[tuple[str, int, tuple[str, str] | None]]:

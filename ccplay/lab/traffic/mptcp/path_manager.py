@@ -52,7 +52,7 @@ class PathManager:
 
     def __init__(self, namespace: Namespace) -> None:
         self._socket = namespace.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC)
-        dumps.dont_hang(self._socket)
+        dumps.set_timeout(self._socket)
         self._sequence = 0
         name = _attribute(_FAMILY_NAME, _NAME)
         answer = self._transact(_CONTROLLER, 0x1, _GET_FAMILY, 1, name)

@@ -52,7 +52,7 @@ class MptcpSockets:
     def __init__(self, open_socket: Callable[[int, int, int], socket.socket]) -> None:
         """``open_socket`` is ``Namespace.socket``; ``socket.socket`` for the current namespace."""
         self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
-        dumps.dont_hang(self._socket)
+        dumps.set_timeout(self._socket)
 
     def close(self) -> None:
         """Close the socket."""
@@ -62,8 +62,8 @@ class MptcpSockets:
         """Return all subflows in the namespace, even those that are opening. Raises ``OSError``."""
         found = []
         for head, attributes in self._dump(socket.IPPROTO_TCP, _OPEN_STATES | 1 << _SYN_SENT):
-            told = dict(walk(attributes))
-            if (ulp := told.get(_INET_DIAG_ULP_INFO)) is None:
+            values = dict(walk(attributes))
+            if (ulp := values.get(_INET_DIAG_ULP_INFO)) is None:
                 continue
             about = dict(walk(dict(walk(ulp)).get(_ULP_MPTCP, b"")))
             _, _, _, state, sport, dport, src, dst = head
@@ -117,7 +117,7 @@ class MptcpSockets:
                     head = _MESSAGE.unpack_from(data, at)
                     found.append((head, data[at + ATTRIBUTES : at + length]))
                 else:
-                    going = dumps.goes_on(data, at, kind, "inet_diag")
+                    going = dumps.continues(data, at, kind, "inet_diag")
                 at += (length + 3) & ~3
         return found
 

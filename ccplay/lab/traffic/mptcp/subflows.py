@@ -108,7 +108,7 @@ class Subflows:
         try:
             found = {each.ends: each for each in self._sockets.subflows()}
         except OSError as error:
-            self._tell(f"flow {self._flow}: its subflows can't be read: {error.strerror}")
+            self._log(f"flow {self._flow}: its subflows can't be read: {error.strerror}")
             return
         if self._token is None:
             self._find_token(found, now)
@@ -147,7 +147,7 @@ class Subflows:
             now > self._began + _PATIENCE_S and not self._warned and self._wanted[0].connection.info
         ):
             self._warned = True
-            self._tell(f"flow {self._flow} fell back to TCP: it has no subflows")
+            self._log(f"flow {self._flow} fell back to TCP: it has no subflows")
 
     def _want(self, ends: Ends) -> _Wanted:
         self._numbers += 1
@@ -191,5 +191,5 @@ class Subflows:
     def _acknowledged(self) -> int | None:
         return None if self._token is None else self._sockets.acknowledged(self._token)
 
-    def _tell(self, text: str) -> None:
+    def _log(self, text: str) -> None:
         self._emit(Log(t=self._clock(), level="warning", text=text))

@@ -163,7 +163,7 @@ class Ping:
         self._receiver = await Program.start(
             namespace, [*script, "receive", port, tos], _UDP_ECHO.stem
         )
-        if not await self._receiver.says("ready"):
+        if not await self._receiver.prints("ready"):
             await self._receiver.stop()
             raise LabError(f"ping {self.name}: {self._receiver.last_words()}")
         self._receiver.ignore_output()
@@ -183,13 +183,13 @@ class Ping:
 
     async def _attend(self) -> None:
         async for line in self._program.lines():
-            self._tell(self._ledger.read(line))
+            self._report(self._ledger.read(line))
         await self._program.wait()
         if self._receiver is not None:
             await self._receiver.stop()
         complete = self._command.count is not None and self._ledger.sent >= self._command.count
         if not self._asked:
-            self._tell(self._ledger.close())
+            self._report(self._ledger.close())
         self.ended.set()
         self._emit(
             PingEnded(
@@ -201,6 +201,6 @@ class Ping:
             )
         )
 
-    def _tell(self, decided: list[tuple[int, float | None]]) -> None:
+    def _report(self, decided: list[tuple[int, float | None]]) -> None:
         for number, rtt_us in decided:
             self._emit(PingSample(t=self._clock(), ping=self.name, seq=number, rtt_us=rtt_us))
