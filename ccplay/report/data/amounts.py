@@ -1,4 +1,4 @@
-"""Metrics as text: the unit follows from the name, the digits from the uncertainty."""
+"""Metrics as text: the name determines the unit, and the uncertainty the number of digits."""
 
 from __future__ import annotations
 
@@ -20,31 +20,34 @@ class Unit(msgspec.Struct, frozen=True):
     """The unit in which values of a metric are written."""
 
     scale: float
-    """Size of the unit in the unit of results."""
+    """Size of the unit in the base unit of results, such as bit/s."""
     name: str
     """Name of the unit; empty for counts and ratios."""
     counts: bool = False
     """Whether values are whole numbers, except means and medians."""
 
     def write(self, value: float) -> str:
-        """Return a value with three digits, without its unit; counts are written in full."""
+        """Return a value with three significant digits, without its unit; whole counts in full."""
         if self.counts and value == round(value):
             return f"{value:.0f}"
         return _fixed(value / self.scale, _decimals(value / self.scale, 2))
 
     def write_statistic(self, found: Statistic) -> str:
-        """Return ``0.716 ± 0.021`` without the unit: two digits of the half width are written."""
+        """Return a mean and half of its confidence interval without the unit: ``0.716 ± 0.021``.
+
+        The half has two significant digits; without an interval only the mean is returned.
+        """
         half = found.half_width
         if half is None:
             return self.write(found.mean)
         mean, half = found.mean / self.scale, half / self.scale
-        # Further digits than the mean has would be noise of an exact repeat.
+        # If repeats hardly differ, more digits than the mean has would be noise.
         decimals = min(_decimals(half, 1), _decimals(mean, _DIGITS - 1)) if half else 2
         return f"{_fixed(mean, decimals)} ± {_fixed(half, decimals)}"
 
 
 def unit(metric: str, values: Iterable[float] = ()) -> Unit:
-    """Return the unit of a metric by the ending of its name, suitable for its largest value."""
+    """Return the unit of a metric according to its name, scaled to the largest of its values."""
     largest = max((abs(value) for value in values), default=0.0)
     name = metric.rpartition(".")[2]
     if name.endswith("_bps"):
@@ -69,7 +72,7 @@ def _fit(units: tuple[tuple[float, str], ...], largest: float) -> Unit:
 
 
 def _decimals(value: float, after_first: int) -> int:
-    """Return the number of decimals that shows some digits after the first one."""
+    """Return the number of decimals, at most 6, for ``after_first`` digits after the first."""
     if value == 0 or not math.isfinite(value):
         return 0
     return min(max(after_first - math.floor(math.log10(abs(value))), 0), 6)

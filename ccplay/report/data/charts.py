@@ -18,11 +18,12 @@ from ccplay.report.data.material import Axis, Parameter, as_written, axes, place
 from ccplay.report.data.naming import words
 
 _FAR = 1.8
-"""Multiple of the greatest point at which intervals are cut."""
+"""Multiple of the greatest drawn value at which confidence intervals are cut."""
 _MARGIN = 1.06
-"""Factor by which the value axis exceeds what is drawn, so that nothing touches the frame."""
+"""Length of the value axis as a multiple of the greatest drawn value, so that nothing touches the
+frame."""
 _FOLDS = 3.0
-"""Ratio beyond which, or below whose inverse, ratios are drawn on a scale of doublings."""
+"""Largest factor between a ratio and 1 on a linear scale; above, the scale is logarithmic."""
 _RATIO = "checkpoint.ratio"
 MOST_GROUPS = 6
 """Largest number of categories in a shared panel; with more, each is one bar in its own panel."""
@@ -34,7 +35,7 @@ class Estimate(msgspec.Struct, frozen=True):
     """A mean with everything drawn around it."""
 
     at: Parameter
-    """Position on the chart's axis."""
+    """Value of the case on the chart's axis."""
     statistic: Statistic
     singles: list[float]
     """Values of the runs."""
@@ -50,7 +51,7 @@ class Line(msgspec.Struct, frozen=True):
     """Name of the flow, ping or download that the line describes; empty for none."""
     estimates: list[Estimate] = msgspec.field(default_factory=list)
     published: list[float] = msgspec.field(default_factory=list)
-    """Published values of all points together."""
+    """Published values for a whole family of cases rather than one point."""
 
 
 class Chart(msgspec.Struct, frozen=True):
@@ -102,9 +103,10 @@ class Chart(msgspec.Struct, frozen=True):
 
     @property
     def doublings(self) -> range | None:
-        """The powers of two on the value axis, if ratios differ by much.
+        """The exponents of the powers of two on the value axis if ratios differ greatly.
 
-        On such a scale twice and half are equally far from 1. None if the scale is linear.
+        On this logarithmic scale, twice and half are equally far from 1. None if the scale is
+        linear.
         """
         points = [value / self.unit.scale for value in self.points]
         if self.reference is None or not self.drawn_along or min(points) <= 0:
@@ -132,7 +134,7 @@ class Chart(msgspec.Struct, frozen=True):
 
     @property
     def cut(self) -> bool:
-        """Return whether an interval extends beyond the frame."""
+        """Whether a confidence interval extends beyond the frame."""
         low, high = (end * self.unit.scale for end in self.frame)
         return any(
             m.statistic.low is not None
@@ -157,9 +159,9 @@ class Chart(msgspec.Struct, frozen=True):
 
 
 def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[Chart]:
-    """Return a chart for every metric that is reported for at least two cases.
+    """Return a chart for every kind of metric reported and measured in at least two cases.
 
-    A single case yields charts too if it was repeated.
+    A single case is enough if it was repeated.
     """
     singles: dict[str, list[dict[str, float]]] = {}
     wanted = {case.name: case.reported for case in cases}
@@ -186,7 +188,10 @@ def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[
 
 
 def _only_family(having: Sequence[CaseStatistics], cases: Sequence[CaseStatistics]) -> str:
-    """Return the name of the only family with a metric, which panels do not show; else nothing."""
+    """Return the name of the only one of several families with a metric; else an empty string.
+
+    The panels of such a chart do not name it.
+    """
     names = {family for family, _ in by_family(having)}
     return names.pop() if len(names) == 1 < len(by_family(cases)) else ""
 
@@ -241,7 +246,7 @@ def _chart(
 
 
 def _racers(runs: Iterable[CaseResult]) -> list[str]:
-    """Return the two flows whose bytes the checkpoint's ratio compares."""
+    """Return the two flows of the checkpoint's ratio; empty if runs compare different flows."""
     pairs = {tuple(run.checkpoint.bytes)[:2] for run in runs if run.checkpoint is not None}
     return list(next(iter(pairs))) if len(pairs) == 1 else []
 
@@ -258,7 +263,7 @@ def _ratio(algorithms: dict[str, str], racers: Sequence[str]) -> str:
 
 
 def _algorithms(runs: Iterable[CaseResult]) -> dict[str, str]:
-    """Return the algorithm of each flow with the same one in all runs, by ``flow NAME``."""
+    """Return the algorithms of flows that have the same in all runs, by ``flow NAME``."""
     found: dict[str, set[str]] = {}
     for run in runs:
         for flow in run.flows:
@@ -279,7 +284,7 @@ def _roles(cases: Sequence[CaseStatistics]) -> tuple[Axis, str, list[str]]:
     if not others:
         return across, "", []
     if not numeric and len(across.values) > MOST_GROUPS:
-        # So many groups of bars are illegible: each value of the other axes gets a panel.
+        # More groups of bars would be illegible: each value of the other axes gets a panel.
         return across, "", [each.name for each in others]
     hue = max(others, key=lambda each: (each.numbers is not None, len(each.values)))
     return across, hue.name, [each.name for each in others if each is not hue]

@@ -1,4 +1,4 @@
-"""Compares two results: differences of metrics, and whether they exceed noise."""
+"""A comparison of two results: differences of metrics, and whether they exceed noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ccplay.report.data.naming import words
 from ccplay.report.data.settings import Setting, Settings, differing
 
 FORMAT = 1
-"""Version of a comparison's shape."""
+"""Version of the format of a comparison."""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,12 +29,12 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     difference: float | None
     """B's mean minus A's; null if either is missing."""
     percent: float | None
-    """Difference in percent of A's mean; null if that is 0."""
+    """Difference in percent of A's mean; null if that mean is 0 or either is missing."""
     low: float | None
     """Lower end of the 95 % confidence interval of the difference; null without repeats."""
     high: float | None
     clear: bool | None
-    """Whether the confidence interval excludes 0; null without repeats."""
+    """Whether the confidence interval of the difference excludes 0; null without repeats."""
 
 
 class CaseComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,9 +47,9 @@ class CaseComparison(msgspec.Struct, frozen=True, kw_only=True):
     untrustworthy: int
     """Number of runs of both cases that can't be trusted."""
     settings: list[Setting] = []
-    """Settings that differ, as far as they are known."""
+    """Settings that differ between the cases; empty if those of either case are unknown."""
     verdict: str = ""
-    """The verdict on the reported metrics, in one sentence."""
+    """Verdict on the reported metrics in one sentence; empty if none can be compared."""
     reported: list[str]
     """Metrics that are shown by default."""
     metrics: list[Difference] = msgspec.field(name="figures")
@@ -60,11 +60,11 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int = FORMAT
     a: str
-    """Names of the compared recordings or run directories."""
+    """Name of A: a recording or a run directory."""
     b: str
     cases: list[CaseComparison]
     only_a: list[str] = []
-    """Cases only in A."""
+    """Names of cases that only A has."""
     only_b: list[str] = []
 
 
@@ -74,10 +74,10 @@ def compare(
     names: tuple[str, str],
     made_of: tuple[Mapping[str, Settings], Mapping[str, Settings]] = ({}, {}),
 ) -> Comparison:
-    """Compare two experiments case by case, by name, or their only cases.
+    """Compare the cases of two experiments that have the same name, or the only case of each.
 
-    ``made_of`` has the settings of each experiment's cases, by name. Raises ``UsageError`` if they
-    have no case in common.
+    ``made_of`` has the settings of each experiment's cases, by name. Raises ``UsageError`` if the
+    experiments have no case in common.
     """
     mine, theirs = ({case.name: case for case in each.statistics} for each in (a, b))
     pairs = [(case, theirs[name]) for name, case in mine.items() if name in theirs]
@@ -157,11 +157,11 @@ def _differ(metric: str, a: Statistic | None, b: Statistic | None) -> Difference
 _NAMED = 3
 """Largest number of metrics that a verdict names."""
 _DOUBLE = 99.5
-"""Change in percent from which on a factor is easier to read."""
+"""Smallest change in percent that is written as a factor, which is then easier to read."""
 
 
 def verdict(metrics: Sequence[Difference]) -> str:
-    """Return in one sentence what the metrics of a case show; empty if none can be compared."""
+    """Return a sentence on how the metrics of a case differ; empty if none can be compared."""
     known = [each for each in metrics if each.difference is not None]
     if not known:
         return ""

@@ -1,4 +1,4 @@
-"""Lines drawn from a session's series: thinned without losing peaks, as rates, or as spans."""
+"""Lines and spans from a session's series: values thinned without losing peaks, rates, states."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ccplay.state.series import MISSING, Series
 from ccplay.state.udp import Udp
 
 COLUMNS = 700
-"""Number of columns of a thinned line, each with up to four points: more than a page can show."""
+"""Number of columns of a thinned line, more than a page can show; each has up to four points."""
 _HOLD = 4.5
-"""Number of sweeps for which a value holds before there is a gap."""
+"""Number of mean sampling intervals after which a line without a new value has a gap."""
 
 
 class Curve(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class Curve(msgspec.Struct, frozen=True):
 
     @property
     def lone(self) -> Curve:
-        """The points between two gaps, which a line alone would not show."""
+        """The single points between two gaps, which a line alone would not show."""
         known = [False, *(y == y for y in self.y), False]
         found = Curve()
         for t, y, (before, here, after) in zip(
@@ -61,8 +61,8 @@ def curve(
 ) -> Curve:
     """Return a series as a line, its times counted from ``start``, its values times ``factor``.
 
-    Values above ``most`` are impossible and become gaps. If it has more values than can be shown,
-    each column keeps its first, last, least and greatest value.
+    Values above ``most`` are impossible and become gaps. If the series has more values than can be
+    shown, each column keeps its first, last, least and greatest value.
     """
     line = Curve()
     timeline = series.timeline
@@ -78,7 +78,7 @@ def curve(
             before = t
         return line
     width = math.ceil((end - first) / columns)
-    # Asked for all at once, the series prepares for the columns at once.
+    # This query makes the series prepare all columns at once, not one by one.
     series.extremes(first, end)
     for tick in range(first, end, width):
         ticks = (tick, min(tick + width, end))
@@ -116,7 +116,7 @@ def _column(
 
 
 def theory(flow: Flow, *, start: float = 0.0) -> dict[str, Curve]:
-    """Return the theory of a flow by name: in each epoch the line for its algorithm."""
+    """Return lines of a flow's theoretical cwnd by name, each only in epochs of its algorithm."""
     found = Theory(flow)
     found.follow()
     named = {"cubic": ("W(t)", found.cubic), "reno": ("Reno's line", found.reno)}
@@ -159,7 +159,7 @@ def count_at(series: Series, t: float) -> float:
 
 
 def _known(series: Series, tick: int) -> float:
-    """Return a counter's newest known value at a tick."""
+    """Return a counter's last known value up to a tick; 0 if there is none."""
     while tick >= series.first:
         if (value := series.at(tick)) is not None:
             return value
@@ -168,21 +168,21 @@ def _known(series: Series, tick: int) -> float:
 
 
 def totals(streams: Sequence[Flow], edges: Sequence[float], variable: Variable) -> list[float]:
-    """Return the sum of the counters of a flow's streams at each of ``edges``."""
+    """Return a counter of a flow at each of ``edges``, combined over its streams."""
     every = [each.series[variable.series] for each in streams]
     found = (combine(variable.combined, [count_at(each, t) for each in every]) for t in edges)
     return [each or 0.0 for each in found]
 
 
 def transfers(streams: Sequence[Flow], edges: Sequence[float], variable: Variable) -> list[float]:
-    """Return the growth of a counter of a flow's streams in each interval between ``edges``."""
+    """Return the growth of a flow's counter in each interval between ``edges``."""
     return [max(b - a, 0.0) for a, b in pairwise(totals(streams, edges, variable))]
 
 
 def rates(
     series: Series, variable: Variable, start: float, span_s: float, factor: float = 1.0
 ) -> Curve:
-    """Return the rate of a counter in each interval of its window, at the interval's end."""
+    """Return a counter's rate in successive windows of its averaging time, at each window's end."""
     over_s = variable.rate.over_s if variable.rate else 1.0
     edges = bins(start, start + span_s, over_s)
     counts = [count_at(series, t) for t in edges]
@@ -196,10 +196,10 @@ def bins(start: float, end: float, width: float) -> list[float]:
 
 
 def state_spans(series: Series, *, start: float = 0.0) -> list[tuple[float, float, int]]:
-    """Return the times that a connection spent in each congestion state except Open.
+    """Return the spans (start, end, state) of a connection's congestion states except Open.
 
-    A state holds until the next sweep. With more sweeps than can be shown, a column has its worst
-    state.
+    A state holds until the next sweep. With more sweeps than can be shown, a column shows its
+    worst state.
     """
     timeline = series.timeline
     first, end = max(series.first, timeline.first, 0), series.end
@@ -221,7 +221,7 @@ def state_spans(series: Series, *, start: float = 0.0) -> list[tuple[float, floa
 
 
 def growths(series: Series, *, start: float = 0.0) -> list[float]:
-    """Return the moments at which a counter had grown, at most one per column."""
+    """Return the moments by which a counter had grown, at most one per column."""
     timeline = series.timeline
     first, end = max(series.first, timeline.first, 0), series.end
     series.extremes(first, end)
@@ -240,8 +240,8 @@ def cross_traffic(
 ) -> tuple[list[float], list[float], list[float | None]]:
     """Return moments since ``start``, and the bit/s that UDP sent and received between them.
 
-    The received rate is a monitor's samples, else only the mean, which is known once the traffic
-    ended.
+    The received rate comes from a monitor's samples; without a monitor it is the mean over the
+    whole traffic, and None until the traffic has ended.
     """
     spans = [(max(each.started, start), min(_last_packet(each, end), end)) for each in udp]
     moments = sorted({t for span in spans for t in span} | _samples(udp, spans))
@@ -256,7 +256,7 @@ def cross_traffic(
 
 
 def _samples(udp: Sequence[Udp], spans: Sequence[tuple[float, float]]) -> set[float]:
-    """Return the moments of monitors' samples while cross traffic was sent."""
+    """Return the moments of monitors' samples taken while cross traffic was sent."""
     return {
         t
         for each, (left, right) in zip(udp, spans, strict=True)
@@ -268,18 +268,18 @@ def _samples(udp: Sequence[Udp], spans: Sequence[tuple[float, float]]) -> set[fl
 def _arrived(udp: Udp, t: float) -> float | None:
     """Return the bit/s that arrived in the interval that ends at ``t``."""
     if (seen := udp.seen.get(RECEIVED.name)) is not None:
-        # A sample covers the time before it; after the last one nothing is known.
+        # A sample covers the time before it; the last one also stands for what follows.
         return seen.at(min(seen.timeline.at_or_after(t), seen.end - 1))
     return udp.rate_bps * udp.received / udp.sent if udp.sent else None
 
 
 def _last_packet(udp: Udp, end: float) -> float:
-    """Return the moment of the last packet; its end is reported later."""
+    """Return the moment of the last packet; the end of the traffic is reported later."""
     return end if udp.duration_s is None else udp.started + udp.duration_s
 
 
 def settings(changes: Sequence[tuple[float, float | None]], start: float, end: float) -> Curve:
-    """Return a setting as a line from 0 to ``end``; each value holds until the next change."""
+    """Return a setting as a line from ``start`` (at 0) to ``end``; a value holds until the next."""
     line = Curve()
     times = [t for t, _ in changes]
     at = max(bisect_right(times, start) - 1, 0)
@@ -295,7 +295,7 @@ _KINDS = ("flow", "subflow", "download")
 
 
 def flow_groups(state: LabState, kinds: Sequence[str] = _KINDS) -> list[list[Flow]]:
-    """Return flows, each as its parallel streams, and subflows, in the order of their starts."""
+    """Return flows, subflows and downloads in order of start, each as its parallel streams."""
     groups: dict[str, list[Flow]] = {}
     for flow in state.flows.values():
         if flow.kind in kinds:

@@ -1,4 +1,4 @@
-"""Distributions of times of packets and transfers, in one run and in several together."""
+"""Distributions of the times of packets and transfers, for one run or several together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ccplay.state.lab_state import LabState, Ping
 from ccplay.state.short_flows import SIZES, SIZES_IN_WORDS, ShortFlows
 
 POINTS = 400
-"""Number of quantiles that represent the values of a run."""
+"""Largest number of quantiles that represent the values of a run."""
 
 KINDS = {
     "rtt": "RTT (ms)",
@@ -20,10 +20,10 @@ KINDS = {
     "delay": "queueing delay (ms)",
     "sojourn": "sojourn time (ms)",
 }
-"""Distributions that are drawn, with the labels of their axes."""
+"""Labels of the value axes of distributions of packet times, by kind of distribution."""
 
 COMPLETION_TIMES = {f"fct-{name}": words for name, words in SIZES_IN_WORDS.items()}
-"""Distributions of flow completion times in milliseconds, with the size class of each."""
+"""Size classes in words of the distributions of flow completion times in ms, by kind."""
 
 
 class Distribution(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class Distribution(msgspec.Struct, frozen=True):
 
 
 def distribution(values: Sequence[float]) -> Distribution | None:
-    """Return the distribution of values; None if there are none. Both extremes are kept."""
+    """Return the distribution of values, thinned but with both extremes; None without values."""
     if not values:
         return None
     ordered = sorted(values)
@@ -55,7 +55,7 @@ def distribution(values: Sequence[float]) -> Distribution | None:
 
 
 def together(parts: Sequence[Distribution]) -> Distribution:
-    """Return the distribution of all values of several, weighted by their numbers of values."""
+    """Return one distribution of all values of several, each weighted by its number of values."""
     steps: list[tuple[float, float]] = []
     for part in parts:
         before = 0.0
@@ -75,12 +75,11 @@ def together(parts: Sequence[Distribution]) -> Distribution:
 
 
 def distributions(state: LabState) -> dict[str, Distribution]:
-    """Return the distributions of a run: srtt over sweeps and connections, pings, delays.
+    """Return the distributions of a run in ms by kind, as in ``KINDS`` and ``COMPLETION_TIMES``.
 
-    For short flows they include those of ``COMPLETION_TIMES``.
-
-    The queueing delay is that of the link under study while there was traffic; so are the sojourn
-    times of packets, if a discipline in software measured them.
+    ``rtt`` is srtt over all sweeps of all connections. Queueing delays and sojourn times are those
+    of the first observed link: the delay in each sweep while there was traffic, the sojourn times
+    of all packets, if a discipline in software measured them. Kinds without values are left out.
     """
     srtt = [
         value * 1e-3
@@ -105,7 +104,7 @@ def distributions(state: LabState) -> dict[str, Distribution]:
 
 
 def counted(packets: Mapping[int, int]) -> Distribution | None:
-    """Return the distribution of times in milliseconds from numbers of packets by microseconds."""
+    """Return the distribution in ms of packets' times, from counts of packets by time in µs."""
     total, sum_until = sum(packets.values()), 0
     if not total:
         return None
@@ -118,7 +117,7 @@ def counted(packets: Mapping[int, int]) -> Distribution | None:
 
 
 def _completion_times(state: LabState) -> dict[str, Distribution | None]:
-    """Return the distribution of each size class, for all short flows of a run together."""
+    """Return the distribution of completion times in each size class, over all short flows."""
     done = [
         (size, us * 1e-3)
         for flows in state.of(ShortFlows).values()

@@ -1,4 +1,4 @@
-"""Tidy samples into files: CSV, or Parquet where pyarrow is installed."""
+"""Exports tidy samples to files: CSV, or Parquet if pyarrow is installed."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class _Sink(Protocol):
 def export(
     material: Material, to: Path, kind: str, tables: Sequence[str], interval_s: float = INTERVAL_S
 ) -> dict[Path, int]:
-    """Write each table into a file in the directory ``to``; return the files with their rows.
+    """Write each table to a file in the directory ``to``; return the number of rows by file.
 
-    ``interval_s`` is the length of the table of intervals' rows, in seconds.
-    Omits tables without rows. Raises ``UsageError`` if one of the files exists or pyarrow is
+    ``interval_s`` is the length in seconds of the intervals in the table ``intervals``. Omits
+    tables without rows. Raises ``UsageError`` if one of the files exists or pyarrow is
     missing, ``RecordingError`` for files that can't be read or written.
     """
     if kind == "parquet":
@@ -57,7 +57,10 @@ def export(
 def export_one(
     material: Material, to: Path, kind: str, table: str, interval_s: float = INTERVAL_S
 ) -> int:
-    """Write one table into the file ``to`` and return its rows; raises as ``export`` does."""
+    """Write one table to the file ``to`` and return its number of rows.
+
+    Raises what ``export`` does, and ``UsageError`` if the table has no rows.
+    """
     _refuse_existing(to)
     rows = _write(material, {table: to}, kind, interval_s)
     if not rows:
@@ -81,7 +84,7 @@ def _refuse_existing(path: Path) -> None:
 def _write(
     material: Material, paths: Mapping[str, Path], kind: str, interval_s: float
 ) -> dict[str, int]:
-    """Write tables, each completely or not at all, and return their numbers of rows."""
+    """Write each table completely or not at all, and return the number of rows by table."""
     every = _schemas(material, list(paths))
     rows: dict[str, int] = {}
     with ExitStack() as opened:
@@ -108,7 +111,7 @@ def _schemas(material: Material, tables: Sequence[str]) -> dict[str, Schema]:
 def _batches(
     material: Material, tables: Sequence[str], every: Mapping[str, Schema], interval_s: float
 ) -> Iterator[tuple[str, Batch]]:
-    """Yield rows of results first, then those of samples, for which recordings are read."""
+    """Yield the rows of the table of runs first, then those of samples, read from recordings."""
     if run_rows.NAME in tables:
         for batch in run_rows.batches(material, every[run_rows.NAME]):
             yield run_rows.NAME, batch
@@ -129,7 +132,7 @@ def _opened(file: BinaryIO, schema: Schema, kind: str) -> _Sink:
 
 
 class _Csv:
-    """CSV after RFC 4180; unknown values are empty cells."""
+    """Writes CSV (RFC 4180); unknown values are empty cells."""
 
     def __init__(self, file: TextIO, schema: Schema) -> None:
         self._file = file
@@ -177,7 +180,7 @@ def _pyarrow() -> tuple[Any, Any]:
 
 
 class _Parquet:
-    """Parquet in row groups of about a hundred thousand rows."""
+    """Writes Parquet in row groups of about a hundred thousand rows."""
 
     _GROUP = 100_000
 
@@ -188,7 +191,7 @@ class _Parquet:
         self._waiting: dict[str, list[Any]] = {name: [] for name in columns.names}
 
     def put(self, batch: Batch) -> None:
-        """Accept some rows; they are written in large groups."""
+        """Accept some rows, which are written once there are enough for a row group."""
         for name, values in batch.items():
             self._waiting[name] += values
         if len(self._waiting["case"]) >= self._GROUP:
@@ -201,7 +204,7 @@ class _Parquet:
 
     def abandon(self) -> None:
         """Write nothing more."""
-        # Else it would write its end when it is deleted, into a file that is closed.
+        # Otherwise the writer, when deleted, would write its footer to a closed file.
         self._writer.is_open = False
 
     def _flush(self) -> None:

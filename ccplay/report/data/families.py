@@ -30,7 +30,7 @@ def family_of(case: CaseStatistics) -> str:
 
 
 def some_of(names: Sequence[str], cases: Sequence[CaseStatistics]) -> str:
-    """Return the names of these cases, whole families by one name; empty if they are all cases."""
+    """Return the names of some cases as text, whole families by one name; empty for all cases."""
     if {case.name for case in cases} <= set(names):
         return ""
     shown: list[str] = []

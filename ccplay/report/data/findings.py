@@ -27,7 +27,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def difference(self) -> float | None:
-        """Difference of our mean from the published mean, as a share of it."""
+        """Relative difference of our mean from the published mean; None if either is missing."""
         if self.statistic is None or not self.published:
             return None
         theirs = sum(self.published) / len(self.published)
@@ -35,7 +35,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def within(self) -> bool | None:
-        """Whether the published mean is in our confidence interval; None if there is none."""
+        """Whether the published mean is in our confidence interval; None if either is missing."""
         if self.statistic is None or not self.published:
             return None
         low, high = self.statistic.low, self.statistic.high
@@ -66,13 +66,13 @@ class Column(msgspec.Struct, frozen=True):
         return self.unit.name or self.words.counts
 
     def ours(self, found: Finding | None) -> str:
-        """Return a mean with half of its confidence interval as text."""
+        """Return our mean with half of its confidence interval as text; a dash if unmeasured."""
         if found is None or found.statistic is None:
             return "–"
         return self.unit.write_statistic(found.statistic)
 
     def spread(self, found: Finding | None) -> str:
-        """Return the standard deviation of several runs as text."""
+        """Return the standard deviation over runs as text; empty for a single run."""
         if found is None or found.statistic is None or found.statistic.sd is None:
             return ""
         return self.unit.write(found.statistic.sd)
@@ -92,7 +92,7 @@ class Column(msgspec.Struct, frozen=True):
 
 
 def findings(result: Result) -> list[Finding]:
-    """Return every reported metric of every case, including those that only others measured."""
+    """Return every reported metric of every case, and those with published values."""
     found = []
     shared = published_by_case(result.statistics)
     for case in result.statistics:
@@ -112,7 +112,7 @@ def findings(result: Result) -> list[Finding]:
 
 
 def readings(result: Result) -> list[Reading]:
-    """Return the published values of whole families, each once."""
+    """Return the values published for whole families, once for each family and metric."""
     shared = {
         name: published_of_all(family) for (name, _), family in by_family(result.statistics).items()
     }
@@ -138,7 +138,7 @@ def columns(found: Iterable[Finding]) -> list[Column]:
 
 
 def citations(result: Result) -> list[str]:
-    """Return the sources of published values; if there are several, each with its cases."""
+    """Return the sources of published values; if there are several, each after its cases."""
     found = sources(result.statistics)
     if len(found) == 1:
         return list(found)
@@ -146,7 +146,7 @@ def citations(result: Result) -> list[str]:
 
 
 def agreement(result: Result) -> str:
-    """Return in one sentence how close our values are to published ones; empty without any."""
+    """Return a sentence on how close our values are to published ones; empty without any."""
     differing = {
         (each.case.name, each.metric): each.difference
         for each in findings(result)
@@ -171,7 +171,7 @@ def agreement(result: Result) -> str:
 def published_of_all(family: Sequence[CaseStatistics]) -> list[PublishedResult]:
     """Return the values published for a whole family, shared by every point of its matrix.
 
-    Beside each point they would look like values of that point.
+    Shown beside each point, they would look like values of that point alone.
     """
     if not family or not all(case.parameters for case in family):
         return []

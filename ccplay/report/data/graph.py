@@ -44,23 +44,23 @@ class Edge(msgspec.Struct, frozen=True):
     a: str
     b: str
     labels: tuple[str, ...]
-    """Labels of the link: one for both directions, or one each if they differ; none if the note has
+    """Labels of the link: one for both directions, or one each if they differ; none if a note has
     them."""
     queues: Mapping[str, str]
-    """Discipline by sending node, if the queue is observed."""
+    """Discipline of each observed queue as text, by sending node."""
     busy: float | None = None
-    """Mean share of its rate that the busier direction sent; None if it is not observed."""
+    """Mean share of its rate that the busier direction sent; None if neither is observed."""
     filled: Mapping[str, float] = msgspec.field(default_factory=dict)
-    """Greatest length of the queue as a share of its limit, by sending node."""
+    """Greatest length of each observed queue as a share of its limit, by sending node."""
 
 
 class Load(msgspec.Struct, frozen=True):
     """The traffic of one direction of a link over a run."""
 
     busy: float | None
-    """Mean share of the rate; None if the direction is not observed."""
+    """Mean share of the rate; None if the direction is not observed or has no rate."""
     filled: float | None
-    """Greatest length of the queue as a share of its limit."""
+    """Greatest length of the queue as a share of its limit; None if either is unknown."""
 
 
 class Graph(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class Graph(msgspec.Struct, frozen=True):
     vertices: list[Vertex]
     edges: list[Edge]
     notes: tuple[str, ...]
-    """Settings of links without a label, one a line."""
+    """Lines with the settings of links without a label."""
     paths: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
     """Nodes crossed by each flow's packets at the end of the run."""
 
@@ -104,10 +104,10 @@ def graph(
     carried: Mapping[str, Load] | None = None,
     crossed: Mapping[str, Sequence[str]] | None = None,
 ) -> Graph | None:
-    """Return a network as a graph; None if it is too large or missing.
+    """Return a network as a graph; None if it has no nodes or more than ``MOST_NODES``.
 
-    ``links`` has the setting of each direction by name, ``carried`` its traffic; ``crossed`` is the
-    result of ``paths``.
+    ``links`` has the settings and ``carried`` the traffic of each direction, by its name;
+    ``crossed`` is the result of ``paths``.
     """
     hosts = {node.name: node.role for node in network.nodes if node.role != "router"}
     names = list(dict.fromkeys(node.name for node in network.nodes))

@@ -1,4 +1,4 @@
-"""Acknowledged segments of single flows over time, by case, which shows the flow ahead."""
+"""Acknowledged segments over time of runs with a single flow, to show which case is ahead."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ccplay.report.data.material import Material, as_written
 from ccplay.state.lab_state import LabState
 
 POINTS = 300
-"""Largest number of points drawn of a run."""
+"""Largest number of intervals between the points of a run's line."""
 
 
 def growth(state: LabState) -> Curve | None:
-    """Return the segments acknowledged of a session's only flow since its start.
+    """Return the acknowledged segments of a session's only flow over the time since its start.
 
-    None if there are several flows or none, because it is unknown which to compare.
+    None if there are several flows, any of which could be meant, or none.
     """
     streams = [flow for flow in state.flows.values() if flow.kind == "flow"]
     if len(streams) != 1 or not streams[0].mss:
@@ -31,10 +31,10 @@ def growth(state: LabState) -> Curve | None:
 
 
 def families(material: Material, by_run: Mapping[str, Curve]) -> dict[str, dict[str, Curve]]:
-    """Return the lines of each family of cases by the case's point in the matrix.
+    """Return the lines of each family of cases, by the case's point in the matrix.
 
-    ``by_run`` has the lines of all runs by their names in files; one run represents each case. A
-    family of one case is left out.
+    ``by_run`` has the lines of all runs by their ``slug``; one run represents each case. Families
+    with a single line are left out.
     """
     found: dict[str, dict[str, Curve]] = {}
     for case in material.result.statistics:

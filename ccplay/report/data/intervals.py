@@ -1,4 +1,4 @@
-"""Bytes moved by each flow, download and UDP in every interval of a run."""
+"""The bytes that each flow, download and UDP traffic moved in every interval of a run."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ INTERVAL_S = 1.0
 
 
 MOST_INTERVALS = 100_000
-"""Largest number of intervals in a run, a day of seconds, which protects the memory from strange
-recordings."""
+"""Largest number of intervals in a run, more than a day of seconds; limits the memory that a faulty
+recording can use."""
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -30,16 +30,16 @@ class Moved(msgspec.Struct, frozen=True):
     """Kind of the traffic: ``flow``, ``download`` or ``udp``."""
     name: str
     bytes: list[float]
-    """Bytes in each interval in which it ran: acknowledged payload, or UDP payload received."""
+    """Payload in bytes, acknowledged or (UDP) received, in each interval while the traffic ran."""
     first: int
-    """Index of the first interval, from 0."""
+    """Index, from 0, of the interval in which the traffic started."""
 
 
 def moved(state: LabState, start: float, end: float, interval_s: float) -> list[Moved]:
-    """Return the bytes moved between two moments of a session, in the order of starts.
+    """Return the bytes moved between two moments of a session, TCP before UDP, in order of start.
 
     Intervals count from ``start``; the last one may extend beyond ``end``. Between two samples
-    bytes are distributed evenly. Empty for more than ``MOST_INTERVALS``.
+    bytes are distributed evenly. Empty for more than ``MOST_INTERVALS`` intervals.
     """
     if end - start > MOST_INTERVALS * interval_s:
         return []
@@ -66,13 +66,13 @@ def _within(
     edges: Sequence[float],
     amounts: Sequence[float],
 ) -> Moved:
-    """Keep the intervals in which traffic ran."""
+    """Return the bytes in those intervals in which the traffic ran."""
     inside = [place for place, (a, b) in enumerate(pairwise(edges)) if b > ran[0] and a < ran[1]]
     return Moved(kind, name, [amounts[place] for place in inside], inside[0] if inside else 0)
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """A row with the intervals that some traffic filled completely."""
+    """Statistics of the bytes that some traffic moved in the intervals through which it ran."""
 
     traffic: str
     count: int
@@ -83,7 +83,10 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def summaries(found: Sequence[Moved]) -> list[Summary]:
-    """Return a row for all traffic with whole intervals, which the first and the last are not."""
+    """Return the statistics of all traffic over its intervals except the first and the last.
+
+    These two are usually incomplete; traffic without others is left out.
+    """
     rows = []
     for each in found:
         whole = each.bytes[1:-1]

@@ -1,4 +1,4 @@
-"""The material of a report: runs with their results and recordings, by case."""
+"""The material of a report: an experiment's runs with their results and recordings, by case."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ccplay.report.data.settings import Settings
 
 Parameter = str | int | float | bool
 MOST_DRAWN = 300
-"""Largest number of runs of which every one is drawn."""
+"""Largest number of runs of an experiment that are all drawn."""
 MOST_SHOWN = 30
-"""Number of cases, the first ones, of which a larger experiment draws one run each."""
+"""Number of cases, from the first, of which one run each is drawn if there are too many runs."""
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class Material(msgspec.Struct, frozen=True):
     command: str
     """Command line that repeats the experiment."""
     about_cases: Mapping[str, str]
-    """``about`` of each case, by its name."""
+    """Texts of the cases' ``about``, by the case's name."""
     made_of: Mapping[str, Settings] = msgspec.field(default_factory=dict)
     """Settings of the first run of each case, for comparisons."""
     _by_case: dict[str, list[Run]] = msgspec.field(default_factory=dict)
@@ -65,7 +65,7 @@ class Material(msgspec.Struct, frozen=True):
 
     @property
     def whose(self) -> str:
-        """The runs that are drawn, as text."""
+        """A text that states which runs are drawn."""
         if not self.is_large:
             return "all runs"
         few = len(self.drawn_cases) < len(self.result.statistics)
@@ -85,7 +85,10 @@ class Material(msgspec.Struct, frozen=True):
 
 
 def closest(runs: Sequence[Run], metrics: Sequence[str]) -> Run | None:
-    """Return the run closest to the median of the first of ``metrics``, or simply the first."""
+    """Return the run closest to the median of the first of ``metrics`` that was measured.
+
+    Return the first run if none of the metrics was measured, and None without runs.
+    """
     if not runs:
         return None
     for metric in metrics:
@@ -98,9 +101,9 @@ def closest(runs: Sequence[Run], metrics: Sequence[str]) -> Run | None:
 
 
 def combined(parts: Sequence[Material]) -> Material:
-    """Return several experiments as one; a case's name begins with its experiment's.
+    """Return several experiments as one, in which names of cases begin with the experiment's name.
 
-    If each of them has one run, as recordings have, the experiment becomes the case.
+    If each experiment has a single run, as recordings have, it becomes one case with its own name.
     """
     single = all(len(part.runs) == 1 for part in parts)
     names = _numbered([part.name for part in parts])
@@ -164,7 +167,10 @@ def of_results(
     machine: Machine | None,
     usual: Callable[[Iterable[str]], list[str]],
 ) -> Result:
-    """Return single recordings as one result, with a case for each."""
+    """Return the results of recordings as one result, with a case for each name.
+
+    ``usual`` selects the metrics to report.
+    """
     names = dict.fromkeys(each.name for each in results)
     return Result(
         scenario=title,
@@ -201,21 +207,21 @@ def slug(text: str) -> str:
 
 
 CASES = "case"
-"""Name of the axis of cases that the file names; their names are text even if they look like
-numbers."""
+"""Name of the axis formed by the cases that the file names; its values are text even if they look
+like numbers."""
 
 # --- the matrix ---------------------------------------------------------------------------------
 
 
 class Axis(msgspec.Struct, frozen=True):
-    """One axis of the matrix: its values in the order of the file."""
+    """One axis of the matrix, with its values in the order of the file."""
 
     name: str
     values: tuple[Parameter, ...]
 
     @property
     def numbers(self) -> tuple[dict[Parameter, float], str] | None:
-        """Each value as a number, and their unit; None if they have no unit in common."""
+        """The values as numbers, and their unit; None if some is not a number or units differ."""
         found = {value: number(value) for value in self.values}
         if self.name == CASES:
             return None
@@ -245,7 +251,7 @@ _BASE = {
 
 
 def number(value: Parameter) -> tuple[float, str] | None:
-    """Return a parameter as a number and its unit, comparable with others'; None if it has none."""
+    """Return a parameter as a number in a base unit, and that unit; None if it is not a number."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -258,7 +264,7 @@ def number(value: Parameter) -> tuple[float, str] | None:
 
 
 def axes(cases: Sequence[CaseStatistics]) -> list[Axis]:
-    """Return the axes of the matrix of these cases; named cases are an axis too."""
+    """Return the axes of the matrix of these cases; several named cases are an axis, too."""
     found: dict[str, dict[Parameter, None]] = {}
     families = dict.fromkeys(family_of(case) if case.parameters else case.name for case in cases)
     if len(families) > 1 or not any(case.parameters for case in cases):

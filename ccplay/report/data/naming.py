@@ -67,7 +67,7 @@ _OWN: dict[str, Mapping[str, str]] = {
     "interfaces": {each: f"packets {each}" for each in ("sent", "received", "lost")},
     **{kind.group: KEPT[kind.name].metrics for kind in TRAFFIC},
 }
-"""Words for metrics whose name has another meaning in a group than elsewhere, by group."""
+"""Words for metrics whose name has a special meaning in one group of results, by group."""
 
 
 class Words(msgspec.Struct, frozen=True):
@@ -78,9 +78,9 @@ class Words(msgspec.Struct, frozen=True):
     subject: str
     """Name of the subject: ``flow 1``, ``ping p1``, ``queue r → h2``; empty for the whole run."""
     counts: str
-    """Things that a metric without a unit counts, such as ``packets``; else empty."""
+    """Name of what a metric without a unit counts, such as ``packets``; else empty."""
     kind: str
-    """Name shared by metrics that belong into one chart: ``flows.goodput_bps``."""
+    """Name shared by metrics that belong in one chart: ``flows.goodput_bps``."""
     name: str
     """Name of the flow, ping, download or queue; empty for metrics of the whole run."""
 
@@ -132,5 +132,5 @@ def _counted(field: str) -> str:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return a sort key for names with numbers: 2 before 10."""
+    """Return names sorted with their numbers in numeric order: 2 before 10."""
     return sorted(names, key=lambda name: (name.strip("0123456789"), len(name), name))

@@ -1,4 +1,4 @@
-"""The tables of runs, as described by the kinds of traffic and by queues."""
+"""The tables of runs, as described by each kind of traffic, by queues and by interfaces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ccplay.state.columns import Table
 from ccplay.state.kinds import KEPT
 
 Rows: TypeAlias = list[tuple[CaseResult, object]]
-"""Rows, each with its run."""
+"""Rows of a table of results, each with its run."""
 
 _BUSY_PACKETS = 2
 
@@ -20,7 +20,7 @@ _BUSY_PACKETS = 2
 def result_tables(runs: Sequence[CaseResult]) -> list[tuple[Table, Rows]]:
     """Return the tables of runs with their rows; empty ones are left out.
 
-    Connections come first, then their queues, then other traffic.
+    Connections come first, then queues, other traffic and interfaces.
     """
     found: dict[Table, Rows] = {}
     for connection in (True, False):
@@ -36,7 +36,7 @@ def result_tables(runs: Sequence[CaseResult]) -> list[tuple[Table, Rows]]:
 def _rows(
     table: Table, runs: Sequence[CaseResult], group: str
 ) -> Iterator[tuple[CaseResult, object]]:
-    """Yield rows by name, then by run, because the first flow to start differs between runs."""
+    """Yield rows by run, then by name, because the first flow to start differs between runs."""
     for run in runs:
         members = {each.id: each for each in getattr(run, group)}
         names = in_order(members) if group != "interfaces" else members
@@ -44,7 +44,10 @@ def _rows(
 
 
 def _busy(run: CaseResult) -> list[QueueResult]:
-    """Return the queues in which packets waited; an idle return path is left out."""
+    """Return the queues in which packets waited or were dropped; the first queue if there is none.
+
+    This leaves out an idle return path.
+    """
     return [q for q in run.queues if q.drops or (q.qlen_p99 or 0) >= _BUSY_PACKETS] or run.queues[
         :1
     ]

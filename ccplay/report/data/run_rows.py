@@ -12,7 +12,7 @@ from ccplay.report.data.material import Material
 from ccplay.report.data.sample_tables import Batch, Schema, axis_column, cell, first_columns
 
 NAME = "runs"
-"""Name of the table."""
+"""Name of the exported table of runs."""
 _AT_ONCE = 500
 _TRUST: dict[str, Cells] = {
     "attempt": "whole",
@@ -23,7 +23,7 @@ _TRUST: dict[str, Cells] = {
 
 
 def schema(material: Material) -> Schema:
-    """Return the columns: the run, its parameters, whether to trust it, and all metrics."""
+    """Return the columns: the run, its parameters, its trustworthiness, and all metrics."""
     metrics: dict[str, Cells] = {}
     for run in material.runs:
         for name, value in metrics_of(run.result).items():
@@ -31,14 +31,14 @@ def schema(material: Material) -> Schema:
                 metrics[name] = "real"
             else:
                 metrics.setdefault(name, "whole")
-    # A parameter with the name of a metric takes precedence: it identifies the run.
+    # A parameter takes precedence over a metric of the same name: it identifies the run.
     first = first_columns(material) | _TRUST
     own = {name: kind for name, kind in metrics.items() if name not in first}
     return Schema(NAME, first | own)
 
 
 def batches(material: Material, columns: Schema) -> Iterator[Batch]:
-    """Yield the rows, some hundred runs at a time; a metric that a run lacks is None."""
+    """Yield the rows, a few hundred runs at a time; a metric that a run lacks is None."""
     for start in range(0, len(material.runs), _AT_ONCE):
         rows = [
             {"run": run.slug, **_row(run.result)} for run in material.runs[start : start + _AT_ONCE]

@@ -28,13 +28,13 @@ TCP: dict[str, tuple[str, Cells]] = {
     **columns(FLOW_VARIABLES),
     "ca_state": ("ca_state", "text"),
 }
-"""Fields of ``TcpSamples`` with their columns: the kernel's words, with units."""
+"""Columns of fields of ``TcpSamples``, named as in the kernel, with units."""
 QDISC: dict[str, tuple[str, Cells]] = {
     "link": ("link", "text"),
     "kind": ("qdisc", "text"),
     **columns(QUEUE_VARIABLES),
 }
-"""Fields of ``QdiscSamples`` with their columns: the kernel's words, with units."""
+"""Columns of fields of ``QdiscSamples``, named as in the kernel, with units."""
 HEALTH: dict[str, Cells] = {
     "ticks": "whole",
     "missed": "whole",
@@ -103,7 +103,7 @@ COLUMNS: dict[str, dict[str, Cells]] = {
     "health": HEALTH,
 }
 TABLES = tuple(COLUMNS)
-"""Names of the tables."""
+"""Names of the tables that samples are exported to."""
 _RUN: dict[str, Cells] = {"run": "text", "case": "text", "repeat": "whole"}
 
 
@@ -129,7 +129,7 @@ def cell(value: object, kind: Cells) -> object:
 
 
 def _parameters(material: Material) -> dict[str, Cells]:
-    """Return the axes of the matrix with the possible type of their values."""
+    """Return the columns of the matrix's axes, each with a type that fits all its values."""
     values: dict[str, list[object]] = {}
     for run in material.runs:
         for name, value in run.result.parameters.items():
@@ -138,7 +138,7 @@ def _parameters(material: Material) -> dict[str, Cells]:
 
 
 def axis_column(name: str) -> str:
-    """Return the column of an axis; a name that is already taken gets a prefix."""
+    """Return the name of an axis's column; a name that another column has gets a prefix."""
     taken = {*_RUN, "t_s", *(column for own in COLUMNS.values() for column in own)}
     return f"parameter {name}" if name in taken else name
 

@@ -47,12 +47,11 @@ _TRAFFIC: dict[type, TrafficKind] = {
 def batches(
     material: Material, tables: Sequence[str] = TABLES, interval_s: float = INTERVAL_S
 ) -> Iterator[tuple[str, Batch]]:
-    """Yield rows of tables as they are read, run by run and in the order of time.
+    """Yield rows of tables as they are read, run by run, each table in chronological order.
 
-    ``interval_s`` is the length of the table of intervals' rows, in seconds.
-
-    ``t_s`` counts from the moment when the network was ready, as in figures; earlier samples are
-    omitted. Raises ``RecordingError`` for a recording that can't be read.
+    ``interval_s`` is the length in seconds of the intervals in the table ``intervals``. ``t_s``
+    counts from the moment when the network was ready, as in figures; earlier samples are omitted.
+    Raises ``RecordingError`` for a recording that can't be read.
     """
     every = schemas(material)
     for run in material.runs:
@@ -77,7 +76,7 @@ def batches(
 
 
 def _read(run: Run, tables: Sequence[str], interval_s: float) -> Iterator[tuple[str, Batch]]:
-    # Everything except samples goes through the state, for the words of the event log.
+    # All events except samples go through the state, which writes the texts of the event log.
     state = LabState()
     before, start = 0, None
     if run.recording is None:
@@ -99,7 +98,7 @@ def _read(run: Run, tables: Sequence[str], interval_s: float) -> Iterator[tuple[
         found = _intervals(run.recording, interval_s)
         if found["t_s"]:
             yield "intervals", found
-    # At the end: until then marks may move.
+    # Entries follow at the end, because marks may move until then.
     if start is not None and "events" in tables:
         entries = sorted(state.log[before:], key=lambda entry: entry.t)
         yield (
@@ -113,7 +112,7 @@ def _read(run: Run, tables: Sequence[str], interval_s: float) -> Iterator[tuple[
 
 
 def _intervals(recording: Path, interval_s: float) -> Batch:
-    """Return a row for each interval of each flow, download and UDP; ``t_s`` is its beginning."""
+    """Return a row per interval and flow, download or UDP; ``t_s`` is the interval's beginning."""
     state = read_recording(recording)
     rows = [
         (place * interval_s, each.kind, each.name, interval_s, round(size), size * 8 / interval_s)
@@ -145,7 +144,7 @@ def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:
             columns = [
                 getattr(event, each.removesuffix("_packets")) for each in COLUMNS["interfaces"]
             ]
-            # A stranger's recording may have columns of any length.
+            # Columns of a faulty recording may differ in length.
             whole = zip(*zip(*columns, strict=False), strict=True)
             rows = {"interfaces": dict(zip(COLUMNS["interfaces"], map(list, whole), strict=False))}
         case SojournTimes():
@@ -176,7 +175,7 @@ def _of_traffic(event: object, columns: Mapping[str, tuple[str, Cells]]) -> Batc
 
 
 def _sojourns(event: SojournTimes) -> Batch:
-    """Return a row for each sojourn time of packets."""
+    """Return a row for each class of sojourn times."""
     pairs = [*zip(event.upto_us, event.packets, strict=False)]
     return {
         "link": [event.link] * len(pairs),
@@ -191,7 +190,7 @@ def _row(table: str, *cells: Any) -> Batch:
 
 
 def _traced(event: TraceSamples, start: float) -> Batch:
-    """Return a row for each segment, with its own moment."""
+    """Return a row for each traced segment, with its own moment."""
     times = [round(t - start, 6) for t in sweep_codec.moments(event)]
     batch: Batch = {"t_s": times, "flow": [event.flow] * len(times)}
     for field, column in zip(sweep_codec.TRACE_FIELDS, list(COLUMNS["trace"])[1:], strict=True):
@@ -200,7 +199,7 @@ def _traced(event: TraceSamples, start: float) -> Batch:
 
 
 def _of_monitor(event: object, state: LabState) -> dict[str, Batch]:
-    """Return a monitor's values: those of the newest sample, and all together at the end."""
+    """Return a monitor's values in its newest sample, or its totals if the traffic has ended."""
     kind = _TRAFFIC.get(type(event))
     seen: Monitored | None = getattr(event, "monitored", None)
     if kind is None or seen is None:

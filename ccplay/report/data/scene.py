@@ -1,4 +1,4 @@
-"""The content of one run's figures: its flows, queues and moments, on one time axis."""
+"""The content of one run's figures: its flows, queues and marks on one time axis."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ccplay.state.lab_state import Flow, LabState, Ping, Queue
 from ccplay.state.udp import Udp
 
 _SOME = 4
-"""Packets that a queue must have held at some time to be drawn."""
+"""Number of packets that a queue must have held at some time to be drawn."""
 _CLOSING_S = 1.0
 _LEAST_S = 0.1
 
 
 class Finish(msgspec.Struct, frozen=True):
-    """The moment at which the first flow of a fixed size was done, and each flow's bytes."""
+    """The moment at which the first flow of a fixed size was done, and each flow's bytes then."""
 
     t: float
     """Moment on the figures' axis in seconds."""
@@ -31,7 +31,7 @@ class Finish(msgspec.Struct, frozen=True):
 
 
 class Scene(msgspec.Struct, frozen=True):
-    """One run, ready to draw; ``start`` is the stream's moment at which the axis is 0."""
+    """One run, ready to draw; ``start`` is the moment of the stream at 0 on the time axis."""
 
     state: LabState
     start: float
@@ -39,9 +39,9 @@ class Scene(msgspec.Struct, frozen=True):
     flows: list[list[Flow]]
     """Flows and downloads, each as its parallel streams."""
     queues: list[Queue]
-    """Queues that held packets; at least the bottleneck's."""
+    """Queues that held packets, and in any case the first observed one."""
     marks: list[tuple[float, str]]
-    """Commands and marks with their moments."""
+    """Commands and marks with their moments in seconds on the time axis."""
     sizes: Mapping[str, int]
     finish: Finish | None
 
@@ -56,15 +56,15 @@ class Scene(msgspec.Struct, frozen=True):
         return list(self.state.of(Udp).values())
 
     def in_bytes(self, link: str) -> bool:
-        """Return whether the queue's limit counts bytes rather than packets, throughout."""
+        """Return whether the limit of a link's queue always counted bytes rather than packets."""
         every = settings.qdiscs(self.state, link)
         kinds = {qdisc.kind for _, _, qdisc in every if qdisc is not None}
         return bool(kinds) and all(limit_unit(kind) == "bytes" for kind in kinds)
 
     def scopes(self, link: str = "") -> list[Scope]:
-        """Return the subjects of settings: a queue, or else each pair of hosts with traffic.
+        """Return the subjects of settings: the queue of ``link``, or pairs of hosts with traffic.
 
-        A class of a link is called ``LINK CLASS``.
+        A class of a link is named ``LINK CLASS``.
         """
         if link:
             in_bytes = self.in_bytes(link)
@@ -93,7 +93,7 @@ def scene(state: LabState, known: Checkpoint | None = None) -> Scene:
 
 
 def _in_order(groups: list[list[Flow]]) -> list[list[Flow]]:
-    """Return flows by name, subflows behind their flow, downloads last, as in all figures."""
+    """Return flows sorted by name, subflows after their flow, downloads last, as in all figures."""
     names = in_order({streams[0].name for streams in groups})
 
     def place(streams: list[Flow]) -> tuple[bool, int, int, int]:
@@ -109,9 +109,9 @@ def _in_order(groups: list[list[Flow]]) -> list[list[Flow]]:
 
 
 def _marks(state: LabState, start: float) -> list[tuple[float, str]]:
-    """Return commands and marks; at one moment the mark first, which gives the reason.
+    """Return commands and marks; of those at one moment the mark, which is the reason, comes first.
 
-    Stops at the very end are omitted, because every run has them.
+    Stops in the last second are omitted, because every run has them.
     """
     end = state.now - _CLOSING_S
     marks = [e for e in state.log if e.is_mark and not (e.t > end and e.text.endswith(" stops"))]
@@ -134,5 +134,5 @@ def _queues(state: LabState) -> list[Queue]:
 
 
 def _finish(found: Checkpoint | None, start: float) -> Finish | None:
-    """Return the checkpoint on the figures' axis."""
+    """Return the checkpoint with its moment on the figures' axis; None if there is none."""
     return None if found is None else Finish(found.t - start, found.bytes, found.ratio)

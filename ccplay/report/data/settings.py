@@ -16,21 +16,21 @@ from ccplay.scenario.file.mistakes import spell
 from ccplay.state.lab_state import LabState
 
 Settings = Mapping[str, str]
-"""Settings of a run, by path in a scenario file, or by step and key."""
+"""Settings of a run as text, by path in a scenario file, or by step and key."""
 
 _NEAR_S = 0.1
-"""Seconds by which equal moments may differ: a command takes as long as its program takes to
-start."""
+"""Seconds by which moments that count as equal may differ, because the start of a command's program
+takes a varying time."""
 _END_S = 1.0
-"""Seconds before the end within which traffic was stopped by the end itself."""
+"""Seconds before the end of a recording in which stops of traffic are part of the end."""
 _FILLED_IN = ("src", "dst")
-"""Defaults of the lab for keys that a scenario leaves out."""
+"""Keys for which the lab fills in defaults if a scenario leaves them out."""
 _SUBJECTS = (*(kind.name for kind in TRAFFIC), "capture", "host", "link")
 _MOMENT = "at"
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting that differs."""
+    """A setting that differs between two runs, A and B."""
 
     name: str
     """Name of the setting: ``links.bottleneck.queue.limit``, or of a step ``start-flow 1, cc``."""
@@ -78,7 +78,10 @@ def of_recording(state: LabState) -> Settings:
 
 
 def differing(a: Settings, b: Settings) -> list[Setting]:
-    """Return the settings that differ, in the order of A; a missing step is one setting."""
+    """Return the settings that differ in the order of A, then steps that only A or only B has.
+
+    Such a step is reported as one setting.
+    """
     found = []
     lone: dict[str, None] = {}
     steps_a, steps_b = ({name.partition(", ")[0] for name in each} for each in (a, b))

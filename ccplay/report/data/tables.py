@@ -1,4 +1,4 @@
-"""Tables of a report as Markdown, CSV and JSON: plain rows with units in the names of columns."""
+"""Tables of a report as Markdown, CSV and JSON: plain rows, with units in column names."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ccplay.report.data.verdicts import verdicts
 
 Cell: TypeAlias = str | int | float | bool | None
 _OBEYED = ("=", "+", "-", "@", "\t", "\r")
-"""First characters of cells that spreadsheets take for a formula."""
+"""First characters of cells that spreadsheets treat as formulas."""
 MOST_IN_MARKDOWN = 2000
-"""Largest number of rows of a table that is also written as Markdown, for people."""
+"""Largest number of rows of a table that is also written as Markdown, which people read."""
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -31,19 +31,19 @@ class Table(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, name: str, rows: Sequence[Mapping[str, Cell]]) -> Table:
-        """Return a table with every column of any row, in the order of their appearance."""
+        """Return a table with the columns of all rows, in order of appearance."""
         columns = list(dict.fromkeys(key for row in rows for key in row))
         return cls(name, columns, [[row.get(key) for key in columns] for row in rows])
 
     def files(self) -> Iterator[tuple[str, str]]:
-        """Yield the endings of the table's files with their texts."""
+        """Yield the extension and the text of each of the table's files."""
         if len(self.rows) <= MOST_IN_MARKDOWN:
             yield "md", self.markdown()
         yield "csv", self.csv()
         yield "json", self.json()
 
     def csv(self) -> str:
-        """Return the table as CSV after RFC 4180, numbers in full; unknown values are empty."""
+        """Return the table as CSV (RFC 4180), with numbers in full; unknown values are empty."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\r\n")
         writer.writerow([harmless(each) for each in self.columns])
@@ -51,12 +51,12 @@ class Table(msgspec.Struct, frozen=True):
         return text.getvalue()
 
     def json(self) -> str:
-        """Return the table as a list of objects."""
+        """Return the table as JSON: a list of objects, one per row."""
         rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
         return msgspec.json.format(msgspec.json.encode(rows)).decode() + "\n"
 
     def markdown(self) -> str:
-        """Return the table as Markdown, numbers with six digits."""
+        """Return the table as Markdown, with fractions to six significant digits."""
         head = [_markdown(each) for each in self.columns]
         rule = [
             "---:" if all(_is_number(row[i]) for row in self.rows) else "---"
@@ -67,7 +67,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 def harmless(cell: Cell) -> Cell:
-    """Return a cell that no spreadsheet evaluates: a strange name may look like a formula."""
+    """Return a cell that no spreadsheet evaluates, because a name may look like a formula."""
     if isinstance(cell, str) and cell.startswith(_OBEYED):
         return f"'{cell}"
     return cell
@@ -91,7 +91,7 @@ def _markdown(cell: Cell) -> str:
 
 
 def tables(result: Result) -> Iterator[Table]:
-    """Yield all tables of a report, one after the other; empty ones are left out."""
+    """Yield all tables of a report; empty ones are left out."""
     makers: dict[str, Callable[[], Sequence[Mapping[str, Cell]]]] = {
         "findings": lambda: _findings(result),
         "statistics": lambda: _statistics(result),
@@ -162,7 +162,7 @@ def _statistics(result: Result) -> list[dict[str, Cell]]:
 
 
 def _checks(result: Result) -> list[dict[str, Cell]]:
-    """Return a row per expectation of a case."""
+    """Return a row per case and expectation."""
     runs: dict[str, list[CaseResult]] = {}
     for run in result.cases:
         runs.setdefault(run.name, []).append(run)
@@ -209,7 +209,7 @@ def _run(run: CaseResult) -> dict[str, Cell]:
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Cell]:
-    """Return an object without nesting: ``bytes.1``; lists become text."""
+    """Return a nested object's cells by dotted path, such as ``bytes.1``; lists become text."""
     cells: dict[str, Cell] = {}
     for key, each in value.items():
         if isinstance(each, Mapping):

@@ -1,4 +1,4 @@
-"""Traces in a run's figures: lines ACK by ACK, exact states, the first reduction."""
+"""Traces in a run's figures: lines with a point per ACK, exact states, the first reduction."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ccplay.state.series import Series
 from ccplay.state.trace import Trace
 
 Stretch: TypeAlias = tuple[float, float]
-"""Start and end of a period."""
+"""Start and end of a period in seconds."""
 
 _HOLD_S = 0.1
 """Seconds without an ACK after which samples replace the trace: a timer may change cwnd too."""
 _HOLD_STATE_S = 1.0
-"""Seconds without an ACK after which samples replace the traced state, of which every change is
-traced."""
+"""Seconds without an ACK after which samples replace the traced state; as every change of state is
+traced, more than for cwnd."""
 _RTTS, _MOST_RTTS = 2, 10
-"""Seconds shown before and after a reduction."""
+"""Number of RTTs shown before and after a reduction, and the most shown from its start."""
 
 
 def line(
     flow: Flow, name: str, *, factor: float = 1.0, start: float = 0.0, columns: int = COLUMNS
 ) -> Curve:
-    """Return a series of a flow as ``curve`` does, ACK by ACK while it was traced."""
+    """Return a series of a flow as ``curve`` does, with a point per ACK while it was traced."""
     most = credible(name)
     sampled = curve(flow.series[name], factor=factor, start=start, columns=columns, most=most)
     if flow.trace is None or name not in flow.trace.series:
@@ -60,7 +60,7 @@ def states(flow: Flow, *, start: float = 0.0) -> list[tuple[float, float, int]]:
 
 
 def first_reduction(flow: Flow) -> Stretch | None:
-    """Return the period around the first traced reduction; None if there is none."""
+    """Return the period around the first traced reduction of cwnd; None if there is none."""
     if flow.trace is None:
         return None
     changes = _changes(flow.trace)
@@ -103,7 +103,7 @@ def _inside(stretches: Sequence[Stretch]) -> Callable[[float], bool]:
 
 
 def _changes(trace: Trace) -> list[tuple[float, float, int]]:
-    """Return the times that a connection spent in each state."""
+    """Return the spans (start, end, state) of a traced connection's states."""
     timeline, moments = trace.ca_state.timeline, trace.moments
     if timeline.end == timeline.first or moments.end == moments.first:
         return []

@@ -23,7 +23,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     metric: str
     text: str
-    """Expectation as written in the file."""
+    """Text of the expectation as written in the file."""
     why: str
     cases: list[str]
     """Names of the cases that were checked."""
@@ -31,7 +31,7 @@ class Verdict(msgspec.Struct, frozen=True):
     """Number of runs checked."""
     failed: list[Failure]
     value: str
-    """Value of the first or only run."""
+    """Value measured in the first of the runs, with its unit."""
 
     @property
     def held(self) -> int:
@@ -40,7 +40,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def verdicts(runs: Sequence[CaseResult]) -> list[Verdict]:
-    """Return each expectation of these runs once, even if several cases share it."""
+    """Return the verdict on each expectation of these runs, one even if several cases share it."""
     groups: dict[tuple[str, str, str], list[tuple[CaseResult, Check]]] = {}
     for run in runs:
         for check in run.checks:
@@ -58,7 +58,7 @@ def verdicts(runs: Sequence[CaseResult]) -> list[Verdict]:
 
 
 def run_name(run: CaseResult) -> str:
-    """Return a run's name: its case, its repeat and, after a repetition, its attempt."""
+    """Return a run's name: its case, its repeat, and its attempt if it is not the first."""
     again = f", attempt {run.attempt}" if run.attempt > 1 else ""
     return f"{run.name}, run {run.repeat}{again}"
 
@@ -68,7 +68,7 @@ def _value(check: Check) -> str:
 
 
 def misbehaviours(run: CaseResult) -> list[str]:
-    """Return the misbehaviour of algorithms: ``flow 1: mine keeps cwnd at 1, from 3.2 s on``."""
+    """Return how algorithms misbehaved: ``flow 1: mine keeps cwnd at 1, from 3.2 s on``."""
     problems = dict.fromkeys(
         f"flow {flow.id}: {each.cc} {each.wrong}, {_when(each.t, each.until)}"
         for flow in run.flows

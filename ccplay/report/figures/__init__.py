@@ -1,1 +1,1 @@
-"""Figures for pages and papers; only this room imports matplotlib."""
+"""Figures for pages and papers; only this package imports matplotlib."""

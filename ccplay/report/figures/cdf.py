@@ -1,4 +1,4 @@
-"""Cumulative distributions, by case: of round-trip times and queueing delays."""
+"""Cumulative distributions of RTTs, queueing delays and sojourn times, by case."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROW_IN = 0.14
 _GAP_IN = 0.18
 _FOUR = 4
 _NEAR = 0.4
-"""Share of the greatest value below which any value makes the axis begin at 0."""
+"""Largest ratio of the least to the greatest value at which the axis begins at 0."""
 
 
 def draw(
@@ -33,10 +33,10 @@ def draw(
     *,
     ordered: bool,
 ) -> Figure:
-    """Return one or several panels side by side, with a line per name; ``labels`` are the axes'.
+    """Return one or several panels side by side, with a line per name.
 
-    ``ordered`` draws the names as steps of a scale; otherwise a name that is one of ``cases`` has
-    its colour in all figures.
+    ``labels`` are those of the two axes. ``ordered`` draws the names as steps of a colour scale;
+    otherwise a name that is one of ``cases`` has the same ink in all figures.
     """
     names = list(dict.fromkeys(name for _, lines in panels for name in lines))
     known = cases if set(names) <= set(cases) else names

@@ -35,7 +35,7 @@ _DECADE = 10
 _VALUE_IN = 0.3
 """Inches left free behind the longest bar for its value."""
 _OURS_IN = 0.22
-"""Inches added for our estimate if published values precede it."""
+"""Inches left free in addition for the word "ours" if the chart has published values."""
 _ERROR: dict[str, Any] = {
     "elinewidth": 0.8,
     "capsize": 2.2,
@@ -46,7 +46,7 @@ _SPREAD: dict[str, Any] = {"elinewidth": 3.0, "capsize": 0, "alpha": 0.35, "labe
 
 
 def draw(chart: Chart, inks: Inks) -> Figure:
-    """Return a chart as a figure: lines along an axis of numbers, bars otherwise."""
+    """Return a chart as a figure: lines along a numeric axis, bars otherwise."""
     if chart.drawn_along:
         return _lines(chart, inks)
     return _bars(chart, inks)
@@ -159,7 +159,7 @@ def _named(chart: Chart, label: str) -> str:
 
 
 def _bars(chart: Chart, inks: Inks) -> Figure:
-    """Draw bars upwards if the names below them fit, else to the right."""
+    """Return a figure with bars drawn upwards if the names below them fit, else to the right."""
     colours = hues(chart, inks)
     names = [as_written(value) for value in chart.axis.values]
     bars = max(len(lines) for _, lines in chart.panels)
@@ -194,7 +194,7 @@ def _bars(chart: Chart, inks: Inks) -> Figure:
 
 
 def _below(figure: Figure, panels: Sequence[Axes], label: str) -> None:
-    """Write one label of the axes for all panels, which have no room for their own."""
+    """Write one label of the value axis below all panels, which have no room for their own."""
     places = [axes.get_position() for axes in panels]
     middle = (min(each.x0 for each in places) + max(each.x1 for each in places)) / 2
     figure.supxlabel(label, x=middle, y=0.04 / figure.get_size_inches()[1], va="bottom")
@@ -235,7 +235,7 @@ def _bar(
 
 
 def _aside(line: Line, lines: Sequence[Line], at: Parameter) -> float:
-    """Return the number of bars by which a line's bar is off the middle of its category's bars."""
+    """Return the distance, in bars, of a line's bar from the middle of its category's bars."""
     there = [
         each is line for each in lines if any(estimate.at == at for estimate in each.estimates)
     ]
@@ -243,7 +243,7 @@ def _aside(line: Line, lines: Sequence[Line], at: Parameter) -> float:
 
 
 def _written(axes: Axes, chart: Chart, estimates: Sequence[Estimate], at: Sequence[float]) -> None:
-    """Write single measurements behind their bars and published values."""
+    """Write the values of single runs to the right of their bars and published values."""
     for estimate, y in zip(estimates, at, strict=True):
         right = max(estimate.statistic.mean, *estimate.published, 0.0) / chart.unit.scale
         value = chart.unit.write(estimate.statistic.mean)

@@ -1,4 +1,4 @@
-"""Parts common to charts of lines and of bars: the frame and its legend, axes, intervals, dots."""
+"""Common parts of charts of lines and of bars: frame, legend, axes, intervals and dots."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEIGHT_IN = 2.0
 _ROW_IN = 0.14
 _PANEL_GAP_IN = 0.22
 INTERVAL = "_interval"
-"""Label of confidence intervals; labels that begin so are left out of the legend."""
+"""Label of confidence intervals; its underscore keeps them out of matplotlib's legends."""
 _UP, _DOWN = markers.CARETUP, markers.CARETDOWN
 _LEFT, _RIGHT = markers.CARETLEFT, markers.CARETRIGHT
 _FOUR = 4
@@ -50,7 +50,7 @@ def frame(
     labelled: bool = True,
     sideways: bool = False,
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a legend on top, and its axes side by side, in rows if many."""
+    """Return a figure with a legend on top, and the axes of its panels side by side, in rows."""
     handles = [*handles]
     if chart.published:
         handles.append(Line2D([], [], label="published", **{**PUBLISHED, "zorder": 1}))
@@ -95,14 +95,17 @@ def frame(
 
 
 def panels_across(panels: int, *, sideways: bool = False) -> int:
-    """Return the number of panels per row: four form a square, unless their names are short."""
+    """Return the number of panels per row: at most three; four panels form a square.
+
+    Four panels of ``sideways`` bars share one row.
+    """
     if panels == _FOUR:
         return _FOUR if sideways else 2
     return min(panels, 3)
 
 
 def draw_common(axes: Axes, chart: Chart, line: Line, colour: str, *, upright: bool) -> None:
-    """Draw a line across the estimates that share a published value."""
+    """Draw a line across the panel at each value published for all points of ``line`` together."""
     for value in line.published:
         (axes.axhline if upright else axes.axvline)(
             value / chart.unit.scale, color=colour, zorder=3, **_COMMON
@@ -112,7 +115,7 @@ def draw_common(axes: Axes, chart: Chart, line: Line, colour: str, *, upright: b
 def finish_values(panels: Sequence[Axes], chart: Chart) -> None:
     """Finish the value axes: one scale for all panels, from zero, with the unit.
 
-    If ratios differ by much, the scale is one on which twice and half are equally far from 1.
+    If ratios differ greatly, the scale is logarithmic, with twice and half equally far from 1.
     """
     for axes in panels:
         axes.set_ylim(*chart.frame)
@@ -130,7 +133,7 @@ def finish_values(panels: Sequence[Axes], chart: Chart) -> None:
 
 
 def _double(axes: Axes, powers: range) -> None:
-    """Set a value axis to a scale of doublings."""
+    """Set a value axis to a logarithmic scale with a tick at each power of two."""
     axes.set_yscale("log", base=2, nonpositive="clip")
     axes.yaxis.set_major_locator(FixedLocator([2.0**power for power in powers]))
     axes.yaxis.set_minor_locator(NullLocator())
@@ -138,7 +141,7 @@ def _double(axes: Axes, powers: range) -> None:
 
 
 def arrows(axes: Axes, *, upright: bool) -> None:
-    """Draw an arrow where an interval extends beyond the frame."""
+    """Draw an arrow where a confidence interval extends beyond the frame."""
     along = 1 if upright else 0
     least, greatest = axes.get_ylim() if upright else axes.get_xlim()
     for container in axes.containers:
@@ -146,7 +149,7 @@ def arrows(axes: Axes, *, upright: bool) -> None:
             continue
         for bars in container.lines[2]:
             style_of: dict[str, Any] = {"color": bars.get_color()[0], "markersize": 4, "zorder": 6}
-            # A single run has no interval, and no ends.
+            # A single run has no interval, so its segment is empty.
             for first, last in filter(len, bars.get_segments()):
                 if first[along] < least:
                     at = (first[0], least) if upright else (least, first[1])
@@ -157,20 +160,20 @@ def arrows(axes: Axes, *, upright: bool) -> None:
 
 
 def half_widths(estimates: Sequence[Estimate], scale: float) -> list[list[float]]:
-    """Return half widths below and above; a single run has none, and no bar."""
+    """Return half widths of confidence intervals, below and above; NaN for a single run."""
     widths = [estimate.statistic.half_width for estimate in estimates]
     halves = [math.nan if width is None else width / scale for width in widths]
     return [halves, halves]
 
 
 def deviations(estimates: Sequence[Estimate], scale: float) -> list[float]:
-    """Return standard deviations; a single run has none."""
+    """Return standard deviations; NaN for a single run."""
     found = [estimate.statistic.sd for estimate in estimates]
     return [math.nan if sd is None else sd / scale for sd in found]
 
 
 def draw_singles(axes: Axes, xs: Sequence[float], ys: Sequence[float], ink: Ink) -> None:
-    """Draw single measurements as dots, unless there is only one, which is the mean."""
+    """Draw the values of single runs as dots, unless there is only one, which equals the mean."""
     if len(xs) > 1:
         axes.plot(
             xs,

@@ -1,4 +1,4 @@
-"""The panel of cross traffic: the sums that all UDP sent and received."""
+"""The panel of cross traffic: the rates at which all UDP together was sent and received."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ccplay.report.figures.part import Part
 def draw(axes: Axes, part: Part) -> list[Artist]:
     """Draw the rates at which all cross traffic together was sent and received.
 
-    They are means over each stream, or a monitor's samples.
+    The rate sent is the configured one. The rate received comes from a monitor's samples, or else
+    is the mean over the traffic.
     """
     scene, factor = part.scene, part.factor(part.lines[-1])
     moments, sent, received = curves.cross_traffic(

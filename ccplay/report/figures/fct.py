@@ -29,8 +29,8 @@ def draw(
 ) -> Figure:
     """Return panels side by side, each with a title and a line for some of ``names``.
 
-    They share a logarithmic axis in ms, ``label``, because the times of short and long transfers
-    differ by orders of magnitude.
+    They share a logarithmic axis in ms with the label ``label``, because the times of short and
+    long transfers differ by orders of magnitude.
     """
     several = len(panels) > 1
     width = style.PAGE_IN if several else style.COLUMN_IN
@@ -87,7 +87,7 @@ def _finish(axes: Axes, ends: tuple[float, float], label: str) -> None:
     axes.set_xlim(*ends)
     axes.set_ylim(0, 1.01)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-    # Two decades need more than their powers of ten.
+    # On a few decades, powers of ten alone would be too few ticks.
     span = ends[1] / ends[0]
     subs = (1.0,) if span > 1000 else (1.0, 3.0) if span > 30 else (1.0, 2.0, 5.0)
     axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=9))

@@ -19,7 +19,7 @@ class Saved(msgspec.Struct, frozen=True):
     """A figure that was written."""
 
     svg: str
-    """SVG for a page that contains the font."""
+    """Text of the SVG without its font, for a page that contains the font."""
     files: list[str]
     """Names of the files."""
     width_in: float
@@ -28,7 +28,7 @@ class Saved(msgspec.Struct, frozen=True):
 def save(figure: Figure, stem: Path, formats: Sequence[str], font_face: str = "") -> Saved:
     """Write a figure in each format. Raises ``OSError``.
 
-    ``font_face`` is CSS that the SVG contains: its font, so that it looks the same everywhere.
+    ``font_face`` is CSS with the font, which an SVG file contains to look the same everywhere.
     """
     text = svg(figure, stem.name)
     names = [f"{stem.name}.{kind}" for kind in formats]

@@ -1,7 +1,7 @@
 """The figures' font, reduced to Latin letters so that every file can contain it.
 
 The font is matplotlib's own, DejaVu Sans (its licence allows this), so that figures look the same
-everywhere; a text in other letters falls back to the whole font.
+everywhere; text in other letters falls back to the whole font.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ FAMILY = "DejaVu Sans Latin"
 WEIGHTS = ("normal", "bold")
 _LETTERS = "".join(map(chr, (*range(0x20, 0x7F), *range(0xA0, 0x180)))) + "–—…→←↑↓±×−µΔ≤≥≈·•“”‘’„"
 _FAMILY_NAMES = (1, 4, 16)
-"""Numbers of the name table's records: family, full name, typographic family."""
+"""IDs of records in the font's ``name`` table: family, full name, typographic family."""
 
 
 @lru_cache(maxsize=1)
 def cut() -> Path:
-    """Return a folder with the font's weights for ``use``; this process removes it at its end."""
+    """Return a folder with the reduced font in each weight; removed when this process exits."""
     folder = Path(tempfile.mkdtemp(prefix="ccplay-font-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for weight in WEIGHTS:
@@ -79,9 +79,9 @@ def _woff(path: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def text_width_in(text: str, points: float, weight: str = "normal") -> float:
-    """Return the width of a text in print, in inches."""
+    """Return the width in inches of a text that is printed ``points`` large."""
     font = _font(weight)
-    # At a hundred points, because small sizes have widths in whole pixels.
+    # Measured at 100 points, because widths are whole pixels, too coarse at small sizes.
     font.set_size(100, 72)
     font.set_text(text)
     return font.get_width_height()[0] / 64 / 72 * points / 100 + 0.02

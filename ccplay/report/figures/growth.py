@@ -14,7 +14,7 @@ from ccplay.report.figures import style
 _LEFT_IN = 0.58
 _LEADER_IN = 0.16
 _SAMPLE_IN = 0.3
-"""Length in inches of the piece of a line in its label; ``_LEADER_IN`` is that of the leader."""
+"""Length in inches of the sample of a line beside its label."""
 _HEIGHT_IN = 3.0
 _BOTTOM_IN = 0.40
 _TOP_IN = 0.1
@@ -22,7 +22,7 @@ _ROW_IN = 0.125
 
 
 def draw(lines: Mapping[str, Curve], cases: Sequence[str]) -> Figure:
-    """Return the figure; a name that is one of ``cases`` has its colour in all figures.
+    """Return a figure of the named lines, with inks in the order of ``cases``, which has all names.
 
     Lines of one colour differ in their dashes.
     """
@@ -84,7 +84,7 @@ def _top(middle: float, members: Sequence[int], least: float) -> float:
 def _name(
     axes: Axes, name: str, ink: style.Ink, where: tuple[tuple[float, float], float, float]
 ) -> None:
-    """Draw a leader from the end of a line to its label, which is higher or lower."""
+    """Draw the label of a line, and a leader to it from the line's end at another height."""
     (right, end), place, width_in = where
     turn, tip = 1 + _LEADER_IN / width_in, 1 + (_LEADER_IN + _SAMPLE_IN) / width_in
     across = axes.transAxes

@@ -44,7 +44,7 @@ class Job(msgspec.Struct, frozen=True):
     """Folder that ``fonts.cut`` returned."""
     checkpoint: Checkpoint | None
     plots: tuple[str, ...] = ()
-    """Plots to draw besides those that reports draw by default."""
+    """Plots to draw in addition to those that reports draw by default."""
 
 
 class Drawn(msgspec.Struct, frozen=True):
@@ -56,17 +56,17 @@ class Drawn(msgspec.Struct, frozen=True):
     files: list[str]
     distributions: dict[str, Distribution]
     growth: Curve | None
-    """Curve of the run's only flow; None if it had several."""
+    """Acknowledged segments of the run's only flow over time; None if it had several or none."""
     events: list[Entry]
     start: float
     """Moment of the stream in seconds at which the figures' axis is 0."""
     hello: Hello | None
     intervals: list[Summary]
-    """Bytes in each second, by traffic."""
+    """Statistics of the bytes that each traffic moved per second."""
     links: dict[str, LinkChanged]
-    """Setting of each link's direction when the network was ready."""
+    """Settings of each direction of a link when the network was ready, by name."""
     loads: dict[str, Load] = msgspec.field(default_factory=dict)
-    """Load of each observed direction."""
+    """Load of each observed direction of a link, by name."""
     paths: dict[str, list[str]] = msgspec.field(default_factory=dict)
     """Nodes crossed by each flow's packets."""
 

@@ -1,4 +1,4 @@
-"""The lines of a plot's description, drawn into a panel: variables, settings and counters."""
+"""Draws the lines of a plot into a panel: variables, settings and counters."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _COLOURS = {
     "base_rtt": "#009e73",
     "ssthresh": style.MUTED,
 }
-"""Colours in print by their names in themes."""
+"""Colours in figures, by the ink's name in themes."""
 
 _DOTTED, _DASHED = (0, (1, 1.1)), (0, (5, 2))
 _COUNTS_AT, _COUNTS_APART = 0.93, 0.08
 """Height of the first row of a counter's strokes, and distance between rows, as shares of the
 panel."""
 _ROOM, _ROOM_FOR_COUNTS = 1.08, 1.22
-"""End of the value axis as a multiple of the greatest value."""
+"""End of the value axis as a multiple of the greatest value, without and with counters' strokes."""
 _LEAST = {"segments": 4.0, "packets": 2.44, "kB": 2.44}
-"""Smallest end of the value axis by its unit; other units have none."""
+"""Smallest end of the value axis of plots with a panel per subject, by unit; others have none."""
 
 
 class Ground(msgspec.Struct):
@@ -130,7 +130,7 @@ def _reported(ground: Ground, series: Series, factor: float, colour: str, dash: 
     """Draw a series that may have single values with gaps around them."""
     line = curves.curve(series, factor=factor, start=ground.start)
     ground.axes.plot(line.t, line.y, color=colour, linestyle=dash, linewidth=1.0)
-    # Dots as wide as the line.
+    # Single values are dots as wide as the line.
     lone = line.lone
     ground.axes.plot(lone.t, lone.y, ".", color=colour, markersize=2.0, markeredgewidth=0)
     ground.top = max(ground.top, line.top)
@@ -138,9 +138,9 @@ def _reported(ground: Ground, series: Series, factor: float, colour: str, dash: 
 
 
 def _theory(ground: Ground) -> list[Artist]:
-    """Draw the theory of a flow's algorithm over the measured line.
+    """Draw the theoretical cwnd of a single flow; return the entries of the legend.
 
-    The axis ignores it: a curve far above would flatten the measured line.
+    The axis makes no room for it: a curve far above would flatten the measured line.
     """
     part = ground.part
     if part.plot.name != "cwnd" or len(part.flows) != 1 or len(part.flows[0]) != 1:
@@ -206,7 +206,7 @@ def _counts(ground: Ground) -> None:
             )
 
 
-# --- pings, cross traffic, and what reports variables of its own --------------------------------
+# --- pings, cross traffic, and subjects with own values ------------------------------------------
 
 
 def _pings(ground: Ground, line: Line) -> None:
@@ -229,7 +229,7 @@ def _udp(ground: Ground, line: Line) -> None:
             found = curves.curve(series, factor=factor, start=ground.start)
             dash = style.DASHES[number % len(style.DASHES)]
             look: dict[str, Any] = {"color": style.QUEUE, "linestyle": dash, "linewidth": 1.0}
-            # A sample covers the time before it, the first one that since the start.
+            # A sample covers the time before it, the first one the time since the start.
             began = udp.started - ground.start
             ground.axes.step([began, *found.t], [*found.y[:1], *found.y], where="pre", **look)
             ground.handles.append(Line2D([], [], label=f"UDP {udp.name}", **look))
@@ -258,7 +258,7 @@ _DRAWERS: Mapping[Subject | None, Drawer] = {
     "udp": _udp,
     None: _reporting,
 }
-"""Drawers by subject; None stands for any subject that reports a variable of its own."""
+"""Drawers by subject; None stands for flows and queues with own values."""
 
 
 def has(scene: Scene, line: Line) -> bool:
@@ -269,7 +269,7 @@ def has(scene: Scene, line: Line) -> bool:
         case "ping":
             return bool(scene.pings)
         case "udp":
-            # What was sent is known without a monitor.
+            # The rate sent is known without a monitor.
             known = line.style == "area"
             return any(known or line.variable.name in each.seen for each in scene.udp)
         case None:
@@ -289,7 +289,7 @@ def of_flow(streams: Sequence[Flow], line: Line) -> bool:
 
 
 def _settings(ground: Ground) -> None:
-    """Draw settings as horizontal lines; some of them only near the measured values."""
+    """Draw settings as horizontal lines; those marked ``near`` only near measured values."""
     factor = ground.part.factor(ground.part.lines[-1])
     start, end = ground.start, ground.start + ground.part.scene.span_s
     scopes = ground.part.scene.scopes(ground.part.link)

@@ -1,4 +1,4 @@
-"""Labels of moments above a figure, in rows so that no label covers another."""
+"""Labels of moments above a figure, arranged in rows so that none covers another."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Label(msgspec.Struct, frozen=True):
     text: str
     row: int
     flipped: bool = False
-    """Whether the label is left of its moment."""
+    """Whether the label is to the left of its moment."""
 
 
 def place(moments: Sequence[tuple[float, str]], span_s: float, width_in: float) -> list[Label]:
     """Return moments with their labels and each label's row, counted from the bottom.
 
-    A label is right of its moment, or left of it near the right edge. If there are too few rows,
-    labels are cut, then each moment keeps its first label only, and at last numbers replace the
-    texts: the page's table of events has both.
+    A label is to the right of its moment, or to the left near the right edge. If there are too few
+    rows, labels are cut, then each moment keeps only its first label, and finally numbers replace
+    the texts: the page's table of events has both.
     """
     few = _one_a_moment(moments)
     for some, longest, clear in (
@@ -87,8 +87,8 @@ def _rows(
 ) -> list[Label] | None:
     """Assign each label a side of its moment and the lowest free row; None if rows are too few.
 
-    ``clear`` keeps labels off the stems of others too: a label across a stem is above that stem's
-    own label. If that leads in a circle, some labels change sides.
+    ``clear`` also keeps labels off the stems of others: a label across another's stem must be above
+    that other label. If this is circular, some labels change sides.
     """
     sides = [_sides(t, text, span_s, width_in) for t, text in labels]
     if not all(sides):
@@ -110,7 +110,7 @@ def _rows(
 
 
 def _sides(t: float, text: str, span_s: float, width_in: float) -> list[_Span]:
-    """Return the places for a label: first right of its moment, then left of it."""
+    """Return the possible places of a label: to the right of its moment first, then to the left."""
     right, left = (_span(Label(t, text, 0, each), (span_s, width_in)) for each in (False, True))
     found = [right] if right.right <= width_in + _OVER_IN else []
     return [*found, left] if left.left > -_OVER_IN else found
@@ -123,7 +123,7 @@ def _lengthened(
     *,
     clear: bool,
 ) -> list[Label]:
-    """Cut labels no more than their row requires."""
+    """Return the labels with as much of their texts as fits in their rows."""
     found = list(placed)
     for n, (_, text) in enumerate(moments):
         others = [(each.row, _span(each, size)) for m, each in enumerate(found) if m != n]
@@ -152,7 +152,7 @@ def _span(label: Label, size: tuple[float, float]) -> _Span:
 
 
 def _stack(spans: Sequence[_Span], *, clear: bool) -> list[int] | None:
-    """Return the rows of labels; None if they form a circle, or need too many."""
+    """Return the row of each label; None if the order is circular or there are too few rows."""
     below = [
         {m for m, other in enumerate(spans) if clear and m != n and span.crosses(other)}
         for n, span in enumerate(spans)
@@ -162,7 +162,7 @@ def _stack(spans: Sequence[_Span], *, clear: bool) -> list[int] | None:
         ready = [n for n in range(len(spans)) if n not in rows and below[n] <= rows.keys()]
         if not ready:
             return None
-        # Backwards, so that the first of one moment is at the top.
+        # From the last, so that the first label of a moment is at the top.
         number = ready[-1]
         least = max((rows[each] + 1 for each in below[number]), default=0)
         taken = {row for each, row in rows.items() if spans[number].overlaps(spans[each])}
@@ -208,7 +208,7 @@ def draw(axes: Axes, placed: Sequence[Label], above_in: float) -> None:
 
 
 def rule(axes: Axes, moments: Sequence[tuple[float, str]]) -> None:
-    """Draw a thin line through ``axes`` at each moment; those that would touch are one."""
+    """Draw a thin line through ``axes`` at each moment; one line for those that would touch."""
     left, right = axes.get_xlim()
     some: list[float] = []
     for t in sorted(t for t, _ in moments):

@@ -23,13 +23,13 @@ class Panel(msgspec.Struct, frozen=True):
     draw: Callable[[Axes], list[Artist]]
     """Function that draws the panel and returns the entries of its legend."""
     window: tuple[float, float] | None = None
-    """Time axis of the panel in seconds; None for that of the run."""
+    """Start and end of the panel's time axis in seconds; None for the whole run."""
     counts: bool = False
     """Whether the values are whole numbers."""
 
     @property
     def slug(self) -> str:
-        """Name of the panel in file names, without any text of the user's."""
+        """Name of the panel, reduced to characters that are safe in file names."""
         return slug(self.name)
 
 

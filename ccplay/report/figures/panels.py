@@ -28,7 +28,7 @@ Drawing: TypeAlias = Callable[[Axes, Part], list[Artist]]
 def panels(scene: Scene, inks: Inks, names: Collection[str] = ()) -> list[Panel]:
     """Return the panels for which this run has data, from top to bottom.
 
-    They are those of the plots that reports draw by default, and of the named ones.
+    They show the plots that reports draw by default, and those in ``names``.
     """
     found: list[Panel] = []
     for plot in reported(names):
@@ -45,7 +45,7 @@ def panels(scene: Scene, inks: Inks, names: Collection[str] = ()) -> list[Panel]
 
 
 def together(part: Part) -> Panel:
-    """Return one panel with all values of a plot in a run."""
+    """Return one panel with all of a run's lines of a plot."""
     plot = part.plot
     name = f"own-{plot.name}" if plot.variable.subject is None else plot.name
     title = (plot.about or plot.title).format(interval=rates.interval(part.scene.span_s))
@@ -60,7 +60,8 @@ _DRAWINGS: Mapping[tuple[Subject | None, str], Drawing] = {
     ("flow", "total"): rates.acked,
     ("udp", "area"): cross_traffic.draw,
 }
-"""Drawings by subject and style of a plot's last line; ``rate`` is a line of a derived variable."""
+"""Drawings by subject and style of a plot's last line; style ``rate`` is a line of a derived
+variable."""
 
 
 def _panel(part: Part, name: str, title: str) -> Panel:
@@ -90,7 +91,7 @@ def _by_queue(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
 
 
 def _by_flow(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
-    """Return a panel for each flow, and one for all downloads; too many flows share a panel."""
+    """Return a panel for each flow, and one for all downloads; if too many, one for all."""
     flows = [each for each in scene.flows if lines.of_flow(each, plot.lines[-1])]
     long = [each for each in flows if each[0].kind != "download"]
     short = [each for each in flows if each[0].kind == "download"]
@@ -107,7 +108,7 @@ def _by_flow(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
 
 
 def _top(plot: Plot, streams: list[Flow]) -> float:
-    """Return the greatest value of any flow, because panels side by side share a scale."""
+    """Return a flow's greatest value in the axis's unit; the panels of flows share their scale."""
     variable = plot.variable
     most, (_, factor) = credible(variable.name), variable.axis()
     every = (each.series[variable.series] for each in streams)

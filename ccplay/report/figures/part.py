@@ -12,7 +12,7 @@ from ccplay.report.figures.style import Inks
 from ccplay.state.lab_state import Flow
 
 MANY = 4
-"""Number of flows above which they share a panel, to keep the page short."""
+"""Number of panels of single flows above which flows share one panel, to keep the page short."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -24,11 +24,11 @@ class Part(msgspec.Struct, frozen=True):
     flows: list[list[Flow]]
     """Flows and downloads, each as its parallel streams."""
     link: str = ""
-    """The link, or ``LINK CLASS``, whose queue is drawn."""
+    """Name of the link, or ``LINK CLASS``, of the queue that is drawn; empty for none."""
     peak: float = math.inf
     """Greatest value of the variable, which determines the unit of its axis."""
     top: float = 0.0
-    """Value on the axis that always has room, even if no value is as great."""
+    """Value that the axis includes even if no drawn value is as great."""
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -43,13 +43,13 @@ class Part(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """Label of the value axis."""
+        """Label of the value axis, with its unit."""
         words = self.plot.label or self.plot.title
         return f"{words} ({self.unit})" if self.unit else words
 
     @property
     def crowded(self) -> bool:
-        """Whether there are too many lines to follow each."""
+        """Whether there are too many flows to draw the details of each."""
         return len(self.flows) > MANY
 
     def factor(self, line: Line) -> float:

@@ -1,4 +1,4 @@
-"""Bytes that flows moved, over time: goodput, bytes each second, total bytes."""
+"""The bytes that traffic moved over time: rates, bytes per interval, acknowledged bytes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ccplay.state.lab_state import Flow
 from ccplay.state.udp import Udp
 
 BINS = 200
-"""Largest number of intervals of transfer and throughput in the figure."""
+"""Largest number of coarse intervals in a panel of throughput or transfer."""
 FINE_BINS = 600
-"""Largest number of intervals of the finer throughput in the figure."""
+"""Largest number of fine intervals in a panel of throughput."""
 _SHORT_S = 5.0
-"""Length of a run in seconds below which intervals are tenths of a second."""
+"""Length of a run in seconds below which coarse intervals are tenths of a second."""
 _WIDTHS = (
     0.02,
     0.05,
@@ -44,9 +44,9 @@ _WIDTHS = (
     1800.0,
 )
 _UDP_DASH = (0, (4, 1.2))
-"""Dashes of cross traffic among flows, which identify it without colours."""
+"""Dashes that distinguish cross traffic from flows without colours."""
 _LOW = 0.4
-"""Share of the panel below which a flow's line would cross texts at the bottom."""
+"""Share of the panel's height below which a flow's line would cross text at the bottom."""
 
 
 def interval(span_s: float) -> str:
@@ -56,7 +56,7 @@ def interval(span_s: float) -> str:
 
 
 def throughput(axes: Axes, part: Part) -> list[Artist]:
-    """Draw the rate of each flow, averaged over a second and over shorter intervals."""
+    """Draw the rate of each flow over coarse and fine intervals, that of UDP over coarse ones."""
     handles: list[Artist] = []
     scene, inks = part.scene, part.inks
     coarse, fine = widths(scene.span_s)
@@ -66,7 +66,7 @@ def throughput(axes: Axes, part: Part) -> list[Artist]:
         for width, alpha, line in ((fine, 0.35, 0.6), (coarse, 1.0, 1.2)):
             edges, rates = _rates(part, streams, width)
             axes.stairs(rates, edges, baseline=None, color=ink.colour, alpha=alpha, linewidth=line)
-            # A single burst of ACKs would flatten everything else.
+            # Without the highest 1 %: a single burst of ACKs would flatten everything else.
             usual = rates if width == coarse else sorted(rates)[: max(1, len(rates) * 99 // 100)]
             top, peak = max([top, *usual]), max([peak, *rates])
         handles.append(Line2D([], [], color=ink.colour, linewidth=1.2, label=short_label(streams)))
@@ -86,7 +86,7 @@ def throughput(axes: Axes, part: Part) -> list[Artist]:
 
 
 def counted(scene: Scene) -> list[Udp]:
-    """Return the cross traffic that was counted while it ran, which has a received rate."""
+    """Return the cross traffic that was counted while it ran, for which received rates exist."""
     return [each for each in scene.udp if each.received_bytes.end > 0]
 
 
@@ -116,7 +116,7 @@ def _arrivals(part: Part, udp: Udp, width: float) -> tuple[list[float], list[flo
 
 
 def widths(span_s: float) -> tuple[float, float]:
-    """Return the lengths of coarse and fine intervals in s: 1 and 0.1, or what suits the run."""
+    """Return the lengths of coarse and fine intervals in s: 1 and 0.1 for runs of usual length."""
 
     def fitting(least: float, most: int) -> float:
         fit = (w for w in _WIDTHS if w >= least and span_s / w <= most)
@@ -135,7 +135,7 @@ def _rates(part: Part, streams: Sequence[Flow], width: float) -> tuple[list[floa
     edges = curves.bins(scene.start + first, end, width)
     moved = curves.transfers(streams, edges, line.variable)
     if len(edges) > 2 and end - edges[-2] < width / 2:
-        # The rest at the end is too short for a rate.
+        # The remaining interval is too short for a rate.
         edges, moved = edges[:-1], moved[:-1]
     # The first and the last bin count only while the flow ran.
     ends = [max(edges[0], streams[0].started), *edges[1:-1], min(edges[-1], end)]
@@ -146,7 +146,7 @@ def _rates(part: Part, streams: Sequence[Flow], width: float) -> tuple[list[floa
 
 
 def transfer(axes: Axes, part: Part) -> list[Artist]:
-    """Draw bars of the bytes that each flow moved in each interval, side by side."""
+    """Draw bars, side by side, of the bytes that each flow and UDP moved in each interval."""
     handles: list[Artist] = []
     scene, inks, line = part.scene, part.inks, part.lines[-1]
     factor = part.factor(line)
@@ -246,7 +246,7 @@ def _checkpoint(axes: Axes, scene: Scene, factor: float) -> None:
         words += f"\nratio {finish.ratio:.2f}"
     low, high = (each(finish.bytes.values()) * factor for each in (min, max))
     top = axes.get_ylim()[1]
-    # Below both flows, or between them where the slower one is down there.
+    # Below both flows, or between them if the slower one is near the bottom.
     place, align = ((low + high) / 2, "center") if low < _LOW * top else (0.03 * top, "bottom")
     axes.annotate(
         words,

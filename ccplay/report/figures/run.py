@@ -33,7 +33,7 @@ _SECONDS = 4
 def stacked(scene: Scene, inks: Inks, names: Collection[str] = ()) -> Figure:
     """Return all panels of a run one above the other, on one time axis.
 
-    ``names`` are plots to draw besides those that reports draw by default.
+    ``names`` are plots to draw in addition to those that reports draw by default.
     """
     whole = [*panels(scene, inks, names), *own_values(scene, inks)]
     parts = zoomed(scene, inks)
@@ -65,13 +65,13 @@ def stacked(scene: Scene, inks: Inks, names: Collection[str] = ()) -> Figure:
         else:
             axes.set_xlabel("time (s)", labelpad=1.5)
             y -= _BOTTOM_IN
-        # All labels on one line, whatever the width of the numbers.
+        # Labels are aligned, whatever the width of the numbers.
         axes.yaxis.set_label_coords(-0.42 / width, 0.5)
     return figure
 
 
 def single(scene: Scene, panel: Panel) -> Figure:
-    """Return one panel as a figure as wide as a column."""
+    """Return one panel as a figure of the width of a paper's column."""
     width = style.COLUMN_IN - _LEFT_IN - 0.1
     figure = Figure(figsize=(style.COLUMN_IN, 1))
     rows = 1

@@ -22,8 +22,8 @@ def shade(axes: Axes, spans: Sequence[tuple[float, float, int]]) -> set[int]:
             for left, right, state in spans
             if state == each
         ]
-        # One path for all, or a page with many runs would be twice as large.
-        # An artist, not a patch: the limits of the axes do not depend on it.
+        # All boxes are one path, or a page with many runs would be twice as large.
+        # Added as an artist, not as a patch, which would change the limits of the axes.
         axes.add_artist(
             PathPatch(
                 Path.make_compound_path(*boxes),

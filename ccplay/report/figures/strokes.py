@@ -1,4 +1,4 @@
-"""Many strokes as one line with gaps, because single paths would be most of a page."""
+"""Draws many strokes as one line with gaps; as separate paths they would be most of a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ccplay.state.series import MISSING
 
 
 def grid(axes: Axes) -> None:
-    """Draw the grid of ``axes`` whose limits are set."""
+    """Draw the grid of ``axes``, the limits of which must be set."""
     axes.grid(visible=False)
     style_of: dict[str, Any] = {
         "color": mpl.rcParams["grid.color"],

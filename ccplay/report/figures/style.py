@@ -41,8 +41,8 @@ FLOWS = (
     "#7f4f24",
     "#000000",
 )
-"""Colours of flows, after M. Okabe, K. Ito: Color Universal Design, 2008; yellow is brown and
-purple darker, for white paper."""
+"""Colours of flows, after M. Okabe, K. Ito: Color Universal Design, 2008; for white paper, yellow
+is replaced by brown, and purple is darker."""
 CASES = (
     "#332288",
     "#cc6677",
@@ -58,8 +58,8 @@ CASES = (
     "#777777",
     "#1a1a1a",
 )
-"""Colours of cases, after P. Tol: Colour Schemes, 2021, "muted", its sand darker, for white paper,
-and four more; no case looks like a flow."""
+"""Colours of cases, after P. Tol: Colour Schemes, 2021, "muted", with darker sand for white paper
+and four more colours; none is a colour of flows."""
 STATES = ("#ffffff", "#fff3b8", "#d3e4f5", "#f8cb98", "#dd8f8f")
 """Colours behind Open, Disorder, CWR, Recovery and Loss, each darker than the previous one."""
 
@@ -67,7 +67,7 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 1.2)), (0, (3, 1, 1, 1)), (0, (1.2, 0.9)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 _HANDLE_IN = 0.36
-"""Width in inches of a legend's entry besides its label."""
+"""Width in inches of a legend's entry without its label."""
 
 _RC: dict[Any, Any] = {
     "font.family": [fonts.FAMILY, fonts.WHOLE],
@@ -125,7 +125,7 @@ class Ink(msgspec.Struct, frozen=True):
 
 
 class Inks:
-    """Inks by name, the same in all figures of a report."""
+    """Inks of flows, downloads and UDP by name; each is the same in all figures of a report."""
 
     def __init__(self, names: Iterable[str], colours: Sequence[str] = FLOWS) -> None:
         self._inks = {
@@ -142,7 +142,7 @@ class Inks:
 
 
 def case_inks(names: Iterable[str]) -> dict[str, Ink]:
-    """Return an ink for each case; four times as many as there are colours can be distinguished."""
+    """Return an ink for each case; inks repeat after four times the number of colours."""
     return {
         name: Ink(CASES[i % len(CASES)], DASHES[i % len(DASHES)], MARKERS[i % len(MARKERS)])
         for i, name in enumerate(names)
@@ -151,9 +151,9 @@ def case_inks(names: Iterable[str]) -> dict[str, Ink]:
 
 @contextmanager
 def look() -> Iterator[None]:
-    """Return a context for drawing the same figure on every machine."""
+    """Return a context in which figures are drawn alike on every machine."""
     with mpl.rc_context(), warnings.catch_warnings():
-        # A name in letters that the font lacks is no fault of ours; a browser has them.
+        # A name may have letters that the font lacks; a browser finds them in other fonts.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         mpl.rcdefaults()
         mpl.rcParams.update(_RC)
@@ -161,7 +161,7 @@ def look() -> Iterator[None]:
 
 
 def text_width_in(text: str, points: float = SMALL, weight: str = "normal") -> float:
-    """Return the width of a text in print, in inches."""
+    """Return the width in inches of a text that is printed ``points`` large."""
     return fonts.text_width_in(text, points, weight)
 
 
@@ -170,7 +170,7 @@ def legend_columns(labels: Sequence[str], room_in: float) -> int:
     widths = [text_width_in(label) + _HANDLE_IN for label in labels]
     for rows in range(1, len(widths) + 1):
         columns = -(-len(widths) // rows)
-        # Matplotlib fills columns first, the first ones with one more, each as wide as its widest.
+        # Matplotlib fills column by column; the first ones may have an entry more than the others.
         sizes = [len(widths) // columns + (n < len(widths) % columns) for n in range(columns)]
         ends = list(accumulate(sizes))
         if sum(max(widths[e - s : e]) for s, e in zip(sizes, ends, strict=True)) <= room_in:

@@ -1,4 +1,4 @@
-"""A figure as small SVG, reproducible byte by byte, for a page with dozens of others."""
+"""Figures as small SVG, reproducible byte by byte, for a page with dozens of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def svg(figure: Figure, prefix: str) -> str:
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = _SPACES.sub("><", _PREAMBLE.sub("", buffer.getvalue()))
     text = _one_family(_flatten(_numbered(_PATH.sub(_compact, text), prefix)))
-    # Only within tags: a label's digits are somebody's measurement.
+    # Only within tags, because digits in labels are measured values.
     return _ALIKE.sub(_together, _TAG.sub(_terse, text))
 
 
@@ -53,7 +53,7 @@ def _flatten(text: str) -> str:
 
 
 def _numbered(text: str, prefix: str) -> str:
-    """Replace the ids that are referred to by short ones, and remove the others."""
+    """Replace the ids that are referenced with short ones, and remove the others."""
     names = dict.fromkeys(match[2] for match in _REFERENCE.finditer(text))
     ids = {name: f"{prefix}-{number}" for number, name in enumerate(names)}
     text = _ID.sub(lambda m: f' id="{ids[m[1]]}"' if m[1] in ids else "", text)
@@ -69,13 +69,13 @@ def _one_family(text: str) -> str:
 
 
 def _terse(tag: re.Match[str]) -> str:
-    """Return a tag without default attributes, coordinates to a hundredth."""
+    """Return a tag without attributes that have no effect, and with coordinates to hundredths."""
     text = _DIGITS.sub(r"\1", _IDLE.sub("", tag[0]))
     return _STYLE.sub(lambda m: m[0].replace(": ", ":").replace("; ", ";"), text)
 
 
 def _together(markers: re.Match[str]) -> str:
-    """Style adjacent markers of the same appearance once."""
+    """Return adjacent markers of the same style as a group with that style."""
     return f"<g{markers[1]}>{markers[0].replace(markers[1], '')}</g>"
 
 
@@ -83,7 +83,7 @@ def _together(markers: re.Match[str]) -> str:
 
 
 def _compact(match: re.Match[str]) -> str:
-    """Return a path of straight lines as relative steps, in tenths."""
+    """Return a path of straight lines as relative steps in tenths of a point; others unchanged."""
     if not set(match[1]) <= _STRAIGHT:
         return match[0]
     words: list[str] = []
@@ -105,7 +105,7 @@ def _compact(match: re.Match[str]) -> str:
 
 
 def _steps(steps: list[tuple[int, int]]) -> list[str]:
-    """Return steps as text, with those in the same direction joined."""
+    """Return steps as SVG path commands, with adjacent ones in the same direction joined."""
     words: list[str] = []
     before = ""
     for across, up in _merged(steps):
@@ -122,7 +122,7 @@ def _steps(steps: list[tuple[int, int]]) -> list[str]:
 
 
 def _merged(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join consecutive vertical or horizontal steps."""
+    """Join consecutive vertical or horizontal steps of the same sign, and remove empty ones."""
     found: list[tuple[int, int]] = []
     for across, up in steps:
         if not (across or up):

@@ -13,17 +13,20 @@ from ccplay.report.figures.style import Inks
 from ccplay.state.series import Series
 
 _MOST = 6
-"""Largest number of variables with panels, to keep the page short."""
+"""Largest number of own values that get a panel, to keep the page short."""
 
 
 _ELSEWHERE = frozenset(
     line.variable.series for plot in PLOTS.values() for line in plot.lines if line.subject is None
 )
-"""Variables of plots that the report draws by default."""
+"""Names of own values that have a plot of their own, and so need no panel here."""
 
 
 def own_values(scene: Scene, inks: Inks) -> list[Panel]:
-    """Return a panel per variable that changed; of too many, equally many per algorithm."""
+    """Return a panel for each own value that changed.
+
+    If there are too many, each algorithm or discipline gets about the same number of panels.
+    """
     every = dict.fromkeys(name for own in _owners(scene) for name in own if name not in _ELSEWHERE)
     ranges = {name: _ranges(scene, name) for name in every}
     names = [
@@ -43,12 +46,12 @@ def own_values(scene: Scene, inks: Inks) -> list[Panel]:
 
 
 def _owners(scene: Scene) -> list[dict[str, Series]]:
-    """Return the variables that flows and queues have reported, by name."""
+    """Return the own values of each flow's stream and each queue, by name."""
     flows = [each.own for streams in scene.flows for each in streams]
     return [*flows, *(each.own for each in scene.queues)]
 
 
 def _ranges(scene: Scene, name: str) -> list[tuple[float, float]]:
-    """Return the lowest and the highest value of each flow or queue that has reported any."""
+    """Return the lowest and highest value of an own value in each stream or queue that has it."""
     series = [own[name] for own in _owners(scene) if name in own]
     return [found for each in series if (found := each.extremes(each.first, each.end))]

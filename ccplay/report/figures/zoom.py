@@ -17,11 +17,11 @@ from ccplay.report.figures.style import Inks
 from ccplay.state.lab_state import Flow
 
 _MOST = 4
-"""Largest number of flows with a panel."""
+"""Largest number of traced flows that get a panel."""
 
 
 def zoomed(scene: Scene, inks: Inks) -> list[Panel]:
-    """Return a panel for each traced flow whose cwnd was reduced."""
+    """Return a panel for each traced flow whose cwnd was reduced, at most four."""
     found = [
         _panel(scene, streams, flow, stretch, inks[name_of(streams)].colour)
         for streams in scene.flows
@@ -60,7 +60,7 @@ def _draw(axes: Axes, scene: Scene, flow: Flow, stretch: Stretch, colour: str) -
         linestyle=(0, (1, 1.1)),
         linewidth=0.9,
     )
-    # An ACK finds the values that the previous one has left.
+    # Traced values are those before the ACK takes effect, so they hold since the previous ACK.
     axes.step(exact.t, exact.y, where="pre", color=colour, linewidth=0.5, alpha=0.6)
     axes.plot(exact.t, exact.y, ".", markersize=2.2, color=colour)
     axes.plot(

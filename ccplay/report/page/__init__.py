@@ -1,1 +1,1 @@
-"""The report's page: one HTML file, its sections and its figures, written to a directory."""
+"""The report's page: one HTML file with its sections and figures, written to a directory."""

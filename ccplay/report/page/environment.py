@@ -1,4 +1,4 @@
-"""The templates of pages, and how Jinja reads them."""
+"""The Jinja environment and the style sheet of all pages."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from ccplay.state.lab_state import LabState, Traffic
 
 
 class _Figure(msgspec.Struct, frozen=True):
-    """The figure of a page's run."""
+    """The figure of the run of a lesson's page."""
 
     svg: str = ""
     note: str = ""
@@ -80,7 +80,7 @@ def _pages(opened: Opened, course: Course) -> Iterator[Mapping[str, object]]:
 
 
 def _html(markdown: str) -> Markup:
-    # Raw HTML is not passed on, and links are checked: a lesson may be a stranger's.
+    # Raw HTML is escaped and links are validated, because a lesson may come from anyone.
     return Markup(MarkdownIt("commonmark", {"html": False}).render(markdown))  # noqa: S704
 
 
@@ -107,7 +107,10 @@ def _read(where: Run) -> LabState | None:
 
 
 def _part(state: LabState, where: Run) -> Scene:
-    """Return the part of the recording in which the page ran, with its start at 0."""
+    """Return the part of the recording in which the page ran, with its start at 0.
+
+    Removes all other traffic from ``state``.
+    """
     for name, each in [*state.traffic.items()]:
         if not _ran(each, where):
             del state.traffic[name]

@@ -1,4 +1,4 @@
-"""The machine and the network of a report's runs, as plain rows of text."""
+"""The machines and the network of a report's runs, as plain rows of text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ccplay.state.columns import UNKNOWN
 
 
 def machine(material: Material, hello: Hello | None) -> list[tuple[str, str]]:
-    """Return the machines of the labs, which may explain a difference between two results."""
+    """Return facts about the labs' machines, which may explain differences between results."""
     found = material.result.machine
     facts: list[tuple[str, str]] = []
     if found is not None:
@@ -52,7 +52,7 @@ def _capabilities(offered: Capabilities) -> list[tuple[str, str]]:
 
 
 class NetworkTable(msgspec.Struct, frozen=True):
-    """The network as built."""
+    """A table of the links of a case's network, as built."""
 
     case: str
     heads: list[str]
@@ -60,7 +60,7 @@ class NetworkTable(msgspec.Struct, frozen=True):
 
 
 def network(case: str, hello: Hello | None, links: dict[str, LinkChanged]) -> NetworkTable | None:
-    """Return every direction of a link and its settings; None if the recording has none."""
+    """Return a table of each direction of a link with its settings; None if they are unknown."""
     if hello is None or not links:
         return None
     address = {node.name: node.address for node in hello.network.nodes}

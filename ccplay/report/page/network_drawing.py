@@ -1,4 +1,4 @@
-"""A graph of hosts and routers as SVG: shapes and text, legible in print and on a screen."""
+"""Draws a graph of hosts and routers as SVG that is legible in print and on a screen."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ccplay.plots.utilisation import BUSY, IDLE
 from ccplay.report.data.graph import Edge, Graph, Vertex
 
 _LETTER = 6.7
-"""Width in pixels to assume for a letter of the labels, rather too wide."""
+"""Assumed width in pixels of a letter in a label, on the safe side: most letters are narrower."""
 _FONT = 12
 _LINE = 15
 _ROW = 52
@@ -28,8 +28,8 @@ _BOX = (30, 14)
 _BEHIND = 42
 """Pixels between the middle of a node and the symbol of its queue."""
 _FEW = 6
-"""Largest number of links at a node with queues drawn at ``_BEHIND``; with more they are further
-off."""
+"""Largest number of links at a node with queues at the distance ``_BEHIND``; with more links, they
+are further away."""
 _MOST_PATHS = 16
 _LIT = "#1f6fb8"
 """Colour of the path that the mouse points at."""
@@ -69,14 +69,14 @@ def draw(graph: Graph) -> str:
 
 
 def _steps(graph: Graph) -> tuple[float, float]:
-    """Return the pixels of a step to the right and of a step down."""
+    """Return the pixels per step to the right and per step down."""
     flat = all(vertex.y == 0 for vertex in graph.vertices if vertex.router)
     longest = max((_length(edge) for edge in graph.edges), default=0.0)
     widest = max(map(_width, graph.vertices))
     if flat:
         return max(longest + widest + _GAP, _LEAST), _ROW
     labelled = any(edge.labels or edge.queues for edge in graph.edges)
-    # The symbols of queues on neighbouring links are side by side.
+    # Leave room for the symbols of queues on neighbouring links side by side.
     return max(widest + 24, 2.8 * _BOX[0], longest if labelled else 0.0), _ABOVE
 
 
@@ -126,7 +126,7 @@ def _line(edge: Edge, at: dict[str, tuple[float, float]]) -> str:
 
 
 def _stroke(busy: float) -> tuple[str, float, str]:
-    """Return colour, width and dashes of a line by the link's utilisation, as on the screen."""
+    """Return the colour, width and dashes for a link's utilisation, in classes as on the screen."""
     if busy < IDLE:
         return _LINK, 1.4, ' stroke-dasharray="2 4"'
     if busy < 0.5:
@@ -135,7 +135,7 @@ def _stroke(busy: float) -> tuple[str, float, str]:
 
 
 def _legend(graph: Graph) -> list[str]:
-    """Return the legend of lines and queues, if any link carried traffic."""
+    """Return the lines of the legend; empty if the utilisation of every link is unknown."""
     if all(edge.busy is None for edge in graph.edges):
         return []
     lines = [
@@ -152,7 +152,7 @@ def _legend(graph: Graph) -> list[str]:
 def _explained(
     graph: Graph, legend: list[str], at: dict[str, tuple[float, float]], bottom: float
 ) -> Iterator[str]:
-    """Write the legend; pointing at a flow's name highlights its path."""
+    """Yield the legend, in which pointing at a flow's name highlights the flow's path."""
     for number, line in enumerate(legend):
         y = bottom - _LINE * (len(legend) - number) + 4
         if not line.startswith("Path of flow"):
@@ -175,7 +175,7 @@ def _explained(
 def _labels(
     edge: Edge, at: dict[str, tuple[float, float]], degrees: Mapping[str, int]
 ) -> Iterator[str]:
-    """Write the settings of a link and draw its queues; on a slanting link both are on the line."""
+    """Yield the settings and the queues of a link; on a slanting link both are on the line."""
     (x, y), (u, v) = at[edge.a], at[edge.b]
     level = y == v
     lines = [line for label in edge.labels for line in _lines(label)]
@@ -197,7 +197,7 @@ def _labels(
 def _beside(
     sender: tuple[float, float], other: tuple[float, float], degree: int
 ) -> tuple[float, float]:
-    """Return a queue's place on a link behind its node, further off if many links meet there."""
+    """Return a queue's place on a link near its node, further away if many links meet there."""
     dx, dy = other[0] - sender[0], other[1] - sender[1]
     length = max((dx * dx + dy * dy) ** 0.5, 1.0)
     share = max(_BEHIND, min(_BEHIND + 8 * (degree - _FEW), length / 2)) / length
@@ -205,7 +205,7 @@ def _beside(
 
 
 def _observed(x: float, y: float, share: float) -> Iterator[str]:
-    """Draw a queue: a box, filled with packets up to its greatest length."""
+    """Yield a queue: a box with packets, dark up to ``share``, the greatest length."""
     wide, high = _BOX
     left, top = x - wide / 2, y - high / 2
     yield (
@@ -220,7 +220,7 @@ def _observed(x: float, y: float, share: float) -> Iterator[str]:
 
 
 def _paper(x: float, y: float, lines: list[str]) -> str:
-    """Draw a background for a label on a line."""
+    """Return a white background for a label on a line."""
     wide, high = _LETTER * max(map(len, lines)), _LINE * len(lines) + 2
     return (
         f'<rect x="{x - wide / 2:.1f}" y="{y - high / 2:.1f}" width="{wide:.1f}" '

@@ -1,4 +1,4 @@
-"""The figures of a whole experiment: content, caption and drawing function of each."""
+"""The figures of a whole experiment, each with its title, caption and drawing function."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ccplay.report.figures.job import Drawn, Overview
 from ccplay.report.figures.style import Inks
 
 _MOST_LINES = 9
-"""Largest number of cases in a panel; more are spread over several panels."""
+"""Largest number of cases in one panel; more are spread over panels if the matrix has two axes."""
 
 
 def overviews(material: Material, drawn: Sequence[Drawn], names: Sequence[str]) -> list[Overview]:
-    """Return the figures in the order of the page; ``names`` are all flows, as for ``Inks``."""
-    # The course of the race shows more than any mean.
+    """Return the figures in the order of the page; ``names`` are those of all drawn traffic."""
+    # Growth over time comes first, because it shows more than any mean.
     found = list(_growth(material, drawn))
     inks = Inks(names)
     for number, each in enumerate(charts(material.result.statistics, material.result.cases)):
@@ -61,7 +61,7 @@ def _caption(each: Chart) -> str:
 
 
 def _completion_times(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overview]:
-    """Yield the figure of short flows: a panel for each size class, or a line each for one case."""
+    """Yield the figure of short flows: a panel per size class, or for a single case a line each."""
     found: dict[str, dict[str, Distribution]] = {}
     for kind, words in COMPLETION_TIMES.items():
         if by_case := _by_case(material, drawn, kind):
@@ -83,7 +83,7 @@ def _completion_times(material: Material, drawn: Sequence[Drawn]) -> Iterator[Ov
 
 
 def _by_case(material: Material, drawn: Sequence[Drawn], kind: str) -> dict[str, Distribution]:
-    """Return a distribution over all runs of each case that has values."""
+    """Return the distribution over all drawn runs of each case that has values, by case."""
     by_slug = {each.slug: each.distributions for each in drawn}
     found: dict[str, Distribution] = {}
     for case in material.result.statistics:
@@ -126,7 +126,10 @@ _CDF = {
 def _panels(
     cases: Sequence[CaseStatistics], by_case: dict[str, Distribution]
 ) -> tuple[list[tuple[str, dict[str, Distribution]]], bool]:
-    """Distribute many cases over panels, one for each value of the shortest axis."""
+    """Distribute cases over panels: one, or for many cases one per value of the shortest axis.
+
+    Return the panels, and whether their lines have an order, as numbers have.
+    """
     known = [axis for axis in axes(cases) if len(axis.values) > 1]
     if len(cases) <= _MOST_LINES or len(known) < 2:
         return [("", {case.name: by_case[case.name] for case in cases})], False
@@ -136,7 +139,7 @@ def _panels(
     panels: dict[str, dict[str, Distribution]] = {}
     for case in cases:
         where = place(case)
-        # Values of a single axis, such as algorithms, need no name of the axis.
+        # Values of a single remaining axis, such as algorithms, need no name; numbers do.
         alone = len(others) == 1 and not ordered
         rest = [
             as_written(where[a.name]) if alone else point(a.name, where[a.name]) for a in others

@@ -22,9 +22,9 @@ from ccplay.report.page import machine, run_tables, sections
 from ccplay.report.page.environment import environment, style_sheet
 
 _MANY = 9
-"""Number of cases from which on the page has an index."""
+"""Smallest number of cases for which the page has an index."""
 _LONG = 20
-"""Number of rows from which on a table is folded."""
+"""Largest number of rows of a table that is not folded."""
 _DRAWN = "congestion window, queue, round-trip time and goodput over time"
 
 
@@ -33,7 +33,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
     family: str
     cases: list[tuple[str, str]]
-    """Cases with their anchors on the page."""
+    """Anchors of cases on the page, with the names of the cases."""
 
 
 class Picture(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class Shown(msgspec.Struct, frozen=True):
     network: str
     """Drawing of the network as SVG; empty for none."""
     intervals: Sequence[Summary] = ()
-    """Bytes in each second, by traffic."""
+    """Statistics of the bytes that each traffic moved per second."""
 
 
 def render(
@@ -73,9 +73,9 @@ def render(
 ) -> str:
     """Return the page.
 
-    ``shown`` has the runs in full by their slugs, ``links`` the addresses of each run's figure and
-    recording relative to the page; an empty text stands for none. ``table_files`` has the endings
-    of the files of each table.
+    ``shown`` has the runs to show in full by slug, ``links`` the addresses of each run's figure and
+    recording relative to the page, empty for none. ``table_files`` has the extensions of each
+    table's files.
     """
     result = material.result
     checks = sections.checks(result)
@@ -94,7 +94,7 @@ def render(
         .get_template("page.html.j2")
         .render(
             version=__version__,
-            # Ours, not a stranger's: the style sheet, the font and the figures, which escape names.
+            # Markup of our own: the style sheet, the font and the figures, which escape names.
             css=style_sheet(),
             font_face=Markup(font_face),  # noqa: S704
             charts=[_as_markup(each) for each in charts],
@@ -151,14 +151,14 @@ def _as_markup(picture: Picture) -> dict[str, object]:
 
 
 def _labelled(svg: str, text: str) -> Markup:
-    """Return a figure with a description for those who can't see it."""
+    """Return a figure as markup with a description for screen readers."""
     head, tag, rest = svg.partition("<svg ")
     label = Markup('role="img" aria-label="{}" ').format(text)
     return Markup(head + tag) + label + Markup(rest)  # noqa: S704 - matplotlib escapes all text
 
 
 def _links(files: Sequence[str]) -> Markup:
-    """Return links to a figure's files, by their kinds."""
+    """Return links to a figure's files, labelled with their formats."""
     links = [
         Markup('<a href="{}">{}</a>').format(f"figures/{quote(name)}", name.rpartition(".")[2])
         for name in files
@@ -234,7 +234,7 @@ def _case(
 
 
 def _shown(run: Run, found: Shown) -> dict[str, object]:
-    # The whole stack first, because its panels have many files.
+    # Files of the whole figure come first, because single panels have many.
     stacked = [name for name in found.files if name.startswith(f"{run.slug}.")]
     panels: dict[str, list[str]] = {}
     for name in found.files:

@@ -24,12 +24,12 @@ class Grid(msgspec.Struct, frozen=True):
     heads: list[Head]
     rows: list[list[str]]
     left: list[bool]
-    """Whether each column has words rather than numbers."""
+    """Whether each column has words, which are left-aligned, rather than numbers."""
     left_out: int = 0
 
 
 def grids(result: Result) -> list[Grid]:
-    """Return the tables of the runs that have rows."""
+    """Return the tables of runs that have rows."""
     several = len(result.cases) > 1
     return [_grid(table, rows, several) for table, rows in result_tables(result.cases)]
 

@@ -20,7 +20,7 @@ from ccplay.state.columns import UNKNOWN
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """A metric of a case, with its published values."""
+    """Our value of a metric in a case and the published ones, as text."""
 
     ours: str
     spread: str
@@ -38,7 +38,7 @@ class CaseRow(msgspec.Struct, frozen=True):
 
 
 class Family(msgspec.Struct, frozen=True):
-    """The table of cases that have the same axes and metrics."""
+    """The table of a family of cases, which share a name and axes."""
 
     name: str
     heads: list[str]
@@ -87,7 +87,7 @@ def _cell(column: Column, found: Finding | None) -> Cell:
 
 
 def notes(result: Result) -> list[str]:
-    """Return the reasons why our values may differ from published ones, each once per metric."""
+    """Return the reasons why our values may differ from published ones, each once for a metric."""
     grouped: dict[tuple[str, str], list[str]] = {}
     for each in findings(result):
         for note in each.notes:
@@ -147,7 +147,7 @@ def troubles(result: Result) -> list[str]:
 
 
 def values(run: Run, heads: Sequence[Column]) -> list[str]:
-    """Return the values of metrics in one run."""
+    """Return the values of metrics in one run as text."""
     return [
         UNKNOWN if (value := metric_of(run.result, each.metric)) is None else each.unit.write(value)
         for each in heads

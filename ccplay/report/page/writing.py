@@ -1,4 +1,4 @@
-"""Writes a whole report, figures, tables and the page, into a directory of its own."""
+"""Writes a whole report (figures, tables and the page) into a directory of its own."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from ccplay.report.page.overviews import overviews
 from ccplay.report.page.page import DRAWING, Picture, Shown, render
 
 MANIFEST = ".ccplay-report.json"
-"""Name of the list of a report's files, which may be deleted when the report is rewritten."""
+"""Name of the file that lists a report's files, which may be deleted when it is rewritten."""
 _MOST_CASES = 8
-"""Largest number of cases that are each drawn in every format and panel by panel."""
+"""Largest number of cases of which one run each is drawn in every format and panel by panel."""
 _COLUMN_IN = 5.0
 
 Progress = Callable[[int, int, str], None]
@@ -46,7 +46,7 @@ _R = TypeVar("_R")
 
 
 class _Workers(Protocol):
-    """Applies a function to several items, as ``map`` does."""
+    """A function that applies another one to several items, as ``map`` does."""
 
     def __call__(self, work: Callable[[_T], _R], some: Sequence[_T], /) -> Iterator[_R]: ...
 
@@ -61,11 +61,11 @@ def write(
 ) -> Path:
     """Write a report into ``out`` and return the path of its page.
 
-    ``every`` draws all runs in every format and panel by panel, else at most one run per case;
-    ``plots`` are drawn besides those that reports draw by default.
+    ``every`` draws all runs in every format and panel by panel; otherwise at most one run per case
+    is drawn so. ``plots`` are drawn in addition to those that reports draw by default.
 
     Raises ``UsageError`` if ``out`` has files that are not from a report, ``RecordingError`` for
-    runs that can't be read.
+    runs that can't be read or an ``out`` that can't be written, ``CcplayError`` if a worker died.
     """
     _claim(out)
     try:
@@ -117,7 +117,7 @@ def _fill(
     for each in (figures, table_folder):
         writing.make_directory(each)
     cut = fonts.cut()
-    # The longest first, so that no worker is left alone with one at the end.
+    # The longest jobs first, so that none runs alone at the end.
     planned_jobs = _jobs(material, figures, cut, every=every, plots=plots)
     jobs = sorted(planned_jobs, key=lambda job: not job.every_file)
     with _pool(len(jobs)) as workers:
@@ -170,13 +170,14 @@ def _jobs(
 
 
 def flow_names(results: Sequence[CaseResult]) -> tuple[str, ...]:
-    """Return all drawn traffic of a report in one order, so that each keeps its colour."""
+    """Return the names of a report's drawn traffic in one order, so that each keeps its colour."""
     flows = {flow.id for result in results for flow in result.flows}
     subflows = {each.id for result in results for flow in result.flows for each in flow.subflows}
     downloads = {each.id for result in results for each in result.downloads}
     pings = {each.id for result in results for each in result.pings}
     udp = {each.id for result in results for each in result.udp}
-    # The later kinds come last: a name that two kinds had in old recordings keeps its colour.
+    # Kinds added later come last, so that a name that two kinds share in old recordings keeps its
+    # colour.
     kinds = (flows, subflows, downloads, pings, udp)
     return tuple(dict.fromkeys(name for each in kinds for name in in_order(each)))
 
@@ -196,7 +197,7 @@ def _shown(drawn: Drawn) -> Shown:
 
 
 def _links(material: Material, drawn: Sequence[Drawn], out: Path) -> dict[str, tuple[str, str]]:
-    """Return the addresses of each run's figure and recording, relative to the page."""
+    """Return the addresses of each run's figure and recording by slug, relative to the page."""
     figures = {each.slug: f"figures/{quote(each.slug)}.svg" for each in drawn}
     seen_from = out.resolve()
     folders: dict[Path, str] = {}
@@ -213,7 +214,7 @@ def _links(material: Material, drawn: Sequence[Drawn], out: Path) -> dict[str, t
 
 
 def _write(table: Table, folder: Path) -> list[str]:
-    """Write a table and return the endings of its files."""
+    """Write a table and return the extensions of its files."""
     name, endings = slug(table.name), []
     for ending, text in table.files():
         writing.write(folder / f"{name}.{ending}", text)
@@ -227,7 +228,7 @@ def _write(table: Table, folder: Path) -> list[str]:
 def _done(
     workers: _Workers, work: Callable[[_T], _R], some: Sequence[_T], progress: Progress, what: str
 ) -> list[_R]:
-    """Run all tasks, and report the progress."""
+    """Run all tasks, report the progress, and return the results in order."""
     progress(0, len(some), what)
     done: list[_R] = []
     for each in workers(work, some):
@@ -238,14 +239,14 @@ def _done(
 
 @contextmanager
 def _pool(most: int) -> Iterator[_Workers]:
-    """Return parallel workers if there are several tasks and more than one core."""
+    """Return a context with parallel workers, or with ``map`` for a single task or core."""
     workers = min(len(os.sched_getaffinity(0)), most)
     if workers < 2:
         yield map
         return
     # Threads that libraries start do not survive a fork.
     context = get_context("forkserver")
-    # Matplotlib takes a second to import: once is enough for all workers.
+    # Importing matplotlib takes a second: once is enough for all workers.
     context.set_forkserver_preload(["__main__", draw.__module__])
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts) as pool:
         yield pool.map

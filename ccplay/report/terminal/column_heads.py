@@ -1,4 +1,4 @@
-"""Tables for a terminal whose columns share heads: each group and unit is written once."""
+"""Tables for a terminal in which columns share heads: each group and unit is written once."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Column(msgspec.Struct, frozen=True):
     """The column below one head."""
 
     head: str
-    """Words of the head, one a line."""
+    """Words of the head, one per line."""
     cells: list[str]
     group: str = ""
-    """Group that the column shares with its neighbours: ``flows.1``."""
+    """Name of the group that the column shares with its neighbours: ``flows.1``; empty for none."""
     unit: str = ""
 
 
@@ -36,7 +36,7 @@ class _Span(msgspec.Struct, frozen=True):
 def deal(
     labels: Sequence[Column], metrics: Sequence[Column], width: int, indent: int
 ) -> list[list[Column]]:
-    """Split metrics into tables so that each fits beside the labels."""
+    """Split metrics into tables, each of which fits beside the labels into ``width`` cells."""
     room = width - indent - sum(each + GAP for each in _widths(labels))
     tables: list[list[Column]] = [[]]
     for metric in metrics:
@@ -49,9 +49,9 @@ def deal(
 
 
 def table(labels: Sequence[Column], metrics: Sequence[Column], faint: Sequence[int]) -> Table:
-    """Return a table whose first column wraps if space is short; rows without metrics are left out.
+    """Return a table without empty rows; its first column wraps if space is short.
 
-    ``faint`` are the rows of published metrics.
+    ``faint`` are the indices of rows of published metrics, which are drawn dim.
     """
     made = Table(box=None, pad_edge=False, padding=0, header_style="dim")
     first, *others = labels
@@ -85,7 +85,7 @@ def _right(text: str, width: int) -> str:
 
 
 def _widths(columns: Sequence[Column]) -> list[int]:
-    """Return the width of each column, for its own texts and for the heads that it shares."""
+    """Return the widths of columns, wide enough for their own texts and for shared heads."""
     found = [
         max(cell_len(text) for text in (*each.head.split("\n"), *each.cells)) for each in columns
     ]
@@ -98,7 +98,7 @@ def _widths(columns: Sequence[Column]) -> list[int]:
 
 
 def _spans(columns: Sequence[Column], key: Callable[[Column], object]) -> Iterator[_Span]:
-    """Yield neighbouring columns with the same key."""
+    """Yield spans of neighbouring columns with the same key."""
     first = 0
     for at in range(1, len(columns) + 1):
         if at == len(columns) or key(columns[at]) != key(columns[first]):
@@ -111,7 +111,7 @@ def _room(span: _Span, widths: Sequence[int]) -> int:
 
 
 def _broken(name: str, room: int) -> list[str]:
-    """Return a group's name in a line, or broken at its dots if it is wider than its metrics."""
+    """Return the lines of a group's name, broken at its dots if it is wider than ``room``."""
     if cell_len(name) <= room:
         return [name]
     *words, last = name.split(".")
@@ -151,7 +151,7 @@ def _groups(columns: Sequence[Column], widths: Sequence[int]) -> list[list[str]]
 
 
 def _units(columns: Sequence[Column], widths: Sequence[int]) -> list[list[str]]:
-    """Return a line with each unit at the right end of the neighbouring columns that share it."""
+    """Return a line with each unit once, at the right end of the columns that share it."""
     found: list[list[str]] = [[] for _ in columns]
     if any(each.unit for each in columns):
         for span in _spans(columns, lambda each: (each.group, each.unit)):
@@ -162,7 +162,7 @@ def _units(columns: Sequence[Column], widths: Sequence[int]) -> list[list[str]]:
 
 
 def _ruled(text: str, room: int, *, right: bool = False) -> str:
-    """Extend a line with a rule."""
+    """Return a text extended to a width with a rule, if there is room for one."""
     rule = _RULE * (room - cell_len(text) - 1)
     if not text or not rule:
         return text
@@ -170,7 +170,7 @@ def _ruled(text: str, room: int, *, right: bool = False) -> str:
 
 
 def _cut(found: list[list[str]], span: _Span, widths: Sequence[int], line: str) -> None:
-    """Split a line of a span among its columns, each with the gap before it."""
+    """Append to each column of a span its part of a line, with the gap before it."""
     rest = " " * GAP + line
     for at in range(span.first, span.last + 1):
         size = GAP + widths[at]

@@ -1,4 +1,4 @@
-"""A comparison as tables, 80 or 120 columns wide."""
+"""A comparison as tables, for terminals 80 or 120 columns wide."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _UNKNOWN = "–"
 _CLEAR = "*"
 _COUNT = Unit(1.0, "")
 _WIDE = 100
-"""Width in cells from which on columns have more than one cell between them."""
+"""Smallest width of the terminal in cells at which columns have two cells between them, not one."""
 
 _SHARES = ("loss", "utilisation")
-"""Metrics that are shares of 1 in a result and shown as percentages."""
+"""Names of metrics that are shares of 1 in a result and are shown in percent."""
 
 _CARRIED = re.compile(r"interfaces\..*\.(sent|received)(_bytes)?")
 """Counters of an interface's traffic, except its drops and losses."""
 
 _HUGE = 1000
-"""Change in percent beyond which a factor is easier to read."""
+"""Smallest change in percent that is written as a factor, which is then easier to read."""
 
 
 def show(
     comparison: Comparison, console: Console, *, every: bool = False, counters: bool = True
 ) -> None:
-    """Print a comparison: the default metrics, or ``every`` one.
+    """Print a comparison: the metrics that are shown by default, or ``every`` one.
 
-    Without ``counters`` the traffic of interfaces is left out, which the queues' metrics show too.
+    Without ``counters``, the traffic of interfaces is left out, because metrics of queues show it.
     """
     for line in _head(comparison):
         console.print(line)
@@ -49,7 +49,7 @@ def show(
         console.print(_settings(common))
     for case in comparison.cases:
         console.print()
-        # For two recordings the lines above contain everything.
+        # For two recordings, the lines above already name the runs.
         named = len(comparison.cases) > 1 or case.a == case.b or case.runs_a > 1
         gap = 2 if console.width >= _WIDE else 1
         shown = [
@@ -123,7 +123,7 @@ def _by_subject(metrics: Iterable[Difference]) -> list[tuple[str, list[Differenc
     for each in metrics:
         name = words(each.metric).name
         groups.setdefault((each.metric.partition(".")[0] if name else "", name), []).append(each)
-    # The longest name is the clearest: a queue's length names its link, its drops only the queue.
+    # The longest name is the clearest: drops have ``queue r → h``, a queue length ``r → h``.
     subjects = [
         max((words(each.metric).subject for each in group), key=len, default="")
         for group in groups.values()
@@ -152,14 +152,14 @@ def _unit(metric: str, means: Sequence[float]) -> Unit:
 
 
 def _mean(value: Statistic | None, found: Unit | None) -> str:
-    """Return a value as text; without a unit it is a count."""
+    """Return a value as text; without a unit it is written as a count."""
     if value is None:
         return _UNKNOWN
     return found.write_statistic(value) if found else f"{value.mean:.0f}"
 
 
 def _difference(each: Difference, found: Unit, decimals: int) -> str:
-    """Return a difference as text, with the precision of its values."""
+    """Return a difference as text, with its interval or with ``decimals``, those of the values."""
     if each.difference is None:
         return _UNKNOWN
     if each.low is None or each.high is None or each.low == each.high:

@@ -1,4 +1,4 @@
-"""Prints without waiting for the reader: a thread writes, and unread progress is dropped."""
+"""Prints without waiting for the reader: a thread writes, and text is dropped if too much waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 from typing import Self
 
 _MOST = 1 << 18
-"""Largest number of bytes that wait for the reader: some thousand lines of a run's log."""
+"""Largest number of bytes that wait for the reader: a few thousand lines of a run's log."""
 
 _DROPPED = "… some lines are missing here: they were not read in time\n"
 
@@ -22,7 +22,7 @@ class Printer(io.TextIOBase):
     """
 
     def __init__(self, fd: int, encoding: str, patience_s: float | None) -> None:
-        """Open the file; ``patience_s`` limits the wait for the reader, None does not."""
+        """Open the file; ``patience_s`` limits the wait for the reader at the end; None doesn't."""
         self._fd = fd
         self._encoding = encoding
         self._patience_s = patience_s
@@ -99,7 +99,7 @@ class Printer(io.TextIOBase):
                 self._changed.notify_all()
 
     def _write_whole(self, data: bytes) -> None:
-        """Write to the descriptor: a stream would hold its lock while the reader stalls."""
+        """Write to the descriptor itself: a stream would hold its lock while the reader stalls."""
         rest = memoryview(data)
         while rest:
             with contextlib.suppress(BlockingIOError):

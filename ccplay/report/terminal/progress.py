@@ -25,8 +25,8 @@ _NAME_WIDTH = 38
 class ProgressDisplay:
     """Progress on stderr; used in a ``with`` statement, which restores the terminal at its end.
 
-    With a ``story`` every event of every run is a line; otherwise only errors are.
-    With ``receiver`` each second of each run is a line too: the bytes of every flow.
+    With ``story``, every event of every run is a line; otherwise only errors and warnings are.
+    With ``receiver``, each second of each run is also a line: the bytes of every flow.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ProgressDisplay:
 
     @property
     def live(self) -> bool:
-        """Whether there are bars, which only a terminal has."""
+        """Whether there are bars, which are shown only on a terminal."""
         return self._console.is_terminal
 
     def __enter__(self) -> Self:
@@ -63,26 +63,26 @@ class ProgressDisplay:
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """Hide the bars and show the cursor while others use the terminal."""
+        """Hide the bars and show the cursor while something else uses the terminal."""
         self.bars.stop()
         yield
         self.bars.start()
 
     def begin(self, name: str, duration_s: float, *, number: int = 1, exact: bool = True) -> Lane:
-        """Show that a run begins; if it is not ``exact``, it may end before its duration."""
+        """Show that a run begins, and return its line; if not ``exact``, it may end earlier."""
         if self.story:
             many = f"case {number} of {self._runs}: " if self._runs > 1 else ""
             self.print(f"{many}{name}", "bold")
         lane = Lane(self, name, duration_s, exact=exact)
         if self._overall is not None:
-            # The total is below its parts, and bars keep the order of their starts.
+            # The bar of all runs is the last one, and bars keep the order in which they were added.
             self.bars.remove_task(self._overall)
             self._overall = None
             self.overall(*self._shown)
         return lane
 
     def print(self, text: str, style: str = "") -> None:
-        """Report a message about all runs."""
+        """Print a message about all runs above the bars."""
         self.show(Text(printable(text), style=style))
 
     def show(self, line: Text) -> None:
@@ -122,14 +122,14 @@ class Lane:
         self._task = display.bars.add_task(f"{name}", total=duration_s, left="starting")
 
     def update(self, state: LabState) -> None:
-        """Report events since the last call."""
+        """Print the events since the last call, and update the line on the terminal."""
         fresh = state.log[self._printed :]
         self._printed = len(state.log)
         self._state = state
         self._print_receiver(state, at_once=bool(fresh))
         for entry in fresh:
             self._print_entry(entry)
-        # Events arrive a hundred times as often as anyone looks.
+        # Events arrive far more often than the line needs an update.
         if (now := time.monotonic()) - self._drawn < _REFRESH_S:
             return
         self._drawn = now
@@ -144,7 +144,7 @@ class Lane:
         )
 
     def end(self) -> None:
-        """Remove the line."""
+        """Print the receiver's last lines, and remove the run's line."""
         if self._state is not None:
             self._print_receiver(self._state, at_once=True)
         self._display.bars.remove_task(self._task)
@@ -167,7 +167,7 @@ class Lane:
 
 
 def roughly(seconds: float) -> str:
-    """Return the time left as exactly as it is known: ``about 3 min left``."""
+    """Return the remaining time as text, rounded as an estimate: ``about 3 min left``."""
     if seconds < 10:
         return "a few seconds left"
     if seconds < 90:

@@ -1,4 +1,4 @@
-"""The receiver's table as lines of text for runs without a screen, each printed once it is due."""
+"""The receiver's table for runs without a screen, as lines of text, each printed when it is due."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _OFTEN_S = 0.1
 
 
 class ReceiverLines:
-    """The lines of a receiver's table, each once; call after every event and at the end."""
+    """The lines of a receiver's table, each yielded once.
+
+    ``fresh`` is called after every event and at the end of a run.
+    """
 
     def __init__(self) -> None:
         self._flows: tuple[str, ...] = ()
@@ -25,8 +28,8 @@ class ReceiverLines:
         self._looked = 0.0
 
     def fresh(self, state: LabState, *, at_once: bool = False) -> Iterator[str]:
-        """Yield the lines that are due; ``at_once`` checks regardless of the last call."""
-        # Fine enough for seconds, and events come by the hundred.
+        """Yield the lines that are due; ``at_once`` checks even shortly after the last check."""
+        # Lines are due about once a second, but events arrive by the hundred.
         if state.now - self._looked < _OFTEN_S and not at_once:
             return
         self._looked = state.now
@@ -39,7 +42,7 @@ class ReceiverLines:
 
     def _due(self, table: Receiver) -> Iterator[str]:
         finish = None if self._finished else table.checkpoint()
-        # A second that has passed after the checkpoint comes after its line.
+        # The line of the checkpoint comes before that of a second that ended later.
         for row in table.rows(after=self._printed):
             if finish is not None and finish.elapsed_s <= row.elapsed_s:
                 yield self._checkpoint(finish, table)

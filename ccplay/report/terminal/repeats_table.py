@@ -1,4 +1,4 @@
-"""Repeated runs as tables: a row per case, a column per metric, means with intervals."""
+"""Repeated runs as tables: a row per case, a column per metric, means with their intervals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SUFFIXES = ("_bps", "_ms", "_s")
 
 
 class _CaseRow(msgspec.Struct, frozen=True):
-    """A row of a table: measured values of a case, or published ones."""
+    """A row of a table: the measured values of a case, or the published ones."""
 
     case: CaseStatistics
     published: list[PublishedResult] | None = None
@@ -33,13 +33,13 @@ class _CaseRow(msgspec.Struct, frozen=True):
 
 
 def in_families(result: Result) -> list[CaseStatistics]:
-    """Return the cases that are better shown as rows of one table than with tables of their own."""
+    """Return the cases to show as rows of a common table rather than with tables of their own."""
     repeated = any(run.repeat > 1 for run in result.cases)
     return [case for case in result.statistics if repeated or case.parameters]
 
 
 def family_tables(result: Result, width: int) -> list[RenderableType]:
-    """Return a table, or several if ``width`` is short, for every family of cases.
+    """Return the tables of every family of cases, several per family if ``width`` is too small.
 
     The last lines apply to all tables.
     """
@@ -72,7 +72,7 @@ def _family(cases: Sequence[CaseStatistics], result: Result, width: int) -> Rend
 
 
 def _rows(cases: Sequence[CaseStatistics]) -> Iterator[_CaseRow]:
-    """Yield the lines of a table; values published for all rows follow once."""
+    """Yield the rows of a table; values published for all cases follow once."""
     shared = published_of_all(cases)
     for case in cases:
         yield _CaseRow(case)
@@ -83,7 +83,7 @@ def _rows(cases: Sequence[CaseStatistics]) -> Iterator[_CaseRow]:
 
 
 def _labels(rows: Sequence[_CaseRow]) -> list[Column]:
-    """Return the labels of each row: the values of the matrix, or the case."""
+    """Return the columns that label rows: the axes of the matrix, or the case."""
     axes = rows[0].case.parameters
     first, *others = [_label(axis, rows, _value_of(axis)) for axis in axes] or [
         _label("case", rows, lambda case: case.name)
@@ -162,7 +162,7 @@ def _remarks(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> lis
 
 
 def _closing(cases: Sequence[CaseStatistics], result: Result) -> list[RenderableType]:
-    """Return the meaning of ± and the verdicts on the scenario's expectations."""
+    """Return lines on the meaning of ± and the verdicts on the scenario's expectations."""
     names = {case.name for case in cases}
     lines = check_lines([run for run in result.cases if run.name in names], cases)
     if any(found.n > 1 for case in cases for found in case.metrics.values()):
@@ -176,9 +176,9 @@ def _closing(cases: Sequence[CaseStatistics], result: Result) -> list[Renderable
 def check_lines(
     runs: Sequence[CaseResult], cases: Sequence[CaseStatistics] = ()
 ) -> list[tuple[str, str]]:
-    """Return a line and its style for each expectation: the runs in which it held, and its reason.
+    """Return lines with their styles: each expectation, its reason, and the runs in which it held.
 
-    Cases are named only if an expectation concerns some of them.
+    Cases are named only if an expectation concerns not all of ``cases``.
     """
     return [
         line

@@ -1,4 +1,4 @@
-"""The result as tables without empty columns, 80 or 120 columns wide."""
+"""A result as tables without empty columns, for terminals 80 or 120 columns wide."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def show(result: Result, console: Console) -> None:
 
 
 def case_table(case: CaseResult) -> RenderableType:
-    """Return one case: a heading, a table for each kind of traffic, and remarks."""
+    """Return one run of a case: a heading, a table for each kind of traffic, and remarks."""
     head = Text(case.name, style="bold")
     head.append(f"  {case.duration_s:.1f} s", style="dim")
     if case.interrupted:
@@ -64,7 +64,7 @@ def _checkpoint(at: Checkpoint) -> Padding:
 
 
 def _remarks(case: CaseResult) -> list[Text]:
-    """Return remarks on errors, and on reasons to doubt the metrics; nothing if all is well."""
+    """Return remarks: outcomes of expectations, errors, and reasons to doubt the metrics."""
     remarks = [Text(f"  {line}", style=style) for line, style in check_lines([case])]
     remarks += [Text(f"  error: {error}", style="red") for error in case.errors]
     remarks += [Text(f"  warning: {each}", style="yellow") for each in misbehaviours(case)]
