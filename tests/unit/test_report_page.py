@@ -200,7 +200,7 @@ def test_checks_that_held_are_not_told_one_by_one() -> None:
 def test_what_was_published_of_a_whole_case_is_a_row_of_its_own(many: Path) -> None:
     text, _ = read(many)
     assert text.count("0.670 to 0.750") == 1
-    assert "published for the whole case" in text
+    assert "published for all cases together" in text
     assert "<small>published" not in text
     assert "The percentage is" not in text
 

@@ -64,7 +64,7 @@ def export_one(
     _refuse_existing(to)
     rows = _write(material, {table: to}, kind, interval_s)
     if not rows:
-        raise UsageError(f"these runs have nothing for the table {table}")
+        raise UsageError(f"these runs have no rows for the table {table}")
     return rows[table]
 
 

@@ -155,12 +155,14 @@ def agreement(result: Result) -> str:
     if not differing:
         return ""
     (case, metric), difference = max(differing.items(), key=lambda pair: abs(pair[1]))
-    beside = f"{abs(difference) * 100:.0f} % {'above' if difference > 0 else 'below'} it"
-    off = f"furthest off, {beside}," if len(differing) > 1 else beside
-    farthest = f"ours is {off} for {words(metric).text} ({case})."
+    what = f"{words(metric).text} ({case})"
+    beside = f"{abs(difference) * 100:.0f} % {'above' if difference > 0 else 'below'}"
+    farthest = f"ours is {beside} the published value for {what}."
+    if len(differing) > 1:
+        farthest = f"the largest difference is in {what}: ours is {beside}."
     inside = [each.within for each in findings(result) if each.within is not None]
     if not inside:
-        return f"Of the published values, {farthest}"
+        return farthest[0].upper() + farthest[1:]
     if len(inside) == 1:
         lies = "lies" if inside[0] else "does not lie"
         return f"The published value {lies} in the 95 % confidence interval of ours; {farthest}"

@@ -104,8 +104,8 @@ TABLE = Table(
         Column("seconds", ("count",), COUNT),
         Column("mean", ("mean",), SIZE),
         Column("standard deviation", ("sd",), SIZE),
-        Column("least", ("least",), SIZE),
-        Column("greatest", ("greatest",), SIZE),
+        Column("minimum", ("least",), SIZE),
+        Column("maximum", ("greatest",), SIZE),
     ),
 )
 """Description of the table of ``summaries``."""

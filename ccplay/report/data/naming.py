@@ -16,7 +16,7 @@ _QUANTITIES = {
     "duration_s": "duration",
     "fct_s": "flow completion time",
     "fct_mean_s": "mean flow completion time",
-    "fct_max_s": "time until all flows are done",
+    "fct_max_s": "completion time of all flows",
     "elapsed_s": "time to the checkpoint",
     "converged_s": "time to converge",
     "slow_start_s": "time in slow start",

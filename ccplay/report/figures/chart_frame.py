@@ -56,7 +56,7 @@ def frame(
         handles.append(Line2D([], [], label="published", **{**PUBLISHED, "zorder": 1}))
     if chart.published_of_all:
         handles.append(
-            Line2D([], [], color=style.INK, label="published for the whole case", **_COMMON)
+            Line2D([], [], color=style.INK, label="published for all cases together", **_COMMON)
         )
     room = width - left - RIGHT_IN
     columns = style.legend_columns([str(each.get_label()) for each in handles], room)

@@ -50,7 +50,7 @@ def together(part: Part) -> Panel:
     name = f"own-{plot.name}" if plot.variable.subject is None else plot.name
     title = (plot.about or plot.title).format(interval=rates.interval(part.scene.span_s))
     if plot.variable.rate is not None and rates.counted(part.scene):
-        title += ", and what arrives of UDP" if part.flows else " of UDP: what arrives"
+        title += ", and UDP received" if part.flows else " of UDP received"
     return _panel(part, name, title)
 
 

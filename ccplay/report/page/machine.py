@@ -24,7 +24,7 @@ def machine(material: Material, hello: Hello | None) -> list[tuple[str, str]]:
             ("privilege", found.privilege),
             ("delay by", ", ".join(found.delay_engines) or "no link delays"),
             ("segmentation offloads", "on" if found.offloads else "off"),
-            ("sampling", f"{found.sample_hz:g} sweeps a second"),
+            ("sampling", f"{found.sample_hz:g} sweeps per second"),
             ("versions", f"ccplay {found.ccplay}, Python {found.python}"),
         ]
     runs = Counter(run.machine for run in material.result.cases)
@@ -40,8 +40,8 @@ def machine(material: Material, hello: Hello | None) -> list[tuple[str, str]]:
 
 def _capabilities(offered: Capabilities) -> list[tuple[str, str]]:
     kinds = (
-        ("congestion controls", offered.congestion_controls),
-        ("queue disciplines", offered.qdiscs),
+        ("congestion control algorithms", offered.congestion_controls),
+        ("queueing disciplines", offered.qdiscs),
         ("tools", offered.tools),
     )
     return [
@@ -75,7 +75,7 @@ def network(case: str, hello: Hello | None, links: dict[str, LinkChanged]) -> Ne
             [
                 f"{link.src} → {link.dst}" + (" (bottleneck)" if observed else ""),
                 f"{address.get(link.src, '')} → {address.get(link.dst, '')}",
-                describe_link(setting) or "as fast as the machine",
+                describe_link(setting) or "unlimited",
                 describe_qdisc(setting.qdisc) if setting.qdisc else UNKNOWN,
                 change.delay_engine if change.delay_engine != "none" else UNKNOWN,
             ]

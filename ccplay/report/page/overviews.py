@@ -56,7 +56,7 @@ def _caption(each: Chart) -> str:
     if each.published:
         parts.append("diamonds: published values")
     if each.published_of_all:
-        parts.append("dashed: values published without a case")
+        parts.append("dashed: values published for all cases together")
     return "; ".join(parts) + "."
 
 
@@ -119,7 +119,7 @@ _CDF = {
     "rtt": "Smoothed RTT of the long-lived flows over all sweeps of all runs.",
     "ping": "All replies of all runs.",
     "delay": "Backlog over rate at the bottleneck, over all sweeps of all runs.",
-    "sojourn": "How long each packet waited in a discipline in software, of all runs, to some 6 %.",
+    "sojourn": "Sojourn time of each packet in a software discipline, of all runs, to within 6 %.",
 }
 
 

@@ -25,10 +25,10 @@ def show(result: Result, console: Console) -> None:
         console.print(Text(_machine_line(result.machine), style="dim"))
     if result.machines:
         runs = Counter(run.machine for run in result.cases)
-        made_by = ", ".join(
+        machines = ", ".join(
             f"{each.name} ({run_count(runs[each.name])})" for each in result.machines
         )
-        console.print(Text(f"made by {made_by}", style="dim"))
+        console.print(Text(f"measured on {machines}", style="dim"))
     together = {case.name for case in in_families(result)}
     for case in result.cases:
         if case.name not in together:
