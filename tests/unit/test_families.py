@@ -12,7 +12,7 @@ from ccplay.analysis.results import CaseResult, Result
 from ccplay.analysis.statistics import statistic
 from ccplay.analysis.summary import summarise
 from ccplay.experiment.grouping import Gathering
-from ccplay.report.data.amounts import unit, write
+from ccplay.report.data.amounts import unit, write, write_bounds
 from ccplay.report.data.families import family_of, some_of
 from ccplay.report.terminal.column_heads import Column, deal, table
 from ccplay.report.terminal.repeats_table import check_lines
@@ -244,6 +244,24 @@ def test_the_name_of_a_family_is_what_its_points_share() -> None:
 )
 def test_a_metric_is_written_in_its_unit(metric: str, value: float, text: str) -> None:
     assert write(metric, value) == text
+
+
+@pytest.mark.parametrize(
+    ("metric", "text", "shown"),
+    [
+        ("flows.1.goodput_bps", "at least 946,800,000", "at least 946.8 Mbit/s"),
+        ("flows.1.goodput_bps", "12,000,000 ± 15 %", "12 Mbit/s ± 15 %"),
+        ("flows.1.goodput_bps", "12,000,000 ± 1200000", "12 ± 1.2 Mbit/s"),
+        ("pings.p1.p50_ms", "19.5 to 23", "19.5 to 23 ms"),
+        ("queues.r1->r2.backlog_mean", "at most 131,000", "at most 131 kB"),
+        ("checkpoint.ratio", "0.7 ± 0.05", "0.7 ± 0.05"),
+        ("flows.1.retransmits", "at most 1e+30", "at most 1e+30"),
+    ],
+)
+def test_the_bounds_of_a_check_have_the_unit_of_its_metric(
+    metric: str, text: str, shown: str
+) -> None:
+    assert write_bounds(metric, text) == shown
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -14,6 +15,7 @@ _SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 _COUNTED = frozenset(("retransmit", "packet", "drop", "mark", "sent", "received", "lost"))
 _SAMPLED = ("cwnd", "qlen", "slow_start_cwnd")
 _DIGITS = 4
+_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]\d+)?")
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -65,6 +67,24 @@ def write(metric: str, value: float) -> str:
     """Return one value with its unit: ``4.25 Mbit/s``."""
     found = unit(metric, (value,))
     return f"{found.write(value)} {found.name}".rstrip()
+
+
+def write_bounds(metric: str, text: str) -> str:
+    """Return the text of an expectation with the unit of its metric.
+
+    ``at least 946,800,000`` becomes ``at least 946.8 Mbit/s`` for a goodput.
+    """
+    bounds, sign, tolerance = text.partition(" ± ")
+    if not tolerance.endswith("%"):
+        # This tolerance has the unit of the value.
+        bounds, sign, tolerance = text, "", ""
+    found = unit(metric, [_read(number) for number in _NUMBER.findall(bounds)])
+    scaled = _NUMBER.sub(lambda number: f"{_read(number[0]) / found.scale:,.10g}", bounds)
+    return f"{f'{scaled} {found.name}'.rstrip()}{sign}{tolerance}"
+
+
+def _read(number: str) -> float:
+    return float(number.replace(",", ""))
 
 
 def _fit(units: tuple[tuple[float, str], ...], largest: float) -> Unit:

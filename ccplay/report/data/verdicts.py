@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ccplay.analysis.results import CaseResult, Check
-from ccplay.report.data.amounts import write
+from ccplay.report.data.amounts import write, write_bounds
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -23,7 +23,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     metric: str
     text: str
-    """Text of the expectation as written in the file."""
+    """Bounds of the expectation with their unit."""
     why: str
     cases: list[str]
     """Names of the cases that were checked."""
@@ -47,13 +47,15 @@ def verdicts(runs: Sequence[CaseResult]) -> list[Verdict]:
             groups.setdefault((check.metric, check.text, check.why), []).append((run, check))
     return [
         Verdict(
-            *expected,
+            metric,
+            write_bounds(metric, text),
+            why,
             cases=list(dict.fromkeys(run.name for run, _ in members)),
             total=len(members),
             failed=[Failure(run, _value(check)) for run, check in members if not check.ok],
             value=_value(members[0][1]),
         )
-        for expected, members in groups.items()
+        for (metric, text, why), members in groups.items()
     ]
 
 
