@@ -244,7 +244,7 @@ async def test_saving_the_file_swaps_it_under_a_running_flow(tmp_path: Path) -> 
         await lab.close()
 
 
-def test_a_rootless_lab_says_why_it_has_none() -> None:
+def test_a_rootless_lab_reports_why_it_has_none() -> None:
     found, _ = call("tests.lab.traffic_cases:survey", rootless=True)
     features = {each["name"]: each for each in found["congestion_controls"]}
     for name in algorithms():
@@ -258,7 +258,9 @@ def test_names_that_linux_has_are_refused(tmp_path: Path) -> None:
 
 
 @needs_bpf
-async def test_an_algorithm_that_does_no_good_is_told_and_harms_nobody_else(tmp_path: Path) -> None:
+async def test_an_algorithm_that_does_no_good_is_reported_and_harms_nobody_else(
+    tmp_path: Path,
+) -> None:
     """Its cwnd stays at 1; the other flow still has the link."""
     path = own(tmp_path)
     text = path.read_text()

@@ -74,7 +74,7 @@ def test_an_endless_loop_is_refused_in_few_words(tmp_path: Path) -> None:
     assert "every loop ends" in diagnostic.hint
 
 
-def test_a_mistake_is_told_before_anything_runs(
+def test_a_mistake_is_reported_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(texts, "custom_algorithms", set())

@@ -198,7 +198,7 @@ async def test_what_can_not_be_captured_is_refused_with_the_reason(tmp_path: Pat
 
 
 @pytest.mark.parametrize("program", ["tcpdump", "ccplay.lab.capture.writer"])
-async def test_a_capture_that_dies_says_why_and_the_lab_goes_on(
+async def test_a_capture_that_dies_reports_why_and_the_lab_continues(
     tmp_path: Path, program: str
 ) -> None:
     async with running(tmp_path) as lab:

@@ -223,7 +223,7 @@ async def test_a_name_goes_before_a_kind_and_what_is_unnamed_to_the_last() -> No
 
 
 @physical
-async def test_downloads_from_one_server_are_told_apart() -> None:
+async def test_downloads_from_one_server_are_distinguished() -> None:
     """Both run at once between the same hosts, and share the rate by their classes."""
     first = TrafficClass(name="first", share=0.75, traffic=["w1"])
     async with running(build(first, TrafficClass(name="rest", share=0.25))) as lab:

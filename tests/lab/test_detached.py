@@ -81,7 +81,7 @@ def repeats(result: Any) -> list[int]:
     return [run["repeat"] for run in result["cases"]]
 
 
-async def test_runs_go_on_without_the_machine_that_ordered_them(tmp_path: Path) -> None:
+async def test_runs_continue_without_the_machine_that_ordered_them(tmp_path: Path) -> None:
     async with experiment(tmp_path) as made:
         await made.worker("one")
         talk = await made.said("--detach")

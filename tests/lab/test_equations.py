@@ -157,7 +157,7 @@ def test_cubic_makes_room_where_loss_comes_earlier(start: Start) -> None:
     assert connection.shown["cubic_w_max_segments"] == pytest.approx(700 * 1.7 / 2, abs=1)
 
 
-def test_cubic_goes_on_where_a_loss_was_none(start: Start) -> None:
+def test_cubic_continues_where_a_loss_was_none(start: Start) -> None:
     """RFC 9438, section 4.9: W_max, K and the epoch are restored, after a timeout too."""
     for state in (CWR, LOSS):
         connection = start("cubic", 1000)
@@ -233,7 +233,7 @@ def test_htcp_keeps_what_the_path_holds_where_throughput_is_the_same(start: Star
     assert kept == pytest.approx([0.5, 0.67, 0.67], abs=0.02)
 
 
-def test_htcp_goes_on_where_a_loss_was_none(start: Start) -> None:
+def test_htcp_continues_where_a_loss_was_none(start: Start) -> None:
     """D continues from the loss before."""
     connection = start("htcp", 1000)
     for _ in range(30):

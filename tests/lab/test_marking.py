@@ -158,7 +158,7 @@ async def test_no_marker_is_left_behind_whatever_ends_the_lab(
     assert not await nothing_left(lambda: programs & loaded_programs())
 
 
-def test_rootless_labs_say_what_marking_needs() -> None:
+def test_rootless_labs_report_what_marking_needs() -> None:
     said = call("tests.lab.test_marking:ask_rootless", rootless=True)
     assert "need root of the host" in said
 

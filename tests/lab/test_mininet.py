@@ -164,7 +164,7 @@ def test_a_mistake_is_one_line_with_its_place(
         ("x = 3\n", "own.py: has no topos"),
     ],
 )
-def test_a_file_that_can_t_be_run_says_where(tmp_path: Path, text: str, words: str) -> None:
+def test_a_file_that_can_t_be_run_reports_where(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "own.py").write_text(text)
     assert words in asked(tmp_path / "own.py", "a")["error"]
 

@@ -107,7 +107,7 @@ async def test_a_full_queue_takes_its_backlog_over_the_rate() -> None:
 
 @needs_bpf
 @physical
-async def test_what_becomes_of_cross_traffic_is_told_while_it_runs() -> None:
+async def test_what_becomes_of_cross_traffic_is_reported_while_it_runs() -> None:
     """Twice the link's rate: half of it is lost, and the queue stays full."""
     rate, limit = 1_000_000, 20
     async with running(build(limit=limit, rate=rate)) as lab:
@@ -175,7 +175,7 @@ async def test_no_monitor_is_left_behind_whatever_ends_the_lab(
     assert not await nothing_left(lambda: programs & loaded_programs())
 
 
-async def test_where_it_is_not_to_be_had_the_flow_runs_and_it_is_said() -> None:
+async def test_where_it_is_not_to_be_had_the_flow_runs_and_it_is_reported() -> None:
     if (refusal := launch.rootless_refusal()) is not None:
         pytest.skip(f"no user namespaces here: {refusal}")
     argv = launch.lab_argv()

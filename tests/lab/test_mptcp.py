@@ -181,7 +181,7 @@ async def test_hosts_send_and_receive_at_once_and_flows_are_switched_and_end() -
 
 
 @pytest.mark.parametrize("rootless", [False, True], ids=["root", "rootless"])
-def test_where_it_is_switched_off_the_lab_says_so_and_refuses(rootless: bool) -> None:
+def test_where_it_is_switched_off_the_lab_reports_it_and_refuses(rootless: bool) -> None:
     feature, refusal = call(f"{CASES}:switched_off", rootless=rootless)
     assert (feature["available"], feature["reason"]) == (False, "MPTCP is disabled")
     assert feature["remedy"] == "sysctl net.mptcp.enabled=1"

@@ -290,7 +290,7 @@ def errors(state: LabState, since: int) -> list[str]:
         ("set_cwnd(tp, tp->snd_cwnd + 1000);", "return cwnd;", "lets cwnd grow without bound"),
     ],
 )
-async def test_what_does_no_good_is_told_and_is_over_when_it_is_mended(
+async def test_what_does_no_good_is_reported_and_is_over_when_it_is_mended(
     tmp_path: Path, growth: str, kept: str, wrong: str
 ) -> None:
     """The lab continues: the same file, saved again, is used at once."""

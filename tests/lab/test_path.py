@@ -29,7 +29,7 @@ def linear(**links: LinkSetting) -> Build:
 
 
 @physical
-async def test_segments_fit_the_mtu_and_it_is_told() -> None:
+async def test_segments_fit_the_mtu_and_it_is_reported() -> None:
     mtu = LinkSetting(mtu=400)
     async with running(linear(h1_r=mtu, bottleneck=mtu)) as lab:
         for link in ("h1->r", "r->h1", "r->h2", "h2->r"):

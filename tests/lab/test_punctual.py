@@ -60,7 +60,7 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.02)
 
 
-async def test_a_run_goes_on_to_its_end_while_its_terminal_is_paused(tmp_path: Path) -> None:
+async def test_a_run_continues_to_its_end_while_its_terminal_is_paused(tmp_path: Path) -> None:
     """Ctrl-S from the first output on; the result waits for Ctrl-Q, and is complete."""
     recording = tmp_path / "mine.ccplay"
     person, terminal = pty.openpty()

@@ -187,7 +187,7 @@ def test_a_signal_ends_the_screen_on_a_stalled_terminal_too(run: Run, parent: st
 
 @pytest.mark.parametrize("parent", ["", "make"])
 @physical
-def test_ctrl_z_gives_the_terminal_to_the_shell_while_the_lab_goes_on(
+def test_ctrl_z_gives_the_terminal_to_the_shell_while_the_lab_continues(
     run: Run, parent: str
 ) -> None:
     run.parent = parent

@@ -80,7 +80,7 @@ async def one_flow(lab: RunningLab, seconds: float) -> Flow:
 
 
 @needs_root
-async def test_every_ack_is_told_and_agrees_with_what_is_sampled(tmp_path: Path) -> None:
+async def test_every_ack_is_reported_and_agrees_with_what_is_sampled(tmp_path: Path) -> None:
     """Compared with the sweeps; and the recording contains the same."""
     path = tmp_path / "a.ccplay"
     lab = RunningLab(forked(launch.lab_argv(), BUILD), Recorder(path))
@@ -117,7 +117,7 @@ class Counted(NamedTuple):
 
 @needs_root
 @pytest.mark.parametrize("delay_us", [0, 50_000])
-async def test_every_ack_of_a_download_is_told(delay_us: int) -> None:
+async def test_every_ack_of_a_download_is_reported(delay_us: int) -> None:
     """Compared with the count of TCP on the sending host, where nothing else runs.
 
     No later segment reveals that the very first or last one is missing, which happens in one of
@@ -272,7 +272,7 @@ async def test_an_open_flow_is_joined_by_its_cookie_and_let_go_of() -> None:
 
 
 @needs_root
-async def test_what_cannot_be_traced_is_said() -> None:
+async def test_what_cannot_be_traced_is_reported() -> None:
     async with running(BUILD) as lab:
         lab.send(TraceFlow(flow="7"), UntraceFlow(flow="7"), StartFlow(flow="1"))
         lab.send(TraceFlow(flow="1"), TraceFlow(flow="1"))
@@ -343,7 +343,7 @@ async def rootless() -> AsyncIterator[RunningLab]:
         await lab.close()
 
 
-async def test_without_root_it_says_so_and_samples_on() -> None:
+async def test_without_root_it_reports_it_and_samples_on() -> None:
     async with rootless() as lab:
         assert lab.state.hello is not None
         points = lab.state.hello.capabilities.tracepoints

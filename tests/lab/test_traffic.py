@@ -209,7 +209,7 @@ async def test_pings_come_back_and_are_counted() -> None:
     ],
     ids=["sender", "receiver"],
 )
-async def test_a_flow_that_dies_says_why(words: tuple[str, ...], reason: str) -> None:
+async def test_a_flow_that_dies_reports_why(words: tuple[str, ...], reason: str) -> None:
     async with running(BUILD) as lab:
         lab.send(StartFlow())
         await lab.until(flow_is_open)
@@ -223,7 +223,7 @@ async def test_a_flow_that_dies_says_why(words: tuple[str, ...], reason: str) ->
         await lab.until(lambda state: flow_is_open(state, "2"))
 
 
-async def test_a_ping_and_a_download_that_die_say_why() -> None:
+async def test_a_ping_and_a_download_that_die_report_why() -> None:
     async with running(BUILD) as lab:
         lab.send(StartPing(), StartDownload(bytes=100_000_000))
         await lab.until(lambda state: "p1" in state.of(Ping) and flow_is_open(state, "w1"))
@@ -269,7 +269,7 @@ async def test_new_connections_use_what_their_host_was_given() -> None:
             assert lab.state.flows[flow].cc == cc
 
 
-async def test_counters_go_on_when_the_queue_is_replaced() -> None:
+async def test_counters_continue_when_the_queue_is_replaced() -> None:
     async with running(BUILD) as lab:
         lab.send(StartFlow())
         await lab.until(flow_is_open)

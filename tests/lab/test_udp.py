@@ -145,7 +145,7 @@ async def test_classes_know_it() -> None:
         assert drops > 50
 
 
-async def test_it_says_why_it_died() -> None:
+async def test_it_reports_why_it_died() -> None:
     async with running(build()) as lab:
         lab.send(StartUdp())
         await lab.until(lambda state: "u1" in state.of(Udp))

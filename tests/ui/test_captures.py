@@ -86,7 +86,7 @@ async def test_a_recording_captures_nothing() -> None:
         assert source.sent == []
 
 
-async def test_what_is_missing_is_said_with_its_remedy() -> None:
+async def test_what_is_missing_is_reported_with_its_remedy() -> None:
     async with playing(source := live(without_programs())) as (app, pilot):
         await pilot.press("k", "enter")
         assert isinstance(app.screen, CaptureDialog)

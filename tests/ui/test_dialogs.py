@@ -223,7 +223,7 @@ async def test_a_flow_takes_several_paths_where_the_kernel_has_mptcp(
         assert app.answers == [expected]
 
 
-async def test_a_kernel_without_mptcp_says_so_in_the_flow_dialog() -> None:
+async def test_a_kernel_without_mptcp_reports_it_in_the_flow_dialog() -> None:
     app = Stage(lab(), FlowDialog)
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
@@ -245,7 +245,7 @@ async def test_a_link_marks_from_a_threshold_on(keys: str, expected: SetLink | N
         assert app.answers == ([expected] if expected else [])
 
 
-async def test_where_no_link_can_mark_it_is_said_why() -> None:
+async def test_the_reason_why_no_link_can_mark_is_reported() -> None:
     app = Stage(lab(), LinkDialog)
     async with app.run_test() as pilot:
         await pilot.pause()
@@ -287,7 +287,7 @@ async def test_the_dialog_offers_what_a_full_kernel_has() -> None:
         assert app.answers == [SetQdisc(qdisc=qdisc)]
 
 
-async def test_bad_input_says_why_and_stays() -> None:
+async def test_bad_input_reports_why_and_stays() -> None:
     """The reason stands under the field at once, and enter goes back to it."""
     app = Stage(lab(), LinkDialog)
     async with app.run_test() as pilot:
@@ -424,7 +424,7 @@ async def test_a_host_does_not_talk_to_itself() -> None:
         assert "s1 can't send to itself" in str(app.screen.query_one("#complaint").render())
 
 
-async def test_a_link_that_was_never_set_says_in_words_that_it_does_nothing() -> None:
+async def test_a_link_that_was_never_set_is_described_as_doing_nothing() -> None:
     """The values of the bottleneck must not stand for another link."""
     app = Stage(lab(full=True), LinkDialog)
     async with app.run_test() as pilot:

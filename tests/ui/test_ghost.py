@@ -55,7 +55,7 @@ async def haunted(
         yield app, pilot
 
 
-async def test_the_ghost_is_named_and_its_values_are_told(earlier: Path) -> None:
+async def test_the_ghost_is_named_and_its_values_are_reported(earlier: Path) -> None:
     async with haunted(earlier) as (app, _):
         assert "ghost: one-flow.ccplay" in text_of(app, "header")
         table = text_of(app, "flows").splitlines()
@@ -226,7 +226,9 @@ async def test_a_live_session_at_its_head_has_nothing_to_repeat(tmp_path: Path) 
     ("typed", "said"),
     [("none.ccplay", "No such file"), (".", "Is a directory"), ("text.txt", "not a")],
 )
-async def test_a_path_that_is_no_recording_is_told_why(here: Path, typed: str, said: str) -> None:
+async def test_the_reason_why_a_path_is_no_recording_is_reported(
+    here: Path, typed: str, said: str
+) -> None:
     (here / "text.txt").write_text("hello\n")
     async with playing(live()) as (app, pilot):
         dialog = await open_dialog(app, pilot)
@@ -256,7 +258,7 @@ def broken(here: Path, earlier: Path) -> None:
 
 
 @pytest.mark.usefixtures("broken")
-async def test_a_recording_that_breaks_off_inside_is_told_in_a_toast() -> None:
+async def test_a_recording_that_breaks_off_inside_is_reported_in_a_toast() -> None:
     async with playing(live()) as (app, pilot):
         await pilot.press("g", "enter")
         await until(pilot, lambda: any(":51" in each.message for each in app._notifications))

@@ -108,7 +108,7 @@ async def test_a_recording_takes_no_commands() -> None:
         assert isinstance(app.screen, MainScreen)
 
 
-async def test_space_freezes_and_the_recording_goes_on() -> None:
+async def test_space_freezes_and_the_recording_continues() -> None:
     async with playing(live()) as (app, pilot):
         screen = app.main
         await until(pilot, lambda: screen.playhead.t > 19)
@@ -140,7 +140,7 @@ async def test_scrolling_back_shows_what_was_then() -> None:
         assert screen.playhead.t == 0
 
 
-async def test_a_lab_that_dies_is_said_and_the_screen_stays_usable() -> None:
+async def test_a_lab_that_dies_is_reported_and_the_screen_stays_usable() -> None:
     source = DyingSource(stream(seconds=20), live=True)
     source.stays = False
     async with playing(source) as (app, pilot):
@@ -152,7 +152,7 @@ async def test_a_lab_that_dies_is_said_and_the_screen_stays_usable() -> None:
         assert "lab died" in text_of(app, "header")
 
 
-async def test_an_orderly_end_is_said() -> None:
+async def test_an_orderly_end_is_reported() -> None:
     source = live(iter([*stream(seconds=5), Ended(t=6.0, reason="asked to end")]))
     source.stays = False
     async with playing(source) as (app, pilot):
@@ -188,7 +188,7 @@ async def test_every_size_works(size: tuple[int, int]) -> None:
         await pilot.pause()
 
 
-async def test_too_small_a_terminal_is_told_so() -> None:
+async def test_a_terminal_too_small_is_reported() -> None:
     async with playing(live(), (70, 20)) as (app, pilot):
         await until(pilot, lambda: "80x24" in text_of(app, "too-small"))
 
@@ -270,7 +270,7 @@ async def test_a_picture_is_never_written_over_anything(
         assert len(files_in(tmp_path)) == 5
 
 
-async def test_a_picture_that_can_not_be_saved_is_told_with_the_reason(
+async def test_a_picture_that_can_not_be_saved_is_reported_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "gone"

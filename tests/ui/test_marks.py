@@ -106,7 +106,7 @@ async def test_the_palette_finds_a_mark() -> None:
         assert source.sent == [RemoveMark(name="m1")]
 
 
-async def test_what_is_sent_while_frozen_is_said_to_go_to_the_live_lab() -> None:
+async def test_the_screen_reports_that_what_is_sent_while_frozen_goes_to_the_live_lab() -> None:
     async with playing(source := live(), size=(80, 24)) as (app, pilot):
         await frozen_at(app, pilot, 12.5)
         await pilot.press("x")

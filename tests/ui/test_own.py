@@ -39,7 +39,7 @@ def telling() -> Iterator[AnyEvent]:
             yield event
 
 
-async def test_the_selected_flow_tells_as_of_the_moment_shown() -> None:
+async def test_the_values_of_the_selected_flow_are_those_of_the_moment_shown() -> None:
     async with playing(SyntheticSource(telling()), start_at=20.0) as (app, pilot):
         for t, bandwidth in ((9.5, "9"), (12.5, "12")):
             app.main.playhead.jump(t, 20.0)
@@ -73,7 +73,7 @@ async def test_v_draws_one_after_the_other_and_then_rtt_again() -> None:
         assert "bbr pacing gain" in title(app)
 
 
-async def test_what_no_flow_in_the_window_tells_gives_way_to_rtt() -> None:
+async def test_a_variable_without_values_in_the_window_gives_way_to_rtt() -> None:
     """It comes back with the window; another flow's choice is kept while one tells it."""
     async with playing(SyntheticSource(telling()), start_at=12.0) as (app, pilot):
         await pilot.press("v", "down")
@@ -87,7 +87,7 @@ async def test_what_no_flow_in_the_window_tells_gives_way_to_rtt() -> None:
         assert "RTT ms" in title(app)
 
 
-async def test_v_says_where_there_is_nothing_to_draw() -> None:
+async def test_v_reports_where_there_is_nothing_to_draw() -> None:
     async with playing(SyntheticSource(stream(seconds=20.0)), start_at=12.0) as (app, pilot):
         await pilot.press("v")
         assert [each.message for each in app._notifications] == ["cubic reports no variables"]
@@ -110,7 +110,7 @@ async def test_an_earlier_run_lies_under_it() -> None:
         assert kinds == [ShiftedTrace, SeriesTrace]
 
 
-async def test_what_only_an_earlier_run_tells_can_be_chosen() -> None:
+async def test_a_variable_that_only_the_ghost_has_can_be_chosen() -> None:
     """The kernel's own CUBIC above an earlier run that told: its values alone are drawn."""
     earlier = LabState()
     for event in telling():

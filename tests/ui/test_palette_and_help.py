@@ -55,7 +55,7 @@ def test_cross_traffic_is_offered_and_can_be_stopped() -> None:
     assert commands(state)["stop UDP u1"] == StopUdp(udp="u1")
 
 
-def test_texts_are_told_apart() -> None:
+def test_texts_are_distinguished() -> None:
     texts = [entry.text for entry in entries(lab(full=True, flows=2))]
     assert len(texts) == len(set(texts))
 

@@ -47,7 +47,7 @@ def test_nothing_is_offered_where_there_is_one_path_or_none_to_choose() -> None:
     assert paths.can_choose(state.traffic["1"], LEAVES)
 
 
-def test_the_log_tells_a_pinned_path_from_one_by_hash() -> None:
+def test_the_log_distinguishes_a_pinned_path_from_one_by_hash() -> None:
     state = session(pinned=True)
     links = state.flows["1"].paths[0].links
     state.apply(FlowPath(t=2.0, flow="1", links=links))
@@ -57,7 +57,7 @@ def test_the_log_tells_a_pinned_path_from_one_by_hash() -> None:
     ]
 
 
-def test_the_path_of_acks_is_told_where_it_is_another() -> None:
+def test_the_path_of_acks_is_reported_where_it_is_another() -> None:
     state = session(pinned=False)
     ways = [[link.name for link in path] for path in LEAVES.paths("h9", "h1")]
     for t, back in enumerate(ways, start=2):

@@ -228,7 +228,7 @@ def test_words_that_mean_nothing_are_refused(
 
 
 @pytest.mark.usefixtures("_here")
-def test_without_pillow_the_svg_is_there_and_the_remedy_is_told(
+def test_without_pillow_the_svg_is_there_and_the_remedy_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)

@@ -37,7 +37,7 @@ class SlowlyRead(SyntheticSource):
             yield event
 
 
-async def test_until_the_moment_is_read_the_screen_says_so() -> None:
+async def test_until_the_moment_is_read_the_screen_reports_it() -> None:
     source = SlowlyRead()
     app = CcplayApp(Session(source, title="test"), start_at=25.0)
     async with app.run_test(size=(120, 40)) as pilot:

@@ -48,7 +48,7 @@ async def closed(app: CcplayApp, pilot: Pilot[int]) -> None:
     await until(pilot, lambda: isinstance(app.screen, MainScreen))
 
 
-async def test_a_live_session_is_saved_and_the_screen_says_how_to_run_it() -> None:
+async def test_a_live_session_is_saved_and_the_screen_reports_how_to_run_it() -> None:
     async with playing(live(stream(seconds=20))) as (app, pilot):
         await pilot.press("S", "enter")
         await closed(app, pilot)
@@ -89,7 +89,7 @@ async def test_no_file_is_replaced_unasked() -> None:
 
 
 @pytest.mark.parametrize("name", ["nowhere/x.toml", "/", "~nobody-by-that-name/x", "."])
-async def test_a_file_that_can_not_be_is_said_and_the_dialog_stays(name: str) -> None:
+async def test_a_file_that_can_not_be_is_reported_and_the_dialog_stays(name: str) -> None:
     async with playing(live(stream(seconds=5))) as (app, pilot):
         await pilot.press("S", *keys(name), "enter")
         assert isinstance(app.screen, saving.SaveDialog)

@@ -61,7 +61,7 @@ async def test_y_lays_both_lines_and_takes_them_away() -> None:
         assert text_of(app, "cwnd") == before
 
 
-async def test_the_title_tells_what_theory_has_at_the_moment_shown() -> None:
+async def test_the_title_shows_the_theoretical_cwnd_at_the_moment_shown() -> None:
     async with frozen() as (app, pilot):
         await pilot.press("y")
         view = app.main.view
@@ -191,7 +191,7 @@ async def test_bbr_follows_neither() -> None:
         assert app.main.view.theory is not None
 
 
-async def test_after_a_switch_it_says_what_it_waits_for() -> None:
+async def test_after_a_switch_it_reports_what_it_waits_for() -> None:
     """Flow 1 turns from CUBIC into Reno at 14 s, and is first reduced under that at 14.4 s."""
     async with frozen(14.3) as (app, pilot):
         head = app.main.playhead

@@ -70,7 +70,7 @@ async def test_h_asks_and_h_ends() -> None:
         ([], "this lab does not support tracing"),
     ],
 )
-async def test_what_is_forbidden_is_said_and_sampling_goes_on(
+async def test_what_is_forbidden_is_reported_and_sampling_continues(
     points: list[Feature], why: str
 ) -> None:
     async with playing(source := live(on_a_machine_with(*points))) as (app, pilot):

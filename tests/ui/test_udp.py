@@ -109,7 +109,7 @@ async def test_u_starts_it_and_asks_how_fast() -> None:
         ),
     ],
 )
-async def test_the_table_tells_of_it_as_of_the_moment_shown(
+async def test_the_table_shows_it_as_of_the_moment_shown(
     size: tuple[int, int], rows: dict[float, str]
 ) -> None:
     async with playing(SyntheticSource(crossed()), size, start_at=20.0) as (app, pilot):

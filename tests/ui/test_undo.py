@@ -38,7 +38,7 @@ def toasts(app: CcplayApp) -> list[str]:
     return [each.message for each in app._notifications]
 
 
-async def test_z_puts_back_what_was_and_both_toast_and_log_say_so() -> None:
+async def test_z_puts_back_what_was_and_both_toast_and_log_report_it() -> None:
     async with changed(SetLink(rate=5_000_000), SetQdisc(qdisc=CODEL)) as (app, lab, pilot):
         await pilot.press("z")
         await until(pilot, lambda: lab.links["r1->r2"].qdisc == PFIFO)
@@ -63,7 +63,7 @@ async def test_shift_z_does_it_again() -> None:
         assert toasts(app)[-1] == "redo: queue bottleneck → codel target 5 ms"
 
 
-async def test_frozen_it_goes_to_the_live_lab_and_says_so() -> None:
+async def test_frozen_it_goes_to_the_live_lab_and_reports_it() -> None:
     async with changed(SetQdisc(qdisc=CODEL)) as (app, lab, pilot):
         await pilot.press("space", "z")
         await until(pilot, lambda: lab.links["r1->r2"].qdisc == PFIFO)
@@ -72,14 +72,14 @@ async def test_frozen_it_goes_to_the_live_lab_and_says_so() -> None:
         assert not app.main.playhead.running
 
 
-async def test_in_a_recording_it_says_that_nothing_can_be_undone() -> None:
+async def test_in_a_recording_it_reports_that_nothing_can_be_undone() -> None:
     async with playing(source := SyntheticSource(stream(seconds=20))) as (app, pilot):
         await pilot.press("z")
         assert toasts(app) == ["this is a recording: nothing in it can be undone"]
         assert source.sent == []
 
 
-async def test_without_unicode_it_is_said_in_ascii() -> None:
+async def test_without_unicode_it_is_reported_in_ascii() -> None:
     async with changed(SetQdisc(qdisc=CODEL)) as (app, _, pilot):
         app.use_glyphs(ASCII)
         await pilot.press("z")
@@ -89,7 +89,7 @@ async def test_without_unicode_it_is_said_in_ascii() -> None:
         assert toasts(app)[-1] == "redo: queue bottleneck -> codel target 5 ms"
 
 
-async def test_the_palette_says_what_would_be_undone_and_undoes_it() -> None:
+async def test_the_palette_reports_what_would_be_undone_and_undoes_it() -> None:
     async with changed(SetQdisc(qdisc=SHORT)) as (app, lab, pilot):
         await pilot.press("ctrl+p")
         await until(pilot, lambda: isinstance(app.screen, Palette))

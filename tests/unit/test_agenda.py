@@ -92,7 +92,7 @@ def test_a_case_is_repeated_until_its_mean_is_sure() -> None:
     assert list(agenda.unsure()) == ["b"]
 
 
-def test_it_ends_at_the_most_repeats_and_says_what_is_not_sure() -> None:
+def test_it_ends_at_the_most_repeats_and_reports_what_is_not_sure() -> None:
     agenda = until_sure("a", most=4)
     for repeat in (1, 2, 3, 4):
         assert (run := agenda.next()) is not None
@@ -122,7 +122,7 @@ def test_a_run_in_which_something_failed_counts_for_nothing() -> None:
     assert known.n == 2
 
 
-def test_finished_runs_count_when_it_goes_on() -> None:
+def test_finished_runs_count_when_an_experiment_resumes() -> None:
     goal = Goal(0.1, {"a": "jain"}, 20)
     finished = [outcome("a", repeat, 1.0) for repeat in (1, 3)]
     agenda = UntilSure(scenario("a").cases, goal, finished)
@@ -152,5 +152,7 @@ def test_the_time_left_is_that_of_the_longest_job() -> None:
         (7400, "about 2 h 03 min left"),
     ],
 )
-def test_a_time_left_is_told_no_more_exactly_than_it_is_known(seconds: float, words: str) -> None:
+def test_a_time_left_is_reported_no_more_exactly_than_it_is_known(
+    seconds: float, words: str
+) -> None:
     assert roughly(seconds) == words

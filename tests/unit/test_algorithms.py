@@ -64,13 +64,13 @@ def test_what_the_verifier_knew_then_is_not_its_complaint() -> None:
     assert "every loop ends" in diagnostic.hint
 
 
-def test_floating_point_is_told_once_where_it_is_written() -> None:
+def test_floating_point_is_reported_once_where_it_is_written() -> None:
     (diagnostic,) = diagnostics(SOURCE, BuildError(SOURCE, FLOATS))
     assert diagnostic.line == 48
     assert "no floating point" in diagnostic.hint
 
 
-def test_a_line_of_the_header_is_told_by_the_one_before_it() -> None:
+def test_a_line_of_the_header_is_reported_by_the_one_before_it() -> None:
     """The verifier does not say which line has called what it is in."""
     called = VERIFIER.replace(
         ";  @ mine.bpf.c:49", ";  @ mine.bpf.c:49\n2: (b7) r2 = 0\n; set @ ccplay_cc.h:220"
@@ -80,7 +80,7 @@ def test_a_line_of_the_header_is_told_by_the_one_before_it() -> None:
     assert diagnostic.words.endswith("(in the code that follows, or in a function that it calls)")
 
 
-def test_a_header_that_is_not_there_is_told_where_it_is_included() -> None:
+def test_a_header_that_is_not_there_is_reported_where_it_is_included() -> None:
     said = [
         "In file included from mine.bpf.c:18:",
         "/usr/include/stdio.h:27:10: fatal error: 'bits/libc-header-start.h' file not found",
@@ -90,7 +90,7 @@ def test_a_header_that_is_not_there_is_told_where_it_is_included() -> None:
     assert "no C library" in diagnostic.hint
 
 
-def test_an_unknown_function_is_told_where_to_find_those_that_are_known() -> None:
+def test_an_unknown_function_is_reported_with_the_place_of_the_known_ones() -> None:
     said = "mine.bpf.c:47:2: error: implicit declaration of function 'more' [-Werror,-Wimplicit]"
     (diagnostic,) = diagnostics(SOURCE, BuildError(SOURCE, [said]))
     assert diagnostic.words == "implicit declaration of function 'more'"
@@ -130,14 +130,16 @@ def test_clangs_words_become_plain(words: str, hint: str) -> None:
         (LoadError("the kernel refuses to register it (x)", ""), None, "register"),
     ],
 )
-def test_every_mistake_is_told(error: BuildError | LoadError, line: int | None, word: str) -> None:
+def test_every_mistake_is_reported(
+    error: BuildError | LoadError, line: int | None, word: str
+) -> None:
     (diagnostic,) = diagnostics(SOURCE, error)
     assert isinstance(diagnostic, Diagnostic)
     assert diagnostic.line == line
     assert word in diagnostic.words
 
 
-def test_every_source_says_what_it_is_and_where_it_comes_from() -> None:
+def test_every_source_states_what_it_is_and_where_it_comes_from() -> None:
     for path in algorithms().values():
         assert 20 < len(summary(path)) < 100
         header = path.read_text().partition("*/")[0]
@@ -210,7 +212,7 @@ def test_new_writes_a_template_and_never_over_a_file(
 
 
 @pytest.mark.parametrize("kind", ["missing", "folder", "pipe", "loop", "device", "huge"])
-def test_what_is_no_source_is_said_in_a_line(
+def test_what_is_no_source_is_reported_in_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:
     """And at once: a pipe would never end, nor would a device."""

@@ -140,7 +140,7 @@ def test_one_that_is_still_recorded_is_never_deleted(place: Path) -> None:
     assert not running.path.exists()
 
 
-async def test_a_session_outlives_the_bound_of_its_recording_and_says_so(place: Path) -> None:
+async def test_a_session_outlives_the_bound_of_its_recording_and_reports_it(place: Path) -> None:
     sink = SessionRecorder("race", bounds=Bounds(spare=0, longest=10))
     session = Session(Told(HELLO, FLOW, HEALTH, Log(t=2.0, level="info", text="on")), sinks=[sink])
     await session.run()
@@ -176,7 +176,7 @@ def test_a_disk_that_fills_up_ends_the_recording_in_time(
 
 
 @pytest.mark.parametrize("obstacle", ["file", "relative"])
-def test_where_nothing_can_be_written_the_reason_is_told(
+def test_where_nothing_can_be_written_the_reason_is_reported(
     place: Path, obstacle: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if obstacle == "file":
@@ -254,7 +254,7 @@ def test_last_and_numbers_name_sessions_newest_first(place: Path) -> None:
     ],
     ids=lambda words: words[0],
 )
-def test_where_none_is_recorded_a_line_says_so(
+def test_where_none_is_recorded_a_line_reports_it(
     place: Path, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(words) == 2

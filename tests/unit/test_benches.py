@@ -155,7 +155,7 @@ async def test_without_a_bench_it_waits_for_one() -> None:
     assert hall.numbers == every("ab", 1)
 
 
-async def test_a_bench_gets_only_what_it_can_make_and_the_gap_is_told_once() -> None:
+async def test_a_bench_gets_only_what_it_can_make_and_the_gap_is_reported_once() -> None:
     hall = Hall("ab", 3, Elsewhere("old"), Elsewhere("new"))
     gap = 'queue discipline "fq" is not in this kernel'
     hall.lacks = lambda bench, run: gap if (bench.machine, run.case.name) == ("old", "b") else ""

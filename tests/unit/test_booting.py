@@ -37,7 +37,7 @@ def guest(monkeypatch: pytest.MonkeyPatch) -> LabSource:
     return LabSource([sys.executable, "-c", GUEST], Build(), boots=True)
 
 
-async def test_each_stage_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_stage_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     lab = guest(monkeypatch)
     told: list[AnyEvent | UnknownEvent] = []
     steps: list[str] = []

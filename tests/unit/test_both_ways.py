@@ -105,7 +105,7 @@ TAKEN = """
         ),
     ],
 )
-def test_mistakes_are_told(steps: str, said: str) -> None:
+def test_mistakes_are_reported(steps: str, said: str) -> None:
     with pytest.raises(ScenarioError) as found:
         parse(scenario(steps), Path("x.toml"))
     assert said in str(found.value)

@@ -133,7 +133,7 @@ async def played(
         ),
     ],
 )
-async def test_a_step_that_would_undo_it_is_skipped_and_told(
+async def test_a_step_that_would_undo_it_is_skipped_and_reported(
     by_hand: AnyCommand, step: AnyCommand, said: str
 ) -> None:
     assert await played(by_hand, steps=[step]) == ([], [f"skipped, {said}"])
@@ -176,7 +176,7 @@ async def test_what_was_refused_takes_nothing() -> None:
     assert await played(refused, steps=[BBR], refuses=refused) == ([BBR], [])
 
 
-async def test_a_recording_says_what_was_skipped_and_holds_what_was_done(tmp_path: Path) -> None:
+async def test_a_recording_reports_what_was_skipped_and_holds_what_was_done(tmp_path: Path) -> None:
     path = tmp_path / "x.ccplay"
     by_hand = SetLink(rate=5_000_000)
     await played(by_hand, steps=[FAST, BBR], record=path)
@@ -185,7 +185,7 @@ async def test_a_recording_says_what_was_skipped_and_holds_what_was_done(tmp_pat
     assert "skipped, your setting stays: link bottleneck → 20 Mbit/s" in [e.text for e in state.log]
 
 
-async def test_the_tour_leaves_what_was_changed_and_goes_on_with_the_rest() -> None:
+async def test_the_tour_leaves_what_was_changed_and_continues_with_the_rest() -> None:
     """One who changes flow 1 keeps it; the second download and the queue come all the same."""
     tour = load(assets("scenarios") / "playground.toml").case().timeline
     source = Obedient({float(t): [] for t in range(1, 40)}, None)

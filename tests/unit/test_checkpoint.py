@@ -63,7 +63,7 @@ def test_the_ratio_keeps_the_order_of_the_file_whoever_wins() -> None:
     assert (taken.first, taken.ratio, list(taken.bytes)) == ("2", 0.5, ["1", "2"])
 
 
-def test_streams_count_together_and_other_flows_are_told_too() -> None:
+def test_streams_count_together_and_other_flows_are_reported_too() -> None:
     state = race("1", "long", streams=2, sizes={"1": 1000})
     state.apply(sweep(2.0, {"1": 600, "1/2": 400, "long": 70, "long/2": 7}))
     taken = checkpoint(state, {"1": 1000})

@@ -17,7 +17,7 @@ from ccplay.commands.screen import can_draw
 from ccplay.scenario.file.reading import load
 
 
-def test_a_full_disk_is_told_in_one_line(
+def test_a_full_disk_is_reported_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Path("/dev/full").open("w") as full:

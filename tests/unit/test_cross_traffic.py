@@ -122,7 +122,7 @@ def test_a_file_says_it_with_units() -> None:
         ('do = "start-udp", dst = "r"', "is a router"),
     ],
 )
-def test_mistakes_are_told(step: str, problem: str) -> None:
+def test_mistakes_are_reported(step: str, problem: str) -> None:
     with pytest.raises(ScenarioError, match=problem):
         parse(f'{HEAD}timeline = [ {{ at = "1 s", {step} }} ]', Path("x.toml"))
 
@@ -140,7 +140,7 @@ def test_what_endless_udp_waits_for_never_comes() -> None:
         parse(f"{HEAD}timeline = [ {steps} ]", Path("x.toml"))
 
 
-def test_the_state_and_the_result_tell_what_became_of_its_packets() -> None:
+def test_the_state_and_the_result_report_what_became_of_its_packets() -> None:
     state = LabState()
     where = {"src": "h1", "dst": "h2", "rate_bps": 1_000_000, "packet_bytes": 1000, "port": 5201}
     state.apply(UdpStarted(t=7.0, udp="u1", **where))  # type: ignore[arg-type]

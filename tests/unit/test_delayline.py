@@ -204,7 +204,7 @@ def test_lateness_percentiles() -> None:
     assert lateness.percentile_us(1.0) == 10_235.0
 
 
-def test_a_path_changes_only_where_something_is_said() -> None:
+def test_a_path_changes_only_what_is_given() -> None:
     path = Impairment(delay_us=5, jitter_us=2, loss=0.1)
     assert path.changed(LinkSetting(loss=0.0)) == Impairment(delay_us=5, jitter_us=2)
     assert path

@@ -32,7 +32,7 @@ def test_one_command_gets_further(
     assert further(chain) == command
 
 
-def test_the_chain_says_what_each_way_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chain_reports_what_each_way_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(launch, "rootless_refusal", lambda: "forbidden")
     monkeypatch.setattr(launch, "root_refusal", lambda: None)

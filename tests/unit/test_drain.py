@@ -44,16 +44,16 @@ def measure(
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.9, 1.05])
-def test_a_busy_link_tells_what_share_of_its_rate_it_carried(factor: float) -> None:
+def test_a_busy_link_reports_what_share_of_its_rate_it_carried(factor: float) -> None:
     assert measure(factor) == pytest.approx(factor, abs=0.001)
 
 
-def test_a_queue_that_may_have_run_empty_tells_nothing() -> None:
+def test_a_queue_that_may_have_run_empty_reports_nothing() -> None:
     """20 kB drain between two sweeps: with less in front of them nobody knows."""
     assert measure(0.9, backlog=20_000) is None
 
 
-def test_too_short_too_late_unlimited_or_otherwise_shaped_tells_nothing() -> None:
+def test_too_short_too_late_unlimited_or_otherwise_shaped_reports_nothing() -> None:
     assert measure(0.9, seconds=0.4) is None
     assert measure(0.9, took_s=0.01) is None
     assert measure(0.9, kind="tbf") is None
@@ -63,7 +63,7 @@ def test_too_short_too_late_unlimited_or_otherwise_shaped_tells_nothing() -> Non
     assert meter.ratio() is None
 
 
-def test_a_changed_rate_begins_anew_and_a_ratio_is_told_once() -> None:
+def test_a_changed_rate_starts_over_and_a_ratio_is_reported_once() -> None:
     meter = DrainMeter()
     size = 0.0
     for step in range(100):

@@ -80,7 +80,7 @@ async def test_every_repeat_has_a_seed_of_its_own(run: Run) -> None:
     assert result["statistics"][0]["runs"] == 3
 
 
-async def test_what_can_not_be_trusted_is_run_again_and_told(run: Run) -> None:
+async def test_what_can_not_be_trusted_is_run_again_and_reported(run: Run) -> None:
     code, result, told = await run(TEXT, RunOptions(repeats=2, as_json=True), Starved)
     assert code == 0
     assert [case["attempt"] for case in result["cases"]] == [2, 1]
@@ -111,7 +111,7 @@ async def test_it_repeats_until_the_mean_is_sure(run: Run) -> None:
     assert "not sure" not in told
 
 
-async def test_what_never_gets_sure_is_told(run: Run) -> None:
+async def test_what_never_gets_sure_is_reported(run: Run) -> None:
     wanted = RunOptions(until_ci=0.05, metric="flows.1.fct_s", as_json=True)
     code, result, told = await run(TEXT, wanted)
     assert code == 0
@@ -130,7 +130,7 @@ async def test_a_check_that_fails_is_the_exit_code(run: Run) -> None:
     assert "pings.p1.p50_ms is 20.0 ms, not" in told
 
 
-async def test_a_lab_that_died_is_told_but_not_kept(run: Run, tmp_path: Path) -> None:
+async def test_a_lab_that_died_is_reported_but_not_kept(run: Run, tmp_path: Path) -> None:
     """It is repeated by the same command."""
     wanted = RunOptions(repeats=2, out=tmp_path / "out", as_json=True)
     code, result, _ = await run(TEXT, wanted, Watched, Dying)

@@ -241,7 +241,9 @@ def test_a_switch_of_the_algorithm_ends_what_was_before(state: LabState) -> None
 
 
 @pytest.mark.parametrize(("flow", "t"), [("1", 0.1), ("1", 1e6), ("no", 5.0), ("2", 1.0)])
-def test_of_a_flow_that_does_not_run_nothing_is_said(state: LabState, flow: str, t: float) -> None:
+def test_of_a_flow_that_does_not_run_nothing_is_reported(
+    state: LabState, flow: str, t: float
+) -> None:
     if t > state.now:
         flow = next((n for n, each in state.flows.items() if each.ended is not None), "no")
     assert explain(state, flow, t) == []

@@ -84,7 +84,7 @@ def test_a_flow_that_had_ended_before_is_a_part_of_its_own() -> None:
     assert fairness(state) is None
 
 
-def test_convergence_is_told_from_the_last_start() -> None:
+def test_convergence_is_reported_from_the_last_start() -> None:
     """Fair from 10 s on: the second that ends near 10.9 s is the first fair one."""
     assert converged_s(shared(late=5.0, fair_from=10.0)) == pytest.approx(5.6, abs=0.3)
 

@@ -137,7 +137,7 @@ def test_what_was_published_of_a_case_stands_below_it() -> None:
     assert lines[places[0] - 1].split()[:2] == ["reno", "<b>"]
 
 
-def test_rows_that_ran_as_often_say_so_once() -> None:
+def test_rows_that_ran_as_often_report_it_once() -> None:
     runs = measured(matrix())
     assert "limit  n" not in shown(gathered(runs))
     assert "limit  n" in shown(gathered(runs[1:]))
@@ -187,14 +187,14 @@ def test_thirteen_variants_with_nine_figures_fit_a_terminal() -> None:
     ]
 
 
-def test_a_check_that_failed_says_where() -> None:
+def test_a_check_that_failed_reports_where() -> None:
     text = shown(gathered(measured(matrix(), jain=0.4)))
     assert "held in 0 of 12 runs" in text
     assert "failed: reno, delay 10 ms, limit 10, run 1: 0.400" in text
     assert "… and 9 more" in text
 
 
-def test_checks_of_all_families_are_told_once_and_those_of_some_say_of_which() -> None:
+def test_checks_of_all_families_are_reported_once_and_those_of_some_name_them() -> None:
     both = experiment()
     lines = [line for line, _ in check_lines(both.cases, both.statistics)]
     assert lines[0].startswith("reno <b>: checkpoint.ratio, expected at most 0.8: held in 2 of 3")

@@ -70,7 +70,7 @@ def test_what_replaces_a_hard_link_leaves_the_other_name_alone(tmp_path: Path) -
     assert (tmp_path / "precious").read_text() == "mine"
 
 
-def test_a_fifo_a_device_or_a_directory_is_refused_and_said(tmp_path: Path) -> None:
+def test_a_fifo_a_device_or_a_directory_is_refused_and_reported(tmp_path: Path) -> None:
     """A FIFO without a reader would block for ever."""
     os.mkfifo(tmp_path / "fifo")
     for path, what in (
@@ -258,7 +258,7 @@ def test_a_directory_takes_the_place_of_another_or_that_one_stays(tmp_path: Path
     assert (tmp_path / "aside" / "old").exists()
 
 
-def test_reasons_are_told_with_the_file(tmp_path: Path) -> None:
+def test_reasons_are_reported_with_the_file(tmp_path: Path) -> None:
     with (
         pytest.raises(CcplayError, match=f"can't write {tmp_path}/none/x: No such file"),
         files.explained(tmp_path / "none" / "x", CcplayError),

@@ -69,7 +69,7 @@ def test_cases_are_compared_within_their_family() -> None:
     }
 
 
-def test_the_figure_tells_more_lines_apart_than_it_has_colours() -> None:
+def test_the_figure_distinguishes_more_lines_than_it_has_colours() -> None:
     pytest.importorskip("matplotlib")
     from ccplay.report.figures.growth import draw
 

@@ -103,7 +103,7 @@ def test_words_may_be_empty_or_have_spaces_commas_and_quotes(
     assert words[-1].endswith('\n/my,, own\nHOME=/a b\ntrue\n\n"\n')
 
 
-def test_what_the_guest_can_not_be_told_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_guest_can_not_receive_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boot, "find", lambda name: name)
     with pytest.raises(LabError, match="names with line breaks"):
         boot.argv(["true", "a\nb"], accelerator="tcg")

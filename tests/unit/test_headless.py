@@ -242,7 +242,7 @@ async def test_a_kernel_that_lacks_something_stops_the_run_at_once() -> None:
         await measure(scenario, QuickLab)
 
 
-async def test_a_step_that_never_came_is_told() -> None:
+async def test_a_step_that_never_came_is_reported() -> None:
     text = TEXT.replace('after = "p1", at = "1 s"', 'after = "p1", at = "19 s"')
     result = await measure(parse(text, Path("t.toml")), QuickLab)
     assert result.cases[0].errors == ["timeline[2] was never due"]

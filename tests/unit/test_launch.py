@@ -12,7 +12,7 @@ from ccplay.guest import boot
 from ccplay.session import launch
 
 
-def test_a_lab_here_is_told_an_absolute_path() -> None:
+def test_a_lab_here_receives_an_absolute_path() -> None:
     assert launch.inner_argv()[-1] == "ccplay.lab"
     assert launch.inner_argv(Path("some where"))[-3:] == [
         "ccplay.lab",

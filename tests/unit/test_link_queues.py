@@ -30,7 +30,7 @@ def test_classes_have_rows_in_their_order_below_the_sum() -> None:
     assert [row[-1] for row in rows] == [8, 5, 3]
 
 
-def test_the_links_counters_go_on_through_classes_and_back() -> None:
+def test_the_links_counters_continue_through_classes_and_back() -> None:
     queues = LinkQueues("a->b")
     queues.rows({0x10001: queue(0x100000, 10)})
     queues.names = {0x10010: "bulk", 0x10011: "rest"}

@@ -54,7 +54,7 @@ def test_many_metrics_share_the_level() -> None:
     assert sum(each.differs for each in effects) <= 2
 
 
-def test_cases_that_each_ran_on_one_machine_only_tell_nothing() -> None:
+def test_cases_that_each_ran_on_one_machine_only_report_nothing() -> None:
     """What differs may be the case or the machine."""
     apart = [("one", "a", 1.0), ("one", "a", 1.1), ("two", "b", 2.0), ("two", "b", 2.1)]
     assert machine_effects({"x": apart}) == []

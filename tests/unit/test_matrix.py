@@ -214,7 +214,7 @@ values = [
     assert message == f"t.toml:9: matrix.delay.values[1]: {said}"
 
 
-def test_what_is_wrong_at_some_points_only_says_at_which() -> None:
+def test_what_is_wrong_at_some_points_only_reports_at_which() -> None:
     text = """
 links.r-h2.jitter = "5 ms"
 [matrix]

@@ -42,7 +42,7 @@ def told(watchdog: Watchdog, each: TcpSamples, *, seconds: float, start: float =
         (samples(100_000, 60), "lets cwnd grow without bound"),
     ],
 )
-def test_what_lasts_is_told_once(each: TcpSamples, words: str) -> None:
+def test_what_lasts_is_reported_once(each: TcpSamples, words: str) -> None:
     watchdog = Watchdog()
     assert told(watchdog, each, seconds=PATIENCE_S - 0.1) == []
     assert told(watchdog, each, seconds=20, start=PATIENCE_S) == [(PATIENCE_S, words)]
@@ -67,7 +67,7 @@ def test_what_may_be_right_is_never_told(each: TcpSamples) -> None:
     "each",
     [samples(1 << 31, 0), samples(20, 20, ssthresh=1 << 31), samples(1, 1, ssthresh=1 << 31)],
 )
-def test_a_window_that_no_path_holds_is_told_at_once_and_once(each: TcpSamples) -> None:
+def test_a_window_that_no_path_holds_is_reported_at_once_and_once(each: TcpSamples) -> None:
     """Of each algorithm, and again of one that was saved anew; what is not known is no window."""
     watchdog = Watchdog()
     (news,) = watchdog.look(0.0, each)
@@ -89,7 +89,7 @@ def test_what_it_has_not_done_for_long_enough_is_over() -> None:
     assert [wrong for _, wrong in told(watchdog, samples(10, 10), seconds=4, start=9.08)] == [""]
 
 
-def test_while_losses_are_repaired_ssthresh_tells_what_it_wants() -> None:
+def test_while_losses_are_repaired_ssthresh_reports_what_it_wants() -> None:
     """TCP holds cwnd down then: one that grows by 1000 an ACK is hardly ever seen to."""
     repairing = samples(90, 200, ca_state=3, ssthresh=24_000)
     assert len(told(Watchdog(), repairing, seconds=20)) == 1

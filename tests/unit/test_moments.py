@@ -12,7 +12,7 @@ def test_an_opening_between_two_close_readings_lies_in_their_middle() -> None:
     assert opening(1.0, 1.001, 0.0) == pytest.approx(1.0005, abs=1e-6)
 
 
-def test_how_long_data_was_outstanding_says_when_it_began(
+def test_how_long_data_was_outstanding_reports_when_it_began(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Read 100 ms late, and busy for 60 ms by then, give or take the kernel's tick."""

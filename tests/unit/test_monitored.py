@@ -95,7 +95,7 @@ def test_what_is_new_since_the_count_before() -> None:
     assert found == {RECEIVED: 240_000, LOSS: 0.4, DELAY: 60_000}
 
 
-def test_what_nobody_knows_is_not_told() -> None:
+def test_what_nobody_knows_is_not_reported() -> None:
     seen = count(100, 90, 20_000.0)
     assert rates_between(seen, seen, 1.0) == {RECEIVED: 0, LOSS: None, DELAY: None}
     assert rates_between(None, count(0, 0, None), 0.0) == {RECEIVED: None, LOSS: None, DELAY: None}

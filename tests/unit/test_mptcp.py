@@ -289,12 +289,12 @@ def read(fields: str) -> Scenario:
         ),
     ],
 )
-def test_what_does_not_go_together_is_told_with_its_place(fields: str, said: str) -> None:
+def test_what_does_not_go_together_is_reported_with_its_place(fields: str, said: str) -> None:
     with pytest.raises(ScenarioError, match=re.escape(said)):
         read(fields)
 
 
-def test_a_kernel_without_says_so_with_reason_and_remedy() -> None:
+def test_a_kernel_without_reports_it_with_reason_and_remedy() -> None:
     scenario = read('mptcp = true, scheduler = "burst"')
     kernel = HELLO.capabilities
     has = Feature(name="mptcp", available=True)

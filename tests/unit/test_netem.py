@@ -39,7 +39,7 @@ def test_a_path_survives_the_way_through_netlink(path: Impairment) -> None:
     assert struct.pack("=HHQ", 12, 14, 2**63 + 5) in netem_request(1, path, seed=2**63 + 5)
 
 
-def test_what_is_off_is_said_to_be_off() -> None:
+def test_what_is_off_is_shown_as_off() -> None:
     """Netem keeps what a change leaves out, its table too."""
     found = split(netem_options(Impairment())[24:])
     assert {3: bytes(8), 4: bytes(8)}.items() <= found.items()

@@ -166,7 +166,7 @@ def test_what_does_not_fit_or_is_too_much_is_refused(
         ("us", 7, "us 7"),
     ],
 )
-def test_variables_are_said_with_scale_and_unit(name: str, value: float, said: str) -> None:
+def test_variables_are_written_with_scale_and_unit(name: str, value: float, said: str) -> None:
     assert describe(name, value) == said
 
 

@@ -127,7 +127,7 @@ def test_the_faces_of_text_differ() -> None:
         assert len({picture(frame("word", face=face)) for face in [Face(INK, PAPER), *faces]}) == 5
 
 
-def test_without_pillow_or_a_font_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pillow_or_a_font_the_remedy_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as missing:
         missing.setitem(sys.modules, "PIL", None)
         with pytest.raises(UsageError, match=r"pip install .ccplay\[report\]"):

@@ -20,7 +20,7 @@ def test_the_window_moves_on_by_quarters_when_it_is_full(t: float) -> None:
     assert head.left + 22.5 <= t < head.right
 
 
-def test_freezing_stops_the_picture_while_the_session_goes_on() -> None:
+def test_freezing_stops_the_picture_while_the_session_continues() -> None:
     head = Playhead()
     head.advance(20.0, 0.1, done=False)
     head.toggle(20.0)

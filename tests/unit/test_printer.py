@@ -24,7 +24,7 @@ def test_everything_that_is_read_is_written_in_its_order() -> None:
         assert file.read() == "one zwö three"
 
 
-def test_nobody_who_reads_makes_nobody_wait_and_is_told_what_is_missing() -> None:
+def test_a_spectator_who_reads_nothing_makes_nobody_wait_and_learns_what_is_missing() -> None:
     """A pipe holds 64 KiB; of ten megabytes most is dropped, and only whole pieces are."""
     reader, writer = os.pipe()
     with Printer(writer, "utf-8", patience_s=0.0) as printer:

@@ -66,7 +66,7 @@ def dump(*answers: bytes, wanted: list[Connection]) -> list[Connection]:
         diag.close()
 
 
-def test_connections_are_told_apart_by_their_ports() -> None:
+def test_connections_are_distinguished_by_their_ports() -> None:
     first, second = Connection("1", 10000, 5201), Connection("2", 10001, 5201)
     found = dump(record(TWO_CONNECTIONS), DONE, wanted=[first, second])
     assert {each.name: each.cc for each in found} == {"1": b"cubic", "2": b"reno"}
@@ -244,7 +244,7 @@ def counters(handle: int, size: int, drops: int) -> QdiscCounters:
     return QdiscCounters(handle, "pfifo", size, size // 1000, 3, 3000, drops, 0, 0, None)
 
 
-def test_counters_go_on_where_a_discipline_is_replaced() -> None:
+def test_counters_continue_where_a_discipline_is_replaced() -> None:
     monotonic = Monotonic()
     assert monotonic.add(counters(0x100000, 5000, 2))[:3] == (5000, 5, 2)
     assert monotonic.add(counters(0x110000, 0, 0))[:3] == (5000, 5, 2)

@@ -81,7 +81,7 @@ def test_what_was_published_of_a_whole_family_is_a_line_and_no_mark() -> None:
     assert line.published == list(PUBLISHED)
 
 
-def test_a_chart_of_one_family_says_of_which() -> None:
+def test_a_chart_of_one_family_reports_of_which() -> None:
     """Other conditions had no such metric; cases that are named in the chart need no title."""
     alone = variants("reno", "vegas").statistics
     other = [msgspec.structs.replace(each, name=f"idle, {each.name}", metrics={}) for each in alone]
@@ -262,7 +262,7 @@ def test_a_bar_that_is_alone_stands_beside_its_name() -> None:
     assert middles == pytest.approx([0.0, 0.81, 1.19])
 
 
-def test_many_names_in_panels_of_distributions_can_be_told_apart() -> None:
+def test_many_names_in_panels_of_distributions_can_be_distinguished() -> None:
     """Algorithms are no scale from dark to light; four conditions make a square."""
     known = distribution([180.0, 200.0, 360.0])
     assert known is not None

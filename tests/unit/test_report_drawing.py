@@ -105,7 +105,7 @@ def test_a_fabric_stands_above_its_hosts() -> None:
     assert at["s1"] == at["s2"] < at["l1"] == at["l2"] == at["l3"] < at["h1"] == at["h6"]
 
 
-def test_what_most_links_do_is_told_once() -> None:
+def test_what_most_links_do_is_reported_once() -> None:
     made = found(fabric(), **{"l3->s2": 1_000_000})
     assert made.notes == ("All links without a label: 10 Mbit/s",)
     said = {(each.a, each.b): each.labels for each in made.edges if each.labels}
@@ -113,7 +113,7 @@ def test_what_most_links_do_is_told_once() -> None:
     assert "All links without a label: 10 Mbit/s" in texts(draw(made))
 
 
-def test_directions_that_differ_are_told_apart() -> None:
+def test_directions_that_differ_are_distinguished() -> None:
     net = network({"h1": "sender", "r": "router", "h2": "receiver"}, [("h1", "r"), ("r", "h2")])
     first, second = found(net, **{"h1->r": 80_000_000}).edges
     assert first.labels == ("→ 80 Mbit/s", "← 10 Mbit/s")

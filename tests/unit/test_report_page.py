@@ -181,7 +181,7 @@ def test_what_is_no_recording_is_refused(
     assert "not a run directory" in capsys.readouterr().err
 
 
-def test_checks_are_a_line_an_expectation_and_only_failures_are_told_one_by_one(
+def test_checks_are_a_line_an_expectation_and_only_failures_are_reported_one_by_one(
     many: Path,
 ) -> None:
     text, _ = read(many)
@@ -191,7 +191,7 @@ def test_checks_are_a_line_an_expectation_and_only_failures_are_told_one_by_one(
     assert "✗ alone, cc cc12, run 1: 0.620" in text
 
 
-def test_checks_that_held_are_not_told_one_by_one() -> None:
+def test_checks_that_held_are_not_reported_one_by_one() -> None:
     [found] = sections.checks(variants("reno", "vegas"))
     assert (found.cases, found.words) == ("", "checkpoint ratio")
     assert (found.verdict.held, found.verdict.total, found.failed) == (2, 2, [])
@@ -227,7 +227,7 @@ def test_figures_have_words_for_those_who_can_not_see_them(hostile: Path) -> Non
     assert all(labels)
 
 
-def test_a_reason_that_several_cases_share_is_told_once() -> None:
+def test_a_reason_that_several_cases_share_is_reported_once() -> None:
     found = experiment()
     second = [run for run in found.cases if run.name == HOSTILE]
     shared = [found.statistics[0], case_statistics(HOSTILE, second, PUBLISHED)]

@@ -60,7 +60,7 @@ def test_of_a_single_figure_nothing_is_furthest() -> None:
     assert "largest" not in single
 
 
-def test_nothing_is_said_where_nothing_was_published() -> None:
+def test_nothing_is_reported_where_nothing_was_published() -> None:
     result = experiment()
     bare = [replace(each, published=[]) for each in result.statistics]
     assert agreement(replace(result, statistics=bare)) == ""

@@ -362,7 +362,7 @@ def test_a_wrong_file_is_refused(text: str, said: str) -> None:
     assert "t.toml:" in message
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
+def test_all_mistakes_are_reported_at_once_in_the_order_of_the_file() -> None:
     message = refusal(
         HEAD
         + """links.bottleneck.rate = 10
@@ -454,7 +454,7 @@ def kernel() -> Capabilities:
     )
 
 
-def test_what_a_kernel_lacks_is_told_with_the_remedy() -> None:
+def test_what_a_kernel_lacks_is_reported_with_the_remedy() -> None:
     scenario = parse(
         steps(
             'at = "0 s", do = "start-flow", cc = "bbr"',

@@ -116,7 +116,7 @@ def test_steps_set_classes_and_a_classs_queue() -> None:
         ),
     ],
 )
-def test_mistakes_are_told_with_their_place(text: str, told: str) -> None:
+def test_mistakes_are_reported_with_their_place(text: str, told: str) -> None:
     assert told in refusal(text)
 
 
@@ -146,7 +146,7 @@ def test_captures_asked_for_come_first_under_names_of_their_own() -> None:
         captured(scenario, ["h1-h9"])
 
 
-def test_a_kernel_without_classifier_is_told_before_anything_starts() -> None:
+def test_a_kernel_without_classifier_is_reported_before_anything_starts() -> None:
     capabilities = Capabilities(
         kernel="6.1",
         privilege="root",

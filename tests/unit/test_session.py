@@ -236,7 +236,7 @@ def test_a_recording_that_is_not_there_is_refused_in_words(tmp_path: Path) -> No
         check_recording(tmp_path)
 
 
-async def test_a_lab_that_can_not_start_says_what_failed() -> None:
+async def test_a_lab_that_can_not_start_reports_what_failed() -> None:
     session = Session(LabSource(["/nonexistent/ccplay"], Build()))
     await session.run()
     assert session.error is not None

@@ -397,7 +397,7 @@ def test_nothing_that_10_000_hostile_messages_say_gets_through(hosted: Hosted) -
     friend.close()
 
 
-def test_one_who_says_nothing_is_let_go(hosted: Hosted) -> None:
+def test_one_who_sends_nothing_is_dropped(hosted: Hosted) -> None:
     silent = hosted.connect()
     hosted.step()
     assert len(hosted.server.spectators) == 1

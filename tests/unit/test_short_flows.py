@@ -41,7 +41,7 @@ def test_heavy_tailed_sizes_have_the_mean_and_the_bounds() -> None:
     assert sorted(sizes)[len(sizes) // 2] < 50_000
 
 
-def test_completion_times_are_told_by_size() -> None:
+def test_completion_times_are_reported_by_size() -> None:
     state = told()
     (result,) = summarise(state, "x").short_flows
     assert (result.started, result.finished, result.failed, result.under_way) == (6, 4, 1, 1)

@@ -74,9 +74,7 @@ def test_a_flow_that_switches_remembers_since_when() -> None:
     assert state.log[-1].is_mark
 
 
-def test_a_flow_whose_algorithm_was_saved_anew_is_told_so_and_one_that_chose_its_own_is_not() -> (
-    None
-):
+def test_only_flows_whose_algorithm_was_saved_again_are_reported() -> None:
     again = SetCongestionControl(cc="cubic", flow="1")
     state = folded(
         START,
@@ -99,7 +97,7 @@ def test_every_stream_of_a_flow_is_a_flow_and_all_end_together() -> None:
     assert state.flows["2"].bytes == 100
 
 
-def test_a_death_is_told_as_an_error() -> None:
+def test_a_death_is_reported_as_an_error() -> None:
     state = folded(
         START, FlowEnded(t=2.0, flow="1", bytes=0, duration_s=1.0, retransmits=0, error="refused")
     )

@@ -32,6 +32,6 @@ def test_an_interval_by_hand() -> None:
     assert result.half_width == pytest.approx(4.968, abs=0.001)
 
 
-def test_one_value_says_nothing_of_its_spread() -> None:
+def test_one_value_shows_no_spread() -> None:
     result = statistic([7.5])
     assert (result.mean, result.sd, result.low, result.half_width) == (7.5, None, None, None)

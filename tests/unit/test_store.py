@@ -178,7 +178,7 @@ def test_a_run_directory_names_no_file_outside_of_itself(tmp_path: Path) -> None
         ('{"format": 99, "scenario": "x", "title": "", "machine": null, "cases": []}', "update"),
     ],
 )
-def test_what_can_not_be_read_is_told(tmp_path: Path, content: str | None, told: str) -> None:
+def test_what_can_not_be_read_is_reported(tmp_path: Path, content: str | None, told: str) -> None:
     if content is not None:
         (tmp_path / "result.json").write_text(content)
     with pytest.raises(RecordingError, match=told):

@@ -244,7 +244,7 @@ def test_the_documented_keys_are_there() -> None:
         ({"events_dropped": 4}, "4 sweeps were lost"),
     ],
 )
-def test_a_run_that_the_machine_spoilt_says_so(changes: dict[str, float], reason: str) -> None:
+def test_a_run_that_the_machine_spoilt_reports_it(changes: dict[str, float], reason: str) -> None:
     state = LabState()
     state.apply(health(1.0, **changes))
     verdict = summarise(state, "x").health

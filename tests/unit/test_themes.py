@@ -70,13 +70,13 @@ def test_dialogs_are_legible(look: Look) -> None:
 
 
 @pytest.mark.parametrize("vision", MACHADO)
-def test_the_first_four_flows_are_told_apart(look: Look, vision: str) -> None:
+def test_the_first_four_flows_are_distinguished(look: Look, vision: str) -> None:
     """By everybody. 0.1 is a tenth of black to white in OKLab, five times a just visible step."""
     assert closest(look.flows[:4], vision) >= 0.1
 
 
 @pytest.mark.parametrize("vision", MACHADO)
-def test_the_colour_blind_theme_tells_everything_apart(vision: str) -> None:
+def test_the_colour_blind_theme_distinguishes_everything(vision: str) -> None:
     """Any two of its flows, and drops, marks and the queue, at a glance and by everybody."""
     look = read_look(assets("themes") / "colourblind.toml")
     signs = [look.colours[name] for name in ("drop", "mark", "queue")]

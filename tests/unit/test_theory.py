@@ -191,7 +191,7 @@ def test_bbr_has_no_epochs() -> None:
     assert theory_of(flow_of(tooth(100, 70), "bbr")).epochs == []
 
 
-def test_nothing_is_said_of_a_flow_without_a_reduction() -> None:
+def test_nothing_is_reported_of_a_flow_without_a_reduction() -> None:
     theory = theory_of(flow_of([(OPEN, 10 + at, None) for at in range(50)]))
     assert theory.epochs == []
     assert theory.reno.last is None

@@ -74,7 +74,7 @@ def test_a_line_is_of_acks_where_they_are_and_of_samples_elsewhere(flow: Flow) -
     assert between(line, 3.0, 3.4) == {30.0}
 
 
-def test_states_are_exact_where_they_were_told(flow: Flow) -> None:
+def test_states_are_exact_where_they_were_reported(flow: Flow) -> None:
     spans = traced.states(flow)
     assert [each for each in spans if each[2] == 3] == [pytest.approx((1.4, 1.6, 3))]
     assert not [each for each in spans if each[2] == 4 and 1.0 <= each[0] <= 2.0]

@@ -201,7 +201,7 @@ def test_a_scenario_traces_nothing_that_never_starts() -> None:
         parse_scenario(SCENARIO.replace("FLOW", "b"), Path("x.toml"))
 
 
-def test_the_lab_is_told_beforehand_that_there_will_be_traces() -> None:
+def test_the_lab_learns_beforehand_that_there_will_be_traces() -> None:
     start, trace = Step(0.0, StartFlow(flow="1")), Step(1.0, TraceFlow(flow="1"), number=1)
     assert not Script([start]).prepare(Build()).traces
     assert Script([start, trace]).prepare(Build()) == Build(

@@ -107,7 +107,7 @@ def test_the_page_shows_short_flows_by_size(runs: list[CaseResult]) -> None:
     assert grid.left == [True, True, False, False, False]
 
 
-def test_what_is_not_known_yet_is_said() -> None:
+def test_what_is_not_known_yet_is_reported() -> None:
     running = UdpResult(
         id="u1",
         src="h1",

@@ -19,7 +19,7 @@ def test_an_answer_has_its_rtt_in_microseconds() -> None:
     assert Ledger(0.2).read(answer(1)) == [(1, 20_500.0)]
 
 
-def test_a_ping_over_udp_says_what_ping_does() -> None:
+def test_a_ping_over_udp_prints_what_ping_does() -> None:
     """What our own program writes; tests/lab has it running."""
     ledger = Ledger(0.2)
     assert ledger.read("no answer yet for seq=1") == []

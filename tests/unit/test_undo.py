@@ -100,7 +100,7 @@ def test_every_command_has_an_inverse() -> None:
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )
-async def test_an_undo_says_what_it_does_and_leaves_all_as_it_was(
+async def test_an_undo_reports_what_it_does_and_leaves_all_as_it_was(
     command: AnyCommand, said: str
 ) -> None:
     hand = Hand(FakeLab())

@@ -43,7 +43,7 @@ def test_ratios(text: str, ratio: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "ten Mbit/s", "10", "10 Mb", "-3 Mbit/s", "1.2.3 Mbit/s"])
-def test_a_rate_that_is_none_says_what_would_fit(text: str) -> None:
+def test_a_rate_that_is_none_reports_what_would_fit(text: str) -> None:
     with pytest.raises(ValueError, match=r"10 Mbit/s"):
         units.parse_rate(text)
 

@@ -94,7 +94,7 @@ def test_a_vote_for_another_question_or_no_choice_counts_for_nothing(hosted: Hos
     one.close()
 
 
-def test_whoever_sends_anything_but_votes_is_let_go(hosted: Hosted) -> None:
+def test_whoever_sends_anything_but_votes_is_dropped(hosted: Hosted) -> None:
     ask(hosted, BOARD)
     rng = random.Random(3)
     for _ in range(200):
@@ -108,7 +108,7 @@ def test_whoever_sends_anything_but_votes_is_let_go(hosted: Hosted) -> None:
     assert hosted.server.ballot.voters == 0
 
 
-def test_one_who_never_stops_voting_is_let_go(hosted: Hosted) -> None:
+def test_one_who_never_stops_voting_is_dropped(hosted: Hosted) -> None:
     ask(hosted, BOARD)
     one = hosted.connect()
     one.send(frames.encode_hello(Wants.NOW))
@@ -179,7 +179,7 @@ def test_each_browser_of_the_presenters_has_a_vote_and_is_counted(hosted: Hosted
 
 @pytest.mark.parametrize("wants", [Wants.WHOLE, Wants.NOW])
 @pytest.mark.parametrize("asked", [frames.encode_vote(7, 1, 1), frames.encode_browsers(9)])
-def test_a_spectator_who_votes_for_others_is_let_go(
+def test_a_spectator_who_votes_for_others_is_dropped(
     hosted: Hosted, wants: Wants, asked: bytes
 ) -> None:
     ask(hosted, BOARD)

@@ -507,7 +507,7 @@ def test_a_mark_is_a_step_where_it_stands_in_the_end() -> None:
     ]
 
 
-def test_an_algorithm_of_ones_own_is_kept_and_told() -> None:
+def test_an_algorithm_of_ones_own_is_kept_and_reported() -> None:
     """Whoever reads the recording has not named its file; one that no file can have stays out."""
     build = Build(algorithms={"mine": "00ff", "no\nname": ""})
     flow = Applied(t=2.0, command=StartFlow(flow="1", src="s1", dst="d1", cc="mine"))
@@ -553,7 +553,7 @@ def test_without_a_network_there_is_nothing_to_save() -> None:
         write(session(Build()), until=READY_AT / 2)
 
 
-def test_a_recording_that_does_not_say_what_was_asked_for() -> None:
+def test_a_recording_that_does_not_hold_what_was_asked_for() -> None:
     """Older ones: what the links and hosts did when the network stood was asked for."""
     fifo = Qdisc(kind="pfifo", options={"limit": 20})
     setting = LinkSetting(rate=8_000_000, delay_us=5_000, jitter_us=0, loss=0.0, qdisc=fifo)
@@ -577,7 +577,7 @@ def test_a_recording_that_does_not_say_what_was_asked_for() -> None:
     assert len(case.timeline) == 1
 
 
-def test_what_no_scenario_can_say_is_told_in_its_place() -> None:
+def test_what_no_scenario_can_express_is_reported_in_its_place() -> None:
     """A name with a star and one too far away; what refers to them goes with them."""
     state = session(
         Build(),
@@ -631,7 +631,7 @@ def test_a_topology_that_is_none_is_refused(topology: Topology) -> None:
         write(state)
 
 
-def test_a_network_that_no_scenario_can_say_is_refused() -> None:
+def test_a_network_that_no_scenario_can_express_is_refused() -> None:
     state = session(Build(links={"bottleneck": LinkSetting(rate=50_000)}))
     with pytest.raises(ScenarioError, match="100 kbit/s"):
         write(state)

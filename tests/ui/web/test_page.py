@@ -137,7 +137,7 @@ async def test_it_follows_the_presenter_until_a_key_is_touched(stage: Stage, tab
     await tab.until(f"{shown} === 'queue'")
 
 
-async def test_it_connects_again_by_itself_and_says_so(stage: Stage, tab: Tab) -> None:
+async def test_it_connects_again_by_itself_and_reports_it(stage: Stage, tab: Tab) -> None:
     link = urlsplit(stage.link)
     await stage.stop()
     await tab.until(f"{STATE}.includes('Connection lost; reconnecting')")

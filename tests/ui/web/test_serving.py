@@ -90,7 +90,7 @@ async def caught_up(client: aiohttp.ClientSession, link: str, t: float) -> None:
                 now, flows = opening["now"], opening["facts"]["flows"]
 
 
-async def test_who_is_over_says_so_and_ends(stage: Stage) -> None:
+async def test_a_session_that_ends_reports_it(stage: Stage) -> None:
     stage.play(5)
     link = await stage.serve()
     async with aiohttp.ClientSession() as client, client.get(f"{link}events") as answer:

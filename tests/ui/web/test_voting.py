@@ -91,7 +91,9 @@ async def test_its_words_are_text_and_a_few_known_elements(tab: Tab) -> None:
     assert tab.complaints == []
 
 
-async def test_a_tap_votes_a_key_changes_it_and_the_reveal_is_said(stage: Stage, tab: Tab) -> None:
+async def test_a_tap_votes_a_key_changes_it_and_the_reveal_is_reported(
+    stage: Stage, tab: Tab
+) -> None:
     await tab.tell(f"{LESSON}.querySelectorAll('.answer')[0].click()")
     await tab.until(f"{STATUS}.includes('Your vote counts')")
     assert (await voted(stage, 66, (1, 0, 0))).voters == 1

@@ -80,7 +80,7 @@ def test_a_row_has_what_waits_in_both_and_what_has_left_the_link() -> None:
     assert queues.own(found) == [{"codel_count": 5, "queue_sojourn_us": 4_500}]
 
 
-def test_counters_go_on_when_the_kernel_takes_over_again() -> None:
+def test_counters_continue_when_the_kernel_takes_over_again() -> None:
     queues = LinkQueues("r->h2")
     counts = Counts(drops=7)
     queues.software = lambda: Reading("codel.py", 1, counts, {})
@@ -95,7 +95,7 @@ def test_counters_go_on_when_the_kernel_takes_over_again() -> None:
     assert (row[4], row[8]) == (8, 87_000)
 
 
-def test_counters_go_on_when_another_discipline_takes_over_in_software() -> None:
+def test_counters_continue_when_another_discipline_takes_over_in_software() -> None:
     """A swap, or a FIFO in the place of one that failed: nothing is counted twice."""
     queues = LinkQueues("r->h2")
     found = {CLASS: kernel(5_000, 0), PASSAGE: kernel(80_000, 0, 2)}
@@ -118,14 +118,14 @@ def flow(data: bytes) -> int:
     return parsed(data, 0, 1).flow
 
 
-def test_headers_say_what_a_packet_is() -> None:
+def test_headers_report_what_a_packet_is() -> None:
     found = parsed(b"xx" + header("10.0.0.1", "10.0.0.2", 6, b"\0\1\0\2", tos=0xB9), 2, 42)
     assert (found.number, found.length, found.ecn, found.dscp) == (42, 1514, 1, 46)
     assert found.source == 0x0A000001
     assert found.destination == 0x0A000002
 
 
-def test_flows_are_told_apart_by_addresses_protocol_and_ports() -> None:
+def test_flows_are_distinguished_by_addresses_protocol_and_ports() -> None:
     ports = struct.pack("!HH", 1000, 2000)
     flows = [
         header("10.0.0.1", "10.0.0.2", 6, ports),

@@ -69,7 +69,7 @@ def test_percentiles_of_the_last_second_are_the_variables_of_the_plot() -> None:
     assert [*recent.values()] == pytest.approx([5000, 9500, 9900], rel=0.07)
 
 
-def test_the_state_adds_up_what_it_is_told() -> None:
+def test_the_state_adds_up_what_it_receives() -> None:
     state = LabState()
     for t, kind, upto_us in ((1.0, "codel.py", [8, 5120]), (2.0, "pie.py", [8, 20_480])):
         event = SojournTimes(t=t, link="r->h2", kind=kind, upto_us=upto_us, packets=[1, 3])

@@ -39,7 +39,7 @@ def pages(it: Broadcast) -> Pages:
     return Pages(admission, cast("Feed", feed), it, cast("Windows", None))
 
 
-async def test_a_slow_browser_is_told_of_its_gap_and_begins_anew(
+async def test_a_slow_browser_learns_of_its_gap_and_starts_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(broadcast, "MOST_MESSAGES", 3)
