@@ -24,7 +24,8 @@ from ccplay.state.lab_state import LabState
 
 Phase: TypeAlias = Literal["reading", "asking", "clearing", "running", "ready", "revealed"]
 """Phase of a page. ``reading``: steps wait for the reader; ``asking``: a question waits for an
-answer; ``clearing``: the network is being emptied; ``ready``: the run can be revealed."""
+answer; ``clearing``: the network is being emptied; ``running``: the steps run; ``ready``: the
+result can be revealed; ``revealed``: the result is shown, or there is none."""
 
 _LEAD_S = 0.5
 """Seconds from an empty network to the first step, for preparing traffic."""
@@ -55,7 +56,7 @@ class Turn(msgspec.Struct):
     correct: bool | None = None
     """Whether the answer was right; None without an answer, or if the run decided nothing."""
     run: Run | None = None
-    """Recorded run, once revealed; None before the reveal, or if it is not recorded."""
+    """Recording of the run; None before the reveal, or if the run was not recorded."""
     tries: int = 0
     """Number of times the page's steps were started."""
 
@@ -86,7 +87,7 @@ class Course:
         return self.turns[self.at]
 
     def phase(self, now: float) -> Phase:
-        """Return what the page waits for at a moment of the lab."""
+        """Return the phase of the open page at a moment of the lab's clock."""
         turn, page = self.turn, self.page
         if turn.verdict is not None or not (page.steps or self._reveals(page)):
             return "revealed"
@@ -110,7 +111,7 @@ class Course:
 
     @property
     def complete(self) -> bool:
-        """Whether the results of all pages with measures are revealed."""
+        """Whether all pages with a question, measures or an explanation are revealed."""
         return all(
             turn.verdict is not None
             for turn, page in zip(self.turns, self.lesson.pages, strict=True)
@@ -120,21 +121,24 @@ class Course:
     # --- actions of a person -----------------------------------------------------------------
 
     def answer(self, value: float) -> bool:
-        """Set the answer; return whether it counts, which it does only before the run."""
+        """Set the answer of a page that has not run yet; return whether it was set."""
         if self.page.question is None or self.turn.span or self.turn.verdict or self._clearing:
             return False
         self.turn.answer = value
         return True
 
     def run(self) -> bool:
-        """Start the page's steps; return False if there are none or they were started before."""
+        """Start the page's steps once the network is restored; return whether they will start.
+
+        They do not if the page has none, or if they were started before.
+        """
         if not self.page.steps or self.turn.span is not None or self._clearing:
             return False
         self._script, self._clearing, self._asked_at = None, True, None
         return True
 
     def reveal(self, state: LabState) -> Verdict:
-        """Judge the page by the measurements so far."""
+        """Judge the page by the measurements so far, and return the verdict."""
         turn, page = self.turn, self.page
         span = turn.span or Span(state.ready_at or 0.0, state.now, dict(self._again))
         values = measured(state, page.measures, replace(span, ended=min(span.ended, state.now)))
@@ -170,12 +174,12 @@ class Course:
         return True
 
     def again(self) -> None:
-        """Reset the page; its answer and its measurements are lost."""
+        """Reset the page; its answer and verdict are lost."""
         self._leave()
         self.turns[self.at] = Turn(tries=self.turn.tries)
 
     def _leave(self) -> None:
-        """Cancel the page's remaining steps; an unrevealed run is void."""
+        """Cancel the page's remaining steps, and discard a run that is not revealed."""
         unrevealed = self.turn.verdict is None
         if unrevealed and (self._clearing or self.turn.span is not None):
             self.turn.span = None
@@ -184,7 +188,7 @@ class Course:
     # --- the timeline of its session --------------------------------------------------------
 
     def build(self, build: Build) -> Build:
-        """Return the network to build, with the names of the lesson's traffic reserved."""
+        """Return ``build`` with the names of the lesson's traffic reserved."""
         names = [name for page in self.lesson.pages for name in _names(page)]
         return msgspec.structs.replace(build, reserved=names)
 
@@ -193,7 +197,7 @@ class Course:
         if self._clearing:
             return self._clear(state)
         due = self._script.due(state) if self._script is not None else []
-        # A page's run matches its text, whatever was set by hand before.
+        # A page's run must match its text, whatever was set by hand before.
         return [replace(step, overrides=True) for step in due]
 
     def idle(self, state: LabState) -> bool:

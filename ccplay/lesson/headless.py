@@ -39,16 +39,16 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """Result of a whole lesson."""
+    """The result of a whole lesson."""
 
     taken: tuple[Taken, ...]
     health: HealthResult
     errors: tuple[str, ...]
-    """Messages about refused steps and traffic that died."""
+    """Messages of errors, such as refused steps and traffic that ended with an error."""
 
 
 class _Taker:
-    """Runs page after page without waiting; see ``session.Timed``."""
+    """Runs page after page without waiting for a reader; see ``session.Timed``."""
 
     def __init__(self, opened: Opened, report: Callable[[Taken], None]) -> None:
         self.taken: list[Taken] = []
@@ -95,7 +95,7 @@ async def take(
     report: Callable[[Taken], None],
     record: Path | None = None,
 ) -> Outcome:
-    """Run every page of a lesson; ``report`` receives each page after its run.
+    """Run every page of a lesson; ``report`` receives each page with a result after its run.
 
     Raises ``CcplayError`` if the lab did not start, died, or lacks what the lesson needs.
     """

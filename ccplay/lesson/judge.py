@@ -1,4 +1,4 @@
-"""Judges answers by the measurements of a run."""
+"""Judges answers to a page's question by the measurements of its run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def judge(page: Page, values: Mapping[str, float | None]) -> Verdict:
-    """Return the verdict of these values on a page's question."""
+    """Return the verdict on a page's question according to these values."""
     question = page.question
     if question is None:
         return Verdict(values)

@@ -1,4 +1,4 @@
-"""Finds lessons: shipped ones by name, and files."""
+"""Finds lessons: shipped ones by their names, others by their paths."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def shipped() -> dict[str, Path]:
 
 
 def open_lesson(name_or_path: str, settings: tuple[str, ...] = ()) -> Opened:
-    """Read a lesson by its name if it is shipped, or from a file.
+    """Read a shipped lesson by its name, or a lesson from a file.
 
-    Raises ``ScenarioError`` with every mistake in it.
+    Raises ``ScenarioError`` if there is none, and with every mistake in the file.
     """
     known = shipped()
     path = known.get(name_or_path)

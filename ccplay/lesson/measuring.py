@@ -1,4 +1,4 @@
-"""The measures of a page: metrics of its result, and statistics of samples."""
+"""Evaluates the measures of a page: metrics of the result, and statistics of samples."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Span(msgspec.Struct, frozen=True):
     began: float
     ended: float
     names: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """The lab's names of traffic by the lesson's, where they differ because a page was repeated."""
+    """The lab's names of traffic by the lesson's, if they differ because a page was repeated."""
 
 
 def measured(
     state: LabState, measures: Mapping[str, Measure], span: Span
 ) -> dict[str, float | None]:
-    """Return the value of each measure in its unit; None if the run did not measure it."""
+    """Return the value of each measure in its unit, by name; None if the run did not measure it."""
     whole: dict[str, float] = {}
     if any(not each.take for each in measures.values()):
         whole = metrics_of(summarise(state, ""))
@@ -128,7 +128,7 @@ def _of(series: Series, take: Take, between: tuple[float, float]) -> float | Non
         case "greatest":
             return max(values)
         case "growth":
-            # A counter has already grown by its first sample.
+            # A counter that begins within the interval has grown from 0 to its first sample.
             began = series.timeline.at_or_after(between[0])
             return values[-1] - (values[0] if series.first < began else 0.0)
         case _:

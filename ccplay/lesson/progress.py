@@ -18,7 +18,7 @@ from ccplay.lesson.judge import Verdict
 from ccplay.lesson.library import Opened
 
 _LARGEST = 1 << 20
-"""Size in bytes up to which a progress file is read."""
+"""Number of bytes read of a progress file; a larger one is not valid."""
 
 
 class _Turn(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -44,7 +44,7 @@ class _Progress(msgspec.Struct, frozen=True):
 
 
 def path_of(opened: Opened) -> Path:
-    """Return the path of a lesson's progress; a changed lesson has a different one."""
+    """Return the path of a lesson's progress file; a changed lesson has a different one."""
     digest = hashlib.sha256(repr(opened.lesson).encode()).hexdigest()[:12]
     return state_folder() / "lessons" / f"{opened.name[:60].replace('/', '_')}-{digest}.json"
 
@@ -71,7 +71,7 @@ def take_up(opened: Opened) -> Course:
 
 
 def forget(opened: Opened) -> None:
-    """Delete the saved progress of a lesson. Raises ``CcplayError``."""
+    """Delete the saved progress of a lesson, if any. Raises ``CcplayError``."""
     path = path_of(opened)
     with as_caller(), writing.explained(path, CcplayError):
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Commands that restore the network of the file, before a page's steps run."""
+"""Commands that restore the network as the lesson's file describes it, before a page's steps."""
 
 from __future__ import annotations
 

@@ -12,16 +12,16 @@ Option: TypeAlias = bool | int | float | str
 _MOST = 1 << 53
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
-"""A number counted or measured by the kernel, up to the kernel's largest."""
+"""A number counted or measured by the kernel, from 0 to 2^53."""
 
 Step: TypeAlias = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)]
-"""Difference between a count and the next one."""
+"""Difference between two consecutive counts."""
 
 LAST_CA_STATE = 4
 """Number of the last congestion state, ``TCP_CA_Loss``."""
 
 CaState: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LAST_CA_STATE)]
-"""Congestion state: ``enum tcp_ca_state`` of include/uapi/linux/tcp.h, an index of
+"""Congestion state: ``enum tcp_ca_state`` of include/uapi/linux/tcp.h, an index into
 ``CA_STATES``."""
 
 WallTime: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
@@ -31,7 +31,7 @@ FEW = msgspec.Meta(max_length=1000)
 """Largest number of items of one kind in a network or a kernel: links, hosts, algorithms."""
 
 MANY = msgspec.Meta(max_length=100_000)
-"""Largest number of names in a scenario, the number of steps in a thousand cases."""
+"""Largest length of a long list: names or starts of traffic in a command, transfers in an event."""
 
 Moment: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 """Seconds since ``Hello``, to the microsecond, up to 30 years."""
@@ -59,7 +59,7 @@ Row: TypeAlias = Count | list[Step | None] | dict[int, Count | None] | None
 
 An array is the first value and then the difference of each sweep. None is unknown; the next
 difference is relative to the last known value, or to 0 if there is none. An object, used for rare
-changes, has values by the index of the sweep, from 0, from which on they hold."""
+changes, maps the index of a sweep, counted from 0, to the value from that sweep on."""
 
 
 class Value(

@@ -43,12 +43,12 @@ class Build(Command, frozen=True):
 
     The lab assigns these names to no other traffic."""
     traces: bool = False
-    """Whether flows will be traced, which the lab then prepares in advance."""
+    """Whether the script traces flows, which the lab then prepares in advance."""
     first: Annotated[list[StartTraffic], FEW] = []
-    """Commands that a script starts as soon as the network is ready; prepared before ``Ready``."""
+    """Starts that a script makes as soon as the network is ready; prepared before ``Ready``."""
     soon: Annotated[list[StartTogether], FEW] = []
-    """Commands that a script starts shortly after ``Ready``, from which ``at`` counts; prepared
-    before it."""
+    """Starts that a script makes shortly after ``Ready``, prepared before it; ``at`` is in seconds
+    since ``Ready``."""
     prepared: Annotated[list[str], MANY] = []
     """Congestion controls named by a script; built and loaded before ``Ready``."""
     label: str = ""
@@ -64,17 +64,17 @@ class Build(Command, frozen=True):
 class StartTogether(Command, frozen=True):
     """Prepare traffic, and start all of it at one moment of the lab's clock.
 
-    Each command in it is answered as if it had been sent alone, in their order, with ``due``. Only
-    a session sends it; scenarios can't contain it.
+    The lab answers each of the commands, in order, as if it had been sent alone, with ``due`` set.
+    Only a session sends this command; scenarios can't contain it.
     """
 
     at: Moment
-    """Moment of the start; if it has passed, traffic starts as soon as all of it is prepared."""
+    """Moment of the start; if it has passed, the traffic starts once all of it is prepared."""
     commands: Annotated[list[StartTraffic], MANY]
 
 
 class SetCongestionControl(Command, frozen=True):
-    """Switch a running flow, or the default of a host's new sockets; name exactly one."""
+    """Switch a running flow or the default of a host's new sockets; exactly one must be named."""
 
     cc: Annotated[str, settings.CC]
     flow: Annotated[str | None, settings.FLOW] = None
@@ -82,7 +82,7 @@ class SetCongestionControl(Command, frozen=True):
 
 
 class SetPath(Command, frozen=True):
-    """Move running traffic to another of several paths; without ``via`` to the next one."""
+    """Move running traffic to another of several paths, without ``via`` to the next one."""
 
     traffic: Annotated[str, Field(NAME, "The name of a flow, a download, UDP or short flows")]
     via: Annotated[
@@ -100,9 +100,10 @@ class SetQdisc(Command, frozen=True):
 
 
 class SetClasses(Command, frozen=True):
-    """Put several queues in front of a link, each with a share of its rate, or one again.
+    """Put several queues in front of a link, each with a share of its rate.
 
-    The new queues are empty; packets in the old ones are lost.
+    An empty list restores the single queue. The new queues are empty; packets in the old ones are
+    lost.
     """
 
     classes: Annotated[list[TrafficClass], FEW]
@@ -130,8 +131,8 @@ class StartCapture(Command, frozen=True):
     """Write the packets of a link, in both directions, to a pcapng file.
 
     Packets of ``link`` are captured as they leave, after the queue; those of the other direction as
-    they arrive, before any delay. A name for both directions is captured at the bottleneck's queue,
-    else at the router.
+    they arrive, before any delay. If ``link`` names both directions, the capture is at the end with
+    an observed queue, else at a router.
     """
 
     link: Annotated[str, settings.LINK] = BOTTLENECK
@@ -222,4 +223,4 @@ AnyCommand: TypeAlias = (
 )
 
 Order: TypeAlias = AnyCommand | StartTogether
-"""Any command or other message sent to a lab."""
+"""Any command that a session sends to a lab."""

@@ -11,7 +11,7 @@ from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.texts import choice
 
 KERNEL, SOFTWARE = "kernel", "software"
-"""Implementations that may have a parameter of their own: the kernel's, and ccplay's in
+"""Implementations of a discipline, which may differ in parameters: the kernel's, and ccplay's in
 software."""
 
 
@@ -23,7 +23,7 @@ class Parameter(Field, frozen=True):
     tc: str = ""
     """Words for tc(8) with ``{}`` for the value; if empty, the name and the value.
 
-    For a switch, the words for on and for off, separated by ``|``."""
+    For a switch, the word for on and the word for off, separated by ``|``."""
 
 
 class Discipline(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class Discipline(msgspec.Struct, frozen=True):
     in_kernel: bool = True
     """Whether ccplay can request the discipline from a kernel."""
     open: bool = False
-    """Whether any parameter is accepted here, because only the discipline's file defines them."""
+    """Whether the model accepts any parameter, as only the discipline's file defines them."""
 
     @property
     def names(self) -> list[str]:
@@ -55,7 +55,7 @@ class Discipline(msgspec.Struct, frozen=True):
         )
 
     def of(self, who: str) -> tuple[Parameter, ...]:
-        """Return the parameters that ``KERNEL`` or ``SOFTWARE`` has."""
+        """Return the parameters of one implementation, ``KERNEL`` or ``SOFTWARE``."""
         return tuple(each for each in self.parameters if each.only in ("", who))
 
 
@@ -89,7 +89,7 @@ def parameter(
 
 
 def classes(by: str) -> tuple[Parameter, ...]:
-    """Return the parameters of classes: how packets select a class, and its inner discipline."""
+    """Return the parameters of a discipline with classes; ``by`` is how packets select one."""
     ways = ("tos", "dscp", "flow", "source", "destination")
     inner = ("pfifo", "codel", "pie", "fq_codel", "fq_pie", "fq", "sfq")
     return (

@@ -18,10 +18,10 @@ from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.values import Feature, Qdisc
 
 SUFFIX = ".py"
-"""Ending of the names of ccplay's own disciplines, even of those that the kernel has too."""
+"""Ending of the names of ccplay's disciplines in software, which the kernel's names do not have."""
 
 AVERAGING = ("red", "choke")
-"""Kinds with two thresholds of an average queue; see ``thresholds``."""
+"""Kinds of queue with two thresholds for the average queue length; see ``thresholds``."""
 
 MOST_RATE = 100_000_000
 """Largest rate of full packets in bits per second that a discipline in software can serve."""
@@ -41,7 +41,8 @@ def described(kind: str) -> Discipline | None:
 def serves(kind: str, features: Iterable[Feature]) -> str:
     """Return ``SOFTWARE`` if ccplay's discipline serves this kind of queue, else ``KERNEL``.
 
-    ``features`` are the disciplines that a lab reports; ccplay serves those that the kernel lacks.
+    ``features`` are the disciplines that a lab reports. Those that its kernel lacks are served by
+    ccplay.
     """
     summaries = {each.name: each.summary for each in features if each.available}
     replaced = summaries.get(kind) == summaries.get(f"{kind}{SUFFIX}", "")
@@ -59,7 +60,7 @@ def plain(kind: str) -> str:
 
 
 def beyond(qdisc: Qdisc, who: str) -> str | None:
-    """Return the first of a queue's parameters that an implementation lacks, or None."""
+    """Return a queue's first parameter that the implementation ``who`` does not have, or None."""
     discipline = described(qdisc.kind)
     if discipline is None or discipline.open:
         return None
@@ -68,7 +69,7 @@ def beyond(qdisc: Qdisc, who: str) -> str | None:
 
 
 def kinds() -> list[str]:
-    """Return all kinds: those of kernels, then the user's, then ccplay's in software."""
+    """Return all kinds: plain names, ccplay's and then the user's, before those with ``SUFFIX``."""
     software = [f"{each.kind}{SUFFIX}" for each in DISCIPLINES.values() if each.software]
     return [*DISCIPLINES, *custom, *software, *(f"{each}{SUFFIX}" for each in custom)]
 
@@ -122,9 +123,10 @@ def validate(qdisc: Qdisc) -> Qdisc:
 
 
 def thresholds(options: Mapping[str, Option]) -> tuple[int, int]:
-    """Return the average queue lengths between which RED and its relatives drop, as in tc-red(8).
+    """Return min and max of RED or CHOKe, by default as in tc-red(8).
 
-    Raises ``ValueError`` if they do not fit into the limit.
+    As the average queue grows from min to max, more packets are dropped at random. Raises
+    ``ValueError`` unless 0 < min < max <= limit.
     """
     limit = int(options["limit"])
     most = int(options.get("max", limit // 4))

@@ -13,7 +13,7 @@ from statistics import NormalDist
 SCALE = 8192
 """Value of a table's entry that stands for 1.0 times the jitter."""
 SIZE = 4096
-"""Number of entries in a table, the same as in those of iproute2."""
+"""Number of entries in a table, as in iproute2."""
 
 UNIFORM = "uniform"
 """Netem's default, which needs no table: from the delay minus the jitter to the delay plus the
@@ -29,7 +29,7 @@ def table(name: str) -> array[int]:
     if name == UNIFORM:
         return array("h")
     normal = [NormalDist().inv_cdf(max(at, 0.5) / SIZE) * SCALE for at in range(SIZE)]
-    # Pareto with shape 3, less its mean: iproute2's netem/pareto.c.
+    # Pareto with shape 3, minus its mean: iproute2's netem/pareto.c.
     pareto = [((1 - at / SIZE) ** (-1 / 3) - 1.5) * 4 / 3 * SCALE for at in range(SIZE)]
     mixed = [0.25 * n + 0.75 * min(p, _MOST) for n, p in zip(normal, pareto, strict=True)]
     known = {"normal": normal, "pareto": pareto, "paretonormal": mixed}[name]

@@ -35,7 +35,7 @@ class Hello(Event, frozen=True):
 
 
 class Building(Event, frozen=True):
-    """Progress of building the network: ``done`` of ``total`` steps, ``step`` is current."""
+    """Progress of building the network: ``done`` of ``total`` steps, with ``step`` under way."""
 
     step: str
     done: int
@@ -47,7 +47,7 @@ class Ready(Event, frozen=True):
 
 
 class LinkChanged(Event, frozen=True):
-    """The settings of a direction of a link, read back from the kernel."""
+    """The settings of one direction of a link, as read back from the kernel."""
 
     link: str
     setting: LinkSetting
@@ -59,20 +59,21 @@ class LinkChanged(Event, frozen=True):
 
 
 class HostChanged(Event, frozen=True):
-    """The default congestion control of a host's new sockets."""
+    """The default congestion control of a host's new sockets, at first and after each change."""
 
     host: str
     cc: str
 
 
 class Misbehaved(Event, frozen=True):
-    """A flow's congestion control has misbehaved for some seconds, or no longer does."""
+    """A flow's congestion control has misbehaved for some seconds, or has ceased to misbehave."""
 
     flow: str
     """Name of the connection: ``flow/2`` is stream 2."""
     cc: str
     wrong: str = ""
-    """Misbehaviour, such as ``keeps cwnd at 1``; empty if it ended, or the program changed."""
+    """Misbehaviour, such as ``keeps cwnd at 1``; empty if it ended, or the algorithm or its program
+    changed."""
 
 
 class FlowPath(Event, frozen=True):
@@ -96,7 +97,7 @@ class FlowPath(Event, frozen=True):
 
 
 class InterfaceCounters(Event, frozen=True):
-    """Counters of each interface since its creation: one array per field.
+    """Counters of each interface since the network was built: one array per field.
 
     Sent once, when all traffic has ended.
     """
@@ -104,7 +105,7 @@ class InterfaceCounters(Event, frozen=True):
     interface: list[str]
     node: list[str]
     link: list[str]
-    """Direction in which packets leave."""
+    """Name of the directed link that begins at the interface."""
     sent: list[Count]
     """Packets sent."""
     sent_bytes: list[Count]
@@ -146,7 +147,7 @@ class CaptureStarted(Event, frozen=True):
 
     capture: str
     link: str
-    """Direction whose packets are captured as they leave."""
+    """Name of the directed link with the packets that are captured as they leave."""
     path: str
     """Path of the file, with ``HOST:`` in front if the lab runs on another machine."""
 
@@ -202,7 +203,7 @@ class Applied(Event, frozen=True):
     due: Moment | None = None
     """Moment in the timeline; None if the command is not from one, or in older recordings."""
     renewed: bool = False
-    """Whether the cause was a saved algorithm file, which was reloaded."""
+    """Whether the cause was a saved file of an algorithm or a discipline, which was reloaded."""
 
     @property
     def late_s(self) -> float:
@@ -216,7 +217,7 @@ class Failed(Event, frozen=True):
     command: AnyCommand | None
     message: str
     due: Moment | None = None
-    """Moment in the timeline at which traffic should have started together."""
+    """Moment at which ``StartTogether`` should have started the traffic; None without one."""
 
 
 class Health(Event, frozen=True):
@@ -232,16 +233,17 @@ class Health(Event, frozen=True):
     sweep_p50_us: float
     """Duration of sweeps in µs, median."""
     lab_cpu: float
-    """Cores used by the lab process and its delay line."""
+    """Number of cores used by the lab process, its delay line and its disciplines in software."""
     host_cpu: float
-    """Share of all cores in use, 0 to 1, without programs of lower priority."""
+    """Share of all cores in use, 0 to 1, without programs of lower priority than the lab."""
     steal: float
     """Share of all cores taken by the hypervisor, 0 to 1."""
     delay_late_p50_us: float | None = None
-    """Lateness in µs of packets released by the delay line, median; None with netem."""
+    """Lateness in µs of packets released by the delay line or by disciplines in software, median,
+    the greater of the two; None if no such packet waited recently."""
     delay_late_p99_us: float | None = None
     events_dropped: int = 0
-    """Events dropped because they were not read in time."""
+    """Number of events dropped because they were not read in time."""
     rate_accuracy: float | None = None
     """Bytes that left a bottleneck that was never empty, as a share of what its rate allows.
 

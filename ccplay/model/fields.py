@@ -1,4 +1,4 @@
-"""One setting of a command, a link, a queue or a topology, described once for all that use it."""
+"""The description of a setting of a command, link, queue or topology, shared by all its users."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ccplay.model.quoting import MisfitError
 class Field(msgspec.Struct, frozen=True):
     """A setting: its quantity, its bounds, and its names for people and files.
 
-    It is in the annotation of a struct's field, ``Annotated[int, Field(…)]``; ``fields_of`` adds
-    what the struct defines: name, default, and whether it is required.
+    It annotates a field of a struct, ``Annotated[int, Field(…)]``; ``fields_of`` adds what the
+    struct defines: the name, the default, and whether the setting is required.
     """
 
     quantity: Quantity
@@ -30,7 +30,8 @@ class Field(msgspec.Struct, frozen=True):
     default: Any = None
     """Default value; None if the lab or the kernel chooses one."""
     required: bool = False
-    """Whether the setting must be given, or has a ``default`` to be sent."""
+    """Whether the setting must be present: ``default`` replaces a missing one; without it, an
+    error."""
     key: str = ""
     """Key of the setting in scenario files."""
     label: str = ""
@@ -64,12 +65,12 @@ class Field(msgspec.Struct, frozen=True):
 
     @property
     def bounds(self) -> str:
-        """Return both bounds as text: ``16 bytes to 65507 bytes``."""
+        """Both bounds as text: ``16 bytes to 65507 bytes``."""
         return f"{self.show(self.low)} to {self.show(self.high)}"
 
     @property
     def shape(self) -> Shape:
-        """Return the values that ``read`` accepts as JSON Schema, with references."""
+        """JSON Schema of the values that ``read`` accepts, with references to definitions."""
         quantity = self.quantity
         shape = {"$ref": f"#/$defs/{quantity.name}"} if quantity.name else quantity.shape
         if quantity.is_number and self.low is not None:
@@ -112,7 +113,7 @@ def fields_of(struct: type[msgspec.Struct]) -> Mapping[str, Field]:
 def check(settings: msgspec.Struct, what: str) -> None:
     """Raise ``CommandError`` if a number in a command or a link's setting is out of bounds.
 
-    The message begins with ``what`` it belongs to: ``flow 3``.
+    The message begins with ``what``, the owner of the number: ``flow 3``.
     """
     for name, field in fields_of(type(settings)).items():
         value = getattr(settings, name)

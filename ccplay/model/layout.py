@@ -1,4 +1,4 @@
-"""The places of a network's nodes in drawings, for screen and reports.
+"""Places a network's nodes in drawings, for screen and reports.
 
 Any graph of hosts and routers works. If the routers form a chain, traffic runs from left to right.
 A ring of routers with hosts becomes two rows with hosts outside. Otherwise hosts are in the bottom
@@ -21,10 +21,10 @@ _Near = Mapping[str, Sequence[str]]
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """Places of nodes."""
+    """The places of a network's nodes."""
 
     places: Mapping[str, tuple[float, float]]
-    """Steps of each node to the right and down."""
+    """Place of each node, in steps to the right and down."""
     tiers: Sequence[Sequence[str]]
     """Rows of nodes from the top, each from left to right; hosts are in the last row, and in a ring
     also in the first."""
@@ -51,7 +51,7 @@ def chained(network: Network) -> bool:
 
 
 def _known(network: Network, names: set[str]) -> list[Link]:
-    """Return the links between known nodes, because strange recordings may have others."""
+    """Return the links between known nodes; a recording from elsewhere may have others."""
     return [link for link in network.links if {link.src, link.dst} <= names]
 
 
@@ -100,7 +100,7 @@ def _around(ring: Sequence[str], hosts: Mapping[str, str], near: _Near) -> list[
 def _along(
     chain: Sequence[str], hosts: Mapping[str, str], near: _Near
 ) -> dict[str, tuple[float, float]]:
-    """Place routers side by side, senders to the left of theirs, all other hosts to the right."""
+    """Place routers in a row, senders to the left of their router, other hosts to the right."""
     if any(hosts.get(each) == "sender" for each in near[chain[-1]]) and not any(
         hosts.get(each) == "sender" for each in near[chain[0]]
     ):
@@ -111,7 +111,7 @@ def _along(
         at = next((chain.index(each) for each in near[host] if each in places), 0)
         sides.setdefault((at, -1 if role == "sender" else 1), []).append(host)
     for (at, side), members in sides.items():
-        # Within the chain there is no room beside a router, but above and below it.
+        # Inside the chain there is room above and below a router only.
         ends = (side < 0 and at == 0) or (side > 0 and at == len(chain) - 1)
         for row, name in enumerate(members):
             y = row - (len(members) - 1) / 2 if ends else -side * (row + 1.5)
@@ -134,7 +134,7 @@ def _tiers(hosts: Mapping[str, str], near: _Near) -> list[list[str]]:
     rows: list[list[str]] = [[] for _ in range(max(levels.values(), default=0) + 1)]
     for name in near:
         rows[levels.get(name, len(rows) - 1)].append(name)
-    # Hosts of one router are side by side.
+    # Put the hosts of one router side by side.
     order = {name: index for index, name in enumerate(near)}
     rows[0].sort(key=lambda name: min((order[each] for each in near[name]), default=0))
     across = {name: _centred(index, row) for row in rows for index, name in enumerate(row)}

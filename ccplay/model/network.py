@@ -1,7 +1,7 @@
-"""The network as data: nodes, cables, directed links, observed queues, and what they imply.
+"""The network as data: nodes, cables, directed links and observed queues, and what follows.
 
-A topology is a generator of networks (``topologies``). Scenario, lab, screen and report ask the
-network for names, paths, peers and base RTTs; none of them depends on the topology.
+A topology is a generator of networks (``topologies``). Scenario, lab, screen and report read names,
+paths, peers and base RTTs from the network; none of them depends on the topology.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Written(Value, frozen=True):
     name: str = ""
     """Name on the screen; if empty, the numbers of nodes describe the network."""
     remarks: Annotated[list[str], FEW] = []
-    """Parts of the source that have no effect here, as lines that the lab reports as warnings."""
+    """Parts of the source that have no effect in ccplay; the lab reports each as a warning."""
 
 
 class Topology(Value, frozen=True):
@@ -48,7 +48,7 @@ class Topology(Value, frozen=True):
 
     kind: str = "dumbbell"
     pairs: int = 2
-    """Parameter ``pairs`` of a dumbbell; a field of its own for recordings of 0.1."""
+    """Parameter ``pairs`` of a dumbbell, separate from ``parameters`` as in recordings of 0.1."""
     parameters: dict[str, int] = {}
     """All other parameters by name; a missing one has its generator's default."""
     written: Written | None = None
@@ -56,7 +56,7 @@ class Topology(Value, frozen=True):
 
     @property
     def remarks(self) -> list[str]:
-        """Parts of the source that have no effect here, one a line."""
+        """Parts of the network's source that have no effect in ccplay, one per line."""
         return self.written.remarks if self.written is not None else []
 
     def parameter(self, name: str, default: int) -> int:
@@ -94,7 +94,7 @@ class Network(Value, frozen=True, dict=True):
     nodes: Annotated[list[Node], FEW]
     links: Annotated[list[Link], FEW]
     bottlenecks: Annotated[list[str], FEW]
-    """Names of the links whose queue is observed. The screen shows the first one at first."""
+    """Names of the links whose queue is observed; the screen opens with the first one."""
     groups: Annotated[dict[str, Annotated[list[str], FEW]], FEW] = {}
     """Links by the name of a group, such as a tier: both directions of each cable."""
 
@@ -126,7 +126,7 @@ class Network(Value, frozen=True, dict=True):
             return ""
         if node.peer:
             return node.peer
-        # Recordings of 0.1 name no peers: the first receiver is the first sender's.
+        # Recordings of 0.1 name no peers: there, receiver N is the peer of sender N.
         same = [each.name for each in self.nodes if each.role == node.role]
         others = [each for each in self.hosts if each not in same]
         return others[same.index(host) % len(others)] if others else ""
@@ -144,7 +144,7 @@ class Network(Value, frozen=True, dict=True):
 
     @cached_property
     def cables(self) -> list[tuple[Link, Link]]:
-        """Return both directions of every cable."""
+        """Both directions of every cable."""
         places = {link.name: place for place, link in enumerate(self.links)}
         return [
             (link, self.opposite(link))
@@ -176,15 +176,15 @@ class Network(Value, frozen=True, dict=True):
 
     @cached_property
     def link_names(self) -> list[str]:
-        """Return the names that people type: ``bottleneck``, groups, every cable ``a-b``."""
+        """Names that people type: ``bottleneck``, the groups, and every cable ``a-b``."""
         alias = [BOTTLENECK] if self.bottlenecks else []
         return [*alias, *self.groups, *(f"{there.src}-{there.dst}" for there, _ in self.cables)]
 
     def vantage(self, name: str) -> Link:
-        """Return the link that represents a name where both directions are seen at one end.
+        """Return the directed link for a name if both directions are to be captured at one end.
 
-        It is an observed link if there is one, else one that leaves a router. Raises
-        ``CommandError`` as ``resolve`` does.
+        It is the first observed link if there is one, else one that leaves a router if possible.
+        Raises ``CommandError`` for an unknown name.
         """
 
         def rank(link: Link) -> tuple[int, bool]:
@@ -206,7 +206,7 @@ class Network(Value, frozen=True, dict=True):
         ]
 
     def hops(self, node: str, dst: str) -> int:
-        """Return the number of links between two nodes; without a path, more than there are."""
+        """Return the number of links between two nodes; without a path, more than all links."""
         return self._hops_to(dst).get(node, len(self.links) + 1)
 
     def paths(self, src: str, dst: str) -> list[list[Link]]:
@@ -253,7 +253,7 @@ class Network(Value, frozen=True, dict=True):
     @cached_property
     def _opposites(self) -> dict[str, str]:
         ends = {(link.src, link.dst): link.name for link in self.links}
-        # A stranger's recording may lack the way back.
+        # A recording from elsewhere may lack the opposite direction.
         return {link.name: ends.get((link.dst, link.src), link.name) for link in self.links}
 
     @cached_property
@@ -298,12 +298,12 @@ def assemble(
     *,
     groups: Mapping[str, Iterable[tuple[str, str]]] | None = None,
 ) -> Network:
-    """Return a network with names, interfaces and addresses filled in: what a generator ends with.
+    """Return a network with interfaces and addresses filled in: the last step of a generator.
 
-    ``roles`` are those of all nodes by name, in the order in which they are shown. ``cables`` are
-    pairs of nodes, ``observed`` names of directed links, ``peers`` pairs of hosts that exchange
-    traffic by default, ``groups`` cables by the name of what they form. Cable N has the subnet
-    ``10.H.L.0/24`` with N = 256 H + L.
+    ``roles`` maps the names of all nodes, in the order in which they are shown, to their roles.
+    ``cables`` are pairs of nodes, ``observed`` names of directed links, ``peers`` pairs of hosts
+    that exchange traffic by default. ``groups`` maps names of groups to cables. Cable N has the
+    subnet ``10.H.L.0/24`` with N = 256 H + L.
     """
     links: list[Link] = []
     addresses: dict[str, str] = {}

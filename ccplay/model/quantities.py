@@ -72,7 +72,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_number(self) -> bool:
-        """Return whether JSON Schema can express the bounds."""
+        """Whether JSON Schema can express the bounds."""
         return self.shape.get("type") in ("integer", ["integer", "string"])
 
     def held(self, value: Any) -> Any:
@@ -100,7 +100,7 @@ def _measured(
     strict: str = "",
     **more: Any,
 ) -> Quantity:
-    """Return a quantity with a unit; ``strict`` is the pattern of its text in a file."""
+    """Return a quantity with a unit; its text in a file must contain ``strict``."""
     such = f'{what} such as "{examples[0]}"'
 
     def parsed(text: str) -> Any:
@@ -208,7 +208,7 @@ def _size(*examples: str) -> Quantity:
 
 
 PACKET_SIZE, SIZE = _size("1024 bytes"), _size("50 MB", "64 KiB", "177669 bytes")
-"""Sizes in bytes: of a packet, and of anything larger."""
+"""Sizes in bytes, of a packet and of anything larger; they differ in their examples."""
 
 SHARE = _measured(
     *("share", "a share", parse_ratio),
@@ -216,7 +216,7 @@ SHARE = _measured(
     examples=("2 %",),
     show=format_ratio,
     write=write_share,
-    # 2 and 0.02 are both meant as 2 %.
+    # A bare number is ambiguous: both 2 and 0.02 are used for 2 %.
     strict="%",
 )
 """Share from 0 to 1."""
@@ -263,7 +263,7 @@ OCTETS = Quantity(
     *("whole", "a whole number of bytes", int, _whole, QUEUE_SIZE.parse, WHOLE.shape),
     show="{} B".format,
 )
-"""A small number of bytes: a plain number in files; people may type a unit."""
+"""A small number of bytes: a plain number in files, typed with or without a unit."""
 
 
 def _number(value: Any) -> float:
@@ -279,12 +279,12 @@ _COUNTED = ("packets", "packet", "pkts", "pkt", "p", "s")
 
 
 def _or_text(other: str, *words: str, before: str = "") -> Shape:
-    """Return the JSON Schema of a value that may be text too; the pattern concerns only text."""
+    """Return the JSON Schema of a value that may also be text; the pattern applies only to text."""
     return {"type": [other, "string"], "pattern": rf"^\s*{before}\s*({any_case(words)})\s*$"}
 
 
 def _counted(unit: str, what: str) -> Quantity:
-    """Return a quantity of whole numbers, whose text may end in the name of what they count."""
+    """Return a quantity of whole numbers; their text may end in the unit that they count."""
 
     def parse(text: str) -> int:
         word = text.strip().lower()

@@ -1,4 +1,4 @@
-"""Text of strangers in messages: quoted and shortened, with a suggestion."""
+"""Untrusted text in messages: quoted and shortened, with a suggestion."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _LONGEST_WORD = 100
 
 
 class MisfitError(ValueError):
-    """Raised for a value that does not fit its place; the message describes what would."""
+    """Raised for a value that is not valid in its place; the message describes a valid one."""
 
 
 def quote(value: object) -> str:
-    """Return a value of a file, shortened and printable: ``"cubik"``."""
+    """Return a value from a file, shortened and printable: ``"cubik"``."""
     if isinstance(value, bool):
         return "true" if value else "false"
     text = str(value)
@@ -37,7 +37,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 @lru_cache(maxsize=1000)
 def _nearest(word: str, known: tuple[str, ...]) -> list[str]:
-    # Cached, since a mistake in what many cases share is found once in each.
+    # Cached: a mistake in a part that many cases share is found again in each case.
     from difflib import get_close_matches  # noqa: PLC0415 - labs start without it
 
     return get_close_matches(word, known, n=1)

@@ -8,7 +8,7 @@ from ccplay.model.base import CaState, Count, Event, Row, Value, Variable
 class TcpSamples(Value, frozen=True):
     """``struct tcp_info`` of every sending socket in one sweep: one array per field.
 
-    Names, units and meanings are those of include/uapi/linux/tcp.h; see ``ss(8)`` too.
+    Names, units and meanings are those of include/uapi/linux/tcp.h; see also ``ss(8)``.
     """
 
     flow: list[str]
@@ -38,7 +38,7 @@ class TcpSamples(Value, frozen=True):
 class QdiscSamples(Value, frozen=True):
     """Every sampled queue in one sweep: one array per field. Counters only grow.
 
-    A link with classes has a row of kind ``htb`` with the sums, and a row for each class, called
+    A link with classes has a row of kind ``htb`` with the sums, and a row for each class, named
     ``LINK CLASS``: ``r->h2 bulk``. When a discipline is replaced, the kernel's counters restart;
     these continue.
     """
@@ -49,8 +49,8 @@ class QdiscSamples(Value, frozen=True):
     qlen: list[Count]
     drops: list[Count]
     ecn_marks: list[Count | None]
-    """Number of ECN marks; None if neither the discipline nor the link, in its own row, counts
-    them."""
+    """Number of ECN marks by the discipline and, in a link's own row, by the link; None if neither
+    counts them."""
     overlimits: list[Count]
     requeues: list[Count]
     bytes: list[Count]
@@ -63,20 +63,21 @@ class Sweep(Event, frozen=True):
     tcp: TcpSamples | None = None
     qdisc: QdiscSamples | None = None
     own: dict[Variable, list[Count | None]] = {}
-    """Variables of congestion controls: by name a list over the flows of ``tcp``.
+    """Own values of algorithms: lists in the order of ``tcp.flow``, by the variable's name.
 
-    None where a flow's algorithm has no such variable, or does not know it. The kernel's are those
-    of include/uapi/linux/inet_diag.h, in its units but for ``bbr_bw_bps``, which is in bits per
-    second; gains are of 256, ``dctcp_alpha`` is of 1024. The names of BPF programs' own say their
-    unit; see ``variables``. Of a flow that is monitored there is ``monitor_one_way_delay_us``
-    beside them: the mean of what has arrived since the sweep before.
+    A value is None if the flow's algorithm does not have or does not know the variable. Variables
+    of the kernel's algorithms are those of include/uapi/linux/inet_diag.h in its units, except
+    ``bbr_bw_bps``, which is in bits per second; BBR's gains are multiples of 1/256,
+    ``dctcp_alpha`` of 1/1024. Variables of BPF programs have names that end in the unit; see
+    ``variables``. For monitored flows, ``monitor_one_way_delay_us`` is the mean one-way delay in µs
+    of the packets that arrived since the previous sweep.
     """
     queue_own: dict[Variable, list[Count | None]] = {}
-    """Statistics of disciplines: by name a list over the queues of ``qdisc``.
+    """Own values of disciplines: lists in the order of ``qdisc.link``, by the variable's name.
 
-    None where a queue's discipline has no such variable. A name is the discipline's, then the
-    kernel's word, then the unit: those of ``tc_codel_xstats`` and others in
-    include/uapi/linux/pkt_sched.h. The row with the sums of a link's classes has none.
+    A value is None if the queue's discipline does not have the variable, and in the row with the
+    sums of a link's classes. A name consists of the discipline, the kernel's word, as in
+    ``tc_codel_xstats`` of include/uapi/linux/pkt_sched.h and similar structs, and the unit.
     """
 
 
@@ -97,9 +98,9 @@ class QdiscRows(Value, frozen=True):
 
 
 class Sweeps(Event, frozen=True):
-    """The sweeps of some seconds, the first at ``t``, as recordings keep them; see ``blocks``.
+    """The sweeps of some seconds, the first at ``t``, as in recordings; see ``sweep_codec``.
 
-    All of them have the same flows and links, with the same algorithms and disciplines.
+    All these sweeps have the same flows and links, with the same algorithms and disciplines.
     """
 
     after_us: list[Count]
@@ -111,11 +112,11 @@ class Sweeps(Event, frozen=True):
 
 
 class TraceSamples(Event, frozen=True):
-    """Segments that came to the sender, nearly all of them ACKs, the first of them at ``t``.
+    """The state of a connection at each segment that its sender received, the first one at ``t``.
 
-    What the connection holds at the tracepoint ``tcp:tcp_probe``, where one has come and has no
-    effect yet; there is none any more once either side has ended. The values of a field are
-    one row, as those of a flow are in ``Sweeps``.
+    Nearly all of these segments are ACKs. The state is read at the tracepoint ``tcp:tcp_probe``,
+    when a segment has arrived and is not yet processed; the trace ends once either side closes the
+    connection. Each field is one row, as for a flow in ``Sweeps``.
     """
 
     flow: str
@@ -130,9 +131,9 @@ class TraceSamples(Event, frozen=True):
 
 
 class CaStateChanged(Event, frozen=True):
-    """A traced connection has entered another state; the tracepoint ``tcp:tcp_cong_state_set``.
+    """A traced connection has entered another congestion state (``tcp:tcp_cong_state_set``).
 
-    The first such event of a trace has the state at its first segment.
+    The first such event of a trace has the state at the trace's first segment.
     """
 
     flow: str

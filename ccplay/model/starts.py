@@ -1,4 +1,4 @@
-"""Starts that stand for several: of many senders, or in both directions at once."""
+"""Expands a command that starts traffic from several senders or in both directions."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ AnyStart = TypeVar("AnyStart", bound=Command)
 
 
 def singly(command: AnyStart, network: Network | None) -> tuple[AnyStart, ...]:
-    """Return one command for each start that a command stands for.
+    """Return a command for each sender and, if traffic is bidirectional, for each direction.
 
-    These are one for each sender and, if traffic is bidirectional, one for each direction: the
-    second is named ``NAME-back``, or not yet. Raises ``CommandError`` if there are too few hosts.
+    The traffic from ``dst`` to ``src`` is named ``NAME-back``, or has no name yet if ``command``
+    has none. Raises ``CommandError`` if there are too few hosts.
     """
     return tuple(each for one in several(command, network) for each in _directions(one, network))
 
 
 def several(command: AnyStart, network: Network | None) -> tuple[AnyStart, ...]:
-    """Return a command for each sender of a start: hosts in order, beginning with ``src``.
+    """Return a command for each sender of a start: the hosts in order, beginning with ``src``.
 
     Raises ``CommandError`` if there are too few hosts.
     """
@@ -64,7 +64,7 @@ def _directions(command: AnyStart, network: Network | None) -> tuple[AnyStart, .
 
 
 def ends_of(start: Any, network: Network) -> tuple[str | None, str | None]:
-    """Return source and destination of a start, as a lab fills them in."""
+    """Return the source and destination of a start, with the defaults that a lab fills in."""
     src, dst = start.src, start.dst
     if src is None and network.senders:
         src = network.senders[0]

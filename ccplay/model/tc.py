@@ -25,14 +25,14 @@ _MILLISECONDS = ("rehash", "db")
 """Names of times that tc reads as plain numbers of milliseconds."""
 
 _NEEDED = {"red": {"avpkt": 1000}}
-"""Options required by tc, but not by the kernel, by kind."""
+"""Options that tc requires although the kernel does not, by kind of queue."""
 
 
 def queue_line(qdisc: Qdisc, interface: str, parent: str = CLASS) -> str | None:
     """Return the tc command for the same queue on an interface.
 
-    For a discipline in software it makes the kernel's of the same name. None if no single command
-    can make the queue, or the discipline is unknown.
+    For a discipline in software, the command creates the kernel's discipline of the same name.
+    Return None if no single command can create the queue, or if it is unknown or invalid.
     """
     words = queue_words(qdisc)
     if words is None:
@@ -41,14 +41,14 @@ def queue_line(qdisc: Qdisc, interface: str, parent: str = CLASS) -> str | None:
 
 
 def queue_words(qdisc: Qdisc) -> list[str] | None:
-    """Return a queue's kind and parameters in the syntax of tc; None as in ``queue_line``."""
+    """Return a queue's kind and parameters in the syntax of tc; None if it can't be written so."""
     found = described(qdisc.kind)
     if found is None or not found.in_kernel:
         return None
     try:
         qdisc = validate(qdisc)
     except ValueError:
-        # A stranger's recording may have any options.
+        # A recording from elsewhere may have any options.
         return None
     kind = plain(qdisc.kind)
     options: Mapping[str, Option] = {**_NEEDED.get(kind, {}), **qdisc.options}
@@ -65,8 +65,8 @@ def queue_words(qdisc: Qdisc) -> list[str] | None:
 def queue_lines(command: SetQdisc, network: Network, classes: Sequence[str] = ()) -> list[str]:
     """Return the tc commands for a ``SetQdisc``, one for each interface of its link.
 
-    ``classes`` are the names of the link's classes, in order. Empty if tc has no such command or
-    the link is unknown.
+    ``classes`` are the names of the link's classes, in order. Empty if tc can't make the queue, or
+    the link or the class is unknown.
     """
     parent = CLASS
     if command.traffic_class is not None:
@@ -87,7 +87,7 @@ _HARMLESS = re.compile(r"[A-Za-z0-9 ._:/%-]*")
 def _harmless(lines: list[str]) -> list[str]:
     """Return lines for a person's shell; none if one has a character that a shell interprets.
 
-    Names of interfaces and distributions may come from a stranger's recording.
+    Names of interfaces and distributions may come from an untrusted recording.
     """
     return lines if all(_HARMLESS.fullmatch(line) for line in lines) else []
 
@@ -97,8 +97,8 @@ def link_lines(command: SetLink, network: Network, now: Callable[[str], LinkSett
 
     The rate is that of HTB's class. Delay, jitter and faults are netem's, on an ifb device that
     receives the packets arriving at the link's end (tc-mirred(8)), whether ccplay uses netem or its
-    own delay line; the commands that make this device are first. Empty if tc has no such command or
-    the link is unknown.
+    own delay line; the commands that create this device come first. Empty if tc can't make the
+    change or the link is unknown.
     """
     try:
         links = network.resolve(command.link)
@@ -124,9 +124,9 @@ FRAME = 1514
 
 
 def burst(rate: int) -> int:
-    """Return the bytes that HTB sends at once at a rate in bit/s: two frames, or 1 ms of the rate.
+    """Return the bytes that HTB may send at once at a rate in bit/s: two frames or 1 ms of data.
 
-    A timer that is late by less than that costs no rate.
+    The greater of the two applies; a timer that is late by less than that does not reduce the rate.
     """
     return max(2 * FRAME, rate // 8 // 1000)
 
@@ -150,7 +150,7 @@ def _netem_lines(link: Link, network: Network, setting: LinkSetting) -> list[str
 
 def netem_words(setting: LinkSetting) -> Iterator[str]:
     """Return netem's name and parameters for a link's setting."""
-    # At this rate, which delays nothing, netem keeps packets in order.
+    # With a rate, here one that delays next to nothing, netem keeps packets in order.
     yield f"netem limit {NETEM_LIMIT} rate {scaled(NETEM_RATE, _RATES)}"
     if setting.delay_us or setting.jitter_us:
         yield f"delay {scaled(setting.delay_us or 0, _UNITS)}"
@@ -184,11 +184,11 @@ _FIRST = 0x10
 """Minor number of the first class that shares a link's rate."""
 
 _SELECTOR, _MASK = "ce_threshold_selector", "ce_threshold_mask"
-"""Parameters of the kernel that tc writes as one."""
+"""Two parameters of the kernel that tc combines as ``SELECTOR/MASK``."""
 
 
 def _words(parameter: Parameter, value: Option) -> list[str]:
-    """Return the words of one parameter."""
+    """Return one parameter in the syntax of tc."""
     if parameter.quantity is SWITCH:
         on, _, off = (parameter.tc or parameter.name).partition("|")
         return [word for word in (on if value else off,) if word]

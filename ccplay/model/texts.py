@@ -1,4 +1,4 @@
-"""Values that are text: names, algorithms, lines for people, and choices of a word."""
+"""Quantities that are text: names, algorithms, lines of text, and choices among words."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def worded(
     shape: Shape,
     write: Callable[[Any], Plain] = same,
 ) -> Quantity:
-    """Return a quantity of text, whose ``read`` serves files and people alike."""
+    """Return a quantity of text; ``read`` reads both values from files and typed text."""
     return Quantity(name, what, str, read, read, shape, write=write)
 
 
@@ -55,7 +55,7 @@ def _line(value: Any) -> str:
 
 
 def write_line(text: str) -> str:
-    """Return a line of text, cut to the length that a scenario may have."""
+    """Return a line of text, cut to the largest length that a scenario allows."""
     return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
 
 
@@ -70,7 +70,7 @@ def _name(value: Any) -> str:
 
 
 def choice(what: str, known: Iterable[str]) -> Quantity:
-    """Return a quantity that is one of some words; ``what`` is its name in messages."""
+    """Return a quantity with one of these words as its value; ``what`` names it in messages."""
     words = tuple(known)
 
     def read(value: Any) -> str:
@@ -90,7 +90,7 @@ def _shares(value: Any) -> list[float]:
     known = [SHARE.read(word.strip() if isinstance(word, str) else word) for word in words]
     if not known:
         return []
-    # tc-netem(8): r is 1 - p, all packets of the bad state are lost and none of the good one.
+    # Defaults of tc-netem(8): r = 1 - p; the bad state loses all packets, the good state none.
     return [*known, *([1 - known[0], *_GE_DEFAULTS[2:]][len(known) - 1 :])]
 
 
@@ -109,8 +109,8 @@ GEMODEL = Quantity(
     show=lambda shares: " ".join(map(SHARE.show, shares)) or "none",
     write=lambda shares: " ".join(str(SHARE.write(each)) for each in shares) or "none",
 )
-"""Gilbert-Elliott model: the probabilities of entering and leaving the bad state, and the loss in
-either."""
+"""Gilbert-Elliott model: the probabilities of entering and of leaving the bad state, and of loss in
+the bad and in the good state."""
 
 
 def numbers(count: int, most: int) -> Quantity:

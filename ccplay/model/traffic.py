@@ -55,7 +55,7 @@ class Samples(msgspec.Struct, frozen=True, eq=False):
 
     event: type[Event]
     columns: Mapping[str, tuple[str, Cells]]
-    """Columns with their types by field of the event; a list has one row per item."""
+    """Name and cell type of a column, by field of the event; a list field has one row per item."""
     about: str
     """Meaning of a row."""
 
@@ -91,17 +91,17 @@ class TrafficKind(msgspec.Struct, frozen=True, eq=False):
     label: str = ""
     """Name of the kind on the screen; if empty, ``name``."""
     about: str = ""
-    """Name of the kind in a sentence: ``cross traffic``; if empty, the label."""
+    """Name of the kind in a sentence: ``cross traffic``; if empty, ``word``."""
     gist: Callable[[Any], str] = lambda _: ""
-    """Function that returns what the event log shows of a start besides its path."""
+    """Function that returns the text that the event log shows of a start, apart from its path."""
     offer: str = ""
     """Line of the palette that starts the traffic; empty if there is none, or one per algorithm."""
     offer_gist: Callable[[Any], str] = lambda _: ""
-    """Function that returns what the palette shows of a start besides its path."""
+    """Function that returns the text that the palette shows of a start, apart from its path."""
 
     @property
     def field(self) -> str:
-        """Field of the commands and events with the traffic's name: ``flow``, ``short_flows``."""
+        """Field of commands and events that holds the traffic's name: ``flow``, ``short_flows``."""
         return self.name.replace("-", "_")
 
     @property
@@ -135,7 +135,7 @@ class TrafficKind(msgspec.Struct, frozen=True, eq=False):
         return command
 
     def starting(self, **fields: Any) -> StartTraffic:
-        """Return a command that starts such traffic, with those of the fields that it has."""
+        """Return a command that starts traffic of this kind; ignore fields that it does not use."""
         known = {key: value for key, value in fields.items() if key in self.start.__struct_fields__}
         command: StartTraffic = self.start(**known)  # type: ignore[assignment]
         return command

@@ -59,12 +59,12 @@ class StartFlow(Command, frozen=True):
         bool,
         Field(FLAG, "Negotiate ECN, so that queues can mark its packets instead of dropping them"),
     ] = False
-    """Whether to negotiate ECN (RFC 3168), which some algorithms do by themselves."""
+    """Whether to negotiate ECN (RFC 3168); some algorithms, such as DCTCP, always do."""
     l4s: Annotated[
         bool,
         Field(FLAG, "Send data as ECT(1), which L4S queues keep apart (RFC 9331); includes ecn"),
     ] = False
-    """Whether to send ECT(1): the kernel's TCP sends ECT(0), which is rewritten as packets leave
+    """Whether to send ECT(1). The kernel's TCP sends ECT(0), which is rewritten as packets leave
     the host."""
     dscp: Annotated[str, settings.DSCP] = DEFAULT
     monitor: Annotated[bool, settings.MONITOR] = False
@@ -105,9 +105,9 @@ class StartFlow(Command, frozen=True):
 
 
 def conflict(command: StartFlow) -> tuple[str, str]:
-    """Return a field of a flow that MPTCP excludes, and the reason.
+    """Return a field that does not go with the flow's ``mptcp``, and the reason.
 
-    Both are empty if there is none.
+    Both are empty if there is no such field.
     """
     if command.mptcp:
         if command.streams > 1:
@@ -164,7 +164,7 @@ class StartPing(Command, frozen=True):
         Field(
             INTERVAL,
             "Time between two pings, 200 ms by default",
-            # ping(8) itself refuses much less, and faster ones cost more than they show.
+            # ping(8) refuses much shorter intervals, and faster pings cost more than they reveal.
             *(0.01, 60),
             key="interval",
             label="every",
@@ -219,7 +219,7 @@ class StartUdp(Command, frozen=True):
         Field(
             PACKET_SIZE,
             "Payload of each packet, 1024 bytes by default",
-            # iperf3 numbers its packets in the first 16, and IPv4 carries no more than 65507.
+            # iperf3 numbers its packets in the first 16 bytes; UDP over IPv4 carries 65507 at most.
             *(16, 65_507),
             key="packet",
             label="packets of",
@@ -245,7 +245,7 @@ class StartShortFlows(Command, frozen=True):
     """Start TCP transfers that arrive at random, each over a connection of its own."""
 
     short_flows: Annotated[str | None, _SHORT_FLOWS] = None
-    """Name of the short flows together; None takes the next free name: ``x1``, ``x2`` …"""
+    """Name that all these short flows share; None takes the next free one: ``x1``, ``x2`` …"""
     src: Annotated[str | None, settings.SRC] = None
     dst: Annotated[str | None, settings.DST] = None
     cc: Annotated[str | None, settings.CC] = None

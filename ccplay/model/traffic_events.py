@@ -25,8 +25,8 @@ class FlowStarted(Event, frozen=True):
     """Whether both ends have agreed on ECN, so that queues may mark packets rather than drop
     them."""
     mptcp: bool = False
-    """Whether the flow is one MPTCP connection: ``flow`` is sampled as a whole, and its subflows by
-    their names."""
+    """Whether the flow is one MPTCP connection, sampled as a whole under the name of the flow; each
+    subflow is sampled under its own name."""
 
 
 class SubflowStarted(Event, frozen=True):
@@ -34,7 +34,8 @@ class SubflowStarted(Event, frozen=True):
 
     flow: Name
     subflow: ConnectionName
-    """Name of the subflow: the flow, and a number in the order of planning: ``1/2``."""
+    """Name of the subflow, ``1/2``: the flow, and a number in the order in which ccplay requested
+    or found its subflows."""
     src: str
     """IPv4 address of the sender."""
     dst: str
@@ -43,7 +44,7 @@ class SubflowStarted(Event, frozen=True):
 
 
 class SubflowEnded(Event, frozen=True):
-    """A subflow has ended while its flow continues: the kernel gave it up, or was asked to."""
+    """A subflow has ended while its flow continues: the kernel closed it, perhaps on request."""
 
     flow: Name
     subflow: ConnectionName
@@ -59,14 +60,14 @@ class FlowEnded(Event, frozen=True):
     retransmits: int
     """Number of retransmitted segments."""
     sent: Count = 0
-    """Payload sent in bytes, retransmissions included; 0 in recordings that do not have it yet."""
+    """Payload sent in bytes, retransmissions included; 0 in older recordings, which lack it."""
     error: str | None = None
     monitored: Monitored | None = None
     """Monitors' counts of the flow's packets; None if not requested or unavailable."""
 
 
 class DownloadStarted(Event, frozen=True):
-    """wget has been started with ``cc``; its TCP samples have the name ``download``."""
+    """wget has started; its connection uses ``cc`` and is sampled under the download's name."""
 
     download: Name
     src: str
@@ -76,14 +77,14 @@ class DownloadStarted(Event, frozen=True):
 
 
 class DownloadProgress(Event, frozen=True):
-    """The bytes of a download that have arrived."""
+    """The bytes of a download that have arrived so far."""
 
     download: str
     bytes: int
 
 
 class DownloadEnded(Event, frozen=True):
-    """A download has ended after ``duration_s`` of wget's own clock."""
+    """A download has ended after ``duration_s`` seconds by wget's own clock."""
 
     download: str
     bytes: int
@@ -101,7 +102,7 @@ class PingStarted(Event, frozen=True):
 
 
 class PingSample(Event, frozen=True):
-    """One reply to a ping, or None for a request without a reply."""
+    """One reply to a ping; ``rtt_us`` is None for a request without a reply."""
 
     ping: str
     seq: int
@@ -132,7 +133,7 @@ class UdpStarted(Event, frozen=True):
 class UdpSample(Event, frozen=True):
     """Counts of cross traffic so far, several times a second.
 
-    They come from the monitor, or else from the receiver, which does not know delays.
+    They come from the monitor, or without one from the receiver, which can't measure delays.
     """
 
     udp: str
@@ -159,7 +160,7 @@ class UdpEnded(Event, frozen=True):
 
 
 class ShortFlowsStarted(Event, frozen=True):
-    """Both programs of short flows run; transfers arrive from now on."""
+    """Both programs of short flows are running; transfers arrive from now on."""
 
     short_flows: Name
     src: str

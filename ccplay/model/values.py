@@ -1,4 +1,4 @@
-"""Values in commands and events: settings of links, features, capabilities; and their bounds."""
+"""Values in commands and events, with their bounds: settings of links, features, capabilities."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MOST_VARIABLES = 48
 """Largest number of variables of a flow or a queue."""
 
 INFINITE_SSTHRESH = 0x7FFFFFFF
-"""``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; it is sent as None."""
+"""ssthresh without a limit, ``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; None in events."""
 
 MOST_SEGMENTS = 1 << 24
-"""Largest cwnd or ssthresh that a path can hold, in segments: three minutes of 1 Gbit/s."""
+"""Largest credible cwnd or ssthresh in segments: three minutes of data at 1 Gbit/s."""
 
 
 class Qdisc(Value, frozen=True):
@@ -40,7 +40,7 @@ class TrafficClass(Value, frozen=True):
     share: Annotated[float, Field(SHARE, "Guaranteed share of the link's rate", 0.01, 1)]
     """Guaranteed share of the link's rate; the class also borrows what the others leave."""
     traffic: Annotated[list[str], MANY] = []
-    """Names of traffic, or of whole kinds: the plural of one of ``traffic.TRAFFIC``."""
+    """Names of traffic, or of whole kinds by their plural in ``traffic.TRAFFIC``: ``flows``."""
     qdisc: Qdisc | None = None
     """Queue of the class; None takes the link's own."""
 
@@ -55,8 +55,8 @@ class LinkSetting(Value, frozen=True):
     qdisc: Qdisc | None = None
     """Queue in front of the link, if it has no classes."""
     classes: Annotated[list[TrafficClass], FEW] | None = None
-    """Queues that share the rate; the last serves all traffic that no class names. Empty: one
-    queue."""
+    """Queues that share the rate; the last one serves all traffic that no class names. An empty
+    list is a single queue."""
     mtu: Annotated[
         int | None,
         Field(
@@ -67,12 +67,12 @@ class LinkSetting(Value, frozen=True):
         ),
     ] = None
     mark: Annotated[int | None, settings.MARK] = None
-    """Number of full packets waiting in the queue from which on arriving packets are marked.
+    """Queue length, in full packets, from which on arriving packets are marked with CE.
 
-    A full packet is the MTU and its Ethernet header. With offloads a packet in the queue stands for
-    up to 45 on the wire. Disciplines may mark too."""
+    A full packet is the MTU and its Ethernet header. With offloads, one packet in the queue may
+    become up to 45 on the wire. Disciplines may mark packets too."""
     down: Annotated[bool | None, settings.DOWN] = None
-    """Whether both directions are down. Rate and queue are kept, waiting packets are lost."""
+    """Whether both directions are down. Rate and queue are kept; waiting packets are lost."""
     distribution: Annotated[str | None, settings.DISTRIBUTION] = None
     gemodel: Annotated[Annotated[list[float], FEW] | None, settings.BURST_LOSS] = None
     reorder: Annotated[float | None, settings.REORDER] = None
@@ -87,8 +87,7 @@ class LinkSetting(Value, frozen=True):
 
 
 LINK_OFF: dict[str, Any] = {"gemodel": [], "distribution": UNIFORM}
-"""Values of those fields of ``LinkSetting`` that are not numbers if they are off; the others are
-0."""
+"""Values that turn off the fields of ``LinkSetting`` that are not numbers; 0 turns off numbers."""
 
 
 class Feature(Value, frozen=True):
@@ -109,8 +108,8 @@ class Feature(Value, frozen=True):
 class Monitored(Value, frozen=True):
     """Counts of a flow's packets between IP in the sending and IP in the receiving host.
 
-    A packet is a whole one: reassembled from its fragments, and with offloads each segment of a
-    long one; a retransmission is another packet. Packets without payload do not count.
+    Fragments are counted as the one packet that they form, and a long packet of an offload as its
+    segments. A retransmission is another packet; packets without payload do not count.
     """
 
     sent: Count
@@ -125,7 +124,7 @@ class Monitored(Value, frozen=True):
 
 
 class Capabilities(Value, frozen=True):
-    """The features of the lab's kernel and machine, and those missing with reason and remedy."""
+    """The features of the lab's kernel and machine; missing ones have a reason and a remedy."""
 
     kernel: str
     privilege: str

@@ -1,9 +1,9 @@
-"""Variables: what is known over time of flows, queues and other traffic, one description each.
+"""Descriptions of variables: the quantities measured over time of flows, queues and other traffic.
 
-Those of every session stand in a table by their subject. Those that algorithms and disciplines
-report of themselves (``Sweep.own``, ``Sweep.queue_own``) are read off their names: the
-algorithm's or the discipline's, then what it is, then its unit: ``_us``, ``_bps``,
-``_segments``, ``_packets``, ``_bytes``, or a number that counts as 1, such as ``htcp_beta_1000``.
+``VARIABLES`` lists those of every session by subject. Own values of algorithms and disciplines
+(``Sweep.own``, ``Sweep.queue_own``) are described by their names: the algorithm or discipline, the
+quantity, and the unit: ``_us``, ``_bps``, ``_segments``, ``_packets``, ``_bytes``, or the number
+that stands for 1 in a fraction, as in ``htcp_beta_1000``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Cells: TypeAlias = Literal["text", "whole", "real", "flag"]
 """Types of the cells in a column of samples."""
 
 _KERNELS = {"bbr_pacing_gain": 256, "bbr_cwnd_gain": 256, "dctcp_alpha": 1024}
-"""Numbers that stand for 1 in the kernel's own fractions, whose names do not contain them."""
+"""Numbers that stand for 1 in fractions of the kernel whose names do not contain the number."""
 
 _UNITS = ("us", "bps", "segments", "packets", "bytes")
 _ONE = re.compile(r"[1-9]\d{2,}")
@@ -38,7 +38,7 @@ _FACTORS = {"ms": 1e-3, "kbit/s": 1e-3, "Mbit/s": 1e-6, "kB": 1e-3, "MB": 1e-6, 
 """Factors from a variable's unit to the unit of an axis."""
 
 _WHOLE_FROM = 100
-"""Value on an axis from which on fractions are not shown."""
+"""Smallest value in an axis's unit that is shown without decimals."""
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -47,11 +47,11 @@ class Rate(msgspec.Struct, frozen=True):
     counter: str
     """Variable that only grows."""
     over_s: float = 1.0
-    """Seconds over which a screen averages; a report may also use others."""
+    """Seconds over which the screen averages; a report may average over other periods."""
 
 
 class Variable(msgspec.Struct, frozen=True):
-    """A quantity over time."""
+    """A quantity measured over time, and how it is shown and exported."""
 
     name: str
     """Name in the kernel's words, as in the stream."""
@@ -69,17 +69,17 @@ class Variable(msgspec.Struct, frozen=True):
     scale: str = ""
     """Unit used in all plots; if empty, the unit depends on the greatest value."""
     digits: int | None = None
-    """Digits after the point in titles; None: one for small values with a scale, else none."""
+    """Digits after the point; None: one for values below 100 in a scaled unit (ms), else none."""
     combined: Combined = ""
     """How values of several subjects are combined; empty if they can't be."""
     kept: bool = False
     """Whether the state keeps the variable over time rather than only exporting it."""
     named: str = ""
-    """Name of the column in exports, if it is not the name with its unit."""
+    """Name of the column in exports, if it is not ``name`` followed by the unit."""
     cells: Cells = "whole"
     """Type of the cells in the column."""
     rate: Rate | None = None
-    """Derivation from a variable that is kept; None if the variable itself is sampled."""
+    """Derivation from another variable, which is kept; None if the variable itself is sampled."""
     wire: str = ""
     """Name in the stream, if it contains ``one``: ``htcp_beta_1000``."""
     about: str = ""
@@ -241,10 +241,10 @@ DELAY = Variable(
     about="one-way delay of the flow's packets",
     label="delay",
 )
-"""Mean one-way delay of the packets that arrived since the last sample; monitored flows have it
-too."""
+"""Mean one-way delay in µs of the packets that arrived since the last sample; also reported for
+monitored flows."""
 UDP_VARIABLES = (RECEIVED, LOSS, DELAY)
-"""Variables of cross traffic that a monitor computes between two of its samples."""
+"""Variables of cross traffic, each computed from two consecutive samples."""
 
 
 def _by_name(variables: Sequence[Variable]) -> dict[str, Variable]:
@@ -268,7 +268,7 @@ def kept(variables: Sequence[Variable]) -> tuple[str, ...]:
 
 
 def columns(variables: Sequence[Variable]) -> dict[str, tuple[str, Cells]]:
-    """Return the column of each variable in exports by its name, and the type of its cells."""
+    """Return the column in exports and its type of cells, by the variable's name."""
     return {each.name: (each.column, each.cells) for each in variables}
 
 
@@ -288,7 +288,7 @@ def combine(how: Combined, values: Sequence[float]) -> float | None:
 def variable(name: str) -> Variable:
     """Return the variable with the name that an algorithm, a discipline or a monitor uses."""
     if name in VARIABLES["udp"]:
-        # For monitored flows, beside the own values of their algorithms.
+        # Monitored flows have it as well, next to their algorithm's own values.
         return replace(VARIABLES["udp"][name], subject=None)
     wire, words, one = name, name.split("_"), _KERNELS.get(name)
     if len(words) > 2 and _ONE.fullmatch(words[-1]):
@@ -301,6 +301,6 @@ def variable(name: str) -> Variable:
 
 def describe(name: str, value: float) -> str:
     """Return a variable as text: ``min rtt 20.1 ms`` for ``bbr_min_rtt_us`` and 20100."""
-    # The algorithm's own name is shown beside it.
+    # Not the title: callers show the algorithm's name next to this text.
     known = variable(name)
     return f"{known.words} {known.format(value)}"

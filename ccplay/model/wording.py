@@ -38,7 +38,7 @@ def describe_qdisc(qdisc: Qdisc) -> str:
     known = {each.name: each for each in _parameters(qdisc.kind)}
     words = [qdisc.kind]
     for name, value in sorted(qdisc.options.items(), key=lambda option: option[0] != "limit"):
-        # A stranger's recording may have text where a number belongs.
+        # A recording from elsewhere may have text in place of a number.
         plain = name not in known or isinstance(value, str)
         text = str(value) if plain else known[name].show(value)
         if name == "limit":
@@ -94,7 +94,7 @@ def describe_link(setting: LinkSetting | SetLink) -> str:
 
 
 def _models(setting: LinkSetting | SetLink) -> list[str]:
-    """Return the settings for single packets as text: ``reorder 1 %``; commands may end them."""
+    """Return the models of loss and faults as text, ``reorder 1 %``; for a command also zeros."""
     fields = fields_of(SetLink)
     values = {name: getattr(setting, name) for name in MODELS}
     return [
@@ -105,17 +105,17 @@ def _models(setting: LinkSetting | SetLink) -> list[str]:
 
 
 MODELS = ("gemodel", "reorder", "duplicate", "corrupt")
-"""Fields of a link with models of loss and of other faults."""
+"""Fields of a link's setting with models of loss and of other faults."""
 
 
 def describe_loss(loss: float | None, monitored: Monitored | None) -> str:
-    """Return the loss of packets as text: ``1 % lost``, if monitored ``, 55 ms one way``."""
+    """Return the loss of packets as text, with any monitored delay: ``1 % lost, 55 ms one way``."""
     lost = "none arrived" if loss is None else f"{format_ratio(loss)} lost"
     return lost + one_way(monitored)
 
 
 def one_way(monitored: Monitored | None) -> str:
-    """Return the mean one-way delay as text: ``, 55 ms one way``; empty if it is unknown."""
+    """Return the mean one-way delay as text to append: ``, 55 ms one way``; empty if unknown."""
     if monitored is None or monitored.delay_mean_us is None:
         return ""
     return f", {format_time_us(monitored.delay_mean_us)} one way"

@@ -53,7 +53,7 @@ def _pie(limit: int) -> tuple[Parameter, ...]:
 
 
 def _fair() -> tuple[Parameter, ...]:
-    """Return the parameters of fair queueing with a limit on memory."""
+    """Return the parameters of FQ-CoDel and FQ-PIE for fair queueing, with a limit on memory."""
     return (
         parameter("flows", COUNT, "how many queues", 1024, low=1, high=65_536),
         parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),

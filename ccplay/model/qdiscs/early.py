@@ -13,7 +13,7 @@ _START, _END = "average queue where drops start", "average queue where all drop"
 
 
 def _averaging() -> tuple[Parameter, ...]:
-    """Return the parameters of RED's and CHOKe's average, which only the kernel has."""
+    """Return the parameters of RED and CHOKe for averaging, which only the kernel has."""
     return (
         parameter("burst", PACKETS, "packets that may come at once", None, low=1, only=KERNEL),
         parameter("probability", SHARE, "drops at max", 0.02, only=KERNEL),

@@ -169,7 +169,7 @@ DRR = Discipline(
         parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),
         *classes("flow"),
     ),
-    # The kernel's drr drops packets that no filter of the user's leads into a class.
+    # The kernel's drr drops packets that no user-defined filter assigns to a class.
     in_kernel=False,
 )
 HHF = Discipline(

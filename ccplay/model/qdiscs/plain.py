@@ -1,4 +1,4 @@
-"""Disciplines without state of flows or delays: FIFOs, priority bands, the token bucket.
+"""Disciplines that keep no state of flows or delays: FIFOs, priority bands, the token bucket.
 
 tc-pfifo(8), tc-pfifo_fast(8), tc-prio(8), tc-tbf(8); net/sched/sch_{fifo,generic,prio,tbf}.c.
 """

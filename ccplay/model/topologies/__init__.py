@@ -1,6 +1,6 @@
-"""Topologies: each is a file with a generator of networks and its parameters.
+"""The topologies, one module each: a generator of networks and its parameters.
 
-A generator is pure: it does not know the kernel, the scenario or the screen.
+A generator is a pure function: it depends on neither kernel nor scenario nor screen.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ TOPOLOGIES: dict[str, TopologyKind] = {
         written.KIND,
     )
 }
-"""All topologies by name, read by scenarios, schema, lab and screen."""
+"""All topologies by name, for scenarios, schema, lab and screen."""
 
 
 def parameters() -> Iterable[Field]:
-    """Yield every parameter once by its name; one of several topologies has the widest bounds."""
+    """Yield the parameters of all topologies, each name once, with the widest bounds it has."""
     found: dict[str, list[Field]] = {}
     for each in (each for kind in TOPOLOGIES.values() for each in kind.parameters):
         found.setdefault(each.name, []).append(each)
@@ -62,7 +62,7 @@ def generated() -> Iterable[TopologyKind]:
 
 
 def topology_of(kind: str, values: Mapping[str, int]) -> Topology:
-    """Return a topology with these parameters; missing ones have the generator's default."""
+    """Return a topology with these parameters; missing ones have the generator's defaults."""
     others = {name: value for name, value in values.items() if name != "pairs"}
     return Topology(kind=kind, pairs=values.get("pairs", Topology().pairs), parameters=others)
 
@@ -70,7 +70,8 @@ def topology_of(kind: str, values: Mapping[str, int]) -> Topology:
 def plan(topology: Topology) -> Network:
     """Return the network of a topology.
 
-    Raises ``CommandError`` for an unknown topology and for a parameter out of bounds.
+    Raises ``CommandError`` for an unknown topology or parameter, a value out of bounds, and
+    whatever the generator refuses.
     """
     kind = TOPOLOGIES.get(topology.kind)
     if kind is None:

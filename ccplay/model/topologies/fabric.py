@@ -1,4 +1,4 @@
-"""Fabrics: hosts below tiers of routers, all hosts alike, links addressed by their tier."""
+"""Fabrics: equivalent hosts below tiers of routers; the links of each tier form a group."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ccplay.model.network import Network, Topology, assemble
 
 EDGE, AGGREGATION, CORE = "edge", "aggregation", "core"
-"""Names of the tiers of cables: at the hosts, above these, and at the top."""
+"""Names of the tiers of cables, from the hosts to the top."""
 
 
 def numbered(prefix: str, count: int) -> list[str]:
@@ -21,12 +21,12 @@ def fabric(
     routers: Sequence[str],
     tiers: Mapping[str, Sequence[tuple[str, str]]],
 ) -> Network:
-    """Return a network whose cables form tiers, which are groups of links.
+    """Return a network with cables in tiers, each of which is a group of links.
 
-    ``tiers`` are the cables of each tier by its name, lowest first, and of each cable the lower
-    end first. Host N of the first half is the peer of host N of the second half: traffic between
-    peers crosses as much of the fabric as any, and no two pairs share a host. Every egress of a
-    router is observed: those that lead upwards first, then from the top down.
+    ``tiers`` maps the name of each tier, lowest tier first, to its cables, lower end first. Host N
+    of the first half is the peer of host N of the second half, so that traffic between peers
+    crosses as much of the fabric as any, and no two pairs share a host. Every egress of a router is
+    observed: first those upwards, from the bottom to the top, then those downwards.
     """
     half = len(hosts) // 2
     senders, receivers = hosts[:half], hosts[half:]
@@ -41,7 +41,7 @@ def fabric(
         },
         [cable for tier in tiers.values() for cable in tier],
         observed=[*upwards, *downwards],
-        # If the number is odd, the last host has no peer of its own.
+        # With an odd number of hosts, the last one has no peer of its own.
         peers=zip(senders, receivers, strict=False),
         groups=tiers,
     )

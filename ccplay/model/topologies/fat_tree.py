@@ -10,16 +10,16 @@ from ccplay.model.network import Network, Topology
 from ccplay.model.topologies.fabric import AGGREGATION, CORE, EDGE, fabric, numbered
 from ccplay.model.topologies.kind import TopologyKind, parameter
 
-# k = 10 would have 1,500 directed links; a stream's events have room for 1,000 (base.FEW).
+# k = 10 would have 1,500 directed links; an event can list at most 1,000 (base.FEW).
 PORTS = parameter("k", 2, 8, 4, "How many ports each router of a fat tree has: 2, 4, 6 or 8")
 
 
 def fat_tree(topology: Topology, k: int) -> Network:
     """Return k pods of k/2 edge and k/2 aggregation routers each, below (k/2)² core routers.
 
-    Aggregation router N of each pod has cables to the Nth k/2 of the core routers. Tiers: ``edge``
-    is what joins hosts to edge routers, ``aggregation`` those to aggregation routers, ``core``
-    those to core routers. Raises ``CommandError`` where k is odd.
+    Aggregation router N of each pod has cables to the Nth group of k/2 core routers. Tiers:
+    ``edge`` joins hosts to edge routers, ``aggregation`` edge to aggregation routers, ``core``
+    aggregation to core routers. Raises ``CommandError`` if k is odd.
     """
     if k % 2:
         raise CommandError(f"topology fat-tree: k is even, not {k}")

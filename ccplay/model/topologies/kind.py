@@ -13,12 +13,12 @@ from ccplay.model.quantities import WHOLE
 
 
 def parameter(name: str, low: int, high: int, default: int, meaning: str) -> Field:
-    """Return a numeric parameter of a topology; ``name`` is the plural of what it counts."""
+    """Return a numeric parameter of a topology, named by the plural of what it counts, or ``k``."""
     return Field(WHOLE, meaning, low, high, default, key=name, name=name)
 
 
 def value(parameter: Field, topology: Topology) -> int:
-    """Return a parameter of ``topology``. Raises ``CommandError`` if it is out of bounds."""
+    """Return the value of a parameter in ``topology``. Raises ``CommandError`` if out of bounds."""
     number = topology.parameter(parameter.name, parameter.default)
     try:
         parameter.check(number)
@@ -28,7 +28,7 @@ def value(parameter: Field, topology: Topology) -> int:
 
 
 def counted(parameter: Field, count: int) -> str:
-    """Return a parameter as text: ``1 pair``, ``2 pairs``; one with a single letter: ``k = 4``."""
+    """Return a parameter as text: ``1 pair``, ``2 pairs``; for a name of one letter: ``k = 4``."""
     if len(parameter.name) == 1:
         return f"{parameter.name} = {count}"
     noun = parameter.name
@@ -38,7 +38,7 @@ def counted(parameter: Field, count: int) -> str:
 
 
 def is_implied(parameter: Field, count: int) -> bool:
-    """Return whether a parameter is its default of one, which descriptions leave out."""
+    """Return whether a parameter is 1, as by default; descriptions leave it out."""
     return count == 1 and parameter.default == 1
 
 
@@ -50,4 +50,4 @@ class TopologyKind(msgspec.Struct, frozen=True):
     """Drawing of the network in one line: ``h1 - r - h2``."""
     parameters: tuple[Field, ...]
     generate: Callable[..., Network]
-    """Generator: it receives the ``Topology`` and the values of ``parameters`` in their order."""
+    """Generator, called with the ``Topology`` and the values of ``parameters`` in their order."""

@@ -12,9 +12,9 @@ HOSTS = parameter("hosts", 1, 16, 4, "How many hosts a leaf has")
 
 
 def leaf_spine(topology: Topology, leaves: int, spines: int, hosts: int) -> Network:
-    """Return hosts ``h1`` … below leaves ``leaf1`` …, each of these below all spines.
+    """Return hosts ``h1`` … below leaves ``leaf1`` …, with every leaf below all spines.
 
-    Tiers: ``edge`` is what joins hosts to leaves, ``core`` what joins leaves to spines.
+    Tiers: ``edge`` joins hosts to leaves, ``core`` joins leaves to spines.
     """
     low, high = numbered("leaf", leaves), numbered("spine", spines)
     names = numbered("h", leaves * hosts)

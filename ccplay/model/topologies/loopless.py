@@ -15,8 +15,8 @@ HOSTS = parameter("hosts", 1, 16, 4, "How many hosts a router of the lowest tier
 def loopless(topology: Topology, branches: int, hosts: int) -> Network:
     """Return ``core1`` above ``branches`` aggregation routers, each above as many edge routers.
 
-    Tiers: ``edge`` is what joins hosts to edge routers, ``aggregation`` those to aggregation
-    routers, ``core`` those to the core router.
+    Tiers: ``edge`` joins hosts to edge routers, ``aggregation`` edge to aggregation routers,
+    ``core`` aggregation routers to the core router.
     """
     low, middle = numbered("edge", branches * branches), numbered("agg", branches)
     names = numbered("h", branches * branches * hosts)

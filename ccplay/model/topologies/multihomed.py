@@ -1,4 +1,4 @@
-"""Multihomed: two hosts with several links each, and a path for each of these."""
+"""Multihomed: two hosts with several links each, and a path through each link."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ PATHS = parameter("paths", 2, 4, 2, "How many links two multihomed hosts have, e
 def multihomed(topology: Topology, paths: int) -> Network:
     """Return hosts ``h1`` and ``h2``, each with a link to every router.
 
-    A host has an address for each of its links; that of path 1 is its own. Packets to another
-    address take that one's path.
+    A host has an address on each of its links; the one on path 1 is the node's own. Packets take
+    the path of the address to which they are sent.
     """
     routers = numbered("r", paths)
     return assemble(

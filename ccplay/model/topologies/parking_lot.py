@@ -11,10 +11,10 @@ HOPS = parameter("hops", 2, 8, 3, "How many observed links in a row a parking lo
 
 
 def parking_lot(topology: Topology, hops: int) -> Network:
-    """Return ``h1 - r1 - r2 - … - h2``; hop N is crossed from ``sN`` to ``dN``.
+    """Return ``h1 - r1 - r2 - … - h2``, with a cross flow from ``sN`` to ``dN`` over hop N.
 
     The links between routers are observed, first those away from ``h1``. The path from ``h1`` to
-    ``h2`` leads over all hops, that from a cross flow's sender over one of them.
+    ``h2`` crosses all hops, the path of a cross flow only one.
     """
     numbers = range(1, hops + 1)
     routers = [f"r{number}" for number in range(1, hops + 2)]

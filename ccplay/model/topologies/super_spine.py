@@ -14,9 +14,9 @@ SUPERS = parameter("supers", 1, 8, 2, "How many super-spines join the pods")
 
 
 def super_spine(topology: Topology, pods: int, *each: int) -> Network:
-    """Return ``pods`` leaf-spines whose every spine has a cable to every super-spine.
+    """Return ``pods`` leaf-spines; every spine has a cable to every super-spine.
 
-    Leaves, spines and hosts are numbered through. Tiers: ``edge`` is what joins hosts to leaves,
+    Leaves, spines and hosts are numbered across all pods. Tiers: ``edge`` joins hosts to leaves,
     ``aggregation`` leaves to spines, ``core`` spines to super-spines.
     """
     leaves, spines, supers, hosts = each

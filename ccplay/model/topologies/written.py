@@ -1,4 +1,4 @@
-"""Written: nodes and links that are listed one by one, in a scenario or by a Mininet file."""
+"""Written: nodes and links listed one by one, in a scenario or by a Mininet file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.topologies.kind import TopologyKind
 
 MOST_HOSTS, MOST_ROUTERS, MOST_LINKS = 128, 256, 400
-"""Largest numbers of nodes and cables, those of the largest fat tree."""
+"""Largest numbers of hosts, routers and cables; the largest fat tree has 128, 80 and 384."""
 
 NODE_PATTERN = r"[A-Za-z0-9]([A-Za-z0-9_-]{0,14}[A-Za-z0-9_])?"
 """Pattern of the names of hosts and routers."""
@@ -28,7 +28,7 @@ Where: TypeAlias = tuple[str | int, ...]
 
 
 def mistakes(written: Written) -> Iterator[tuple[Where, str]]:
-    """Yield the mistakes in names and links, each with its place."""
+    """Yield the mistakes in names and links, each as its place and a message."""
     nodes: set[str] = set()
     for key, names in (("hosts", written.hosts), ("routers", written.routers)):
         for number, name in enumerate(names):
@@ -72,7 +72,10 @@ def _wrong_links(written: Written, nodes: set[str]) -> Iterator[tuple[Where, str
 
 
 def apart(written: Written) -> Iterator[tuple[Where, str]]:
-    """Yield the nodes that packets of the first host can't reach; hosts do not forward."""
+    """Yield the place of, and a message about, each node that the first host can't reach.
+
+    Hosts do not forward.
+    """
     if not written.hosts:
         return
     first, routers = written.hosts[0], set(written.routers)
@@ -95,9 +98,9 @@ def apart(written: Written) -> Iterator[tuple[Where, str]]:
 
 
 def generate(topology: Topology) -> Network:
-    """Return the network as listed, with addresses assigned by ccplay.
+    """Return the listed network, with addresses assigned by ccplay.
 
-    Each host of the first half has a peer in the second, as far away as possible. Raises
+    Each host of the first half has a peer in the second half, as far away as possible. Raises
     ``CommandError`` with the first mistake.
     """
     written = topology.written or Written()
@@ -125,7 +128,7 @@ def generate(topology: Topology) -> Network:
 def _farthest(
     network: Network, senders: Iterable[str], receivers: Iterable[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield each sender with the farthest receiver left, the first of several equally far."""
+    """Yield each sender with the farthest remaining receiver, or the first of several as far."""
     left = [*receivers]
     for sender in senders:
         other = max(left, key=lambda each: network.hops(sender, each))
@@ -134,9 +137,9 @@ def _farthest(
 
 
 def observing(written: Written, names: Collection[str]) -> Written:
-    """Return a valid written network that observes these directed links.
+    """Return ``written``, which must be valid, with these directed links observed.
 
-    Those on the path of the first sender's traffic are shown first.
+    Links on the path of the first sender's traffic are shown first.
     """
     network = generate(Topology(kind="written", written=replace(written, observed=[])))
     return replace(written, observed=[each for each in network.bottlenecks if each in names])
