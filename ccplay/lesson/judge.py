@@ -43,7 +43,7 @@ def judge(page: Page, values: Mapping[str, float | None]) -> Verdict:
     ]
     if len(right) != 1:
         how = "several answers are" if right else "no answer is"
-        return Verdict(values, problem=f"by what this run measured {how} right")
+        return Verdict(values, problem=f"according to this run's measurements, {how} right")
     some = any(choice.usual for choice in question.choices)
     return Verdict(values, float(right[0]), not some or question.choices[right[0]].usual)
 

@@ -71,7 +71,7 @@ def open_lesson(name_or_path: str, settings: tuple[str, ...] = ()) -> Opened:
     scenario = load(path, settings)
     if scenario.lesson is None:
         raise ScenarioError(
-            f"{path.name} carries no lesson: give it [[lesson.pages]] (see scenarios/README.md)"
+            f"{path.name} has no lesson: add [[lesson.pages]] (see scenarios/README.md)"
         )
     opened = Opened(scenario, scenario.lesson)
     _check_metrics(opened)

@@ -78,7 +78,9 @@ class SetCongestionControl(Command, frozen=True):
 
     cc: Annotated[str, settings.CC]
     flow: Annotated[str | None, settings.FLOW] = None
-    host: Annotated[str | None, Field(NAME, "The host whose new connections change")] = None
+    host: Annotated[
+        str | None, Field(NAME, "The host whose default for new connections changes")
+    ] = None
 
 
 class SetPath(Command, frozen=True):
@@ -87,7 +89,7 @@ class SetPath(Command, frozen=True):
     traffic: Annotated[str, Field(NAME, "The name of a flow, a download, UDP or short flows")]
     via: Annotated[
         Annotated[list[str], FEW] | None,
-        Field(NAMES, "Nodes that its packets pass; an empty list: the routers' hash chooses"),
+        Field(NAMES, "Nodes that its packets pass; if empty, the routers' hash chooses"),
     ] = None
 
 
@@ -96,7 +98,9 @@ class SetQdisc(Command, frozen=True):
 
     qdisc: Qdisc
     link: Annotated[str, settings.LINK] = BOTTLENECK
-    traffic_class: Annotated[str | None, Field(NAME, "Which class's queue", key="class")] = None
+    traffic_class: Annotated[
+        str | None, Field(NAME, "The class whose queue is replaced", key="class")
+    ] = None
 
 
 class SetClasses(Command, frozen=True):

@@ -103,7 +103,7 @@ def validate(qdisc: Qdisc) -> Qdisc:
         known = discipline.parameter(name)
         if known.only == KERNEL and is_software(qdisc.kind):
             raise ValueError(
-                f"{qdisc.kind} has no parameter {quote(name)}: {plain(qdisc.kind)} has"
+                f"{qdisc.kind} has no parameter {quote(name)}; {plain(qdisc.kind)} has one"
             )
         try:
             options[name] = known.parse(value) if isinstance(value, str) else known.check(value)

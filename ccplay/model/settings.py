@@ -12,9 +12,7 @@ from ccplay.model.texts import ALGORITHM, GEMODEL, LINE, NAME, NAMES, choice
 DAY_S = 86_400
 """Longest run in seconds."""
 
-FLOW = Field(
-    NAME, "The name of the flow", label="name", hint="for yourself", unset="the next number"
-)
+FLOW = Field(NAME, "The name of the flow", label="name", hint="any name", unset="the next number")
 DOWNLOAD = Field(NAME, "The name of the download")
 PING = Field(NAME, "The name of the ping")
 CAPTURE = Field(NAME, "The name of the capture")
@@ -42,7 +40,7 @@ DURATION = Field(
 MONITOR = Field(FLAG, "Follow its packets from host to host: one-way delay, arrivals and losses")
 VIA = Field(
     NAMES,
-    "Nodes that its packets pass, where there are several paths; none: the routers' hash chooses",
+    "Nodes that its packets pass if there are several paths; if empty, the routers' hash chooses",
 )
 DSCP = Field(
     choice("code point", CODE_POINTS),
@@ -50,7 +48,7 @@ DSCP = Field(
 )
 BIDIR = Field(
     FLAG,
-    "In both directions at once: another, named NAME-back, sends from dst to src",
+    "In both directions at once: a second one, NAME-back, sends from dst to src",
     label="both ways",
     hint="yes: the receiver sends, too",
 )
@@ -71,7 +69,7 @@ DELAY = Field(
 )
 JITTER = Field(
     TIME_US,
-    "Variation around the delay: half its width, or the unit of a distribution",
+    "Variation around the delay: half the width if uniform, or the scale of another distribution",
     *(0, 10_000_000),
     key="jitter",
     label="jitter",
@@ -86,14 +84,14 @@ LOSS = Field(
 )
 DISTRIBUTION = Field(
     choice("distribution", DISTRIBUTIONS),
-    "How the jitter is distributed: uniform, or one of tc-netem(8)'s around the delay",
+    "Distribution of the jitter around the delay: uniform, or one of the tables of tc-netem(8)",
     label="distribution",
     hint="uniform, normal, pareto, paretonormal",
 )
 BURST_LOSS = Field(
     GEMODEL,
-    "Loss in bursts, Gilbert-Elliott: p r 1-h 1-k, the chances to become bad and good again, and"
-    " of loss while bad and while good",
+    "Loss in bursts, Gilbert-Elliott: p r 1-h 1-k, the probabilities of turning bad and of turning"
+    " good again, and of loss while bad and while good",
     label="gemodel",
     hint="p r 1-h 1-k: 1 % 25 % 100 % 0 %",
 )
@@ -127,7 +125,7 @@ MARK = Field(
 )
 DOWN = Field(
     FLAG,
-    "Take the cable down, both directions of it, or up again; packets take another path if any",
+    "Take both directions of the cable down, or up again; packets take another path if possible",
     label="down",
     hint="yes: both ways; no: up again",
 )

@@ -213,7 +213,7 @@ TRAFFIC: tuple[TrafficKind, ...] = (
         exported=Samples(
             PingSample,
             {"ping": ("ping", "text"), "seq": ("seq", "whole"), **columns(PING_VARIABLES)},
-            "every reply; rtt_us is empty where none arrived",
+            "every reply; rtt_us is empty if none arrived",
         ),
         gist=_of_ping,
         offer="ping",

@@ -133,7 +133,7 @@ def describe(command: AnyCommand) -> str:
         case SetPath(via=None):
             return f"path of {command.traffic} → another"
         case SetPath():
-            way = f"via {', '.join(command.via)}" if command.via else "the hash's choice"
+            way = f"via {', '.join(command.via)}" if command.via else "chosen by the routers' hash"
             return f"path of {command.traffic} → {way}"
         case TraceFlow():
             return f"flow {command.flow} is traced"

@@ -118,7 +118,7 @@ topology.links = [
         ('topology.hosts = ["a"]\ntopology.links = []\n', "two hosts or more"),
         ("topology.hosts = 4\n", "must be a list of names"),
         ("topology.spines = 2\n", 'only a "leaf-spine" or "super-spine" has spines'),
-        (TRIANGLE.replace('"b"]', '"b", "c"]', 1), "no links lead from a to c: it has no link"),
+        (TRIANGLE.replace('"b"]', '"b", "c"]', 1), "no path from a to c: it has no link"),
         (
             """topology.hosts = ["a", "b", "c"]
 topology.links = [{ ends = ["a", "b"] }, { ends = ["b", "c"] }]""",

@@ -14,7 +14,7 @@ _ECN = "mark ECN packets instead of dropping"
 def _codel(limit: int, *, ecn: bool) -> tuple[Parameter, ...]:
     """Return the parameters of CoDel, whose defaults depend on the discipline."""
     return (
-        parameter("limit", PACKETS, "most packets that wait", limit, low=1),
+        parameter("limit", PACKETS, "maximum queue length", limit, low=1),
         parameter("target", TIME_US, "acceptable standing delay", 5_000, low=1),
         parameter("interval", TIME_US, "allowed time above target", 100_000, low=1),
         parameter("ecn", SWITCH, _ECN, ecn, tc="ecn|noecn"),
@@ -27,13 +27,13 @@ def _codel(limit: int, *, ecn: bool) -> tuple[Parameter, ...]:
 def _pie(limit: int) -> tuple[Parameter, ...]:
     """Return the parameters of PIE."""
     return (
-        parameter("limit", PACKETS, "most packets that wait", limit, low=1),
+        parameter("limit", PACKETS, "maximum queue length", limit, low=1),
         parameter("target", TIME_US, "acceptable standing delay", 15_000, low=1),
-        parameter("alpha", COUNT, "weight of the delay's distance", 2, high=32),
+        parameter("alpha", COUNT, "weight of the delay's distance from target", 2, high=32),
         parameter("beta", COUNT, "weight of the delay's change", 20, high=32),
         parameter("ecn", SWITCH, _ECN, default=False, tc="ecn|noecn"),
         parameter(
-            *("tupdate", TIME_US, "time between two computations, in ticks of the kernel", 15_000),
+            *("tupdate", TIME_US, "time between updates, in ticks of the kernel", 15_000),
             low=4_000,
             only=KERNEL,
         ),
@@ -55,9 +55,9 @@ def _pie(limit: int) -> tuple[Parameter, ...]:
 def _fair() -> tuple[Parameter, ...]:
     """Return the parameters of FQ-CoDel and FQ-PIE for fair queueing, with a limit on memory."""
     return (
-        parameter("flows", COUNT, "how many queues", 1024, low=1, high=65_536),
+        parameter("flows", COUNT, "number of queues", 1024, low=1, high=65_536),
         parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),
-        parameter("memory_limit", QUEUE_SIZE, "most memory that packets take", 33_554_432),
+        parameter("memory_limit", QUEUE_SIZE, "maximum memory", 33_554_432),
     )
 
 
@@ -73,7 +73,12 @@ FQ_CODEL = Discipline(
         *_codel(10_240, ecn=True),
         *_fair(),
         parameter(
-            "drop_batch", PACKETS, "most packets dropped at once when full", 64, low=1, only=KERNEL
+            "drop_batch",
+            PACKETS,
+            "packets dropped at once when full",
+            64,
+            low=1,
+            only=KERNEL,
         ),
         parameter(
             *("ce_threshold_selector", COUNT, "ce_threshold is for these DSCP and ECN bits", None),
@@ -82,7 +87,7 @@ FQ_CODEL = Discipline(
             only=KERNEL,
         ),
         parameter(
-            *("ce_threshold_mask", COUNT, "which bits the selector compares", None),
+            *("ce_threshold_mask", COUNT, "bits that the selector compares", None),
             high=255,
             unset="all packets",
             only=KERNEL,
@@ -101,7 +106,7 @@ FQ_PIE = Discipline(
         *_pie(10_240),
         *_fair(),
         parameter(
-            *("ecn_prob", COUNT, "percent of drops above which ECN packets are dropped, too", 10),
+            *("ecn_prob", COUNT, "percent of drops above which ECN packets are dropped too", 10),
             high=100,
             only=KERNEL,
         ),
@@ -111,20 +116,18 @@ DUALPI2 = Discipline(
     "dualpi2",
     "a queue for L4S flows beside a classic one, marks and drops coupled (RFC 9332)",
     (
-        parameter("limit", PACKETS, "most packets that wait", 10_000, low=1),
+        parameter("limit", PACKETS, "maximum queue length", 10_000, low=1),
         parameter("target", TIME_US, "delay of the classic queue", 15_000, low=1),
-        parameter("tupdate", TIME_US, "time between two computations", 16_000, low=1_000),
+        parameter("tupdate", TIME_US, "time between updates", 16_000, low=1_000),
         parameter("max_rtt", TIME_US, "longest RTT of its flows", 100_000, low=1_000),
         parameter("step_thresh", TIME_US, "mark L4S packets that waited longer", 1_000, low=1),
-        parameter("coupling_factor", COUNT, "L4S marks for a classic one", 2, low=1, high=16),
+        parameter("coupling_factor", COUNT, "L4S marks per classic one", 2, low=1, high=16),
         parameter(
-            *("classic_protection", COUNT, "percent of the link for classic", 10),
+            *("classic_protection", COUNT, "percent of the link reserved for classic", 10),
             high=100,
             tc="classic_protection {}%",
         ),
-        parameter(
-            "memlimit", QUEUE_SIZE, "most memory that packets take", None, low=1514, only=KERNEL
-        ),
+        parameter("memlimit", QUEUE_SIZE, "maximum memory", None, low=1514, only=KERNEL),
         parameter(
             *("min_qlen_step", PACKETS, "L4S packets that must wait before the step marks", 0),
             only=KERNEL,

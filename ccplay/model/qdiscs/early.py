@@ -15,8 +15,8 @@ _START, _END = "average queue where drops start", "average queue where all drop"
 def _averaging() -> tuple[Parameter, ...]:
     """Return the parameters of RED and CHOKe for averaging, which only the kernel has."""
     return (
-        parameter("burst", PACKETS, "packets that may come at once", None, low=1, only=KERNEL),
-        parameter("probability", SHARE, "drops at max", 0.02, only=KERNEL),
+        parameter("burst", PACKETS, "packets that may arrive at once", None, low=1, only=KERNEL),
+        parameter("probability", SHARE, "drop probability at max", 0.02, only=KERNEL),
     )
 
 
@@ -24,7 +24,7 @@ RED = Discipline(
     "red",
     "drops early and at random as the average queue grows (Floyd, Jacobson 1993)",
     (
-        parameter("limit", QUEUE_SIZE, "most bytes that wait", 150_000, low=15_140, required=True),
+        parameter("limit", QUEUE_SIZE, "maximum queue length", 150_000, low=15_140, required=True),
         parameter("min", QUEUE_SIZE, _START, None, low=1514, unset="max / 3"),
         parameter("max", QUEUE_SIZE, _END, None, low=3028, unset="limit / 4"),
         parameter("bandwidth", RATE, "the link's rate", 10_000_000, low=8_000, required=True),
@@ -47,7 +47,7 @@ CHOKE = Discipline(
     "RED that penalises flows that fill the queue, without state",
     (
         parameter(
-            *("limit", PACKETS, "most packets that wait", 100), low=16, high=131_071, required=True
+            *("limit", PACKETS, "maximum queue length", 100), low=16, high=131_071, required=True
         ),
         parameter("bandwidth", RATE, "the link's rate", None, low=8_000, required=True),
         parameter("min", PACKETS, _START, None, low=1),
@@ -60,8 +60,8 @@ SFB = Discipline(
     "sfb",
     "stochastic fair BLUE: a drop probability for each bin of flows",
     (
-        parameter("limit", PACKETS, "most packets that wait", 1000, low=1, unset="the interface's"),
-        parameter("max", PACKETS, "most packets of a bin", 25, low=1, high=65_535),
+        parameter("limit", PACKETS, "maximum queue length", 1000, low=1, unset="the interface's"),
+        parameter("max", PACKETS, "maximum queue length of a bin", 25, low=1, high=65_535),
         parameter(
             *("target", PACKETS, "packets of a bin above which more are dropped", 20),
             low=1,
@@ -69,7 +69,7 @@ SFB = Discipline(
         ),
         parameter("increment", SHARE, "step up of a bin's probability", 0.0005),
         parameter("decrement", SHARE, "step down of a bin's probability", 0.00005),
-        parameter("penalty_rate", COUNT, "packets a second of flows that don't respond", 10),
+        parameter("penalty_rate", COUNT, "packets per second of flows that don't respond", 10),
         parameter("penalty_burst", PACKETS, "burst of packets of such flows", 20),
         parameter("rehash", TIME_US, "time between changes of the hash", 600_000_000, low=1_000),
         parameter("db", TIME_US, "warm-up of the next hash", 60_000_000, low=1_000),

@@ -34,15 +34,15 @@ FQ = Discipline(
     "fq",
     "a fair queue for each flow; the kernel's also keeps the pace that TCP set",
     (
-        parameter("limit", PACKETS, "most packets that wait", 10_000, low=1),
-        parameter("flow_limit", PACKETS, "most packets of a flow", 100, low=1),
+        parameter("limit", PACKETS, "maximum queue length", 10_000, low=1),
+        parameter("flow_limit", PACKETS, "maximum queue length of a flow", 100, low=1),
         parameter("quantum", QUEUE_SIZE, "bytes a flow sends in turn", 3028, low=256),
         parameter("ce_threshold", TIME_US, "mark packets that waited longer", None, unset="off"),
         parameter(
             "initial_quantum", QUEUE_SIZE, "bytes a new flow sends", 15_140, low=256, only=KERNEL
         ),
         parameter(
-            *("maxrate", RATE, "most that a flow sends", None),
+            *("maxrate", RATE, "maximum rate of a flow", None),
             low=8_000,
             unset="unlimited",
             only=KERNEL,
@@ -57,15 +57,23 @@ FQ = Discipline(
             only=KERNEL,
         ),
         parameter(
-            *("low_rate_threshold", RATE, "below it packets are paced singly", 550_000),
+            *("low_rate_threshold", RATE, "rate below which packets are paced one by one", 550_000),
             low=8_000,
             only=KERNEL,
         ),
-        parameter("orphan_mask", COUNT, "hash of packets of no socket", 1023, only=KERNEL),
-        parameter("timer_slack", TIME_US, "lateness that timers may have", 10, only=KERNEL),
-        parameter("horizon", TIME_US, "packets due later are refused", 10_000_000, only=KERNEL),
+        parameter(
+            "orphan_mask", COUNT, "mask of the hash for packets without a socket", 1023, only=KERNEL
+        ),
+        parameter("timer_slack", TIME_US, "acceptable lateness of timers", 10, only=KERNEL),
+        parameter(
+            "horizon",
+            TIME_US,
+            "time ahead beyond which packets are refused",
+            10_000_000,
+            only=KERNEL,
+        ),
         _switch(
-            *("horizon_drop", "refused ones are dropped, not sent at the horizon"),
+            *("horizon_drop", "drop packets due later instead of sending them at the horizon"),
             "horizon_drop|horizon_cap",
             default=True,
         ),
@@ -86,7 +94,7 @@ CAKE = Discipline(
         ),
         parameter(
             *("diffserv_mode", choice("diffserv_mode", DIFFSERV_MODES)),
-            *("classes of priority", "diffserv3"),
+            *("priority classes", "diffserv3"),
             tc="{}",
         ),
         parameter(
@@ -97,18 +105,20 @@ CAKE = Discipline(
         _switch(
             "ack_filter_aggressive", "keep one ACK of those that wait", "ack-filter-aggressive|"
         ),
-        parameter("memlimit", QUEUE_SIZE, "most memory that packets take", None, low=1514),
-        _switch("nat", "look behind NAT for hosts", "nat|nonat"),
+        parameter("memlimit", QUEUE_SIZE, "maximum memory", None, low=1514),
+        _switch("nat", "identify hosts behind NAT", "nat|nonat"),
         _switch("wash", "clear DSCP after use", "wash|nowash"),
-        _switch("ingress", "shape what arrives: dropped packets count", "ingress|egress"),
-        _switch("autorate_ingress", "guess the rate from arrivals", "autorate-ingress|"),
+        _switch("ingress", "shape incoming traffic: dropped packets count", "ingress|egress"),
+        _switch("autorate_ingress", "estimate the rate from arrivals", "autorate-ingress|"),
         _switch("split_gso", "split long packets", "split-gso|no-split-gso", default=True),
         parameter(
             "overhead", COUNT, "bytes that the link adds to a packet", None, high=256, only=KERNEL
         ),
-        parameter("mpu", COUNT, "least bytes of a packet on the link", None, high=256, only=KERNEL),
         parameter(
-            *("atm", choice("framing", FRAMINGS), "cells that the link sends", "noatm"),
+            "mpu", COUNT, "smallest packet on the link, in bytes", None, high=256, only=KERNEL
+        ),
+        parameter(
+            *("atm", choice("framing", FRAMINGS), "framing of the link", "noatm"),
             only=KERNEL,
             tc="{}",
         ),
@@ -119,8 +129,8 @@ SFQ = Discipline(
     "sfq",
     "stochastic fair queueing: flows hashed to queues served in turn",
     (
-        parameter("limit", PACKETS, "most packets that wait", 127, low=2, high=65_536),
-        parameter("flows", COUNT, "how many queues", 127, low=1, high=65_408),
+        parameter("limit", PACKETS, "maximum queue length", 127, low=2, high=65_536),
+        parameter("flows", COUNT, "number of queues", 127, low=1, high=65_408),
         parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),
         parameter(
             "perturb", WHOLE_SECONDS, "time between changes of the hash; 0: never", 0, high=3600
@@ -131,10 +141,12 @@ SFQ = Discipline(
             high=65_536,
             only=KERNEL,
         ),
-        parameter("depth", PACKETS, "most packets of a flow", 127, low=1, high=127, only=KERNEL),
+        parameter(
+            "depth", PACKETS, "maximum queue length of a flow", 127, low=1, high=127, only=KERNEL
+        ),
         _switch("headdrop", "drop the oldest packet of a full queue", "headdrop|"),
         parameter(
-            *("redflowlimit", QUEUE_SIZE, "RED on each queue: most bytes that wait", None),
+            *("redflowlimit", QUEUE_SIZE, "RED on each queue: maximum queue length", None),
             low=3028,
             unset="no RED",
             only=KERNEL,
@@ -151,21 +163,23 @@ SFQ = Discipline(
             unset="redflowlimit / 4",
             only=KERNEL,
         ),
-        parameter("probability", SHARE, "RED: drops at max", 0.02, only=KERNEL),
+        parameter("probability", SHARE, "RED: drop probability at max", 0.02, only=KERNEL),
         parameter(
             "avpkt", QUEUE_SIZE, "RED: bytes of an average packet", 1000, low=64, only=KERNEL
         ),
-        parameter("burst", PACKETS, "RED: packets at once", None, low=1, only=KERNEL),
+        parameter(
+            "burst", PACKETS, "RED: packets that may arrive at once", None, low=1, only=KERNEL
+        ),
         _switch("ecn", "RED: mark ECN packets instead of dropping", "ecn|"),
-        _switch("harddrop", "RED: drop ECN packets, too, above max", "harddrop|"),
+        _switch("harddrop", "RED: drop ECN packets too, above max", "harddrop|"),
     ),
 )
 DRR = Discipline(
     "drr",
     "deficit round robin: flows hashed to queues with equal shares in bytes",
     (
-        parameter("limit", PACKETS, "most packets that wait", 1000, low=1),
-        parameter("flows", COUNT, "how many queues", 1024, low=1, high=65_536),
+        parameter("limit", PACKETS, "maximum queue length", 1000, low=1),
+        parameter("flows", COUNT, "number of queues", 1024, low=1, high=65_536),
         parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),
         *classes("flow"),
     ),
@@ -176,16 +190,27 @@ HHF = Discipline(
     "hhf",
     "heavy-hitter filter: flows that send much wait behind those that don't",
     (
-        parameter("limit", PACKETS, "most packets that wait", 1000, low=1),
+        parameter("limit", PACKETS, "maximum queue length", 1000, low=1),
         parameter("quantum", QUEUE_SIZE, "bytes a bucket sends in turn", 1514, low=256),
-        parameter("hh_limit", COUNT, "most heavy hitters", 2048, low=1),
+        parameter("hh_limit", COUNT, "maximum number of heavy hitters", 2048, low=1),
         parameter(
             "reset_timeout", TIME_US, "time between resets of the counters", 40_000, low=4_000
         ),
         parameter("admit_bytes", QUEUE_SIZE, "bytes that make a heavy hitter", 131_072, low=1),
-        parameter("evict_timeout", TIME_US, "idle time that ends it", 1_000_000, low=4_000),
         parameter(
-            "non_hh_weight", COUNT, "turns of the others for one of them", 2, low=1, high=100
+            "evict_timeout",
+            TIME_US,
+            "idle time after which a flow is no heavy hitter",
+            1_000_000,
+            low=4_000,
+        ),
+        parameter(
+            "non_hh_weight",
+            COUNT,
+            "turns of other flows per turn of heavy hitters",
+            2,
+            low=1,
+            high=100,
         ),
     ),
     software=False,

@@ -12,13 +12,13 @@ from ccplay.model.texts import numbers
 PFIFO = Discipline(
     "pfifo",
     "first in, first out; drops at the tail beyond a limit in packets",
-    (parameter("limit", PACKETS, "most packets that wait", 100, low=1, required=True),),
+    (parameter("limit", PACKETS, "maximum queue length", 100, low=1, required=True),),
     software=False,
 )
 BFIFO = Discipline(
     "bfifo",
     "first in, first out; drops at the tail beyond a limit in bytes",
-    (parameter("limit", QUEUE_SIZE, "most bytes that wait", 150_000, low=1514, required=True),),
+    (parameter("limit", QUEUE_SIZE, "maximum queue length", 150_000, low=1514, required=True),),
     software=False,
 )
 PFIFO_FAST = Discipline(
@@ -33,7 +33,7 @@ TBF = Discipline(
     (
         parameter("rate", RATE, "rate of tokens", None, low=8_000, required=True),
         parameter("burst", QUEUE_SIZE, "size of the bucket", 15_000, low=1514, required=True),
-        parameter("limit", QUEUE_SIZE, "most bytes that wait", 150_000, low=1514, required=True),
+        parameter("limit", QUEUE_SIZE, "maximum queue length", 150_000, low=1514, required=True),
         parameter(
             "peakrate", RATE, "rate that no burst exceeds", None, low=8_000, unset="unlimited"
         ),
@@ -49,8 +49,8 @@ PRIO = Discipline(
     "prio",
     "strict priority between bands, by the type of service, each with its discipline",
     (
-        parameter("limit", PACKETS, "most packets that wait in a band", 1000, low=1, only=SOFTWARE),
-        parameter("bands", COUNT, "how many bands", 3, low=2, high=16),
+        parameter("limit", PACKETS, "maximum queue length of a band", 1000, low=1, only=SOFTWARE),
+        parameter("bands", COUNT, "number of bands", 3, low=2, high=16),
         parameter(
             "priomap",
             numbers(16, 15),

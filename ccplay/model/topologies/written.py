@@ -94,7 +94,7 @@ def apart(written: Written) -> Iterator[tuple[Where, str]]:
         for number, node in enumerate(names):
             if node not in reached:
                 hint = "hosts do not forward" if beside.get(node) else "it has no link"
-                yield (key, number), f"no links lead from {first} to {node}: {hint}"
+                yield (key, number), f"no path from {first} to {node}: {hint}"
 
 
 def generate(topology: Topology) -> Network:

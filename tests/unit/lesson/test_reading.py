@@ -140,7 +140,7 @@ def test_a_metric_that_no_run_has_is_reported(tmp_path: Path) -> None:
 def test_a_file_without_a_lesson_is_no_lesson(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(HEAD)
-    with pytest.raises(ScenarioError, match="carries no lesson"):
+    with pytest.raises(ScenarioError, match="has no lesson"):
         open_lesson(str(file))
 
 
