@@ -196,7 +196,7 @@ async def _with_class(it: Class, folder: Path, seconds: float) -> dict[str, floa
         await crowd.wait()
         painted: list[float] = []
         for page in pages:
-            painted += await page.tell("window.painted")
+            painted += await page.evaluate("window.painted")
     for kind in ("terminal", "browser"):
         figures[f"kB/s for a {kind}"] = found[kind]["bytes"] / 1e3
         for part in ("p50", "p95"):

@@ -1,4 +1,4 @@
-"""Labs made by hand: a dumbbell on a kernel that has little, and on one that has all."""
+"""Hand-made labs: a dumbbell on a kernel with few algorithms and queues, or with all of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REMEDY = "start with --guest for a full kernel"
 
 
 def capabilities(*, full: bool) -> Capabilities:
-    """What a kernel with everything offers, or one with reno, cubic, bbr and plain queues."""
+    """Return capabilities of a full kernel, or of one with Reno, CUBIC, BBR and plain queues."""
     return Capabilities(
         kernel="6.18.0",
         privilege="root",
@@ -48,7 +48,7 @@ def capabilities(*, full: bool) -> Capabilities:
 
 
 def dumbbell(pairs: int = 2) -> Network:
-    """Senders s1 …, routers r1 and r2, receivers d1 …."""
+    """Return a dumbbell of senders s1, s2 …, routers r1 and r2, and receivers d1, d2 …."""
     nodes = [Node(name=f"r{n}", role="router", address=f"10.0.0.{n}") for n in (1, 2)]
     ends = [("r1", "r2")]
     for n in range(1, pairs + 1):
@@ -69,7 +69,7 @@ def dumbbell(pairs: int = 2) -> Network:
 
 
 def lab(*, full: bool = False, flows: int = 1, pairs: int = 2) -> LabState:
-    """A lab that stands, 10 Mbit/s, 20 ms and pfifo 100, with ``flows`` running."""
+    """Return a ready lab of 10 Mbit/s, 20 ms base RTT and pfifo 100, with ``flows`` running."""
     state = LabState()
     state.apply(
         Hello(

@@ -1,4 +1,4 @@
-"""A plain screen for dialogs, palette and help to open on: what they need of the real one."""
+"""A plain screen on which dialogs, palette and help open, with what they need of the real one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ccplay.ui.themes import Look, load_looks
 
 @dataclass
 class Lab:
-    """A session that keeps what is sent."""
+    """A session that keeps the commands sent to it."""
 
     state: LabState
     live: bool = True
@@ -52,7 +52,7 @@ class NoPlots:
 
 
 class Dots(Widget):
-    """Lines of dots to lie under a dialog, drawn as a ``Static`` does, which takes long to wrap."""
+    """Lines of dots under a dialog, drawn like a ``Static``, which would be slow to wrap them."""
 
     DEFAULT_CSS = "Dots { height: auto; }"
 
@@ -68,14 +68,14 @@ class Dots(Widget):
 
 
 def _rows(width: int) -> list[str]:
-    """Return a line of a hundred dots as it wraps, which takes the blank before a break away."""
+    """Return the rows of a wrapped line of a hundred dots, without the blank before each break."""
     each = max(1, width // 2)
     *broken, last = ["· " * min(each, 100 - at) for at in range(0, 100, each)]
     return [*map(str.rstrip, broken), last]
 
 
 class Backdrop(Screen[None]):
-    """Has keys, and a lab."""
+    """A screen with keys and a lab, over which dialogs open."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "open('flow')", "flow", tooltip="start a flow"),
@@ -120,7 +120,7 @@ class Backdrop(Screen[None]):
 
 
 class Stage(App[None]):
-    """Shows one dialog, or the help, over the backdrop."""
+    """An app that shows a dialog, the palette or the help over the backdrop."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "Quit", tooltip="End the lab and leave")

@@ -1,4 +1,4 @@
-"""A made-up but plausible session: sawtooth flows through a queue that fills and drops."""
+"""A synthetic but plausible session: sawtooth flows through a queue that fills and drops."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MSS = 1448
 
 
 def network(pairs: int) -> Network:
-    """Return a dumbbell."""
+    """Return a dumbbell with this number of pairs of hosts."""
     nodes = [Node(name="r1", role="router", address="10.9.0.1")]
     nodes.append(Node(name="r2", role="router", address="10.9.0.2"))
     links = [
@@ -55,7 +55,7 @@ def network(pairs: int) -> Network:
 
 
 def hello(pairs: int, hz: float) -> Hello:
-    """Return the first event."""
+    """Return the first event of a session."""
     offered = [Feature(name=name, available=True) for name in ("reno", "cubic", "bbr")]
     return Hello(
         t=0.0,
@@ -77,7 +77,7 @@ def hello(pairs: int, hz: float) -> Hello:
 
 @dataclass
 class Sender:
-    """A flow's window: additive increase (or a cubic curve), halved when the queue drops."""
+    """A flow's window: additive increase or a cubic curve, reduced when the queue drops."""
 
     name: str
     cc: str
@@ -92,7 +92,7 @@ class Sender:
     srtt: float = BASE_US
 
     def step(self, t: float, dt: float, rtt_s: float, share: float) -> None:
-        """Grow."""
+        """Let cwnd and counters grow for ``dt`` seconds at a rate of ``share`` bit/s."""
         self.srtt += (rtt_s * 1e6 - self.srtt) * 0.2
         self.acked += share * dt / 8
         self.state = 3 if t < self.lost_at + rtt_s else 0
@@ -108,7 +108,7 @@ class Sender:
             self.cwnd += dt / rtt_s
 
     def lose(self, t: float) -> None:
-        """Halve."""
+        """Reduce cwnd after a loss: to 0.7 of it with CUBIC, to half otherwise."""
         self.before, self.lost_at = self.cwnd, t
         self.cwnd = max(self.cwnd * (0.7 if self.cc == "cubic" else 0.5), 2.0)
         self.ssthresh, self.state = int(self.cwnd), 3
@@ -124,7 +124,7 @@ def stream(
     busy: bool = True,
     apart_s: float = 2.5,
 ) -> Iterator[AnyEvent]:
-    """Yield a whole session, whose flows start ``apart_s`` one after the other."""
+    """Yield a whole session, with flows that start ``apart_s`` seconds after each other."""
     yield hello(pairs, hz)
     for step in range(1, 5):
         yield Building(t=0.02 * step, step=f"link {step}", done=step, total=4)
@@ -240,7 +240,7 @@ def _qdisc(qlen: float, limit: int, drops: int, sent: int) -> QdiscSamples:
 
 
 class SyntheticSource:
-    """Events as a source yields them: all at once, or at the pace of the wall clock."""
+    """A source of given events: all at once, or at the pace of the wall clock."""
 
     def __init__(
         self, events: Iterator[AnyEvent], *, live: bool = False, paced: bool = False
@@ -249,7 +249,7 @@ class SyntheticSource:
         self.paced = paced
         self.sent: list[Order] = []
         self.stays = live
-        """Whether it goes on, silently, after its last event."""
+        """Whether the source stays open, silently, after its last event."""
         self.drained = False
         self._events = events
 
@@ -274,4 +274,4 @@ class SyntheticSource:
         self.sent.append(command)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing, because the source holds nothing open."""

@@ -1,4 +1,4 @@
-"""Capturing packets by one key: which link is asked, that it goes on is seen, and its end."""
+"""A key captures packets of a chosen link, and the screen shows that the capture runs and ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENDED = CaptureEnded(t=19.5, capture="c1", path=PATH, packets=3564, bytes=541_46
 
 
 def without_programs() -> Iterator[AnyEvent]:
-    """Yield a session on a machine that can capture nothing."""
+    """Yield a session on a machine without programs that capture packets."""
     tools = [
         Feature(name=name, available=False, reason="not installed", remedy=f"apt install {package}")
         for name, package in (("tcpdump", "tcpdump"), ("dumpcap", "wireshark-common"))

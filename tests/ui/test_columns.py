@@ -1,4 +1,4 @@
-"""The columns of the table: names of algorithms are whole, whatever that costs."""
+"""Columns of the table always show algorithms' names in full, even if others lose width."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from ccplay.assets import algorithms
 from ccplay.ui.panels.columns import columns, with_sign
 
 NARROW, WIDE = 38, 58
-"""The table at 80 and at 120 columns."""
+"""Widths of the table in cells on a screen of 80 and of 120 columns."""
 
 
 @pytest.mark.parametrize("width", [NARROW, WIDE])
@@ -43,7 +43,7 @@ def test_for_longer_names_retransmits_give_way(cc: str) -> None:
 @pytest.mark.parametrize("cc", algorithms())
 @pytest.mark.parametrize("name", ["1", "w1"])
 def test_every_name_is_whole_on_a_narrow_screen(cc: str, name: str) -> None:
-    """For the longest, units and blanks give way too; what is left still stands apart."""
+    """Names are in full even if units and blanks lose their room; numbers stay separated."""
     cells = columns(NARROW, [name], ["reno", cc])
     assert cells.cc > len(cc)
     assert cells.numbers("9999", "999", "9.99M", "").split() == ["9999", "999", "9.99M"]

@@ -1,4 +1,4 @@
-"""What reaches the terminal cell by cell: always what Textual shows when it draws all anew."""
+"""Cells written directly to the terminal always show what Textual's own full redraw would."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONSOLE = Console(color_system="truecolor", force_terminal=True)
 
 
 class Recorded(CcplayApp):
-    """The app, with a terminal that can be looked at."""
+    """The app, with a terminal whose contents are kept."""
 
     CSS_PATH = str(Path(ccplay.ui.__file__).with_name("ccplay.tcss"))
 
@@ -47,14 +47,14 @@ class Recorded(CcplayApp):
         super()._display(screen, renderable)
 
     def drawn_anew(self) -> dict[tuple[int, int], tuple[str, str]]:
-        """Return what Textual shows of everything, by its own way."""
+        """Return the screen as Textual draws it from scratch."""
         strips = self.screen._compositor.render_strips()
         whole = LayoutUpdate([[strip] for strip in strips], Region(0, 0, *self.size))
         return screen_of(whole.render_segments(CONSOLE))
 
 
 def seen(shown: dict[tuple[int, int], tuple[str, str]]) -> dict[tuple[int, int], tuple[str, str]]:
-    """Return what a person sees: of a blank its background only."""
+    """Return what is visible: of a blank only its background."""
     return {
         place: (char, state if char != " " else "".join(re.findall("48=.*", state)))
         for place, (char, state) in shown.items()
@@ -63,7 +63,7 @@ def seen(shown: dict[tuple[int, int], tuple[str, str]]) -> dict[tuple[int, int],
 
 @asynccontextmanager
 async def playing() -> AsyncIterator[tuple[Recorded, Pilot[int]]]:
-    """Run the app on a recording that is over."""
+    """Run the app on a session that has ended."""
     source = SyntheticSource(stream(flows=4, pairs=4, seconds=20))
     app = Recorded(Session(source, title="test"))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
@@ -73,13 +73,13 @@ async def playing() -> AsyncIterator[tuple[Recorded, Pilot[int]]]:
 
 
 async def settled(app: Recorded, pilot: Pilot[int]) -> None:
-    """Wait until all that changed was drawn."""
+    """Wait until all changes are drawn."""
     await pilot.pause()
     await until(pilot, lambda: not app.screen._dirty_widgets and not app.screen._layout_required)
 
 
 async def presses(app: Recorded, pilot: Pilot[int], *keys: str) -> list[type]:
-    """Press keys, compare the terminal after each; return what was written."""
+    """Press keys and check the terminal after each; return the kinds of updates written."""
     app.updates.clear()
     for key in keys:
         await pilot.press(key)
@@ -97,7 +97,7 @@ async def test_scrubbing_writes_cells_and_nothing_else() -> None:
 
 
 async def test_another_layout_is_noticed() -> None:
-    """Plots come and go, and a banner takes a line from what is below."""
+    """A change of layout, such as another plot, a banner or a resize, is drawn correctly."""
     async with playing() as (app, pilot):
         await presses(app, pilot, "space", "left", "left", "t", "left", "left")
         app.main.plots.toggle("rtt")
@@ -132,7 +132,7 @@ async def test_what_lies_over_the_sheets_stays() -> None:
         await settled(app, pilot)
         updates = await presses(app, pilot, *["left"] * 8, "right", "down", "up")
         assert any("toast" in line for line in lines(app))
-        # The cells under the toast are left out, and no more.
+        # Only the cells under the toast are omitted.
         assert set(updates) == {CellsUpdate}
         await presses(app, pilot, "question_mark", "escape", "left")
 

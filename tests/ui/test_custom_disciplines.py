@@ -1,4 +1,4 @@
-"""A queue discipline of the user's own on the screen: chosen, swapped on save, failed."""
+"""The screen shows how the user's own discipline is chosen, replaced when saved, or fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAULT = "link r1->r2: mine.py:20: ZeroDivisionError: division by zero; a FIFO ha
 
 @pytest.fixture(autouse=True)
 def _offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command line has named a file."""
+    """Offer a discipline of the user's own, as if the command line had named its file."""
     source = 'PARAMETERS = {"limit": "1000 packets", "target": "5 ms"}'
     monkeypatch.setattr(disciplines, "custom", {"mine": declared("mine", source)})
 

@@ -1,4 +1,4 @@
-"""The dialogs: what keys make of them, with nothing but a keyboard."""
+"""Dialogs send the right commands when they are filled in by keyboard alone."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ DIALOGS = [
 
 
 def pfifo(limit: int) -> SetQdisc:
-    """A queue at the bottleneck, of ``limit`` packets."""
+    """Return the command for a pfifo of ``limit`` packets at the bottleneck."""
     return SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": limit}))
 
 
@@ -160,7 +160,7 @@ async def test_keys_make_a_command(
 async def test_every_key_counts_where_it_was_pressed(
     dialog: type[Dialog], keys: str, expected: AnyCommand
 ) -> None:
-    """However fast the next one comes: it must not be done for the field after."""
+    """Each key acts on the field that had the focus when it was pressed, however fast keys come."""
     app = Stage(lab(), dialog)
     async with app.run_test() as pilot:
         await pilot.pause()
@@ -184,7 +184,7 @@ async def test_every_key_counts_where_it_was_pressed(
 async def test_traffic_is_monitored_where_that_can_be(
     dialog: type[Dialog], tabs: int, expected: AnyCommand
 ) -> None:
-    """Cross traffic is unless somebody says no: nothing else tells of it while it runs."""
+    """Flows are monitored on request, cross traffic by default: nothing else shows it."""
     app = Stage(lab(full=True), dialog)
     async with app.run_test() as pilot:
         if tabs:
@@ -264,7 +264,7 @@ async def test_escape_leaves_every_dialog(dialog: type[Dialog]) -> None:
 
 
 async def test_what_the_kernel_lacks_is_listed_and_refused_with_the_remedy() -> None:
-    """Never silently absent; enter on it says why and keeps the dialog."""
+    """A missing algorithm is listed; enter on it shows the reason and keeps the dialog open."""
     app = Stage(lab(), CongestionDialog)
     async with app.run_test() as pilot:
         menu = app.screen.query_one(Menu)
@@ -288,7 +288,7 @@ async def test_the_dialog_offers_what_a_full_kernel_has() -> None:
 
 
 async def test_bad_input_reports_why_and_stays() -> None:
-    """The reason stands under the field at once, and enter goes back to it."""
+    """A bad value shows its reason under the field at once, and enter returns to the field."""
     app = Stage(lab(), LinkDialog)
     async with app.run_test() as pilot:
         await pilot.press("x", "y")
@@ -325,14 +325,14 @@ async def test_bad_input_reports_why_and_stays() -> None:
     ids=lambda value: value[:20] if isinstance(value, str) else None,
 )
 async def test_every_bad_value_has_its_reason(dialog: type[Dialog], keys: str, reason: str) -> None:
-    """Numbers far beyond a float too: nothing that is typed or pasted ends the program."""
+    """Every bad value, even a number too great for a float, shows its reason."""
     app = Stage(lab(full=True), dialog)
     async with app.run_test() as pilot:
-        # What is pasted before that would reach no field.
+        # A paste before a field has the focus would be lost.
         while app.focused is None:
             await pilot.pause()
         for key in (*keys.split(), "enter"):
-            # Each key is drawn, which takes as long as all else in this test.
+            # Long numbers are pasted: drawing after each key takes most of the test's time.
             if key.isdigit() and len(key) > 1:
                 app.post_message(Paste(key))
                 await pilot.pause()
@@ -366,7 +366,7 @@ async def test_what_was_typed_for_a_kind_survives_another_kind() -> None:
 
 
 async def test_a_wrong_value_of_another_kind_does_not_matter() -> None:
-    """Only the form that is shown must be right."""
+    """A wrong value in the hidden form of another kind is ignored."""
     app = Stage(lab(), QueueDialog)
     async with app.run_test() as pilot:
         await pilot.press("tab", "x", "shift+tab", "b", "enter")
@@ -379,7 +379,7 @@ async def test_a_wrong_value_of_another_kind_does_not_matter() -> None:
     [
         (CongestionDialog, "3 enter", SetCongestionControl(cc="bbr", flow="1")),
         (QueueDialog, "tab 2 0 enter", pfifo(20)),
-        # Its form is made when it is chosen.
+        # The form of bfifo is made when bfifo is chosen.
         (
             QueueDialog,
             "b tab 4 0 0 0 enter",
@@ -393,7 +393,7 @@ async def test_a_wrong_value_of_another_kind_does_not_matter() -> None:
 async def test_keys_typed_while_the_dialog_opens_count(
     dialog: type[Dialog], keys: str, expected: AnyCommand
 ) -> None:
-    """All keys are in the queue before the dialog has composed, as when somebody types fast."""
+    """Keys that are in the queue before the dialog is composed count, as for a fast typist."""
     app = Stage(lab())
     async with app.run_test() as pilot:
         await pilot.pause()
@@ -425,7 +425,7 @@ async def test_a_host_does_not_talk_to_itself() -> None:
 
 
 async def test_a_link_that_was_never_set_is_described_as_doing_nothing() -> None:
-    """The values of the bottleneck must not stand for another link."""
+    """A link that was never set shows no limits, not the values of the bottleneck."""
     app = Stage(lab(full=True), LinkDialog)
     async with app.run_test() as pilot:
         await pilot.press("up", "right", "right")
@@ -461,7 +461,7 @@ async def test_a_dialog_is_plain_ascii_where_that_was_asked(dialog: type[Dialog]
 
 @dataclass(frozen=True)
 class Picture:
-    """A dialog, and under which circumstances it is looked at."""
+    """A dialog and the conditions of its snapshot."""
 
     dialog: type[Dialog]
     keys: str = ""
@@ -497,13 +497,13 @@ def test_how_it_looks(snap_compare: Callable[..., bool], picture: Picture) -> No
 
 
 async def still(pilot: Pilot[None]) -> None:
-    """Stop what blinks, or pictures would depend on the moment."""
+    """Stop cursors from blinking, so that pictures do not depend on the time."""
     for field in pilot.app.screen.query(Input):
         field.cursor_blink = False
 
 
 async def test_enter_twice_at_once_asks_for_one_thing() -> None:
-    """The second one may arrive while the dialog leaves."""
+    """Enter pressed twice sends one command, even if the second arrives while the dialog closes."""
     app = Stage(lab(), FlowDialog)
     async with app.run_test() as pilot:
         await pilot.pause()

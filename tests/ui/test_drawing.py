@@ -1,4 +1,4 @@
-"""The network drawn large, and the dialog that asks for another one."""
+"""The large drawing of the network, and the dialog that requests another network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATH = ["h1->edge1", "edge1->agg2", "agg2->core4", "core4->agg6", "agg6->edge5",
 
 
 def fabric(network: Network, *more: AnyEvent) -> Iterator[AnyEvent]:
-    """Yield two seconds in which agg2->core4 is busy with 7/10 of its queue filled."""
+    """Yield 2 s in which agg2->core4 sends at its full rate and its queue is 7/10 full."""
     hello = next(stream())
     assert isinstance(hello, Hello)
     yield msgspec.structs.replace(hello, network=network)
@@ -82,7 +82,7 @@ async def test_a_fat_tree_is_drawn_with_its_busy_links_and_the_path(size: tuple[
         assert "▸core3" not in shown
         # At its full rate, 35 of 50 packets in the queue.
         assert shown.count("█7") == 1
-        # Thick lines have more dots than what idle ones leave.
+        # The thick lines of busy links have cells with many dots.
         assert any(char in shown for char in "⣤⣶⠶⠿⣿")
         await pilot.press("1")
         await until(pilot, lambda: app.main.query_one("#plots").display)

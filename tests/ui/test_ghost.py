@@ -1,4 +1,4 @@
-"""The ghost on the screen: what lies under what, the key that lays it, and its dialog."""
+"""The ghost is drawn under the session; a key and a dialog choose it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from tests.ui.view import text_of
 
 
 def record(path: Path, events: Iterator[AnyEvent] | None = None) -> Path:
-    """Write a made-up session into a file."""
+    """Write a synthetic session to a file; return its path."""
     path.write_bytes(b"".join(wire.encode(each) for each in events or stream(seconds=30)))
     return path
 
 
 @pytest.fixture
 def earlier(tmp_path: Path) -> Path:
-    """A recording with one flow: slower at first, and with the whole queue for itself."""
+    """Return a recording with one flow, which has the queue to itself."""
     return record(tmp_path / "one-flow.ccplay", stream(flows=1, seconds=40))
 
 
@@ -46,7 +46,7 @@ def earlier(tmp_path: Path) -> Path:
 async def haunted(
     ghost: Path, source: SyntheticSource | None = None, **options: Any
 ) -> AsyncIterator[tuple[CcplayApp, Pilot[int]]]:
-    """Run the app until its session and its ghost are in."""
+    """Run the app with a ghost; yield once the session and the ghost are read."""
     source = source or SyntheticSource(stream(seconds=30))
     async with playing(source, ghost=ghost, **options) as (app, pilot):
         await until(pilot, lambda: app.main.ghosts.shown is not None)
@@ -69,7 +69,7 @@ async def test_the_ghost_is_named_and_its_values_are_reported(earlier: Path) -> 
 
 
 def inks_of(app: CcplayApp, name: str) -> set[str]:
-    """The colours of a plot's dots."""
+    """Return the colours of a plot's dots."""
     plot = app.main.query_one(f"#{name}", Canvas)
     return {
         ink for row in plot._cells[1:-1] for char, ink in row[GUTTER:] if "⠀" < char <= "\u28ff"
@@ -88,14 +88,14 @@ async def test_the_ghost_has_colours_of_its_own_in_every_plot(earlier: Path, nam
 
 
 async def test_no_cell_of_the_session_is_changed_by_a_ghost_under_it(earlier: Path) -> None:
-    """With the axes the same, what is live looks as it did."""
+    """On the same axes, the cells of the session are the same with and without a ghost."""
     async with haunted(earlier) as (app, _):
         screen = app.main
         plot = screen.query_one("#cwnd", Canvas)
         live_inks = {screen.view.flow_ink(name) for name in ("1", "2")}
         with_ghost = _cells_in(plot, live_inks)
         screen.ghosts.shown = None
-        # The axis stays as it is: it shrinks with reluctance, and the ghost's peak was near.
+        # The axis stays the same: it shrinks only below 60 %, and the ghost's peak was near.
         plot.picture = None
         plot.draw(plot_at(screen.view, "cwnd").picture(screen.view))
         assert with_ghost == _cells_in(plot, live_inks)
@@ -111,7 +111,7 @@ def _cells_in(plot: Canvas, inks: set[str]) -> dict[tuple[int, int], str]:
 
 
 async def test_what_was_done_in_the_ghost_is_marked_at_the_foot(earlier: Path) -> None:
-    """The queue changed at 22 s: after the cursor, so that only the ghost can tell of it."""
+    """The ghost's change of the queue at 22 s, after the cursor, is marked at the plot's foot."""
     async with haunted(earlier) as (app, _):
         plot = app.main.query_one("#queue", Canvas)
         x = GUTTER + plot._column(22.0)
@@ -120,7 +120,7 @@ async def test_what_was_done_in_the_ghost_is_marked_at_the_foot(earlier: Path) -
 
 
 async def test_the_axis_has_room_for_the_ghost(tmp_path: Path) -> None:
-    """A queue of 100 packets shows whole behind a session that never has more than ten."""
+    """The axis has room for a ghost's queue of 100 packets under a session without traffic."""
     ghost = record(tmp_path / "full.ccplay", stream(flows=8, seconds=20))
     async with haunted(ghost, SyntheticSource(stream(busy=False))) as (app, _):
         app.main.playhead.jump(0.1, 30.0)
@@ -130,7 +130,7 @@ async def test_the_axis_has_room_for_the_ghost(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cells", [False, True])
 async def test_drawing_piece_by_piece_ends_like_drawing_at_once(earlier: Path, cells: bool) -> None:
-    """Only new columns are drawn, and the ghost's dots ahead of them must stay right."""
+    """Drawing only new columns, with the ghost's dots ahead of them, equals drawing all at once."""
     source = SyntheticSource(stream(flows=2, seconds=40))
     async with haunted(earlier, source, ascii=cells) as (app, _):
         screen = app.main
@@ -166,7 +166,7 @@ async def test_ascii_is_ascii(earlier: Path) -> None:
 
 @pytest.fixture
 def here(earlier: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the recording, to be in."""
+    """Change to the folder of the recording; return it."""
     monkeypatch.chdir(earlier.parent)
     return earlier.parent
 
@@ -191,7 +191,10 @@ async def test_escape_leaves_the_ghost_alone(here: Path, earlier: Path) -> None:
 
 
 async def test_an_earlier_attempt_lies_under_the_next_one(here: Path) -> None:
-    """Go back to where flow 1 changed at 14 s, lay it, do it again: the two begin together."""
+    """An earlier attempt, chosen as a ghost, begins together with the next command of its kind.
+
+    Here that is flow 1's switch of algorithm at 14 s.
+    """
     async with playing(live(stream(seconds=30))) as (app, pilot):
         screen, state = app.main, app.session.state
         await until(pilot, lambda: screen.playhead.t > 29)
@@ -215,7 +218,7 @@ async def open_dialog(app: CcplayApp, pilot: Pilot[int]) -> GhostDialog:
 
 
 async def test_a_live_session_at_its_head_has_nothing_to_repeat(tmp_path: Path) -> None:
-    """The dialog says how to choose a moment."""
+    """At the live head the dialog explains how to choose an attempt to repeat."""
     async with playing(live()) as (app, pilot):
         await until(pilot, lambda: app.main.playhead.t > 19)
         dialog = await open_dialog(app, pilot)
@@ -252,7 +255,7 @@ async def test_a_path_that_is_typed_wins_over_the_list(here: Path) -> None:
 
 @pytest.fixture
 def broken(here: Path, earlier: Path) -> None:
-    """Make the recording one that begins well and has nonsense in line 51."""
+    """Insert an invalid line 51 into the recording."""
     lines = earlier.read_bytes().splitlines(keepends=True)
     earlier.write_bytes(b"".join([*lines[:50], b"{broken\n", *lines[50:]]))
 
@@ -280,7 +283,7 @@ async def test_the_dialog_fits_on_the_screen(here: Path, size: tuple[int, int]) 
 
 
 def at_with_ghost(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Any]:
-    """Return what brings the playhead to ``t`` once session and ghost are in."""
+    """Return a function that moves the playhead to ``t`` once session and ghost are read."""
 
     async def seek(pilot: Pilot[int]) -> None:
         await until(pilot, lambda: app.main.ghosts.shown is not None)
@@ -291,7 +294,7 @@ def at_with_ghost(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Any]:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_ghost(snap_compare: SnapCompare, earlier: Path, size: tuple[int, int]) -> None:
-    """One flow with the network to itself, under two that share it."""
+    """The screen with a ghost of one flow under two that share the network."""
     app = app_on(ReplaySource(RECORDING), ghost=earlier)
     assert snap_compare(app, terminal_size=size, run_before=at_with_ghost(app, 20.0))
 

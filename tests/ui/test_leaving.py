@@ -1,4 +1,4 @@
-"""Leaving asks only where a session would be lost; earlier sessions are offered as ghosts."""
+"""Leaving asks only if a session would be lost; earlier sessions are offered as ghosts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.ui.test_snapshots import SIZES
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder, among no sessions."""
+    """Change to an empty folder, without earlier sessions; return it."""
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -41,7 +41,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def showing(
     *sinks: Sink, size: tuple[int, int] = (120, 40)
 ) -> AsyncIterator[tuple[CcplayApp, Pilot[int]]]:
-    """Run the screen of a lab in which the queue was changed."""
+    """Run the screen of a lab whose queue was changed by hand."""
     unsaved = next((each for each in sinks if isinstance(each, Unsaved)), None)
     app = CcplayApp(Session(FakeLab(), title="test", sinks=sinks), unsaved=unsaved)
     async with app.run_test(size=size) as pilot:
@@ -144,7 +144,7 @@ async def test_nothing_is_asked_before_there_is_anything_to_lose() -> None:
 
 
 def session_of(seconds: float, label: str = "playground") -> Path:
-    """Record a made-up session."""
+    """Record a synthetic session; return its path."""
     sink = SessionRecorder(label, bounds=Bounds(spare=0))
     for event in stream(flows=1, seconds=seconds):
         sink.put(event)

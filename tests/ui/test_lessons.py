@@ -1,4 +1,4 @@
-"""A lesson beside the network: pages, answers by keys, what is revealed, and votes."""
+"""A lesson next to the network has pages, answers by keys, revealed results and votes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def lesson() -> Lesson:
 async def taking(
     size: tuple[int, int] = (120, 40), at: int = 0, *, shares: bool = False
 ) -> AsyncIterator[tuple[CcplayApp, Pilot[int], Desk]]:
-    """Open a lesson beside a session of which all events have arrived."""
+    """Open a lesson on page ``at`` next to a session whose events have all arrived."""
     course = Course(lesson())
     course.turn_page(at)
     source = SyntheticSource(stream(seconds=20), live=True)
@@ -76,12 +76,12 @@ async def taking(
 
 
 def said(app: CcplayApp) -> str:
-    """Return what is on the screen."""
+    """Return the text on the screen."""
     return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
 def run_over(turn: Turn) -> None:
-    """Let the run of a page have ended."""
+    """Set the run of a page to have ended."""
     turn.span = Span(1.0, 2.0)
 
 

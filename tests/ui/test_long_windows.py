@@ -1,4 +1,4 @@
-"""Minutes at a glance: no plot turns solid, and value axes can be logarithmic or held."""
+"""Windows of minutes stay legible: no plot is solid, and axes can be logarithmic or held."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def widen(app: CcplayApp, width: float) -> None:
 
 
 def density(plot: Canvas) -> float:
-    """Return the share of all dots of a plot's area that are drawn."""
+    """Return the fraction of the dots of a plot's area that are drawn."""
     cells = [char for row in plot._cells[1 : plot.lines + 1] for char, _ in row[GUTTER:]]
     dots = sum(
         (ord(char) - _BRAILLE).bit_count() for char in cells if 0 <= ord(char) - _BRAILLE < 256
@@ -54,7 +54,7 @@ async def test_no_plot_turns_solid(flows: int, size: tuple[int, int]) -> None:
 
 
 async def test_what_a_longer_window_reads_is_built_before_it_is_asked_for() -> None:
-    """Also of flows that no plot draws: a key that shows all of them waits for none."""
+    """Pyramids are built in advance, also of flows that no plot draws, so that no key waits."""
     async with playing(minutes(), start_at=SECONDS) as (app, _):
         app.main.view.listing = replace(app.main.view.listing, alone=True)
         flows = app.session.state.flows.values()
@@ -80,7 +80,7 @@ async def test_drops_of_minutes_are_bars_and_their_greatest_is_given() -> None:
 
 
 async def test_the_ribbon_shows_how_much_of_the_time_a_flow_recovers() -> None:
-    """Minutes of CUBIC do not look like recovery throughout, as they would by the worst state."""
+    """The ribbon shows the share of time in Recovery: the worst state would always be Recovery."""
     async with playing(minutes(), start_at=SECONDS, size=(200, 55)) as (app, _):
         widen(app, 200.0)
         rows = text_of(app, "ribbon").splitlines()
@@ -97,7 +97,7 @@ async def test_the_ribbon_shows_how_much_of_the_time_a_flow_recovers() -> None:
 async def test_a_key_makes_value_axes_logarithmic() -> None:
     async with playing(minutes(), start_at=SECONDS) as (app, pilot):
         widen(app, 10.0)
-        # The table of this moment may have given rows to the plots.
+        # The table may have changed its height, and with it that of the plots.
         await pilot.pause()
         app.main.redraw()
         before = text_of(app, "cwnd")
@@ -113,7 +113,7 @@ async def test_a_key_makes_value_axes_logarithmic() -> None:
 
 
 async def test_a_key_holds_the_value_axes() -> None:
-    """Two windows are drawn to one scale; released, each has its own."""
+    """Windows share one scale while the axes are held; after that, each has its own."""
     async with playing(minutes(2), start_at=SECONDS) as (app, pilot):
         plot = app.main.query_one("#cwnd", Canvas)
         widen(app, 10.0)
@@ -136,7 +136,7 @@ async def test_a_key_holds_the_value_axes() -> None:
 
 
 async def test_an_axis_follows_what_is_in_the_window() -> None:
-    """Slow start's peak keeps its room while it is seen, and no longer."""
+    """The axis has room for a peak only while that is in the window."""
     async with playing(minutes(1), start_at=SECONDS) as (app, _):
         series = app.session.state.flows["1"].series["cwnd"]
         series._values[5 * int(HZ)] = 900.0

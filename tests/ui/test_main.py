@@ -1,4 +1,4 @@
-"""The main screen: what keys ask for, what it shows of the past, what it says when things end."""
+"""The main screen sends commands by keys, shows the past, and reports the end of a session."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.view import text_of
 
 DEADLINE_S = 60.0
-"""Generous: other tests may have the machine's cores at the same time."""
+"""Seconds to wait for a condition; generous, since other tests may use the CPUs."""
 
 
 class DyingSource(SyntheticSource):
-    """A lab that dies."""
+    """A lab that is killed after its last event."""
 
     async def events(self) -> AsyncIterator[Any]:
         async for event in super().events():
@@ -53,7 +53,7 @@ class DyingSource(SyntheticSource):
 async def playing(
     source: SyntheticSource, size: tuple[int, int] = (120, 40), **options: Any
 ) -> AsyncIterator[tuple[CcplayApp, Pilot[int]]]:
-    """Run the app until all events are in."""
+    """Run the app; yield once all events are read."""
     app = CcplayApp(Session(source, title="test"), **options)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: source.drained)
@@ -62,7 +62,7 @@ async def playing(
 
 
 async def until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
-    """Wait for something to be so."""
+    """Wait until a condition holds. Fails after ``DEADLINE_S``."""
     async with asyncio.timeout(DEADLINE_S):
         while not condition():
             await pilot.pause(0.01)
@@ -123,7 +123,7 @@ async def test_space_freezes_and_the_recording_continues() -> None:
 
 
 async def test_scrolling_back_shows_what_was_then() -> None:
-    """At 10 s flow 1 was cubic and the queue had 100 packets; later both were changed."""
+    """Scrolled back to 10 s, the screen shows CUBIC and the limit of 100, which changed later."""
     async with playing(SyntheticSource(stream(seconds=30)), start_at=28.0) as (app, pilot):
         screen = app.main
         screen.playhead.jump(28.0, 30.0)
@@ -194,7 +194,7 @@ async def test_a_terminal_too_small_is_reported() -> None:
 
 
 async def test_all_keys_at_any_time() -> None:
-    """No key raises, whatever the phase."""
+    """No key fails in any phase of a session."""
     keys = [each.key.split(",")[0] for each in MainScreen.BINDINGS if isinstance(each, Binding)]
     for source in (live(stream(busy=False)), live(), SyntheticSource(stream(seconds=10))):
         async with playing(source) as (app, pilot):
@@ -211,7 +211,7 @@ def files_in(folder: Path) -> list[str]:
 
 
 async def saved(pilot: Pilot[int], folder: Path, *names: str) -> None:
-    """Wait until these pictures are there: a thread draws them."""
+    """Wait until these pictures exist; a thread writes them."""
     await until(pilot, lambda: all((folder / name).exists() for name in names))
 
 
@@ -254,7 +254,7 @@ async def test_the_screen_does_not_wait_for_a_picture(
 async def test_a_picture_is_never_written_over_anything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its name can be told beforehand, and the folder may be one that others may write to."""
+    """A picture never overwrites a file: others may write to the folder and guess the name."""
     monkeypatch.chdir(tmp_path)
     async with playing(live()) as (app, pilot):
         await pilot.press("space")
@@ -298,7 +298,7 @@ async def test_ascii_is_ascii() -> None:
 @pytest.mark.parametrize("cells", [False, True])
 @pytest.mark.parametrize("width", [10.0, 30.0])
 async def test_drawing_piece_by_piece_ends_like_drawing_at_once(cells: bool, width: float) -> None:
-    """Only new columns are drawn: they must come out as if all had been drawn anew."""
+    """Drawing only new columns equals drawing all of them at once."""
     source = SyntheticSource(stream(flows=4, pairs=4, seconds=40))
     async with playing(source, ascii=cells) as (app, _):
         screen = app.main
@@ -332,7 +332,7 @@ async def test_a_frame_without_news_repaints_nothing() -> None:
 
 
 def test_the_made_up_session_switches_the_queue() -> None:
-    """What the tests above rely on."""
+    """The synthetic session, on which other tests rely, changes the queue."""
     assert any(
         isinstance(getattr(event, "command", None), SetQdisc) for event in stream(seconds=30)
     )

@@ -1,4 +1,4 @@
-"""Many flows on the screen: alone, in groups, sorted, filtered; the table has the rows it needs."""
+"""Many flows can be shown alone, grouped, sorted and filtered; the table has enough rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def test_keys_change_what_is_seen() -> None:
 
 
 async def test_letters_of_a_filter_are_no_commands() -> None:
-    """Not even those of keys that open dialogs at once."""
+    """Letters typed into the filter act as no keys, even those that open dialogs."""
     source = live(stream(pairs=5, flows=5, seconds=20))
     async with playing(source) as (app, pilot):
         await pilot.press("slash", *"fx", "backspace", "backspace", *"cubic")
@@ -35,7 +35,7 @@ async def test_letters_of_a_filter_are_no_commands() -> None:
         assert "/cubic" in text_of(app, "flows")
         await pilot.press("escape")
         await until(pilot, lambda: "/cubic" not in text_of(app, "flows"))
-        # Keys are commands again.
+        # Letters are keys again.
         await pilot.press("f")
         await until(pilot, lambda: app.screen is not app.main)
 
@@ -62,7 +62,7 @@ async def test_nothing_to_stack_is_reported() -> None:
 
 
 async def test_the_ribbon_shows_what_the_table_lists() -> None:
-    """Flows that the filter leaves; groups, by the share of time that their flows recover."""
+    """The ribbon shows the filtered flows, or groups with their flows' share of time in states."""
     async with playing(live(stream(pairs=5, flows=5, seconds=20))) as (app, pilot):
         await pilot.press("slash", *"cubic", "enter")
         rows = text_of(app, "ribbon").splitlines()
@@ -74,7 +74,7 @@ async def test_the_ribbon_shows_what_the_table_lists() -> None:
 
 
 async def test_the_ribbon_lies_under_the_first_plot() -> None:
-    """Whatever the number of plots: their time axes are one."""
+    """The ribbon has the place and width of the first plot, whose time axis it shares."""
     async with playing(live(stream(seconds=20)), (200, 55)) as (app, pilot):
         first, below = (app.main.query_one(f"#{name}", Sheet) for name in ("cwnd", "ribbon"))
         assert app.main.plots.shown == ("cwnd", "queue", "rtt", "throughput")

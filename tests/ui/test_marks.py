@@ -1,4 +1,4 @@
-"""Marks on the screen: they stand where one looks, and can be changed, moved and removed."""
+"""Marks are set at the cursor, and can be changed, moved and removed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.ui.view import text_of
 
 
 async def frozen_at(app: CcplayApp, pilot: Pilot[int], t: float) -> None:
-    """Freeze the picture with the cursor at ``t``."""
+    """Freeze the screen with the cursor at ``t``."""
     await until(pilot, lambda: app.main.playhead.t > t)
     app.main.playhead.jump(t, app.session.state.now)
     app.main.redraw()
 
 
 def mark(app: CcplayApp, at: float, text: str = "look") -> None:
-    """Let the lab have set a mark."""
+    """Apply a mark to the state, as if the lab had set it."""
     app.session.state.apply(Applied(t=19.9, command=Mark(text=text, at=at, name="m1")))
 
 
@@ -51,7 +51,7 @@ async def test_the_palette_marks_the_cursor_too() -> None:
 
 @pytest.mark.parametrize("offset", [-0.4, 0.0, 0.4])
 async def test_m_on_a_mark_changes_its_text(offset: float) -> None:
-    """Who sees the cursor on a mark must not have to hit it to the millisecond."""
+    """The key changes a mark near the cursor, without an exact match of their times."""
     async with playing(source := live()) as (app, pilot):
         mark(app, 12.5)
         await frozen_at(app, pilot, 12.5 + offset)

@@ -1,4 +1,4 @@
-"""An algorithm that does its flow no good is shown as such, as of the moment shown."""
+"""A misbehaving algorithm is shown with its reason, as of the moment shown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WRONG = "keeps cwnd at 1"
 def misbehaving(
     flow: str, flows: int = 2, when: tuple[float, float] = (9.0, 15.0)
 ) -> Iterator[AnyEvent]:
-    """Yield a session of 20 s in which a flow's algorithm does wrong for some of them."""
+    """Yield a session of 20 s in which a flow's algorithm misbehaves in the period ``when``."""
     news = [
         Misbehaved(t=when[0], flow=flow, cc="mine", wrong=WRONG),
         Misbehaved(t=when[1], flow=flow, cc="mine"),
@@ -51,7 +51,7 @@ async def test_the_flow_has_a_sign_and_the_reason_where_it_is_selected() -> None
 
 @pytest.mark.parametrize("flow", ["1", "5", "8"])
 async def test_the_reason_is_in_the_table_however_long_that_is(flow: str) -> None:
-    """The last of eight flows starts at 18.5 s."""
+    """The reason is shown in full below its flow; the last of eight flows starts at 18.5 s."""
     source = SyntheticSource(misbehaving(flow, flows=8, when=(19.0, 20.0)))
     async with playing(source, (80, 24), start_at=20.0) as (app, pilot):
         seek(app, 19.5)

@@ -1,4 +1,4 @@
-"""A flow over several paths on the screen: the connection and its subflows, each counted once."""
+"""A flow over several paths is shown as a connection and its subflows, each counted once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.ui.view import text_of
 
 
 def events() -> Iterator[AnyEvent]:
-    """Yield a session of four flows as one, its two subflows, and a TCP flow between them."""
+    """Yield a session with an MPTCP flow, its two subflows, and a TCP flow between them."""
     names = {"1": "1", "2": "1/1", "3": "3", "4": "1/2"}
     for event in stream(pairs=4, flows=4, seconds=20):
         if isinstance(event, FlowStarted) and event.flow in ("2", "4"):

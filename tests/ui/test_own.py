@@ -1,4 +1,4 @@
-"""What algorithms say of themselves on the screen: below the selected flow, as of the playhead."""
+"""The screen shows own values of algorithms below the selected flow, as of the playhead."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.ui.view import text_of
 
 
 def telling() -> Iterator[AnyEvent]:
-    """Yield a session in which flow 1 says from 5 s on what BBR says; its bandwidth is the time."""
+    """Yield a session in which flow 1 has BBR's values from 5 s on; bw is the time in Mbit/s."""
     for event in stream(flows=2, pairs=2, seconds=20.0):
         if isinstance(event, Sweep) and event.tcp is not None and event.t > 5:
             own: dict[str, list[int | None]] = {
@@ -44,7 +44,7 @@ async def test_the_values_of_the_selected_flow_are_those_of_the_moment_shown() -
         for t, bandwidth in ((9.5, "9"), (12.5, "12")):
             app.main.playhead.jump(t, 20.0)
             app.main.redraw()
-            # Where lines break is the layout's business.
+            # Lines may break anywhere.
             table = " ".join(text_of(app, "flows").split())
             assert f"bw {bandwidth} Mbit/s min rtt 20.1 ms" in table
             assert "pacing gain 1.25 cwnd gain 2.00" in table
@@ -74,7 +74,10 @@ async def test_v_draws_one_after_the_other_and_then_rtt_again() -> None:
 
 
 async def test_a_variable_without_values_in_the_window_gives_way_to_rtt() -> None:
-    """It comes back with the window; another flow's choice is kept while one tells it."""
+    """A variable without values in the window is replaced by RTT until the window has some.
+
+    It stays chosen when another flow is selected, as long as one flow reports it.
+    """
     async with playing(SyntheticSource(telling()), start_at=12.0) as (app, pilot):
         await pilot.press("v", "down")
         assert "bbr bw" in title(app)
@@ -111,7 +114,7 @@ async def test_an_earlier_run_lies_under_it() -> None:
 
 
 async def test_a_variable_that_only_the_ghost_has_can_be_chosen() -> None:
-    """The kernel's own CUBIC above an earlier run that told: its values alone are drawn."""
+    """A variable that only the ghost has is drawn from the ghost, as over the kernel's CUBIC."""
     earlier = LabState()
     for event in telling():
         earlier.apply(event)
@@ -134,7 +137,7 @@ async def test_a_variable_that_only_the_ghost_has_can_be_chosen() -> None:
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
 def test_how_a_variable_looks(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
-    """Its gap while flow 1 does not tell, its value at the cursor, its own axis."""
+    """A variable's plot has a gap without values, the value at the cursor, and its own axis."""
 
     app = app_on(SyntheticSource(telling()))
 

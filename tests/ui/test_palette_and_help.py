@@ -1,4 +1,4 @@
-"""The palette and the help page: everything can be found, and nothing goes stale."""
+"""The palette and the help offer every command and key, and only those that are current."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ from tests.ui.stage import Stage
 
 
 def commands(state: LabState) -> dict[str, AnyCommand]:
-    """What the palette offers, by its text."""
+    """Return the palette's commands by their texts."""
     return {entry.text: entry.command for entry in entries(state)}
 
 
@@ -94,7 +94,7 @@ def test_what_is_typed_in_full_is_done(query: str, expected: AnyCommand | None) 
 
 
 async def run_in_palette(app: Stage, query: str) -> None:
-    """Open the palette, type, and take the first line once there is one."""
+    """Open the palette, type a query, and press enter once the first line matches it."""
     async with app.run_test() as pilot:
         await pilot.press("ctrl+p", *("space" if each == " " else each for each in query))
         found = app.screen.query_one(CommandList)
@@ -135,7 +135,7 @@ async def test_the_palette_sends(query: str, expected: AnyCommand) -> None:
 async def test_enter_does_what_was_typed_and_nothing_else(
     query: str, expected: list[AnyCommand]
 ) -> None:
-    """At once, too: the list may still be that of the first letters when enter comes."""
+    """Enter runs what was typed, even while the list still shows matches of its first letters."""
     app = Stage(lab())
     async with app.run_test() as pilot:
         await pilot.press("ctrl+p")
@@ -166,7 +166,7 @@ async def test_what_was_typed_in_full_stands_first() -> None:
 
 
 async def test_a_recording_takes_no_commands() -> None:
-    """Themes and keys are all that the palette has there."""
+    """The palette of a recording sends no commands."""
     app = Stage(lab())
     app.backdrop.session.live = False
     await run_in_palette(app, "flow")
@@ -203,7 +203,7 @@ def test_actions_belong_to_groups(action: str, group: str) -> None:
 
 
 async def test_the_help_lists_every_key_of_the_screen() -> None:
-    """It is made from the bindings, so no key can be missing."""
+    """The help lists every key of the screen, because it is made from the bindings."""
     app = Stage(lab())
     async with app.run_test(size=(120, 60)) as pilot:
         await pilot.pause()
@@ -277,7 +277,7 @@ async def test_keys_before_the_help_is_there_and_after_it_was_left_do_nothing() 
 
 
 async def test_a_palette_that_has_lost_its_widgets_may_still_search() -> None:
-    """It loses them when it is left; what searches and what shows that may end after that."""
+    """A search may end after the palette has closed and lost its widgets, without an error."""
     app = Stage(lab())
     async with app.run_test() as pilot:
         await pilot.press("ctrl+p")

@@ -1,4 +1,4 @@
-"""Paths on the screen: the key that leads traffic over the next one, and the palette's offers."""
+"""A key routes traffic over the next path, and the palette offers each path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures and casts of recordings: what the screen shows, cell by cell, without a terminal."""
+"""Pictures and casts of recordings equal the screen cell by cell, without a terminal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cells(frame: Frame) -> dict[tuple[int, int], tuple[str, str, str]]:
 
 
 def seen(screen: pyte.Screen) -> dict[tuple[int, int], tuple[str, str, str]]:
-    """Return the same of what a terminal shows."""
+    """Return character, ink and background of each cell of a terminal; a space has no ink."""
     return {
         (x, y): (cell.data, "" if cell.data == " " else cell.fg, cell.bg)
         for y in range(screen.lines)
@@ -77,7 +77,7 @@ async def test_a_picture_of_a_dialog_has_what_lies_under_it_faded() -> None:
         plain = cells(frame_of(app))
         await pilot.press("c")
         await pilot.pause()
-        # As when it has not been drawn yet: what lies under it is not remembered.
+        # As before the dialog is first drawn, when the faded screen below is not yet cached.
         app.screen.refresh()
         frame = frame_of(app)
     text, faded = "\n".join(frame.lines), cells(frame)
@@ -102,7 +102,7 @@ async def test_a_picture_is_what_the_terminal_shows_at_any_moment_and_in_any_ord
 
 
 async def test_a_cast_shows_in_a_terminal_what_each_frame_is() -> None:
-    """Each frame's bytes alone turn the frame before into it, colours included."""
+    """Each event of a cast turns the previous frame in a terminal into the next, with colours."""
     terminal = pyte.Screen(100, 30)
     feed = pyte.Stream(terminal).feed
     async with offscreen(RECORDING, "title", PictureOptions(size=(100, 30), speed=2.0)) as shown:
@@ -122,7 +122,7 @@ async def test_a_cast_shows_in_a_terminal_what_each_frame_is() -> None:
 
 
 async def test_a_cast_is_a_header_and_events_as_asciinema_wants_them(tmp_path: Path) -> None:
-    """See https://docs.asciinema.org/manual/asciicast/v2/."""
+    """A cast has the format of https://docs.asciinema.org/manual/asciicast/v2/."""
     path = tmp_path / "a.cast"
     async with offscreen(RECORDING, "title", PictureOptions(speed=4.0)) as shown:
         await write_cast(shown, path, 20.0, 24.0, 4.0)
@@ -261,7 +261,7 @@ async def test_a_ghost_lies_under_a_picture() -> None:
 
 
 async def test_a_picture_has_a_table_as_high_as_its_moment_needs(tmp_path: Path) -> None:
-    """All eight flows, though one runs at the moment that was drawn before."""
+    """The table has a row for each of eight flows, although it had one flow a picture earlier."""
     path = tmp_path / "many.ccplay"
     with path.open("wb") as file:
         file.writelines(wire.encode(each) for each in stream(pairs=8, flows=8, seconds=25.0))

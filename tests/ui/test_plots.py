@@ -1,4 +1,4 @@
-"""Which plots stand on the screen, and what the one of goodput shows."""
+"""The screen shows as many plots as have room, and the plot of goodput shows mean rates."""
 
 from itertools import pairwise
 
@@ -32,7 +32,7 @@ async def test_a_fourth_plot_stands_beside_the_others_and_goes_again() -> None:
     source = SyntheticSource(stream(flows=2, pairs=2, seconds=20.0))
     async with playing(source, start_at=20.0, size=(160, 40)) as (app, pilot):
         band = app.main.plots
-        # A screen as wide as this begins with it.
+        # A screen of this width begins with the plot of goodput.
         band.toggle("throughput")
         offers = {text: (what, run) for text, what, run in band.offers(app.main.view)}
         what, run = offers["plot: goodput"]
@@ -67,6 +67,6 @@ async def test_a_rate_is_the_mean_of_the_last_second() -> None:
             moved = (acked.at(ticks[1]) or 0.0) - (acked.at(ticks[0]) or 0.0)
             span = trace.spans([end - 1e-6, end])[0]
             assert span is not None
-            # A sweep more or less of fifty, and counters in single precision.
+            # The second may have one sweep of 50 more or less; counters are in single precision.
             assert span[1] == pytest.approx(moved * 8e-6, rel=0.06)
             assert span[1] <= trace.peak(0.0, 20.0) * 1.05

@@ -1,4 +1,4 @@
-"""What a person prefers: keys of their own, one large plot, bold lines, and what is kept of it."""
+"""Preferences set keys, one large plot and bold lines, and the choices made are kept."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ DOTS = {chr(0x2800 + each) for each in range(1, 256)}
 
 
 def drawn(app: CcplayApp, plot: str) -> set[str]:
-    """The characters of a plot."""
+    """Return the characters of a plot."""
     return {char for row in app.main.query_one(f"#{plot}", Canvas)._cells for char, _ in row}
 
 
 def shown(app: CcplayApp) -> list[str]:
-    """The plots of the band."""
+    """Return the plots of the band."""
     return [*app.main.plots.shown]
 
 
@@ -155,7 +155,7 @@ async def test_only_what_was_changed_is_kept(
 
 @pytest.mark.parametrize("way", ["ascii", "NO_COLOR"])
 async def test_without_colours_lines_differ(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Solid, dashed, dotted, dash-dot: four flows, four kinds of line."""
+    """Without colours four flows have four kinds of line: solid, dashed, dotted and dash-dot."""
     if way == "NO_COLOR":
         monkeypatch.setenv("NO_COLOR", "1")
     source = SyntheticSource(stream(seconds=20, flows=4, pairs=4), live=True)

@@ -1,4 +1,4 @@
-"""A long recording: the screen is there at once, and shows the moment asked for when it is read."""
+"""The screen of a long recording appears at once, and shows the requested moment once read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RECORDING = Path(__file__).parent / "recordings" / "playground.ccplay"
 
 
 class SlowlyRead(SyntheticSource):
-    """A recording whose reader has come as far as half of it."""
+    """A recording that is read to its half, and further once ``go_on`` is set."""
 
     def __init__(self) -> None:
         super().__init__(stream(seconds=30))
@@ -62,7 +62,7 @@ async def test_a_recording_that_is_damaged_shows_what_comes_before(tmp_path: Pat
 
 
 class Held(ReplaySource):
-    """A recording that nobody has begun to read."""
+    """A recording that is read once ``go_on`` is set."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -92,7 +92,7 @@ async def seen_at_20(early: Callable[[], LabState | None] | None) -> tuple[str, 
         await until(pilot, lambda: app.session.done)
         app.main.draw()
         app.main.redraw()
-        # Not the plots: the room that an axis has depends on what was drawn before.
+        # Without the plots, whose axes depend on what was drawn before.
         parts = ("header", "flows", "ribbon", "events")
         return before, {part: text_of(app, part) for part in parts}
 
@@ -100,7 +100,7 @@ async def seen_at_20(early: Callable[[], LabState | None] | None) -> tuple[str, 
 async def test_a_glimpse_is_drawn_first_and_nothing_of_it_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """This one is too short for the window: all that was read is drawn as if it came alone."""
+    """A glimpse, here shorter than the window, is drawn first, and no part of it remains."""
     monkeypatch.setattr("ccplay.session.glimpse.BEFORE_S", 8.0)
     monkeypatch.setattr("ccplay.session.glimpse.AFTER_S", 2.0)
     before, whole = await seen_at_20(partial(glimpse, RECORDING, 20.0))

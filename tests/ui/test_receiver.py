@@ -1,4 +1,4 @@
-"""The receiver's table on the screen: rows up to the moment shown, the checkpoint in sight."""
+"""The receiver's table on the screen has rows up to the moment shown and the checkpoint."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def race(flows: int = 2, seconds: float = 40.0) -> Iterator[AnyEvent]:
 
 
 def shown(app: CcplayApp) -> list[str]:
-    """Return the lines of the lower right part, without blank ones."""
+    """Return the lines of the events panel, without blank ones."""
     return [line.strip() for line in text_of(app, "events").splitlines() if line.strip()]
 
 
@@ -51,7 +51,7 @@ async def test_r_shows_the_table_and_the_events_again() -> None:
 
 
 async def test_it_follows_the_playhead() -> None:
-    """Scrolled back, the rows end at the moment shown; flow 1 started at 1 s."""
+    """The rows end at the moment shown; flow 1 started at 1 s."""
     async with playing(SyntheticSource(race()), start_at=30.0) as (app, pilot):
         await pilot.press("r")
         head = app.main.playhead
@@ -78,7 +78,7 @@ async def test_the_checkpoint_stays_in_sight() -> None:
 @pytest.mark.parametrize("flows", [1, 2, 3, 8, 12])
 @pytest.mark.parametrize("size", SIZES)
 async def test_any_number_of_flows_is_legible(flows: int, size: tuple[int, int]) -> None:
-    """Columns never touch; those without room are counted."""
+    """Columns of any number of flows never touch, and the head counts those without room."""
     async with playing(live(race(flows)), size) as (app, pilot):
         await until(pilot, lambda: app.main.playhead.t > 39)
         await pilot.press("r")

@@ -1,4 +1,4 @@
-"""Saving a session as a scenario: by one key, live, frozen and in a replay, never over a file."""
+"""A key saves a session as a scenario: live, frozen or replayed, and never over a file unasked."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_what_was_typed_is_the_file_and_gets_its_ending() -> None:
 
 
 async def test_no_file_is_replaced_unasked() -> None:
-    """Enter a second time is the answer; another name asks anew."""
+    """A file is replaced only after a second enter; another name asks again."""
     for name in ("a.toml", "b.toml"):
         write(name, "precious")
     async with playing(live(stream(seconds=5))) as (app, pilot):

@@ -1,4 +1,4 @@
-"""What the screen looks like: pictures of it, at fixed moments of a recording."""
+"""The screen equals its snapshots at fixed moments of a recording."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def app_on(source: Source, **options: Any) -> CcplayApp:
 
 
 async def _settled(app: CcplayApp, pilot: Pilot[int]) -> None:
-    """Wait until every part has its place and its size."""
+    """Wait until every part has its final position and size."""
     async with asyncio.timeout(60):
         await pilot.pause()
         while any(
@@ -38,13 +38,13 @@ async def _settled(app: CcplayApp, pilot: Pilot[int]) -> None:
 
 
 def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
-    """Return what brings the playhead to ``t`` once the recording is in."""
+    """Return a function that moves the playhead to ``t`` once the recording is read."""
 
     async def seek(pilot: Pilot[int]) -> None:
         async with asyncio.timeout(60):
             while not (app.session.done and app.main.query("#top")):
                 await pilot.pause(0.01)
-        # With the network known the parts get their heights; all must have been drawn in them.
+        # Parts get their heights once the network is known, and must be drawn with them.
         app.main.draw()
         await pilot.pause(0.3)
         await _settled(app, pilot)
@@ -55,7 +55,7 @@ def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
         app.main.redraw()
         await _settled(app, pilot)
         for plot in app.main.query(Canvas):
-            # The axes remember what was shown before, which depends on the clock.
+            # The axes depend on what was shown before, and that depends on the clock.
             plot.blank(plot.width, plot.height)
         app.main.redraw()
         await _settled(app, pilot)
@@ -66,7 +66,7 @@ def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("t", [14.0, 26.0])
 def test_a_real_recording(snap_compare: SnapCompare, size: tuple[int, int], t: float) -> None:
-    """Reno and cubic fill a queue; flow 1 turns into BBR, the queue gets short."""
+    """Reno and CUBIC fill a queue at 14 s; flow 1 has switched to BBR by 26 s."""
     app = app_on(ReplaySource(RECORDING))
     assert snap_compare(app, terminal_size=size, run_before=at(app, t))
 

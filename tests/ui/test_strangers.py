@@ -1,4 +1,4 @@
-"""Whatever a recording holds that can be read, the screen draws it."""
+"""The screen draws any recording that can be read."""
 
 from pathlib import Path
 
@@ -12,13 +12,13 @@ from tests.unit.mutants import REAL, mutants
 from tests.unit.test_strangers import flow, recording
 
 SHARES = (0.0, 0.4, 0.9, 1.0)
-"""Of a recording, where the playhead is put."""
+"""Positions of the playhead, as fractions of a recording."""
 WIDER = 20
-"""Steps of zoom, to the widest and back."""
+"""Number of zoom steps to the widest window, and back."""
 
 
 async def draw(app: CcplayApp, state: LabState) -> None:
-    """Draw a state as a replay would, at some moments and widths, with both bottom panels."""
+    """Draw a state as a replay would, at several times and widths, with each bottom panel."""
     main = app.main
     main.session._shown = state
     for share in SHARES:

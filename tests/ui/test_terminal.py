@@ -1,4 +1,4 @@
-"""The terminal is drawn on as it can, and given back as it was, whoever ends the screen."""
+"""The screen adapts to its terminal, and restores it however the program ends."""
 
 import os
 import pty
@@ -80,7 +80,7 @@ def test_a_crash_is_no_success() -> None:
 
 
 def test_nobody_can_suspend_to_a_shell_that_is_not_there() -> None:
-    """Whoever stopped here would wait for ever: the program leads its session itself."""
+    """Ctrl-Z is refused if no shell could resume the program, which leads its own session."""
     with on_terminal(REPLAY) as shown:
         shown.read_until(b"events")
         shown.type(b"\x1a")
@@ -98,7 +98,7 @@ class Watched:
         self.writer = Writer(self.theirs, caught_up=self.caught_up.set, lost=self.lost.set)
 
     def fill(self) -> int:
-        """Put more than the kernel keeps, and wait for a refusal; return how many bytes it was."""
+        """Write more bytes than the kernel buffers, wait for a refusal, and return their number."""
         frame = b"x" * 100_000
         assert self.writer.takes_frame()
         self.writer.put(frame)

@@ -1,4 +1,4 @@
-"""Theory on the screen: the key that lays it over a flow's cwnd, and what it must leave alone."""
+"""A key draws theory over a flow's cwnd, without a change of the measured line or its axis."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, app_on, at
 from tests.ui.view import text_of
 
 _FIRST, _LAST = 0x2800, 0x28FF
-"""Braille: a cell with no dot, and one with all of them."""
+"""First and last Braille pattern: without a dot, and with all eight."""
 
 
 @asynccontextmanager
 async def frozen(t: float = 13.5, **options: Any) -> AsyncIterator[tuple[CcplayApp, Pilot[int]]]:
-    """Run the app on a made-up recording, and stop at ``t``; flow 1, CUBIC, is selected."""
+    """Run the app on a synthetic recording, stopped at ``t``, with flow 1 (CUBIC) selected."""
     async with playing(SyntheticSource(stream(seconds=30)), **options) as (app, pilot):
         await at(app, t)(pilot)
         yield app, pilot
@@ -79,10 +79,10 @@ async def test_it_goes_with_the_selection() -> None:
 
 
 async def test_what_was_measured_keeps_its_dots_its_marks_and_its_axis() -> None:
-    """Laid over it in every other cell, theory colours what is there and adds to it."""
+    """Theory keeps the dots and marks of the measured line, and adds dots, colours and letters."""
     async with frozen() as (app, pilot):
         plot = cwnd_plot(app)
-        # In a short window: in a long one any line covers the band behind the measured one.
+        # A short window is used: in a long one, any line covers the band of the measured one.
         await pilot.press("plus")
         top, before = plot.scale.top, [[char for char, _ in row] for row in plot._cells]
         await pilot.press("y")
@@ -101,7 +101,7 @@ async def test_what_was_measured_keeps_its_dots_its_marks_and_its_axis() -> None
 
 
 async def test_a_curve_far_above_what_was_measured_is_not_shown() -> None:
-    """W(t) grows with the third power of time, and cwnd shall not be pressed flat for it."""
+    """A curve far above cwnd does not enlarge the axis: W(t) grows with the cube of time."""
     async with frozen(29.0) as (app, pilot):
         plot = cwnd_plot(app)
         await pilot.press("y", "down")
@@ -136,7 +136,7 @@ async def test_drawing_piece_by_piece_ends_like_drawing_at_once(cells: bool) -> 
 
 
 class Waiting(SyntheticSource):
-    """A lab in which a flow has just begun, and goes on when it is told to."""
+    """A lab whose first flow has just begun, and that continues once ``go_on`` is set."""
 
     def __init__(self) -> None:
         super().__init__(stream(seconds=14), live=True)
@@ -150,7 +150,7 @@ class Waiting(SyntheticSource):
 
 
 async def test_live_it_follows_what_is_measured() -> None:
-    """Laid before there was anything, it comes with the first reduction."""
+    """Theory that is requested before the first reduction appears with it."""
     source = Waiting()
     app = app_on(source)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -181,7 +181,7 @@ async def test_without_a_flow_there_is_nothing_to_lay() -> None:
 
 
 async def test_bbr_follows_neither() -> None:
-    """Flow 1 of the recording turns into BBR at 17 s."""
+    """A flow with BBR has no theory; flow 1 of the recording switches to BBR at 17 s."""
     app = app_on(ReplaySource(RECORDING))
     async with app.run_test(size=(120, 40)) as pilot:
         await at(app, 20.0)(pilot)
@@ -192,7 +192,10 @@ async def test_bbr_follows_neither() -> None:
 
 
 async def test_after_a_switch_it_reports_what_it_waits_for() -> None:
-    """Flow 1 turns from CUBIC into Reno at 14 s, and is first reduced under that at 14.4 s."""
+    """After a switch the reason names the wait for a reduction.
+
+    Flow 1 switches from CUBIC to Reno at 14 s, and is first reduced with Reno at 14.4 s.
+    """
     async with frozen(14.3) as (app, pilot):
         head = app.main.playhead
         await pilot.press("y")
@@ -219,7 +222,7 @@ async def _laid(pilot: Pilot[int]) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_theory(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
-    """Over Reno, which follows its line, and is far below W(t) as time goes on."""
+    """The screen with theory over Reno, which follows its line and ends far below W(t)."""
     app = app_on(ReplaySource(RECORDING))
 
     async def lay(pilot: Pilot[int]) -> None:

@@ -1,4 +1,4 @@
-"""Tracing a flow by one key: it is asked, seen in its row, drawn when zoomed in, and refused."""
+"""A key traces a flow: its row shows the trace, plots draw it when zoomed in, or it is refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def on_a_machine_with(*points: Feature) -> Iterator[AnyEvent]:
 
 
 def segments(t: float, count: int) -> TraceSamples:
-    """ACKs a millisecond apart, each of which lets cwnd grow by one."""
+    """Return a trace of ACKs 1 ms apart, each of which increases cwnd by one."""
     return TraceSamples(
         t=t,
         flow="1",
@@ -80,7 +80,7 @@ async def test_what_is_forbidden_is_reported_and_sampling_continues(
 
 
 async def test_zooming_in_draws_every_ack() -> None:
-    """Between two samples, 20 ms apart, the plot now climbs by a step a millisecond."""
+    """Zoomed in, plots of a traced flow draw each ACK instead of samples 20 ms apart."""
     async with playing(live(on_a_machine_with(PROBE))) as (app, pilot):
         state = app.session.state
         state.apply(segments(state.now - 0.1, 100))

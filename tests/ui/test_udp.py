@@ -1,4 +1,4 @@
-"""Cross traffic on the screen: a key starts it, the table shows it, it can be selected to stop."""
+"""A key starts cross traffic, the table shows it, and it can be selected and stopped."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def seen(sent: int, received: int, mean_us: float) -> Monitored:
 
 
 def crossed(*, ends: float = 15.0) -> Iterator[AnyEvent]:
-    """Yield a session of 20 s with cross traffic from 8 s on, monitored until the way is cut."""
+    """Yield a session of 20 s with cross traffic from 8 s on; no sample after 10 s has arrivals."""
     start = StartUdp(udp="u1", src="s1", dst="d1", rate_bps=4_000_000, monitor=True)
     news: list[AnyEvent] = [
         Applied(t=7.9, command=start),
@@ -113,7 +113,7 @@ async def test_the_table_shows_it_as_of_the_moment_shown(
     size: tuple[int, int], rows: dict[float, str]
 ) -> None:
     async with playing(SyntheticSource(crossed()), size, start_at=20.0) as (app, pilot):
-        # The parts get their widths some messages after the network is known.
+        # Parts get their widths some messages after the network is known.
         await until(pilot, lambda: rows[8.5] in seek(app, 8.5))
         assert "UDP" not in seek(app, 7.0)
         for t, row in rows.items():
@@ -127,7 +127,7 @@ async def test_the_log_keeps_what_became_of_it() -> None:
 
 
 async def test_what_is_not_a_flow_is_selected_and_stopped_too() -> None:
-    """Arrow keys go through the whole table: flows, cross traffic, pings."""
+    """Arrow keys select any row of the table: flows, cross traffic and pings."""
     async with playing(source := live(crossed(ends=99.0)), start_at=20.0) as (app, pilot):
         await pilot.press("down", "down", "x")
         assert source.sent == [StopUdp(udp="u1")]
@@ -138,7 +138,7 @@ async def test_what_is_not_a_flow_is_selected_and_stopped_too() -> None:
 
 
 async def test_a_flow_is_selected_where_there_is_one() -> None:
-    """What is selected by itself is what plots and most keys are about."""
+    """A flow is selected by default, since plots and most keys apply to flows."""
     async with playing(SyntheticSource(crossed()), start_at=20.0) as (app, pilot):
         assert "▸" not in seek(app, 0.5)
         assert "▸●" in seek(app, 1.5)
@@ -162,7 +162,10 @@ async def test_the_keys_of_all_traffic_are_seen_on_a_small_screen() -> None:
 
 
 async def test_what_arrives_is_a_plot_with_what_is_sent_above_it() -> None:
-    """The palette offers it; its value is that of the sample before the cursor, then gone."""
+    """The palette offers the plots of cross traffic; a value is that of the sample at the cursor.
+
+    There is none after the traffic has ended.
+    """
     async with playing(SyntheticSource(crossed()), size=(160, 40)) as (app, pilot):
         band = app.main.plots
         offers = {text: (what, run) for text, what, run in band.offers(app.main.view)}

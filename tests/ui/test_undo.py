@@ -1,4 +1,4 @@
-"""The keys of undo and redo: live, frozen, in a recording, and in the palette."""
+"""Undo and redo work by key and in the palette, live or frozen, but not in a recording."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BACK = "undo: queue bottleneck back to pfifo 100 pkt"
 
 @asynccontextmanager
 async def changed(*commands: AnyCommand) -> AsyncIterator[tuple[CcplayApp, FakeLab, Pilot[int]]]:
-    """Run the screen of a lab in which these were done by hand."""
+    """Run the screen of a lab in which these commands were given by hand."""
     lab = FakeLab()
     app = CcplayApp(Session(lab, title="test"))
     async with app.run_test(size=(120, 40)) as pilot:

@@ -1,4 +1,4 @@
-"""A spectator's screen, through a real socket: it follows the presenter, or roams."""
+"""A spectator's screen, connected by a real socket, follows the presenter or roams."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ async def test_a_live_session_is_shared_by_a_key_with_all_that_was_before(tmp_pa
             assert app.session.state.flows.keys() == session.state.flows.keys()
             assert not app.session.recorded
             assert "● live" in text_of(app, "header")
-            # No key of a spectator asks for anything.
+            # No key of a spectator sends a command.
             await pilot.press("f", "x", "z", "m", "k")
             assert app.screen is app.main
             assert not source.sent
@@ -244,7 +244,7 @@ def test_a_server_that_stands_still_costs_the_presenter_nothing() -> None:
         began = time.monotonic()
         for number in range(30_000):
             sharing.put(Sweep(t=10 + number / 50, tcp=sweep.tcp, qdisc=sweep.qdisc))
-        # Some 10 us each where the machine is idle; a second of patience with none would be more.
+        # Each takes about 10 us on an idle machine; any wait for the server would exceed the bound.
         assert time.monotonic() - began < 10.0
         assert sharing._behind < 2 * MOST_BEHIND
         sharing._process.send_signal(signal.SIGCONT)
@@ -262,7 +262,7 @@ def test_a_server_that_stands_still_costs_the_presenter_nothing() -> None:
 
 
 def _until_still(sharing: Sharing, t: float) -> None:
-    """Wait until the server has taken what waits, and what follows it."""
+    """Wait until the server has received everything that waits; then send a sweep at ``t``."""
     deadline = time.monotonic() + DEADLINE_S
     while sharing._behind:
         assert time.monotonic() < deadline
@@ -277,7 +277,7 @@ def test_a_socket_is_its_owners_alone(folders: Path) -> None:
     assert one.path.stat().st_mode & 0o777 == 0o600
     assert one.path.parent.stat().st_mode & 0o777 == 0o700
     one.socket.close()
-    # What nothing listens on any more is replaced.
+    # A socket on which nothing listens any more is replaced.
     again = places.listen("My play.ground")
     assert again.name == "my-play.ground"
     for each in (other, again):

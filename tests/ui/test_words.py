@@ -1,4 +1,4 @@
-"""Words: captions that are read, texts that end in an ellipsis, toasts that cover nothing new."""
+"""Captions are legible, cut texts end in an ellipsis, and toasts cover nothing new."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONG = "the queue is short now: less delay, and more packets are lost at the bot
 
 
 def marked(at: float, text: str) -> Iterator[AnyEvent]:
-    """A session with a mark."""
+    """Yield a session with a mark."""
     for event in stream(seconds=20):
         yield event
         if isinstance(event, Ready):
@@ -31,7 +31,7 @@ def marked(at: float, text: str) -> Iterator[AnyEvent]:
 
 
 def caption(app: CcplayApp, t: float) -> str:
-    """What the banner shows of a moment."""
+    """Return the banner's text at a moment."""
     app.main.playhead.jump(t, app.session.state.now)
     said = banner.rows(app.main.view, 60, 40)
     return " ".join("".join(text for text, _ in row).strip() for row in said).strip()
@@ -72,7 +72,7 @@ async def test_a_caption_takes_lines_of_its_own() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 55)])
 async def test_toasts_cover_nothing_that_is_new(size: tuple[int, int]) -> None:
-    """Neither the header nor a plot, however many and long they are."""
+    """Toasts cover neither the header nor a plot, however many and long they are."""
     source = live()
     app = CcplayApp(Session(source, title="test"))
     async with app.run_test(size=size, notifications=True) as pilot:
@@ -125,7 +125,7 @@ async def test_at_120_columns_words_are_written_out() -> None:
 
 
 async def test_the_header_drops_whole_items() -> None:
-    """No number loses its last digits or its unit."""
+    """The header omits whole items, so that no number loses digits or its unit."""
     async with playing(live()) as (app, _):
         seen = set()
         for width in range(80, 140):
@@ -150,7 +150,7 @@ def test_what_is_cut_ends_in_an_ellipsis() -> None:
 
 
 async def test_the_title_of_cwnd_leaves_room_for_ssthresh_at_120_columns() -> None:
-    """With the words in full, which stand elsewhere at 80: the table heads a column "cwnd"."""
+    """At 120 columns the title has "congestion window" and ssthresh; at 80 it is short: "cwnd"."""
     async with playing(live(stream(seconds=20))) as (app, pilot):
         title = text_of(app, "cwnd").splitlines()[0]
         series = app.session.state.flows["1"].series["ssthresh"]
@@ -164,7 +164,7 @@ async def test_the_title_of_cwnd_leaves_room_for_ssthresh_at_120_columns() -> No
 
 
 async def test_the_title_of_rtt_has_the_base_before_other_flows() -> None:
-    """Whether a queue stands can't be seen without it."""
+    """RTT's title shows the base RTT before other flows: it reveals a standing queue."""
     async with playing(live(stream(pairs=8, flows=8, seconds=30)), (80, 24)) as (app, _):
         title = text_of(app, "rtt").splitlines()[0].split()
         assert title[:4] == ["RTT", "ms", "●", title[3]]

@@ -1,4 +1,4 @@
-"""Reading the screen as text."""
+"""Reads the screen as text."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from ccplay.ui.cells.sheet import Sheet
 
 
 def text_of(app: CcplayApp, part: str) -> str:
-    """Return what a part of the main screen shows."""
+    """Return the text of a part of the main screen."""
     sheet = app.main.query_one(f"#{part}", Sheet)
     return "\n".join("".join(char for char, _ in row) for row in sheet._cells)

@@ -1,4 +1,4 @@
-"""What a link does to packets, between our units and netem's, and the models of the delay line."""
+"""A link's impairments are translated to netem's options, or drawn by the delay line's models."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_path_survives_the_way_through_netlink(path: Impairment) -> None:
 
 
 def test_what_is_off_is_shown_as_off() -> None:
-    """Netem keeps what a change leaves out, its table too."""
+    """A request sets what is off to 0 and names a table: netem keeps the options it omits."""
     found = split(netem_options(Impairment())[24:])
     assert {3: bytes(8), 4: bytes(8)}.items() <= found.items()
     assert 5 not in found
@@ -50,7 +50,7 @@ def test_what_is_off_is_shown_as_off() -> None:
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS[1:])
 def test_tables_are_those_of_iproute2(name: str) -> None:
-    """Mean and deviation in units of the jitter, and the first and last of its published tables.
+    """A table has iproute2's mean and deviation (in units of the jitter) and its end values.
 
     iproute2 computes the quantiles of the normal distribution by an approximation, which is off
     by up to 300 of 8192 at the ends.
@@ -84,7 +84,7 @@ def share(hits: list[bool]) -> float:
 
 
 def bound(p: float) -> float:
-    """Four standard deviations of a share of independent packets: 1 seed of 16,000 exceeds it."""
+    """Return four standard deviations of a share of independent packets; 1 seed in 16,000 fails."""
     return 4 * math.sqrt(p * (1 - p) / PACKETS)
 
 
@@ -114,9 +114,9 @@ def test_packets_sent_ahead_skip_the_delay_and_the_others_have_it() -> None:
 def test_bursts_have_the_share_and_the_length_of_gilbert_and_elliott(
     model: tuple[float, ...],
 ) -> None:
-    """The bad state holds p / (p + r) of the packets, 1 / r of them in a row.
+    """The bad state holds p / (p + r) of the packets, in bursts of 1 / r on average.
 
-    Neighbours are alike, so the share scatters (2 - p - r) / (p + r) times as widely, squared, as
+    Successive packets are correlated: the variance of the share is (2 - p - r) / (p + r) times
     that of independent packets.
     """
     p, r, lost_in_bad, lost_in_good = model
@@ -127,13 +127,16 @@ def test_bursts_have_the_share_and_the_length_of_gilbert_and_elliott(
     assert share(lost) == pytest.approx(expected, abs=wider * bound(expected))
     if lost_in_bad == 1.0:
         bursts = [len(list(run)) for is_lost, run in groupby(lost) if is_lost]
-        # A geometric distribution: its deviation is about its mean.
+        # The standard deviation of a geometric distribution is about its mean.
         assert fmean(bursts) == pytest.approx(1 / r, abs=4 / r / len(bursts) ** 0.5)
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_jitter_has_its_distribution(name: str) -> None:
-    """Around 100 ms, so that no delay is cut at none; four deviations of the mean."""
+    """Jitter has its table's mean and deviation; at a delay of 100 ms nothing is cut off at 0.
+
+    The mean may deviate by four of its standard errors.
+    """
     jitter = 0.02
     path = Impairment(delay_us=100_000, jitter_us=20_000, distribution=name)
     delays = [each.delay_s for each in fates(path)]

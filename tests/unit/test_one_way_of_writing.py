@@ -1,4 +1,4 @@
-"""Files are written by ``ccplay.files`` alone: what else would write one is found in the source."""
+"""Only ``ccplay.files`` writes files: the source is searched for other calls that may."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ WRITERS = {
     *("mkstemp", "NamedTemporaryFile", "TemporaryFile", "mktemp", "make_archive", "to_csv"),
     *("extractall", "imsave", "write_image", "FileHandler", "ParquetWriter"),
 }
-"""Calls that make or change files, whatever they are called on, unless a file is what they get."""
+"""Names of methods that create or change files on any object, unless they write into an open file
+(those are in ``ALLOWED``)."""
 
 FUNCTIONS = {"copy", "move", "link"}
-"""Those of modules write files; much else has methods of such names."""
+"""Names that write files as functions of ``MODULES``; other objects have harmless methods of these
+names."""
 
 MODULES = {"os", "shutil", "tempfile", "io", "gzip", "bz2", "lzma", "zipfile", "tarfile", "sqlite3"}
 
 NOT_FILES = {"self", "state", "self._bypass", "self.account", "outlet", "self._directory", "here"}
-"""What has an ``open`` that opens no file, or one to read it."""
+"""Objects with an ``open`` that opens no file, or opens one only for reading."""
 
 ALLOWED = {
     ("files/writing.py", "os.open"): "the one way",
@@ -59,7 +61,7 @@ ALLOWED = {
     ("ui/pictures/png.py", "drawn.save"): "the same",
     ("report/figures/files.py", "figure.savefig"): "into an open file",
 }
-"""Calls by file and words, each with the reason why it is all right."""
+"""Permitted calls, as file and called expression, each with the reason why it is permitted."""
 
 
 def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
@@ -69,7 +71,7 @@ def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 
 
 def writes(words: str, call: ast.Call) -> bool:
-    """Whether this call may write a file."""
+    """Return whether a call may write a file."""
     subject, _, name = words.rpartition(".")
     if name == "open" and subject in ("", "io", *MODULES - {"os"}):
         return not _reads(call, 1)
@@ -86,7 +88,7 @@ def writes(words: str, call: ast.Call) -> bool:
 
 
 def _reads(call: ast.Call, at: int) -> bool:
-    """Whether a call of ``open`` only reads: its mode is the argument ``at``, or named."""
+    """Return whether a call of ``open`` only reads; its mode is argument ``at`` or a keyword."""
     given = [*call.args[at : at + 1], *(each.value for each in call.keywords if each.arg == "mode")]
     return all(isinstance(mode, ast.Constant) and mode.value in ("r", "rb") for mode in given)
 

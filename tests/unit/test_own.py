@@ -1,4 +1,4 @@
-"""What algorithms say of themselves: read as the kernel lays it out, kept and packed unchanged."""
+"""Algorithms' own values are read in the kernel's layout, and recorded and packed unchanged."""
 
 import struct
 from pathlib import Path
@@ -28,7 +28,7 @@ DCTCP = attribute(9, struct.pack("=HHIII", 1, 0, 512, 3, 9))
 
 
 def test_bbr_vegas_and_dctcp_are_read_beside_flows_that_say_nothing() -> None:
-    """Bandwidth is told in bytes per second and spoken of in bits."""
+    """A flow without an own value has None; BBR's bandwidth is converted from bytes/s to bit/s."""
     assert columns([BBR, b"", VEGAS, BBR, DCTCP]) == {
         "bbr_bw_bps": [10_000_000, None, None, 10_000_000, None],
         "bbr_min_rtt_us": [20_100, None, None, 20_100, None],
@@ -66,7 +66,7 @@ def test_a_socket_between_getting_bbr_and_its_start_tells_no_gains() -> None:
     ("attributes", "bandwidth"),
     [
         (attribute(21, bytes(8)) + BBR, [10_000_000]),
-        # Later versions of BBR tell more, behind this.
+        # Later versions of BBR append more fields.
         (attribute(16, BBR[4:] + bytes(8)), [10_000_000]),
         (attribute(16, BBR[4:16]), None),
         (attribute(21, bytes(8)), None),
@@ -115,7 +115,7 @@ def test_variables_become_series_of_the_flows_that_have_them() -> None:
 
 
 def test_a_recording_keeps_them() -> None:
-    """Sweeps with other variables begin another block; the blocks say the same."""
+    """Sweeps with other variables begin another block; unpacked, the blocks give the same state."""
     assert not sweep_codec.fits(SWEEPS[1], SWEEPS[:1])
     assert sweep_codec.fits(SWEEPS[2], SWEEPS[1:2])
     state = started()
@@ -210,7 +210,7 @@ def test_they_are_exported_a_row_each(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_flow_has_no_more_than_so_many_over_its_life() -> None:
-    """A stranger's recording that names others in every sweep fills no memory."""
+    """A recording that names other variables in every sweep cannot fill the memory."""
     state = started()
     for n in range(MOST_VARIABLES + 5):
         state.apply(sweep(float(n), {f"v{n}": [1]}, "1"))

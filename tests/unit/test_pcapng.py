@@ -1,4 +1,4 @@
-"""pcap in, pcapng out: blocks as draft-ietf-opsawg-pcapng has them."""
+"""pcap is read, and pcapng is written in the blocks of draft-ietf-opsawg-pcapng."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_is_no_pcap_is_refused() -> None:
 
 
 def blocks(data: bytes) -> list[tuple[int, bytes]]:
-    """Split into type and body; each says its length at both ends."""
+    """Split data into blocks, as type and body; check the length at both ends of each block."""
     found = []
     while data:
         kind, length = struct.unpack_from("=II", data)

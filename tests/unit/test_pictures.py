@@ -1,4 +1,4 @@
-"""Pictures of frames: every dot, block and line where it belongs, and text that stays text."""
+"""A picture of a frame has each dot, block and line in its place; SVG keeps text as text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def drawn(shown: Frame) -> Image.Image:
 
 
 def test_each_bit_of_a_braille_pattern_is_its_dot() -> None:
-    """Unicode 16, chapter 21.1: dots 1 to 3 down the left, 4 to 6 down the right, then 7 and 8."""
+    """Each bit sets its dot of Unicode 16, chapter 21.1.
+
+    Dots 1 to 3 run down the left, 4 to 6 down the right; 7 and 8 are at the bottom.
+    """
     places = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (0, 3), (1, 3)]
     patterns = "".join(chr(0x2800 + bits) for bits in range(256))
     image = drawn(frame(patterns))
@@ -91,7 +94,7 @@ def test_a_background_is_its_cells() -> None:
 
 
 def test_every_character_of_ours_is_drawn_by_shapes_or_is_in_the_font() -> None:
-    """Braille dots, blocks, box lines and marks need no font at all."""
+    """Braille dots, blocks, box lines and glyphs need no font; the font has all others."""
     chars = {char for each in fields(UNICODE) for char in "".join(getattr(UNICODE, each.name))}
     path = next(each for each in drawing._font_folders() if each.is_dir()) / "DejaVuSansMono.ttf"
     known = TTFont(path).getBestCmap()

@@ -1,4 +1,4 @@
-"""Dumps of many sockets: what a plan reads of them is what reading each by itself gives."""
+"""A plan reads the same from a dump of many sockets as reading each message by itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BBR = attribute(16, struct.pack("=QIIII", 1_250_000, 20_000, 256, 512, 0)[:20])
 
 
 def messages(ending: bytes = b"") -> list[bytearray]:
-    """Return a message for each of many sockets: those of the record, with cookies of their own."""
+    """Return the record's message for each of many sockets, with a port and cookie of its own."""
     plain = record(TWO_CONNECTIONS)
     length = struct.unpack_from("=I", plain)[0]
     found = []
@@ -36,7 +36,7 @@ def messages(ending: bytes = b"") -> list[bytearray]:
 
 
 def info_at(message: bytes | bytearray) -> int:
-    """Return where a message has its ``tcp_info``, found by another way than the probe's."""
+    """Return the offset of a message's ``tcp_info``, found without the probe's code."""
     at = 88
     while struct.unpack_from("=H", message, at + 2)[0] != 2:
         at += struct.unpack_from("=H", message, at)[0] + 3 & ~3
@@ -49,7 +49,7 @@ def put(message: bytearray, offset: int, code: str, value: int) -> None:
 
 
 class Kernel(Answers):
-    """A netlink socket that answers each request with the sockets there are now."""
+    """A netlink socket that answers each request with its current sockets."""
 
     def __init__(self, sockets: list[bytearray]) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Kernel(Answers):
 
 
 class Reader:
-    """Reads a kernel's sockets, again and again."""
+    """Reads a kernel's sockets repeatedly, with one ``DiagSocket``."""
 
     def __init__(self, kernel: Kernel, wanted: int = SOCKETS) -> None:
         self.diag = DiagSocket(lambda *_: kernel)
@@ -91,14 +91,14 @@ class Reader:
 
 @pytest.fixture(params=[messages(), messages(attribute(23, bytes(6))), messages(BBR)])
 def kernel(request: pytest.FixtureRequest) -> Iterator[Kernel]:
-    """Return one whose messages are as long as eight bytes fit, or not, or end with BBR's own."""
+    """Yield a kernel with plain messages, with another attribute, or with BBR's own values."""
     kernel = Kernel([bytearray(each) for each in request.param])
     yield kernel
     kernel.close()
 
 
 def planned(kernel: Kernel, wanted: int = SOCKETS) -> Reader:
-    """Return a reader that has a plan: in the first dump it sees that BBR must be asked."""
+    """Return a reader with a plan, after three dumps; the first shows whether to ask for BBR's."""
     reader = Reader(kernel, wanted)
     for _ in range(3):
         reader.read()
@@ -107,7 +107,7 @@ def planned(kernel: Kernel, wanted: int = SOCKETS) -> Reader:
 
 
 def same(reader: Reader, kernel: Kernel, wanted: int = SOCKETS) -> dict[str, dict[str, int | None]]:
-    """Assert that a reader reads what another one does that has only begun."""
+    """Assert that a reader with a plan reads the same as a new one without; return the values."""
     fresh = Reader(kernel, wanted)
     for each, known in zip(fresh.tracked, reader.tracked, strict=True):
         each.cookie = known.cookie
@@ -137,30 +137,30 @@ def test_what_changes_is_read(kernel: Kernel) -> None:
 
 
 def gone(sockets: list[bytearray]) -> list[bytearray]:
-    """Close one."""
+    """Close one socket."""
     return sockets[:70] + sockets[71:]
 
 
 def another(sockets: list[bytearray]) -> list[bytearray]:
-    """Close one and open another in its place, with the same ports."""
+    """Close one socket and open another in its place, with the same ports."""
     struct.pack_into("=Q", sockets[70], COOKIE, 7)
     return sockets
 
 
 def moved(sockets: list[bytearray]) -> list[bytearray]:
-    """List them in another order."""
+    """List the sockets in another order."""
     return [*sockets[1:], sockets[0]]
 
 
 def renamed(sockets: list[bytearray]) -> list[bytearray]:
-    """Give one an algorithm with a name as long."""
+    """Give one socket another algorithm, with a name of equal length."""
     at = sockets[70].index(NAME)
     sockets[70][at : at + 3] = b"abc"
     return sockets
 
 
 def longer(sockets: list[bytearray]) -> list[bytearray]:
-    """Put something in front of the ``tcp_info`` of one."""
+    """Insert an attribute before the ``tcp_info`` of one socket."""
     at = info_at(sockets[70]) - 4
     sockets[70][at:at] = attribute(15, bytes(4))
     struct.pack_into("=I", sockets[70], 0, len(sockets[70]))
@@ -168,7 +168,7 @@ def longer(sockets: list[bytearray]) -> list[bytearray]:
 
 
 def shifted(sockets: list[bytearray]) -> list[bytearray]:
-    """Move attributes within a message that stays as long."""
+    """Reorder the attributes of one message without a change of its length."""
     message = sockets[70]
     info, end = info_at(message), message.index(NAME) - 4
     message[info - 12 : end] = message[info - 4 : end] + message[info - 12 : info - 4]
@@ -189,7 +189,7 @@ def test_another_set_of_sockets_is_noticed(kernel: Kernel, change: Change) -> No
 
 
 def test_what_nobody_wants_is_left_out(kernel: Kernel) -> None:
-    """Sockets that are not wanted lie between those that are, one of them of another length."""
+    """Sockets that nobody wants are skipped between wanted ones; one message is longer."""
     kernel.sockets = longer([bytearray(each) for each in kernel.sockets])
     order = sorted(range(SOCKETS), key=lambda number: number * 7919 % SOCKETS)
     kernel.sockets = [kernel.sockets[number] for number in order]

@@ -1,4 +1,4 @@
-"""The playhead: live, frozen, scrolled back and replayed are one thing."""
+"""One playhead serves live, frozen, scrolled-back and replayed sessions."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_a_replay_moves_at_its_speed_and_stops_at_the_end() -> None:
 
 
 def test_a_replay_waits_for_the_place_where_it_shall_start() -> None:
-    """The recording is still being read when the first frames are drawn."""
+    """The playhead waits at its start while the recording is still being read up to there."""
     head = Playhead(recorded=True, t=30.0)
     head.advance(5.0, 0.1, done=False)
     assert head.t == 30.0
@@ -67,7 +67,7 @@ def test_a_replay_waits_for_the_place_where_it_shall_start() -> None:
 
 
 def test_zooming_into_the_newest_moment_shows_what_led_to_it() -> None:
-    """It was far left in its window, and nothing has been seen after it."""
+    """Zooming in leaves the newest moment in the right quarter of the window."""
     head = Playhead(recorded=True)
     head.advance(100.0, 3.1, done=True)
     head.toggle(100.0)

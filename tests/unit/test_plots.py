@@ -1,4 +1,4 @@
-"""Descriptions of plots: one unit each, the same on screen and paper, and nothing else needed."""
+"""A plot's one description is enough for the screen and for reports, with the same unit."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_what_a_plot_draws_is_kept(plot: Plot) -> None:
     drawn = [each.variable for each in (*plot.lines, *plot.companions)]
     for variable in (*drawn, *(each.variable for each in plot.counts)):
         if variable.subject is None:
-            # Whoever reports it has it; a name of another form is no variable's.
+            # A queue reports this own value of itself, so the table of variables does not list it.
             assert variable.algorithm == "queue", "tests/unit/software has who reports it"
             continue
         assert VARIABLES[variable.subject][variable.series].kept
@@ -146,7 +146,7 @@ def ended(name: str, t: float, sent: int, received: int, duration_s: float) -> U
 
 
 def crossed() -> LabState:
-    """Return 3 s of monitored cross traffic, of which less and less arrives, and 2 s of another."""
+    """Return 3 s of monitored cross traffic with growing loss, and 2 s of some without samples."""
     state = LabState()
     for event in (
         udp("u1", 10.0, 1_000_000),
@@ -179,7 +179,7 @@ def test_what_arrived_is_drawn_as_sampled_and_as_a_mean_where_it_was_not() -> No
 
 
 def test_one_entry_is_a_plot_and_a_panel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing but the table knows of it: a rate that is kept, and no plot has drawn yet."""
+    """A new entry of the table alone adds a pane on the screen and a panel to the report."""
     pytest.importorskip("matplotlib")
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Labs side by side: no more than asked, fewer where they starve each other, and once more."""
+"""A pool runs up to the requested number of labs, fewer if they starve, and repeats bad runs."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,14 +21,14 @@ from tests.unit.test_summary import health
 
 
 def result(name: str, **changes: float) -> CaseResult:
-    """Return a run whose lab was well, but for ``changes``."""
+    """Return the result of a run with a healthy lab, except for ``changes``."""
     state = LabState()
     state.apply(health(1.0, **changes))
     return summarise(state, name)
 
 
 def bench(jobs: int) -> LocalBench:
-    """Return a bench for a number of runs, which are not made there."""
+    """Return a bench for ``jobs`` parallel runs that can't start a lab."""
 
     def no_lab(_: Build) -> Source:
         raise AssertionError("no lab is needed")
@@ -37,15 +37,15 @@ def bench(jobs: int) -> LocalBench:
 
 
 class Hall:
-    """Where attempts take place; ``judge`` says how many in parallel are too many for a run."""
+    """A pool, its bench and a record of the attempts; ``changes`` sets each attempt's health."""
 
     def __init__(self, jobs: int, cases: str, *, attempts: int = 3) -> None:
         self.stop = asyncio.Event()
         self.messages: list[str] = []
         self.made: list[tuple[str, int, int]] = []
-        """Case, number of the attempt, how many ran then."""
+        """Attempts made: case, number of the attempt, attempts then running."""
         self.kept: list[tuple[str, int, bool]] = []
-        """Case, last attempt, whether it can be trusted."""
+        """Runs kept: case, number of the last attempt, whether it is trustworthy."""
         agenda = Planned(plan(scenario(*cases)))
         self.benches = Here(bench(jobs))
         self.pool = Pool(
@@ -56,7 +56,7 @@ class Hall:
     async def run(self, changes: Callable[[str, int], dict[str, float]]) -> None:
         async def measure(attempt: Attempt, __: Bench) -> Outcome:
             self._running += 1
-            # Until all that are going to start have.
+            # Lets all attempts that can run in parallel start.
             for _ in range(5):
                 await asyncio.sleep(0)
             name, together = attempt.run.case.name, self._running
@@ -92,7 +92,7 @@ async def test_what_starves_is_run_again_with_fewer_at_a_time() -> None:
     await hall.run(busy_beyond(3))
     assert hall.pool.jobs == 3
     assert sorted(hall.kept) == [*((name, 2, True) for name in "abcd"), ("e", 1, True)]
-    # Four starved together, which is one reason to go down, not four.
+    # Four runs starved together; they reduce the number once.
     assert [line for line in hall.messages if "in parallel" in line] == [
         "too much for this machine: from now on 3 in parallel"
     ]
@@ -100,7 +100,7 @@ async def test_what_starves_is_run_again_with_fewer_at_a_time() -> None:
 
 
 async def test_one_more_is_tried_once_it_has_gone_well_for_long() -> None:
-    """Somebody else's work may have been in the way, and be over."""
+    """The number of parallel runs rises again: other work on the machine may be over."""
     hall = Hall(3, "abcdefghijklmnopqrstuvwxyz")
     begun = 0
 
@@ -125,7 +125,7 @@ async def test_the_last_attempt_has_the_machine_to_itself() -> None:
 
     await hall.run(doubtful)
     assert hall.made[-1] == ("a", 3, 1)
-    # It is kept all the same, marked; what a hypervisor takes is no reason for fewer jobs.
+    # It is kept, marked as doubtful; steal time is no reason for fewer jobs.
     assert sorted(hall.kept) == [("a", 3, False), ("b", 1, True)]
     assert hall.pool.jobs == 4
 
@@ -180,7 +180,7 @@ async def test_what_one_raises_ends_the_others_in_an_orderly_way() -> None:
 
 
 async def test_labs_that_run_side_by_side_start_one_after_the_other() -> None:
-    """All at once would take every core from those that measure already."""
+    """Labs start in turn: together they would take the CPU from runs that already measure."""
     hall, door = Hall(4, "abcd"), Door(1)
     starting: list[str] = []
     running: list[str] = []

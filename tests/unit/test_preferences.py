@@ -1,4 +1,4 @@
-"""Preferences: read with every mistake named, kept without harm, with nobody else's rights."""
+"""Preferences are read with every mistake named, and written safely, with the caller's rights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOKS = ("dark", "light")
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a person's configuration."""
+    """Return the caller's configuration folder."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.delenv("SUDO_UID", raising=False)
     return tmp_path
@@ -96,7 +96,7 @@ def test_keys_may_change_places() -> None:
 
 
 def test_a_mistake_frees_no_key_for_another() -> None:
-    """Where p stays with ping, flow can't have it."""
+    """A key stays taken if its action's new key is refused: here ping keeps p, so flow can't."""
     found = remapped({"flow": "p", "ping": "w"})
     assert found.keys == {}
     assert set(found.mistakes) == {"flow", "ping"}
@@ -140,7 +140,7 @@ def test_the_first_choice_makes_the_file(home: Path) -> None:
 
 
 def test_a_symlink_of_ones_own_stays_one(home: Path) -> None:
-    """Many keep such files elsewhere, under version control."""
+    """A symlink to a file elsewhere, such as under version control, is followed and kept."""
     kept = home / "dotfiles.toml"
     kept.write_text('theme = "light"\n')
     path = home / "ccplay" / "config.toml"
@@ -185,7 +185,7 @@ def test_a_pipe_is_no_file_of_preferences(home: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root acts for others")
 class TestUnderSudo:
-    """Root has the caller's rights for the caller's files, no more."""
+    """Root reads and writes the caller's files only with the caller's rights."""
 
     CALLER = 54321
 
@@ -221,7 +221,7 @@ class TestUnderSudo:
     def test_where_rights_cannot_be_given_up_nothing_is_read(
         self, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """A user namespace may forbid setgroups(2)."""
+        """Nothing is read if rights can't be given up: a user namespace may forbid setgroups(2)."""
 
         def refuse(_groups: list[int]) -> None:
             raise PermissionError(1, "Operation not permitted")

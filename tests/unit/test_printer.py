@@ -1,4 +1,4 @@
-"""What prints progress never waits for its reader, and loses nothing that is read in time."""
+"""A printer of progress never waits for its reader, and drops nothing that is read in time."""
 
 import os
 import threading
@@ -15,7 +15,7 @@ def read_all(fd: int, into: list[bytes]) -> None:
 def test_everything_that_is_read_is_written_in_its_order() -> None:
     reader, writer = os.pipe()
     with Printer(writer, "utf-8", None) as printer:
-        # Rich writes nothing now and then.
+        # Rich sometimes writes an empty string.
         for text in ("", "one ", "", "zwö ", "three"):
             printer.write(text)
             printer.drain(None)
@@ -25,7 +25,7 @@ def test_everything_that_is_read_is_written_in_its_order() -> None:
 
 
 def test_a_spectator_who_reads_nothing_makes_nobody_wait_and_learns_what_is_missing() -> None:
-    """A pipe holds 64 KiB; of ten megabytes most is dropped, and only whole pieces are."""
+    """Of 10 MB most is dropped, in whole pieces: a pipe holds 64 KiB."""
     reader, writer = os.pipe()
     with Printer(writer, "utf-8", patience_s=0.0) as printer:
         for number in range(10_000):

@@ -1,4 +1,4 @@
-"""The probe's unpacking, fed with what a kernel answered once."""
+"""The probe unpacks recorded answers of a kernel."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ TWO_CONNECTIONS = (
     "sU)*ztud6PEG=1Bft^5aSTQ1&p8M(xl8}ARB8O2@)4a-"
     "8kY%hmttjM0y;t;mJd=ILgqUnU9=@F0$i}BUa=%YA};$A|j6P=KB=V<A@U&M@6Z5`5-m`&P;)e"
 )
-"""Linux 6.18: 10000 -> 5201 with cubic, which sent 1000 bytes, 10001 -> 5201 with reno, which
-sent 2000, and their other ends."""
+"""Dump by Linux 6.18 of 10000 -> 5201 (cubic, 1000 bytes sent), 10001 -> 5201 (reno, 2000 bytes
+sent) and their other ends."""
 
 HTB_AND_PFIFO = (
     "c-"
     "ou7z`&rwz{J1^q(PVgiT)1+OhB3kD3X_7Sejaz%D@Wbfq(%6JA(*ZB?3q=Ff(8SIyl6!fh}0v#0+&A$W0(N2augn"
     "k_1*K0mOnp6<kQ_8Ng~-8D0Pt)5FbkaJpFl$Y%tLaRJGKw9K@8u-ljzQW)stHUI?(6r="
 )
-"""Linux 6.18: interface 3 has HTB ``1:`` and below it ``pfifo limit 100`` as ``10:``."""
+"""Dump by Linux 6.18 of interface 3: HTB ``1:`` and below it ``pfifo limit 100`` as ``10:``."""
 
 DONE = struct.pack("=IHHIIi", 20, 3, 2, 1, 0, 0)
 REFUSED = struct.pack("=IHHIIi", 36, 2, 0, 1, 0, -1) + bytes(16)
 
 
 class Answers(socket.socket):
-    """A netlink socket whose kernel says what it is told to say."""
+    """A netlink socket that returns the given answers in turn."""
 
     def __init__(self, *answers: bytes) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ def record(text: str) -> bytes:
 
 
 def dump(*answers: bytes, wanted: list[Connection]) -> list[Connection]:
-    """Read what the kernel answers once for the wanted connections."""
+    """Return the wanted connections found in one dump with these answers."""
     diag = DiagSocket(lambda *_: Answers(*answers))
     try:
         return diag.dump({each.key: each for each in wanted})
@@ -93,7 +93,7 @@ def test_a_later_socket_with_the_same_ports_is_not_the_same_connection() -> None
 
 
 def test_attributes_that_stand_elsewhere_are_found_again() -> None:
-    """A kernel that puts an attribute more in front of tcp_info is understood all the same."""
+    """An answer with an additional attribute before tcp_info is read correctly."""
     plain = record(TWO_CONNECTIONS)
     length = struct.unpack_from("=I", plain)[0]
     shifted = struct.pack("=I", length + 8) + plain[4:88] + struct.pack("=HHI", 8, 15, 1)
@@ -101,7 +101,7 @@ def test_attributes_that_stand_elsewhere_are_found_again() -> None:
     sport, dport = struct.unpack_from("!HH", plain, 20)
     wanted = Connection("1", sport, dport)
     there = dump(plain, DONE, wanted=[Connection("1", sport, dport)])[0]
-    # Both layouts in one answer, the unusual one in front.
+    # Both layouts in one answer, the unusual one first.
     assert dump(shifted + plain[length:], DONE, wanted=[wanted]) == [wanted]
     assert (wanted.info, wanted.cc) == (there.info, there.cc)
 
@@ -127,7 +127,7 @@ def attribute(kind: int, payload: bytes) -> bytes:
 
 
 TIN = ("bytes", "flows")
-"""What is reported of each of cake's tins."""
+"""Values reported for each of cake's tins."""
 
 
 def words(*numbers: int) -> bytes:
@@ -145,9 +145,9 @@ def words(*numbers: int) -> bytes:
         ("choke", words(7, 9, 9, 42, 8), 42),
         ("fq", words(*range(20), 42, 0), 42),
         ("fq_pie", words(9, 9, 9, 9, 42, 9, 6, 7, 8), 42),
-        # The probability is of 2^64: a quarter.
+        # The probability, in units of 1 / 2^64, is a quarter.
         ("pie", words(0, 1 << 30, 15, 9, 9, 9, 9, 9, 9, 42), 42),
-        # struct tc_dualpi2_xstats: ecn_mark is seventh; the probability is of 2^32.
+        # struct tc_dualpi2_xstats: ecn_mark is seventh; the probability is in units of 1 / 2^32.
         ("dualpi2", words(1 << 30, 15, 1, 70, 80, 9, 42, 30, 0, 9, 9, 9), 42),
         # Two tins, each with its TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS.
         (
@@ -156,7 +156,7 @@ def words(*numbers: int) -> bytes:
                 0x8000 | 10,
                 attribute(0x8001, attribute(2, words(9)) + attribute(8, words(40)))
                 + attribute(0x8002, attribute(8, words(2)))
-                # With its backlog in bytes, its sparse and its bulk flows.
+                # The backlog in bytes, the sparse and the bulk flows.
                 + attribute(0x8003, b"".join(attribute(n, words(n)) for n in (11, 21, 22))),
             ),
             42,
@@ -167,7 +167,7 @@ def words(*numbers: int) -> bytes:
 def test_marks_are_read_where_the_discipline_counts_them(
     kind: str, xstats: bytes, marks: int | None
 ) -> None:
-    """Layouts are those of include/uapi/linux/pkt_sched.h."""
+    """Marks and own values are read at their places in include/uapi/linux/pkt_sched.h."""
     stats = attribute(1, struct.pack("=QII", 5000, 5, 0)) + attribute(3, words(4, 6000, 3, 2, 1))
     body = attribute(1, kind.encode() + b"\0") + attribute(7, stats + attribute(4, xstats))
     header = struct.pack("=IHHII", 36 + len(body), 36, 2, 1, 0)
@@ -203,7 +203,7 @@ def test_marks_are_read_where_the_discipline_counts_them(
 
 
 def qdisc(kind: str, handle: int, parent: int) -> bytes:
-    """What the kernel says of one discipline of interface 3."""
+    """Return the kernel's message about a queue discipline of interface 3."""
     stats = attribute(1, struct.pack("=QII", 5000, 5, 0)) + attribute(3, words(4, 6000, 3, 2, 1))
     body = attribute(1, kind.encode() + b"\0") + attribute(7, stats)
     header = struct.pack("=IHHII", 36 + len(body), 36, 2, 1, 0)
@@ -211,7 +211,10 @@ def qdisc(kind: str, handle: int, parent: int) -> bytes:
 
 
 def htb_class(handle: int, lends: int, borrows: int) -> bytes:
-    """The same of a class; ``struct tc_htb_xstats`` begins with lends and borrows."""
+    """Return the kernel's message about an HTB class of interface 3.
+
+    ``struct tc_htb_xstats`` begins with lends and borrows.
+    """
     xstats = words(lends, borrows, 0, 9, 9)
     body = attribute(1, b"htb\0") + attribute(7, attribute(4, xstats))
     header = struct.pack("=IHHII", 36 + len(body), 40, 2, 1, 0)
@@ -249,5 +252,5 @@ def test_counters_continue_where_a_discipline_is_replaced() -> None:
     assert monotonic.add(counters(0x100000, 5000, 2))[:3] == (5000, 5, 2)
     assert monotonic.add(counters(0x110000, 0, 0))[:3] == (5000, 5, 2)
     assert monotonic.add(counters(0x110000, 1000, 1))[:3] == (6000, 6, 3)
-    # The same handle again, and yet a new discipline: bytes never fall.
+    # Bytes that fall reveal a new discipline with the same handle.
     assert monotonic.add(counters(0x110000, 0, 0))[:3] == (6000, 6, 3)

@@ -1,4 +1,4 @@
-"""A step that took effect too late speaks against a run; so does what the lab calls a fault."""
+"""A run is not trustworthy if a step took effect too late, or if the lab logs that it is spoilt."""
 
 from ccplay.analysis.trust import judge
 from ccplay.model.commands import Mark, SetLink
@@ -9,7 +9,7 @@ from tests.unit.test_summary import HELLO, health
 
 
 def run(*steps: Applied) -> LabState:
-    """Return a run in which these steps took effect; its network stood at 2 s."""
+    """Return the state of a run whose network was ready at 2 s and in which steps took effect."""
     state = LabState()
     for event in (HELLO, Ready(t=2.0), *steps, health(20.0)):
         state.apply(event)
@@ -38,7 +38,7 @@ def test_a_late_step_is_named_with_both_moments_and_the_tolerance() -> None:
 
 
 def test_a_step_within_the_tolerance_is_on_time() -> None:
-    """And a command by hand, or of a recording that says nothing of it, can't be late."""
+    """A step is on time within 0.5 s; a command without a due time can't be late."""
     judged = judge(
         run(
             Applied(t=6.49, command=Mark(text="a"), due=6.0),

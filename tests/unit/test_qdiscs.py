@@ -1,4 +1,4 @@
-"""Queue disciplines between our words and the kernel's attributes."""
+"""Queue disciplines are translated between ccplay's options and the kernel's attributes."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ EXAMPLES: dict[str, dict[str, Option]] = {
         "split_gso": False,
     },
 }
-"""Of each of the kernel's kinds a value for each parameter, none of them its default."""
+"""Options of each kind of the kernel: a value for every parameter, none of them its default."""
 
 
 def test_every_parameter_has_an_example() -> None:
@@ -183,7 +183,7 @@ def test_every_parameter_has_an_example() -> None:
 
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_options_survive_the_way_through_netlink(kind: str) -> None:
-    """What is encoded for the kernel decodes to what was asked, the kernel's rounding aside."""
+    """Encoded options decode to the requested ones, except for the kernel's rounding."""
     asked = validate(Qdisc(kind=kind, options=EXAMPLES[kind]))
     image, _ = encode(asked)
     held = decode(kind, image)
@@ -213,7 +213,7 @@ def test_a_value_that_the_kernel_did_not_take_is_an_error_that_names_it(
 
 
 def test_rounding_is_no_error() -> None:
-    """CoDel's 1.024 us; a jiffy of 4 ms."""
+    """Values rounded to CoDel's 1.024 us or to a jiffy of 4 ms count as the requested ones."""
     assert _as_asked("codel", "target", 4_999, 5_000) == 5_000
     assert "tupdate" in _IN_TICKS
     assert _as_asked("pie", "tupdate", 16_000, 15_000) == 15_000
@@ -228,7 +228,7 @@ def test_an_option_misspelt_is_corrected() -> None:
 AS_TC: dict[str, tuple[dict[str, Option], str]] = {
     "red": (
         {"limit": 150_000, "min": 12_500, "max": 37_500, "bandwidth": 10_000_000},
-        # struct tc_red_qopt, and the beginning of the table of what idle times count for.
+        # struct tc_red_qopt, and the beginning of TCA_RED_STAB, the table for idle times.
         "14000100f04902 00d43000007c920000 04150e00 04010200 000000000000000000000000 01010101",
     ),
     "pie": (
@@ -244,12 +244,12 @@ AS_TC: dict[str, tuple[dict[str, Option], str]] = {
         "08000100f4010000 0800020032000000 08000300b80b0000 08000c00d0070000",
     ),
 }
-"""Options, and the attributes that iproute2's tc sends for them."""
+"""Options by kind, with the attributes that iproute2's tc sends for them."""
 
 
 @pytest.mark.parametrize("kind", AS_TC)
 def test_our_own_encoders_send_what_tc_sends(kind: str) -> None:
-    """Attribute by attribute, in whatever order."""
+    """The attributes are those of iproute2's tc, in any order."""
     options, sent = AS_TC[kind]
     ours, _ = encode(validate(Qdisc(kind=kind, options=options)))
     if kind == "red":
@@ -306,7 +306,7 @@ def test_a_queue_changes_in_place_only_where_all_that_is_asked_comes_true(
     wanted: dict[str, Option],
     request_: dict[str, Option] | None,
 ) -> None:
-    """What is left out goes back to its default, and never stays by accident."""
+    """An option that is left out returns to its default, in a new queue (None) if need be."""
     asked = changed(Qdisc(kind=kind, options=before), Qdisc(kind=kind, options=wanted))
     assert (asked.options if asked is not None else None) == request_
 

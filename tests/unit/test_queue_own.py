@@ -1,4 +1,4 @@
-"""What disciplines report of themselves: carried, bounded and kept like what algorithms report."""
+"""Disciplines' own values are transmitted, bounded and kept like those of algorithms."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sweeps() -> list[Sweep]:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_values_of_queues_are_kept_by_link(packed: bool) -> None:
-    """Sweep by sweep and as a block, over the wire."""
+    """Own values are kept by link, from single sweeps and from a block, over the wire."""
     state = LabState()
     for event in [sweep_codec.pack(sweeps())] if packed else sweeps():
         state.apply(wire.decode_event(wire.encode(event)))

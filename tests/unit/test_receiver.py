@@ -1,4 +1,4 @@
-"""The receiver's table: bytes by whole seconds, and the same checkpoint as a result's."""
+"""The receiver's table shows bytes by whole seconds, and the same checkpoint as a result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.test_summary import HELLO
 
 
 def sweep(t: float, acked: dict[str, int]) -> Sweep:
-    """Return a sweep as the kernel counts: one more than the payload, for the SYN."""
+    """Return a sweep with the kernel's counts: one byte more than the payload, for the SYN."""
     columns: dict[str, list[object]] = {
         name: [0] * len(acked) for name in TcpSamples.__struct_fields__
     }
@@ -36,7 +36,7 @@ def race(
     starts: dict[str, float] | None = None,
     streams: int = 1,
 ) -> tuple[LabState, Checkpoint | None]:
-    """Play flows by their bytes a second, swept at 50 Hz; also return what a run finds."""
+    """Play flows at their rates in bytes/s, swept at 50 Hz; return the state and the checkpoint."""
     state, found = LabState(), None
     state.apply(Ready(t=0.5))
     starts = dict.fromkeys(rates, 1.0) | (starts or {})
@@ -92,7 +92,7 @@ def test_the_last_rows_are_those_of_the_whole_table() -> None:
 
 
 def test_it_shows_the_past_as_it_was() -> None:
-    """A flow that starts later, and the checkpoint, are not there yet."""
+    """At an earlier moment, a flow that starts later and a later checkpoint are not shown."""
     rates, sizes = {"1": 500_000, "2": 500_000}, {"1": 2_000_000}
     state, _ = race(rates, sizes, seconds=6, starts={"2": 3.5})
     then = Receiver(state, 3.4)
@@ -155,7 +155,7 @@ def test_flows_of_a_fixed_size_come_first_and_count_the_seconds() -> None:
 
 
 def test_it_ends_with_the_last_flow_whose_end_tells_all() -> None:
-    """What a flow's end says counts, where a sweep was lost or none came after."""
+    """A flow's end supplies the bytes and time of the checkpoint if no sweep has them."""
     state, _ = race({"1": 500_000}, {"1": 1_600_000}, seconds=3)
     state.apply(FlowEnded(t=4.2, flow="1", bytes=1_650_000, duration_s=3.2, retransmits=0))
     state.apply(sweep(30.0, {}))
@@ -177,7 +177,7 @@ def test_of_two_in_one_sweep_the_one_further_beyond_its_end_was_first() -> None:
 
 
 def test_the_lines_come_one_a_second_and_the_checkpoint_in_between() -> None:
-    """However often it is asked, each comes once; the ratio is Reno's bytes over CUBIC's."""
+    """Each line is printed once, however often they are read; the ratio is Reno's over CUBIC's."""
     rates, sizes = {"1": 390_000, "2": 531_000}, {"1": 1_000_000, "2": 1_000_000}
     whole, _ = race(rates, sizes, seconds=3.05)
     lines = ReceiverLines()
@@ -195,7 +195,7 @@ def test_the_lines_come_one_a_second_and_the_checkpoint_in_between() -> None:
 
 
 def test_the_last_line_comes_even_at_once() -> None:
-    """A race ends with its checkpoint, and nothing may follow."""
+    """With ``at_once`` the last lines do not wait for more: a race ends at its checkpoint."""
     rates, sizes = {"1": 500_000}, {"1": 1_000_000}
     lines = ReceiverLines()
     state, _ = race(rates, sizes, seconds=1.98)
@@ -208,7 +208,7 @@ def test_the_last_line_comes_even_at_once() -> None:
 
 
 def test_the_ratio_keeps_the_scenarios_order_whoever_starts_first() -> None:
-    """Balanced repeats start flow 2 first every other time; the ratio must not turn over."""
+    """The ratio is not inverted in every other repeat, in which flow 2 starts first."""
     rates, sizes = {"2": 1_000_000, "1": 500_000}, {"1": 3_000_000, "2": 3_000_000}
     state, _ = race(rates, sizes, seconds=4)
     state.apply(replace(HELLO, build=Build(reserved=["1", "2"])))

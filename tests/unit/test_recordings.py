@@ -1,4 +1,4 @@
-"""What is written and read again gives the same state; a stranger's file does no harm."""
+"""A recording gives the same state when it is read again, and a hostile file does no harm."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ from ccplay.stream.wire import UnknownEvent
 from tests.unit.test_session import HELLO
 
 REAL = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
-"""Format 1, of a real lab."""
+"""Recording of a real lab, in format 1."""
 
 
 def folded(events: Iterable[object]) -> LabState:
@@ -63,7 +63,7 @@ def written(path: Path, events: Iterable[AnyEvent | UnknownEvent]) -> Path:
 
 
 def everything(value: object) -> Any:
-    """Return all that there is in a state, in a form that can be compared."""
+    """Return all of a state in a form that can be compared."""
     if isinstance(value, Hello):
         return msgspec.structs.replace(value, format=0)
     if isinstance(value, dict):
@@ -76,14 +76,14 @@ def everything(value: object) -> Any:
         if isinstance(value, Series):
             value.read_on()
         names = getattr(value, "__slots__", None) or vars(value)
-        # The version counts events, and a block of sweeps is one, whose rows wait for nobody.
+        # The version counts a block of sweeps as one event; intakes and feeds are temporary.
         left_out = ("version", "flow_intake", "queue_intake", "feed", "_feed")
         return {n: everything(getattr(value, n)) for n in names if n not in left_out}
     return value
 
 
 def to_the_microsecond(events: Iterable[AnyEvent | UnknownEvent]) -> Iterator[Any]:
-    """Round the moments of sweeps, as the lab's own clock does since format 2."""
+    """Round the times of sweeps to the microsecond, as the lab does since format 2."""
     for event in events:
         if isinstance(event, Sweep):
             yield msgspec.structs.replace(event, t=round(event.t, 6))
@@ -112,7 +112,7 @@ async def test_a_replay_comes_to_the_same_state(tmp_path: Path) -> None:
 async def test_others_have_their_turn_while_a_replay_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The screen paints at once, however long the recording."""
+    """A replay yields to other tasks while it reads, so that the screen is drawn at once."""
     monkeypatch.setattr("ccplay.stream.sources._TURN_S", 0.0)
     reading = asyncio.create_task(Session(ReplaySource(REAL)).run())
     turns = 0
@@ -125,7 +125,7 @@ async def test_others_have_their_turn_while_a_replay_is_read(
 # --- random streams -----------------------------------------------------------------------------
 
 FLOWS, LINKS = ("1", "1/2", "2", "w1"), ("r1->r2", "r2->r1")
-# Made once: to make and check a strategy for each value took longer than all else.
+# Made once: making and checking a strategy for each value took most of the time.
 COUNT = st.one_of(st.integers(0, 3), st.integers(0, 1 << 45))
 A_COUNT_OR_NONE = st.one_of(st.none(), COUNT)
 SOME_FLOWS = st.lists(st.sampled_from(FLOWS), unique=True, max_size=3)
@@ -141,7 +141,7 @@ EVENTS = st.integers(0, 40)
 A_GAP = st.sampled_from((0, 1, 19_999, 20_000, 700_000))
 REPEATS = st.integers(0, 12)
 OTHERS = 13
-"""Events of other kinds than sweeps."""
+"""Number of kinds of events in ``an_event`` that are not sweeps."""
 A_PLACE = st.sampled_from(range(2 * OTHERS))
 
 
@@ -195,7 +195,7 @@ MONITORED = monitored()
 
 
 def an_event(draw: st.DrawFn, t: float) -> AnyEvent | UnknownEvent:
-    """Return an event of any kind: every other one is a sweep, and only one is made."""
+    """Return an event of a random kind; about half of them are sweeps."""
     flow = draw(A_FLOW)
     names = {"src": "s1", "dst": "d1"}
 
@@ -237,7 +237,7 @@ def streams(draw: st.DrawFn) -> list[AnyEvent | UnknownEvent]:
     for _ in range(draw(EVENTS)):
         us += draw(A_GAP)
         event = an_event(draw, us / 1e6)
-        # What a lab samples stays the same for long, mostly.
+        # A lab's samples mostly stay the same for long.
         again = draw(REPEATS) if isinstance(event, Sweep) else 0
         events.append(event)
         for _ in range(again):
@@ -260,7 +260,7 @@ def test_any_stream_means_the_same_when_read_again(
 
 
 def test_every_part_of_a_recording_is_one(tmp_path: Path) -> None:
-    """Wherever a crash has cut it: what is before the last end of a line is read."""
+    """Of a recording that a crash has cut anywhere, all complete lines are read."""
     whole = written(tmp_path / "x.ccplay", recorded_events(REAL)).read_bytes()
     cut, dice = tmp_path / "cut.ccplay", random.Random(1)
     for length in [dice.randrange(whole.index(b"\n") + 1, len(whole)) for _ in range(50)]:
@@ -271,7 +271,7 @@ def test_every_part_of_a_recording_is_one(tmp_path: Path) -> None:
 
 
 def test_a_crash_of_ours_costs_no_more_than_two_seconds(tmp_path: Path) -> None:
-    """Nothing but ``put`` is called before the process is gone."""
+    """A process that dies after ``put``, without ``close``, loses at most 2.5 s."""
     script = """
         import os, sys
         from pathlib import Path
@@ -290,7 +290,7 @@ def test_a_crash_of_ours_costs_no_more_than_two_seconds(tmp_path: Path) -> None:
 
 
 def test_a_file_that_may_not_grow_stays_valid(tmp_path: Path) -> None:
-    """The limit of the process stands in for a full disk; ``tests/lab`` fills a real one."""
+    """A recording stays readable after a failed write: RLIMIT_FSIZE stands in for a full disk."""
     script = """
         import resource, signal, sys
         from pathlib import Path
@@ -369,7 +369,7 @@ def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
 
 
 def test_a_few_bytes_do_not_fill_the_memory(tmp_path: Path) -> None:
-    """Scalars for a thousand flows over a thousand sweeps, again and again."""
+    """Short blocks, each of a thousand flows over a thousand sweeps, are refused at 1 GiB."""
     flows = [str(n) for n in range(1000)]
     fields = {"cwnd": [0] * 1000}
     tcp = {"flow": flows, "cc": ["x"] * 1000, "fields": fields}
@@ -381,7 +381,7 @@ def test_a_few_bytes_do_not_fill_the_memory(tmp_path: Path) -> None:
 
 
 def test_a_flow_that_comes_back_late_does_not_either(tmp_path: Path) -> None:
-    """A gap takes memory as values do."""
+    """A gap in a flow's samples counts as much memory as values do."""
     flows = [str(n) for n in range(900)]
     tcp = {"flow": flows, "cc": ["x"] * 900, "fields": {"cwnd": [0] * 900}}
     idle = ({"event": "sweeps", "t": n, "after_us": [1] * 999} for n in range(1, 100))
@@ -417,7 +417,7 @@ def places(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_a_changed_recording_is_read_or_refused(data: st.DataObject) -> None:
-    """Whatever stands in any place of any line: no other error, no hang, and the line is named."""
+    """A random value anywhere causes no hang and no error but one that names the file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x"
         whole = [json.loads(line) for line in _some_lines()]
@@ -436,12 +436,12 @@ def test_a_changed_recording_is_read_or_refused(data: st.DataObject) -> None:
             read_recording(path)
         except RecordingError as error:
             assert str(error).startswith(f"{path}:")  # noqa: PT017 - it need not be refused
-        # A minute would be a hang; a busy machine may take seconds.
+        # A busy machine may take seconds; more would be a hang.
         assert time.monotonic() - began < 20
 
 
 def _some_lines() -> list[bytes]:
-    """Return lines of every kind that a real recording has, few of each."""
+    """Return up to three lines of each kind in a real recording."""
     if not _SOME:
         with tempfile.TemporaryDirectory() as folder:
             path = written(Path(folder) / "x", recorded_events(REAL))

@@ -1,4 +1,4 @@
-"""Repeats of a case differ in their seeds and in when flows start, and in nothing else."""
+"""Repeats of a case differ only in their seeds and in the start times of flows."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ timeline = [
 
 
 def race(**keys: object) -> Case:
-    """Return the race with other keys."""
+    """Return the race with some keys replaced."""
     return replace(parse(RACE, Path("r.toml")).case(), **keys)
 
 
@@ -104,7 +104,7 @@ def test_jitter_differs_by_seed_repeat_and_flow() -> None:
 
 
 def test_jitter_is_spread_evenly() -> None:
-    """The mean of 3,000 uniform draws is within six of its own standard errors of the middle."""
+    """The mean of thousands of uniform draws is within six standard errors of 0.5."""
     case = race(jitter_s=1.0)
     draws = [
         step.at_s

@@ -1,4 +1,4 @@
-"""An interval that leaves the frame ends in an arrow there, and the caption says what it means."""
+"""An interval that extends beyond the frame ends in an arrow, which the caption explains."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def drawn(found: Chart) -> Figure:
 
 
 def test_an_interval_that_leaves_the_frame_ends_in_arrows() -> None:
-    """Two runs that differ by their mean have an interval of 12.7 times its half: far out."""
+    """Two runs that differ by as much as their mean have a far wider interval than the frame.
+
+    Its half width is 12.7 times half of their difference.
+    """
     found = of({"a": [0.5, 1.5], "b": [1.0, 1.01]})
     assert found.cut
     figure = drawn(found)

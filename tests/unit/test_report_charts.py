@@ -1,4 +1,4 @@
-"""Charts choose the axis to draw along, keep a flow's colour, and labels never overlap."""
+"""Charts choose their axis and keep each flow's colour, and their labels never overlap."""
 
 import re
 from xml.etree import ElementTree as ET
@@ -56,7 +56,7 @@ def test_figures_of_several_flows_are_one_chart() -> None:
 
 
 def test_many_categories_have_a_panel_a_case_with_one_bar_each() -> None:
-    """Four bars beside each of thirteen names are no picture."""
+    """With many categories, each case gets a panel: groups of many bars would be illegible."""
     names = [f"cc{n}" for n in range(13)]
     cases = [
         case_statistics(run.name, [run])
@@ -82,7 +82,10 @@ def test_what_was_published_of_a_whole_family_is_a_line_and_no_mark() -> None:
 
 
 def test_a_chart_of_one_family_reports_of_which() -> None:
-    """Other conditions had no such metric; cases that are named in the chart need no title."""
+    """The title names the family if the other families lack the metric.
+
+    It names none if all cases are of one family, or if the chart names the cases.
+    """
     alone = variants("reno", "vegas").statistics
     other = [msgspec.structs.replace(each, name=f"idle, {each.name}", metrics={}) for each in alone]
     assert charts([*alone, *other], [])[0].title == "Checkpoint ratio, alone"
@@ -137,7 +140,7 @@ def test_a_flow_has_the_same_ink_whatever_else_is_drawn() -> None:
 
 
 def test_every_chart_can_be_drawn_twice_alike() -> None:
-    """SVG has no date and no random ids: a report that is made anew differs in nothing."""
+    """A report that is made again is identical: its SVG has no date and no random ids."""
     inks = style.Inks(["1", "2"])
     result = experiment()
     with style.look():
@@ -172,7 +175,7 @@ def test_labels_of_moments_do_not_overlap(some: list[tuple[float, str]]) -> None
 
 
 def test_only_labels_without_room_are_cut() -> None:
-    """Eight labels of half the width each: those at the left are cut, not all as the worst one."""
+    """Of eight long labels only the first four, which have too little room, are shortened."""
     said = "Reno alone: it fills the queue until a packet is lost"
     placed = marks.place([(t, said) for t in (1, 8, 13, 17, 23, 27, 30, 33)], 36.0, 6.24)
     assert [label.text == said for label in placed] == [False] * 4 + [True] * 4
@@ -206,7 +209,7 @@ def test_labels_keep_their_digits_where_coordinates_are_cut() -> None:
 
 
 def test_a_figure_for_a_page_is_small_and_whole() -> None:
-    """Straight on is one step, look-alikes say their look once, and nothing of XML is broken."""
+    """SVG merges collinear steps, groups markers of one style, and is well-formed."""
     with style.look():
         figure = Figure(figsize=(2, 2))
         axes = style.box(figure, 0.5, 0.5, 1, 1)
@@ -221,7 +224,7 @@ def test_a_figure_for_a_page_is_small_and_whole() -> None:
     assert all(each and each.startswith("fig-") for each in ids)
     assert set(re.findall(r"#(fig-\d+)", text)) == set(ids)
     paths = [each.get("d") or "" for each in root.iter(f"{_SVG}path")]
-    # 72 points are 4 across and 1 up: three level steps are one.
+    # An axis of 72 points is 4 wide and 1 high; the three level steps are merged to one.
     assert "M36 108h54v-72z" in paths
     [markers] = [each for each in root.iter(f"{_SVG}g") if each.get("style")]
     assert [each.keys() for each in markers] == [[f"{_XLINK}href", "x", "y"]] * 3
@@ -241,7 +244,7 @@ def test_strokes_are_one_line_with_gaps() -> None:
 
 
 def test_a_bar_that_is_alone_stands_beside_its_name() -> None:
-    """Of a case with one flow the second's place does not stay empty."""
+    """In a case with one flow its bar is centred, without an empty place for a second one."""
     known = Statistic(n=3, mean=1.0, sd=0.1, low=0.9, high=1.1)
     one = Line("flow 1", "1", [Estimate(at, known, [], []) for at in ("alone", "both")])
     other = Line("flow 2", "2", [Estimate("both", known, [], [])])
@@ -263,7 +266,7 @@ def test_a_bar_that_is_alone_stands_beside_its_name() -> None:
 
 
 def test_many_names_in_panels_of_distributions_can_be_distinguished() -> None:
-    """Algorithms are no scale from dark to light; four conditions make a square."""
+    """Thirteen unordered names have distinct colours and styles; four panels form a square."""
     known = distribution([180.0, 200.0, 360.0])
     assert known is not None
     lines = {f"cc{n}": known for n in range(13)}
@@ -274,4 +277,4 @@ def test_many_names_in_panels_of_distributions_can_be_distinguished() -> None:
     assert len({(line.get_color(), str(line.get_linestyle())) for line in drawn}) == 13
     assert len({round(axes.get_position().x0, 3) for axes in figure.axes}) == 2
     left, _ = figure.axes[0].get_xlim()
-    assert 100 < left < 180  # Nothing lies between 0 and the least RTT.
+    assert 100 < left < 180  # The axis does not begin at 0.

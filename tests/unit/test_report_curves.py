@@ -1,4 +1,4 @@
-"""Lines for figures lose no peak, counters are read between sweeps, states keep their worst."""
+"""Curves of figures lose no peak, interpolate counters, and keep the worst state of a column."""
 
 import math
 from itertools import pairwise
@@ -43,7 +43,7 @@ def test_a_short_series_is_drawn_as_it_is() -> None:
 
 @pytest.mark.parametrize("length", [4, 9000])
 def test_what_was_not_meant_is_a_gap(length: int) -> None:
-    """Also where a line is thinned, which keeps the greatest value of each column."""
+    """Values above ``most`` are a gap, also in a thinned line, which keeps greatest values."""
     values: list[float | None] = [20.0] * length
     values[length // 2 :] = [2.0**31] * (length - length // 2)
     values[-1] = 30.0
@@ -75,7 +75,7 @@ def test_thinned_points_are_in_the_order_of_time() -> None:
 
 @given(st.lists(st.integers(min_value=0, max_value=10_000), min_size=1, max_size=200))
 def test_transfers_of_all_bins_add_up_to_the_counter(steps: list[int]) -> None:
-    """However the bins lie, what they have together is what the counter has grown by."""
+    """The amounts of all bins add up to the growth of the counter, wherever the bins begin."""
     total, counts = 0, []
     for step in steps:
         total += step
@@ -108,7 +108,7 @@ def test_a_short_loss_is_seen_in_a_long_run() -> None:
 
 
 def switching(seconds: float) -> Flow:
-    """A flow that runs Reno, then CUBIC, then BBR, and is cut in half every second."""
+    """Return a flow that runs Reno, CUBIC and BBR in turn; cwnd is reduced to 50 every second."""
     timeline = Timeline()
     names = ("ca_state", "cwnd", "ssthresh", "srtt_us")
     flow = Flow("1", "h1", "h2", "bbr", "flow", 0.0, {name: Series(timeline) for name in names})
@@ -123,7 +123,7 @@ def switching(seconds: float) -> Flow:
 
 
 def test_theory_is_that_of_the_algorithm_that_ran() -> None:
-    """Nothing of CUBIC over Reno, and nothing over BBR."""
+    """The line of Reno or CUBIC is drawn only while that algorithm ran; BBR has none."""
     lines = curves.theory(switching(30.0), start=1.0)
     assert list(lines) == ["Reno's line", "W(t)"]
     reno, cubic = lines.values()
@@ -134,7 +134,7 @@ def test_theory_is_that_of_the_algorithm_that_ran() -> None:
 
 
 def test_theory_has_a_gap_between_epochs_however_long_the_run() -> None:
-    """And no more points than can be seen."""
+    """W(t) never falls within an epoch, and has at most ``COLUMNS`` points."""
     for seconds in (30.0, 900.0):
         line = curves.theory(switching(seconds))["W(t)"]
         backwards = [b for a, b in pairwise(line.y) if b < a]

@@ -1,4 +1,4 @@
-"""The drawing of a network: any graph, each node in a place of its own, names as mere text."""
+"""Any network can be drawn: each node has a place of its own, and names are plain text."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def network(
 
 
 def settings(net: Network, **other: int) -> dict[str, LinkChanged]:
-    """Give each direction 10 Mbit/s or its ``other`` rate, and those observed a queue."""
+    """Return each direction's settings: 10 Mbit/s or ``other`` rate, bottlenecks with a queue."""
     queue = Qdisc(kind="pfifo", options={"limit": 50})
     return {
         way.name: LinkChanged(
@@ -56,7 +56,7 @@ def settings(net: Network, **other: int) -> dict[str, LinkChanged]:
 
 
 def fabric() -> Network:
-    """Two spines, three leaves, two hosts each."""
+    """Return a network of two spines and three leaves with two hosts each."""
     roles = {f"h{n}": "sender" if n < 4 else "receiver" for n in range(1, 7)}
     roles |= dict.fromkeys(("l1", "l2", "l3", "s1", "s2"), "router")
     pairs = [(f"h{n}", f"l{(n + 1) // 2}") for n in range(1, 7)]
@@ -128,7 +128,7 @@ def test_only_observed_queues_are_marked() -> None:
 
 @given(st.data())
 def test_every_node_has_a_place_of_its_own(data: st.DataObject) -> None:
-    """Whatever the graph: routers in any tree with more links, hosts anywhere, parts apart."""
+    """Nodes of any graph have distinct places within the drawing, even if it is not connected."""
     routers = [f"r{n}" for n in range(data.draw(st.integers(0, 7)))]
     hosts = [f"h{n}" for n in range(data.draw(st.integers(0 if routers else 1, 9)))]
     roles = dict.fromkeys(routers, "router")

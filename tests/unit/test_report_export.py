@@ -1,4 +1,4 @@
-"""Exported rows are tidy: one a sample, complete, exact, with units in the names of columns."""
+"""Exports have one complete, exact row per sample, with units in the names of columns."""
 
 import csv
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_every_sample_is_a_row_with_its_exact_values(tmp_path: Path) -> None:
         for r in rows(tmp_path / "tcp.csv")
     ]
     assert [row[1:] for row in found] == [row[1:] for row in expected]
-    # Moments are kept to the microsecond.
+    # Recordings keep times to the microsecond.
     assert [row[0] for row in found] == pytest.approx([row[0] for row in expected], abs=2e-6)
 
 

@@ -1,4 +1,4 @@
-"""The page is one file that asks for nothing, and shows a stranger's names as they are."""
+"""The page is one file that loads nothing else, and shows foreign names as plain text."""
 
 import json
 import re
@@ -31,7 +31,7 @@ PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccpla
 
 
 class Tags(HTMLParser):
-    """Collects what tags and attributes a page has."""
+    """Collects the tags and attributes of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,13 +57,13 @@ def read(page: Path) -> tuple[str, Tags]:
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the page of an experiment with a stranger's names."""
+    """Return the page of an experiment with hostile names."""
     return writing.write(material(experiment()), tmp_path_factory.mktemp("made") / "report", quiet)
 
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the page of thirteen variants, of which two do not hold what is expected."""
+    """Return the page of thirteen variants, two of which fail their expectation."""
     names = ("westwood", "westwood+", *(f"cc{n}" for n in range(2, 13)))
     result = variants(*names, published=PUBLISHED, most=0.6)
     return writing.write(material(result), tmp_path_factory.mktemp("many") / "report", quiet)
@@ -82,7 +82,7 @@ def test_a_hostile_title_is_shown_and_not_obeyed(hostile: Path) -> None:
     assert "script" not in tags.names
     assert HOSTILE not in text
     assert not [name for name, _ in tags.attributes if name.startswith("on")]
-    # Title, paragraph, case, note, check and scenario.
+    # In the title, paragraph, case, note, check and scenario.
     assert text.count("&lt;script&gt;") >= 6
 
 
@@ -96,7 +96,7 @@ def test_the_page_asks_for_nothing_from_elsewhere(hostile: Path) -> None:
 
 
 def test_a_recording_yields_a_whole_report(whole: Path) -> None:
-    """One run: page, figures in three formats, tables in three, all of them linked or listed."""
+    """A recording yields a page, and figures and tables in three formats each; links lead there."""
     out = whole.parent
     text, tags = read(whole)
     for link in {value for name, value in tags.attributes if name == "href"}:
@@ -111,12 +111,12 @@ def test_a_recording_yields_a_whole_report(whole: Path) -> None:
     assert "flow 1 switches reno → bbr" in text
     assert "6.18" in text
     assert "start-flow" in text  # The scenario is read off the recording.
-    # A page that opens at once: one run in full is some 120 kB, the font 42.
+    # Small enough to open at once: one complete run takes about 120 kB, the font 42 kB.
     assert (out / "index.html").stat().st_size < 300_000
 
 
 def test_of_runs_that_are_all_drawn_the_page_shows_those_it_names() -> None:
-    """With ``--all`` too it is the run closest to the median, as the caption says."""
+    """With ``--all`` too the page shows each case's run closest to the median, as captioned."""
     made = material(experiment())
     drawn = {
         run.slug: page.Shown(f"<svg id={run.slug}>", [], [], None, {}, "") for run in made.runs
@@ -206,7 +206,7 @@ def test_what_was_published_of_a_whole_case_is_a_row_of_its_own(many: Path) -> N
 
 
 def test_cases_whose_names_differ_in_a_sign_have_places_of_their_own(many: Path) -> None:
-    """Where there are many an index leads to each."""
+    """Each of many cases has an anchor of its own, to which the index links."""
     _, tags = read(many)
     ids = [value for name, value in tags.attributes if name == "id"]
     assert len(ids) == len(set(ids))

@@ -1,4 +1,4 @@
-"""What others published is cited, and compared with ours in a sentence."""
+"""Published values are cited, and compared with the measured ones in a sentence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SOURCE = "Student report of COMP 343, measured in Mininet"
 
 
 def cited(*sources: str) -> Result:
-    """Return the experiment by hand, its cases with what these sources published."""
+    """Return the experiment with published values of these sources, one per case."""
     result = experiment()
     published = next(each.published for each in result.statistics if each.published)
     cases = [
@@ -44,7 +44,10 @@ def test_the_table_in_a_terminal_cites_it() -> None:
 
 
 def test_how_near_ours_is_to_what_was_published() -> None:
-    """Ours are 0.70 to 0.82 in the first case, and 0.3 more in the second."""
+    """The sentence counts the published values within the confidence intervals.
+
+    Measured ratios are 0.70 to 0.82 in the first case, and 0.3 more in the second.
+    """
     theirs = sum(PUBLISHED) / len(PUBLISHED)
     second = experiment().statistics[1]
     far = second.metrics["checkpoint.ratio"].mean / theirs - 1
@@ -68,7 +71,7 @@ def test_nothing_is_reported_where_nothing_was_published() -> None:
 
 @pytest.mark.parametrize("name", shipped())
 def test_scenarios_cite_what_they_put_beside_ours_and_count_no_repeats(name: str) -> None:
-    """How often it was run is the command line's to say."""
+    """Texts of scenarios name no number of repeats: the command line sets it."""
     loaded = load(find(name))
     for case in loaded.cases:
         assert case.published_in or not case.published

@@ -1,4 +1,4 @@
-"""A run's figure counts a queue in what its limit counts, and short runs in parts of seconds."""
+"""A run's figure shows a queue in the unit of its limit, and short runs in finer intervals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINK = "r1->r2"
 
 
 def of(*qdiscs: Qdisc, mark: int | None = None, mtu: int | None = None) -> Scene:
-    """Return a run whose link had one queue after the other, a second each."""
+    """Return a run with a link that had these queues in turn, for a second each."""
     state = LabState()
     for t, qdisc in enumerate(qdiscs):
         setting = LinkSetting(rate=1_000_000_000, qdisc=qdisc, mark=mark, mtu=mtu)
@@ -36,7 +36,7 @@ def amounts(changes: Sequence[tuple[float, float | None]]) -> list[float]:
 
 
 def test_a_queue_that_is_limited_in_bytes_is_drawn_in_bytes() -> None:
-    """With offloads one of its packets is up to 64 KB: packets say nothing there."""
+    """A queue limited in bytes is drawn in bytes: with offloads, packets have up to 64 KB."""
     run = of(Qdisc(kind="bfifo", options={"limit": 302_800}), mark=65)
     assert run.in_bytes(LINK)
     assert amounts(settings.limits(*run.scopes(LINK))) == pytest.approx([302_800])

@@ -1,4 +1,4 @@
-"""Tables hold what was measured, and nothing in a name can break out of them."""
+"""Tables hold the measured values, and no name can break their markup."""
 
 import csv
 import io
@@ -81,7 +81,7 @@ def test_an_expectation_of_many_cases_is_one_verdict() -> None:
 
 
 def test_the_file_has_the_checks_of_each_case() -> None:
-    """The page folds them; who counts for himself needs them all."""
+    """The file lists the checks of each case, which the page combines."""
     [table] = [each for each in tables(variants("reno", "vegas")) if each.name == "checks"]
     rows = json.loads(table.json())
     assert [row["case"] for row in rows] == ["alone, cc reno", "alone, cc vegas"]

@@ -1,4 +1,4 @@
-"""A recording keeps what its scenario calls itself, and reports of it have that for a title."""
+"""A recording keeps the title of its scenario, which is the title of its report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The panels of what algorithms tell of themselves: those that changed, and not too many."""
+"""Own values that changed have panels in a report, up to a limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ccplay.state.lab_state import LabState
 
 
 def panels(*sweeps: dict[str, list[int | None]]) -> list[str]:
-    """Return the titles and labels for two flows that own_values so."""
+    """Return title and label of each panel for two flows with these own values, sweep by sweep."""
     state = LabState()
     for flow in ("1", "2"):
         state.apply(FlowStarted(t=0.0, flow=flow, src="s1", dst="d1", cc="bbr", port=5201))
@@ -33,7 +33,7 @@ def test_nothing_is_drawn_where_no_flow_tells_any() -> None:
 
 
 def test_what_never_changes_is_left_out() -> None:
-    """Two flows that tell two different values are worth a look, too."""
+    """A value that never changes has no panel, unless two flows differ in it."""
     before: dict[str, list[int | None]] = {
         "vegas_enabled": [1, 1],
         "bbr_bw_bps": [8_000_000, None],

@@ -1,4 +1,4 @@
-"""Requests that build a network are those that pyroute2's encoder makes, byte by byte."""
+"""Requests that build a network equal those of pyroute2's encoder, byte by byte."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_question_for_a_route_is_what_pyroute2_encodes() -> None:
     theirs.encode()
     ends = "10.0.0.1", "10.0.1.1"
     assert requests.lookup(ends, 7) == bytes(theirs.data)
-    # RTA_IP_PROTO, RTA_SPORT and RTA_DPORT, which pyroute2 lacks; ports in network order.
+    # RTA_IP_PROTO, RTA_SPORT and RTA_DPORT, which pyroute2 lacks; ports in network byte order.
     ports = bytes.fromhex("05001b0006000000 06001c0027100000 06001d0014510000")
     assert requests.lookup(ends, 7, 6, 10_000, 5201)[4:] == bytes(theirs.data)[4:] + ports
 

@@ -1,4 +1,4 @@
-"""The structure of the package: no circle of imports, and sizes that a reader can take in."""
+"""The package has no circular imports, and its modules, classes and folders have limited sizes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import ccplay
 PACKAGE = Path(ccplay.__file__).parent
 
 MOST_LINES = 350
-"""Of a module."""
+"""Greatest number of lines of a module."""
 MOST_METHODS = 25
-"""Of a class, properties included; a mixin is a class of its own."""
+"""Greatest number of methods of a class, properties included; a mixin is a class of its own."""
 MOST_FILES = 25
-"""Of a folder, its ``__init__`` included."""
+"""Greatest number of modules of a folder, its ``__init__`` included."""
 MOST_AT_ROOT = 8
-"""Modules that lie at the root, its ``__init__`` not counted."""
+"""Greatest number of modules at the root, its ``__init__`` not included."""
 
 _METHODS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -36,7 +36,7 @@ def modules(root: Path) -> dict[str, ast.Module]:
 
 
 def imports(name: str, parsed: Mapping[str, ast.Module]) -> set[str]:
-    """Return what a module imports of the package, be it within a function or for hints alone."""
+    """Return the package's modules that a module imports, also in functions and for type hints."""
     found: set[str] = set()
     for node in ast.walk(parsed[name]):
         if isinstance(node, ast.Import):
@@ -44,7 +44,7 @@ def imports(name: str, parsed: Mapping[str, ast.Module]) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name}: a relative import"
             inside = {f"{node.module}.{each.name}" for each in node.names}
-            # ``from package import name`` imports the package only where a name is not a module.
+            # ``from package import name`` imports the package only if ``name`` is not a module.
             found |= inside & set(parsed)
             if inside - set(parsed):
                 found.add(node.module or "")
@@ -52,7 +52,7 @@ def imports(name: str, parsed: Mapping[str, ast.Module]) -> set[str]:
 
 
 def circle(graph: Mapping[str, set[str]]) -> list[str]:
-    """Return one circle of a graph; empty where there is none."""
+    """Return a cycle of a graph; empty if there is none."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -92,7 +92,7 @@ def test_no_folders_of_a_room_import_each_other_in_a_circle() -> None:
         here = name.rpartition(".")[0]
         for other in imports(name, parsed):
             there = other if other in rooms else other.rpartition(".")[0]
-            # A room's own modules may stand above some of its folders and below others.
+            # A folder's own modules may import some of its subfolders and be imported by others.
             if not (f"{here}.".startswith(f"{there}.") or f"{there}.".startswith(f"{here}.")):
                 graph[here].add(there)
     assert circle(graph) == []

@@ -1,4 +1,4 @@
-"""Axes: round labels, room for the peak, no jumping about."""
+"""Axes have round labels and room for the peak, and seldom change."""
 
 import pytest
 from hypothesis import given
@@ -29,7 +29,7 @@ def test_the_axis_grows_at_once_and_shrinks_with_reluctance() -> None:
 
 @pytest.mark.parametrize(("peak", "top"), [(250.0, 300.0), (181.0, 300.0), (100.0, 120.0)])
 def test_the_axis_shrinks_below_60_percent_of_it(peak: float, top: float) -> None:
-    """Once slow start's peak has left the window, a sawtooth fills the plot."""
+    """The axis shrinks once the peak of slow start has left the window, so a sawtooth fills it."""
     scale = Scale()
     scale.fit(280.0, 6)
     assert scale.top == 300.0

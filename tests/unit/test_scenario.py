@@ -1,4 +1,4 @@
-"""A scenario file is read as it is meant, or refused with the place of every mistake."""
+"""A scenario file is read, or refused with the place of every mistake."""
 
 import os
 import re
@@ -40,7 +40,7 @@ def steps(*lines: str) -> str:
     return HEAD + "timeline = [\n" + "".join(f"{{ {line} }},\n" for line in lines) + "]\n"
 
 
-# --- what is meant --------------------------------------------------------------------------
+# --- what is read ---------------------------------------------------------------------------
 
 
 def test_quantities_become_the_model_s_units() -> None:
@@ -108,7 +108,7 @@ def test_traffic_without_a_name_takes_the_next_that_is_free() -> None:
 
 
 def test_a_case_lies_over_what_is_common() -> None:
-    """Tables merge, lists are replaced, and a queue of another kind keeps no old limit."""
+    """Tables of a case merge into the common ones; its lists and queues of other kinds replace."""
     scenario = parse(
         HEAD
         + """
@@ -150,7 +150,7 @@ def test_shipped_scenarios_are_right(name: str) -> None:
 
 
 def test_the_examples_of_the_documentation_are_right() -> None:
-    """The first is a whole file, the others are said over it."""
+    """The first example is a complete file; the others are valid as changes to it."""
     text = (assets("scenarios") / "README.md").read_text()
     whole, *parts = map(tomllib.loads, re.findall(r"```toml\n(.*?)```", text, re.DOTALL))
     assert len(parts) >= 4
@@ -440,7 +440,7 @@ def test_every_name_of_a_link_is_known_and_no_other(topology: Topology) -> None:
 
 
 def kernel() -> Capabilities:
-    """Return a kernel without much."""
+    """Return a kernel with Reno and pfifo alone, without BBR's module."""
     return Capabilities(
         kernel="6.0",
         privilege="root",
@@ -495,7 +495,7 @@ def test_a_full_kernel_is_offered_for_what_this_one_lacks(
     assert str(caught.value).endswith(f"\n{offer}")
     assert guest_offer(scenario, here) == offer
     assert not guest_offer(scenario, kernel())
-    # Under a guest, or on another machine, it is no cure; nor for what is made of BPF.
+    # A guest is not offered if the kernel is not this machine's, or for an algorithm in BPF.
     with pytest.raises(UnsupportedError) as caught:
         check_against(scenario, kernel())
     assert "guest" not in str(caught.value)
@@ -525,7 +525,7 @@ def test_a_full_kernel_is_offered_for_what_this_one_lacks(
     ],
 )
 def test_what_only_the_kernels_own_discipline_does_is_known(text: str, said: str) -> None:
-    """ccplay's own takes the kernel's name where the kernel lacks it, but not all it does."""
+    """ccplay's own discipline serves for a missing one of the kernel, if it has what is asked."""
     here = replace(kernel(), kernel=os.uname().release)
     own = [Feature(name=name, available=True, summary="ours") for name in ("red", "red.py")]
     here = replace(here, qdiscs=[*here.qdiscs, *own], classifiers=[Feature("u32", True)])

@@ -1,4 +1,4 @@
-"""Whatever stands in a file of a stranger's, it is read or refused soon, and in little memory."""
+"""Any scenario file is read or refused in bounded time and memory, even a hostile one."""
 
 import json
 import os
@@ -14,8 +14,8 @@ from ccplay.scenario.file.reading import load
 
 HEAD = 'duration = "30 s"\nlinks.bottleneck.rate = "1 Mbit/s"\n'
 LONGEST_S = 3.0
-"""Of the processor's time, for a busy or slow machine: an idle one takes less than 1 s for each.
-Without bounds most take more than 8 s, and some minutes."""
+"""Limit of CPU time in s per file, for a busy or slow machine: an idle one takes less than 1 s.
+Without ccplay's bounds most files take more than 8 s, and some take minutes."""
 MOST_KB = 200_000
 
 
@@ -128,7 +128,7 @@ print(json.dumps([took, int(peak[1])]))
 
 
 def test_any_file_is_read_or_refused_soon(tmp_path: Path) -> None:
-    """In a process of its own, whose memory nobody else has used."""
+    """Hostile files are read or refused within limits of time and memory, in a fresh process."""
     files = []
     for name, text in ATTACKS.items():
         files.append(tmp_path / f"{name}.toml")
@@ -176,7 +176,7 @@ def test_text_and_comments_are_not_counted() -> None:
 
 
 def test_only_a_file_is_a_scenario(tmp_path: Path) -> None:
-    """A pipe without a writer would block for ever, a device never ends."""
+    """Pipes, devices and folders are refused: a pipe may block forever, a device never ends."""
     pipe = tmp_path / "pipe.toml"
     os.mkfifo(pipe)
     cases = {pipe: "not a regular file", Path("/dev/zero"): "not a regular file"}

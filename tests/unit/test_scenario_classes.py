@@ -1,4 +1,4 @@
-"""Classes and captures in scenario files: read, and refused where they can't be."""
+"""Classes and captures in scenario files are read, and refused if they are impossible."""
 
 from __future__ import annotations
 

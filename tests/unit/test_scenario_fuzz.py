@@ -1,4 +1,4 @@
-"""Whatever stands in a scenario file, it is read or refused with a place; nothing else happens."""
+"""Any scenario file is read, or refused with a place; no other error occurs."""
 
 import re
 import tomllib
@@ -28,13 +28,13 @@ SHIPPED = [path.read_text() for path in shipped().values()]
 SCHEMA = schema()
 VALIDATOR = Draft202012Validator(SCHEMA)
 unhurried = limits(limits.default, deadline=None)
-"""On a busy machine an example takes longer than Hypothesis thinks right."""
+"""Settings without a deadline per example, which a busy machine would miss."""
 TOLD = re.compile(r"t\.toml:(\d+: | --set | \d+ mistakes$| … and \d+ more$)")
-"""How every line of a refusal begins, or all of it where it counts."""
+"""Beginning of each line of a refusal; its whole last line if that counts the mistakes."""
 
 
 def fate(text: str, settings: list[str] | None = None) -> Scenario | None:
-    """Read a file: return what it says, or None where it is refused as it must be."""
+    """Return the scenario of a file, or None if it is refused with a place in every line."""
     try:
         scenario = parse(text, PATH, settings or [])
     except ScenarioError as error:
@@ -48,7 +48,7 @@ def fate(text: str, settings: list[str] | None = None) -> Scenario | None:
                 assert wire.decode_command(wire.encode(command)) == command
     tree = tomllib.loads(text.replace("\r\n", "\n"))
     if not settings and not {"case", "matrix"} & tree.keys():
-        # With those, a value may be wrong where nobody reads it.
+        # A case or a matrix may replace a wrong value, so that it is never read.
         assert [error.message for error in VALIDATOR.iter_errors(tree)] == []
     return scenario
 
@@ -74,7 +74,7 @@ WORDS = {
     "tolerance": ("5 %", 1),
     "path": PATHS,
 }
-"""By key, what makes sense there more often than what the schema allows."""
+"""Values by key that are valid more often than what the schema allows."""
 METRICS = ("jain", "checkpoint.ratio", "flows.1.goodput_bps", "queues.r->h2.drops")
 AXES: dict[str, Any] = {
     "delay": {"path": 'links."r->h2".delay', "values": ["1 ms", "20 ms"]},
@@ -84,9 +84,9 @@ AXES: dict[str, Any] = {
     "about": ["some", "other"],
 }
 OFTEN = {"timeline": 0.7, "matrix": 0.4, "links": 0.4, "at": 1.0, "case": 0.3, "values": 0.9}
-"""By key, how likely it is; others are there one time in five."""
+"""Probability by key that a table has it; other keys have a probability of 0.2."""
 Chance: TypeAlias = Callable[..., bool]
-"""Whether something happens that is as likely as said, or as oddities are in this file."""
+"""Draws true with the given probability, or with that of an oddity in this file."""
 WRITTEN = (
     *("inf", "-nan", "0x1F", "1_000", "true", "[]", "{}", '"10 ms"', '"-1 s"', "[[1]]", '"é\\n"'),
     *("{ a.b = [{}] }", "1979-05-27 07:32:00", "'''x\n'''", '"""\n[[case]]"""', "[ # no\n1,\n]"),
@@ -107,8 +107,8 @@ JUNK: st.SearchStrategy[Any] = st.one_of(
 
 @st.composite
 def trees(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw a file of the schema's keys and values, some of which are not."""
-    # Hypothesis' own numbers are edge cases by preference: too many oddities for one file.
+    """Draw a file of the schema's keys and values, with some that the schema does not allow."""
+    # Hypothesis prefers edge cases, which would be too many oddities for one file.
     chance = Random(draw(st.integers(0, 2**32)))
     oddness = chance.choice((0.0, 0.0, 0.01, 0.1))
     tree = _make(draw, SCHEMA, lambda likely=oddness: chance.random() < likely)
@@ -117,7 +117,7 @@ def trees(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def _make(draw: st.DrawFn, part: dict[str, Any], by_chance: Chance) -> Any:
-    """Return something that a part of the schema describes."""
+    """Return a random value that a part of the schema describes."""
     if by_chance():
         return draw(JUNK)
     if "$ref" in part:
@@ -189,7 +189,7 @@ settings = st.lists(
 
 
 def test_files_of_the_right_words_load_or_are_refused() -> None:
-    """Some must load: a fuzz whose files are all refused would prove little."""
+    """Random files load or are refused; at least five load, or the test would show little."""
     fates: list[Scenario | None] = []
 
     @unhurried
@@ -215,7 +215,7 @@ def test_anything_set_over_a_file_loads_or_is_refused(text: str, settings: list[
 def test_a_file_with_another_value_somewhere_loads_or_is_refused(
     text: str, data: st.DataObject
 ) -> None:
-    """A value is exchanged, left out or put where another stands."""
+    """A shipped file with values changed, removed or moved loads or is refused."""
     tree = tomllib.loads(text)
     for _ in range(data.draw(st.integers(1, 3))):
         tree.setdefault("title", "T")
@@ -259,7 +259,7 @@ def test_a_mangled_file_loads_or_is_refused(
 @unhurried
 @given(text=st.sampled_from(SHIPPED), which=st.integers(0, 200), value=st.sampled_from(WRITTEN))
 def test_anything_written_anywhere_loads_or_is_refused(text: str, which: int, value: str) -> None:
-    """Every right-hand side is replaced, in turn, by something that TOML allows there."""
+    """A shipped file with one right-hand side replaced loads or is refused."""
     parts = text.split(" = ")
     at = 1 + which % (len(parts) - 1)
     rest = parts[at]

@@ -1,4 +1,4 @@
-"""The schema is made from the code, takes what the code takes, and sees what an editor can."""
+"""The schema is made from the code, accepts all that the code accepts, and finds plain mistakes."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def complaints(toml: str) -> list[str]:
 
 
 def test_what_is_shipped_is_what_is_made() -> None:
-    """Else: ``ccplay schema > scenarios/schema.json``."""
+    """The shipped schema is current; ``ccplay schema > scenarios/schema.json`` updates it."""
     assert SHIPPED.read_text() == text()
 
 
@@ -38,7 +38,7 @@ def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_reference_has_a_definition() -> None:
-    """An editor would read no file by a schema that refers to nothing."""
+    """Every reference in the schema is defined: an editor ignores a schema with a broken one."""
     referred = set(re.findall(r'"\$ref": "#/\$defs/([^"]+)"', text()))
     assert referred
     assert referred <= schema()["$defs"].keys()
@@ -79,7 +79,7 @@ def test_it_knows_all_actions_fields_disciplines_and_parameters() -> None:
 
 
 def test_every_key_has_its_meaning() -> None:
-    """What an editor shows while one writes."""
+    """Every key has a description, which an editor shows."""
     assert list(_undescribed(schema())) == []
 
 

@@ -1,4 +1,4 @@
-"""A timeline's commands come when their moment has come, each once."""
+"""A script returns each command of a timeline once, when it is due."""
 
 import msgspec
 
@@ -21,13 +21,13 @@ from tests.unit.test_session import HELLO
 
 
 def at(state: LabState, t: float) -> LabState:
-    """Let time pass."""
+    """Let time pass until ``t``; return the state."""
     state.apply(Log(t=t, level="info", text=""))
     return state
 
 
 def commands(script: Script, state: LabState) -> list[AnyCommand]:
-    """Return what is due."""
+    """Return the commands that are due."""
     return [step.command for step in script.due(state)]
 
 
@@ -41,7 +41,7 @@ def test_nothing_is_due_before_the_network_stands() -> None:
 
 
 def test_time_counts_from_ready_and_steps_come_in_order() -> None:
-    """Late events make several steps due at once: the earliest first, then the file's order."""
+    """Several steps due at once come in order of their time, then in the file's order."""
     steps = [Step(2.0, Mark(text="c")), Step(1.0, Mark(text="a")), Step(1.0, Mark(text="b"))]
     script, state = Script(steps), LabState()
     state.apply(Ready(t=10.0))
@@ -76,7 +76,7 @@ def test_after_waits_for_the_end_of_traffic() -> None:
 
 
 def test_a_script_is_finished_when_what_ends_has_ended() -> None:
-    """A flow without limit or stop is not waited for."""
+    """A script waits for the end of limited traffic, not for a flow without limit or stop."""
     script = Script([Step(0.0, StartFlow(flow="1")), Step(0.0, StartPing(ping="p1", count=1))])
     state = LabState()
     state.apply(Ready(t=0.0))
@@ -96,7 +96,7 @@ def test_a_stopped_flow_is_waited_for() -> None:
 
 
 def started(build: Build | None = None) -> LabState:
-    """Return the state of a lab that starts traffic together and stands since 10 s."""
+    """Return the state of a lab that can start traffic together and is ready since 10 s."""
     state = LabState()
     state.apply(msgspec.structs.replace(HELLO, starts_together=True, build=build))
     state.apply(Ready(t=10.0))
@@ -124,7 +124,7 @@ def test_a_lab_that_prepares_nothing_is_asked_at_the_moment() -> None:
 
 
 def test_traffic_is_not_prepared_before_what_precedes_it_is_done() -> None:
-    """A host's algorithm that changes just before is the one that the flow gets."""
+    """A flow is not prepared before earlier steps, such as a change of its host's algorithm."""
     steps = [
         Step(4.9, Mark(text="a")),
         Step(5.0, StartFlow(flow="1"), number=1),
@@ -147,12 +147,15 @@ def test_what_starts_with_the_network_is_in_the_first_command_and_not_asked_for_
     build = Script(steps).prepare(Build())
     assert build.first == [StartFlow(flow="1"), StartPing(ping="p")]
     assert commands(Script(steps), started(build=build)) == [change, StartFlow(flow="2")]
-    # A lab of 0.1 keeps nothing of it.
+    # A lab of version 0.1 ignores the traffic in its first command.
     assert commands(Script(steps), started(build=Build())) == [each.command for each in steps]
 
 
 def test_what_starts_shortly_after_is_in_the_first_command_with_its_moments() -> None:
-    """So jitter of some milliseconds is not lost in what it takes to prepare a flow."""
+    """Traffic due soon after the start is prepared with the network.
+
+    Otherwise preparing a flow would take longer than its jitter of some milliseconds.
+    """
     later = [
         Step(1.0, Mark(text="a"), number=3),
         Step(1.2, StartFlow(flow="4"), number=4),
@@ -173,9 +176,9 @@ def test_what_starts_shortly_after_is_in_the_first_command_with_its_moments() ->
     script, state = Script(steps), started(build=build)
     assert commands(script, state) == []
     assert script.waiting == (*later,)
-    # There is time to prepare it once the network is ready, which need not wait for it.
+    # Later traffic can be prepared once the network is ready.
     assert Script([on_time]).prepare(Build()).soon == []
-    # A lab that knows only what starts at once is asked for the others.
+    # A lab whose build ignored ``soon`` is sent these commands.
     assert len(commands(Script(steps), started(build=Build()))) == 3
 
 
@@ -190,7 +193,7 @@ def test_no_traffic_overtakes_a_change_that_comes_before_it() -> None:
 
 
 def test_on_a_long_path_traffic_is_asked_for_so_much_sooner() -> None:
-    """Its connections need RTTs to open."""
+    """Traffic is requested earlier on a long path, since its connections take RTTs to open."""
     script, state = Script([Step(5.0, StartFlow(flow="1"))]), started()
     link = state.hello.network.observed[0]  # type: ignore[union-attr]
     delayed = LinkSetting(delay_us=400_000)

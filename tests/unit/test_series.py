@@ -1,4 +1,4 @@
-"""Series keep every peak, however far one zooms out, and forget only the oldest quarter."""
+"""Series keep every peak at any zoom, and forget only the oldest quarter."""
 
 import math
 import struct
@@ -25,7 +25,7 @@ def filled(values: list[int | None]) -> Series:
 def test_extremes_equal_those_of_a_plain_search(
     values: list[int | None], data: st.DataObject
 ) -> None:
-    """However far the pyramid has grown by then: it grows with what is looked at."""
+    """Extremes are right at any size of the pyramid, which grows as ranges are read."""
     series = filled(values)
     for _ in range(data.draw(st.integers(min_value=1, max_value=6))):
         start = data.draw(st.integers(min_value=-5, max_value=len(values)))
@@ -35,7 +35,7 @@ def test_extremes_equal_those_of_a_plain_search(
 
 
 def test_a_peak_survives_any_zoom_and_later_growth() -> None:
-    """The pyramid grows lazily: what is asked before and after it grew must agree."""
+    """Extremes are the same before and after the pyramid has grown to cover them."""
     timeline = Timeline()
     series = Series(timeline)
     for number in range(10_000):
@@ -76,7 +76,7 @@ def test_the_oldest_quarter_goes_when_full_and_ticks_stay_valid() -> None:
 def test_many_values_at_once_are_as_good_as_one_by_one(
     lengths: list[int], limit: int, skips: int
 ) -> None:
-    """Also where the oldest are forgotten on the way, and where ticks were skipped."""
+    """Appending many values at once equals appending each, also with old and skipped ticks."""
     timelines = Timeline(limit), Timeline(limit)
     one, many = (Series(each) for each in timelines)
     for round_, length in enumerate(lengths):
@@ -134,14 +134,14 @@ def test_the_median_of_few_values_is_exact(values: list[int | None]) -> None:
 )
 @example(period=15.0, length=1871, start=2)
 def test_the_median_of_many_is_near_the_middle(period: float, length: int, start: int) -> None:
-    """At any period of a sawtooth: no even step meets it always at one height."""
+    """The sampled median of a sawtooth is near its middle, whatever the period."""
     series = filled([int(at % period / period * 1000) for at in range(start + length)])
     found = series.median(start, start + length)
     window = sorted(series.values(start, start + length))
     assert found is not None
     below = sum(value < found for value in window) / len(window)
     above = sum(value > found for value in window) / len(window)
-    # Of 47 random values it would stray so far once in ten thousand times; these are spread.
+    # The median of 47 random values would differ so much once in 10,000 times.
     assert below < 0.78
     assert above < 0.78
 
@@ -165,7 +165,7 @@ def test_shares_of_numbers() -> None:
 
 
 def test_built_a_little_at_a_time_it_is_ready_to_be_seen_whole() -> None:
-    """Whoever zooms out to an hour after an hour of seconds does not wait for all its values."""
+    """A pyramid built in steps is complete when the user zooms out to an hour, without a wait."""
     timeline = Timeline()
     series = Series(timeline)
     for number in range(20_000):
@@ -181,7 +181,7 @@ def test_built_a_little_at_a_time_it_is_ready_to_be_seen_whole() -> None:
 def test_rates_of_many_stretches_are_those_of_each(
     values: list[int | None], data: st.DataObject
 ) -> None:
-    """As a plain search finds them, in whatever order they are asked for."""
+    """Rates equal those of a plain search, in any order of the periods."""
     series = filled(values)
     moments = st.floats(min_value=-1.0, max_value=20.0)
     stretches = data.draw(st.lists(st.tuples(moments, moments), max_size=8))

@@ -1,4 +1,4 @@
-"""A session pours one stream into state and sinks, and outlives whatever fails beside it."""
+"""A session applies one stream to its state and sinks, and survives failures of both ends."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ HELLO = Hello(
 
 
 class Told:
-    """A source that tells what it was given, then ends or fails."""
+    """A source that yields the given events, then ends or fails."""
 
     live = True
 
@@ -112,7 +112,10 @@ async def test_a_script_sends_what_is_due() -> None:
 
 
 async def test_an_answer_carries_the_moment_at_which_its_step_was_due(tmp_path: Path) -> None:
-    """Answers come in the order of the commands; one by hand and one by nobody have no moment."""
+    """An answer to a timeline's step carries its due time; other answers have none.
+
+    The lab answers commands in their order.
+    """
 
     waiting = [DueStep(1.0, Mark(text="a")), DueStep(1.1, Mark(text="b"))]
 
@@ -159,7 +162,7 @@ async def test_a_step_that_was_not_answered_is_known() -> None:
 
 
 async def test_what_starts_together_is_sent_as_one_and_answered_one_by_one() -> None:
-    """Its answers come when its moment has come, whatever else is answered meanwhile."""
+    """Traffic that starts together is sent as one command; other answers may precede its own."""
     flows: list[StartTraffic] = [StartFlow(flow=each) for each in "abc"]
     steps = [DueStep(5.0, each, together=True) for each in flows]
     mark = DueStep(3.0, Mark(text="m"))

@@ -1,4 +1,4 @@
-"""``--set`` lies over the file and its cases, under the matrix; its mistakes name it."""
+"""``--set`` overrides the file and its cases, but not the matrix; its mistakes name it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A comparison begins with what was different settings, and ends in a sentence that holds."""
+"""A comparison begins with the settings that differ, and ends with a verdict that is true."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_steps_are_compared_by_what_they_do() -> None:
         (1.0, None, StartFlow(flow="1", src="h1", dst="h2", cc="reno")),
         (4.0, None, SetLink(rate=1_000_000)),
     ]
-    # The moments of two runs differ by what starting a program takes; src is the lab's choice.
+    # Times of two runs differ by the start of a program; the lab chose ``src``.
     two: list[tuple[float, str | None, AnyCommand]] = [(1.04, None, StartFlow(flow="1", cc="bbr"))]
     assert differing(of_run(build(25), one), of_run(build(25), two)) == [
         Setting(name="start-flow 1, cc", a="reno", b="bbr"),

@@ -1,4 +1,4 @@
-"""Spectators receive the state that the presenter has; slow and hostile ones cost nothing."""
+"""Spectators receive the presenter's state, and slow or hostile ones delay nobody."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VIEW = PresenterView(t=1.0, left=0.0, width=30.0, plots=("cwnd", "queue"))
 
 
 class Reader:
-    """A spectator of a backlog, and what has arrived at the other end of its socket."""
+    """A spectator of a backlog, and the data received at the other end of its socket."""
 
     def __init__(self, backlog: Backlog, wants: Wants) -> None:
         ours, theirs = socket.socketpair()
@@ -46,7 +46,7 @@ class Reader:
         assert self.spectator.receive()
 
     def read(self) -> None:
-        """Receive all that there is."""
+        """Receive all available data."""
         while self.spectator.send() and (self._received() or self.spectator.blocked):
             pass
 
@@ -154,7 +154,7 @@ def test_a_slow_spectator_misses_samples_and_sees_that_it_does(
     slow.read()
     t = EVENTS[-1].t
     put(backlog, EVENTS[50:])
-    # It stands still meanwhile.
+    # The spectator reads nothing meanwhile.
     for number in range(MOST_CHUNKS * 3):
         put(backlog, [Log(t=t + number, level="info", text=f"message {number}")])
     before = slow.spectator._at
@@ -163,7 +163,7 @@ def test_a_slow_spectator_misses_samples_and_sees_that_it_does(
     (gap,) = (each for each in slow.frames if isinstance(each, Gap))
     assert gap.since <= EVENTS[60].t
     assert gap.until >= t
-    # No event but samples is missing, and none comes twice.
+    # Only samples are missing, and no event comes twice.
     assert folded(slow.events).log == folded([*EVENTS, *_logs(t)]).log
     assert folded(slow.events).flows.keys() == folded(EVENTS).flows.keys()
 
@@ -273,12 +273,12 @@ def test_a_frame_beyond_its_bounds_is_refused(line: bytes) -> None:
 
 
 class Hosted:
-    """A server in this process, that goes step by step."""
+    """A server in this process that works step by step."""
 
     def __init__(self) -> None:
         self.feed, theirs = socket.socketpair()
         self.listener = socket.socket(socket.AF_UNIX)
-        # An address of the kernel's choice, without a file.
+        # The kernel chooses an abstract address, without a file.
         self.listener.bind("")
         self.listener.listen(64)
         self.server = Server(theirs, self.listener)
@@ -286,7 +286,7 @@ class Hosted:
         self.step()
 
     def step(self) -> None:
-        """Do all that there is to do."""
+        """Handle everything that is ready."""
         while ready := self.server._selector.select(0):
             done = False
             for key, events in ready:
@@ -432,7 +432,7 @@ def test_who_has_lost_its_place_needs_no_chunk_that_it_missed(
     put(backlog, EVENTS[: len(EVENTS) // 2], settle=10_000)
     reader = join(Wants.NOW)
     reader.read()
-    # The context of these has begun before it came.
+    # The compression context of these chunks began before the reader joined.
     put(backlog, EVENTS[len(EVENTS) // 2 :], settle=100)
     reader.read()
     raw, _, packed = reader.data.partition(b'{"share":"packed"')

@@ -1,4 +1,4 @@
-"""Short flows: the transfers of a seed, and what a session knows of them."""
+"""Short flows are drawn from a seed, and a session reports their progress and results."""
 
 from itertools import islice
 from statistics import fmean
@@ -29,13 +29,13 @@ def test_a_seed_gives_the_same_transfers_and_another_one_others() -> None:
 def test_the_load_and_the_mean_size_are_what_was_asked_for() -> None:
     drawn = list(islice(arrivals(8_000_000, 10_000, "fixed", 1), 20_000))
     assert {size for _, size in drawn} == {10_000}
-    # 100 a second; the mean of 20,000 exponential gaps strays by 0.7 %, four times that is 3 %.
+    # 100 flows/s; the mean of 20,000 exponential gaps has a standard error of 0.7 %; 3 % is 4 SE.
     assert abs(fmean(gap for gap, _ in drawn) - 0.01) < 0.0003
 
 
 def test_heavy_tailed_sizes_have_the_mean_and_the_bounds() -> None:
     sizes = [size for _, size in islice(arrivals(8_000_000, 100_000, "pareto", 1), 200_000)]
-    # The standard deviation is some 5 times the mean: 200,000 draws stray by 1 %, and we allow 6.
+    # The standard deviation is about 5 times the mean: the standard error is 1 %; 6 % are allowed.
     assert abs(fmean(sizes) / 100_000 - 1) < 0.06
     assert max(sizes) <= min(sizes) * REACH * 1.001
     assert sorted(sizes)[len(sizes) // 2] < 50_000
@@ -52,7 +52,7 @@ def test_completion_times_are_reported_by_size() -> None:
     every, small, *_ = size_classes(result)
     assert (every.sizes, every.finished) == ("all, h1 → h2", "4 of 6")
     assert (small.sizes, small.finished, small.fct_mean_ms) == ("below 100 kB", "2", 30.0)
-    # 2,200,999 bytes in the second from the start to the end, and their part of small ones.
+    # 2,200,999 bytes of all flows, and those of the small ones, in the 1 s from start to end.
     assert (result.goodput_bps, small.goodput_bps) == (17_607_992.0, 807_992.0)
 
 
@@ -86,7 +86,7 @@ def progress(
 
 
 def test_a_recording_in_which_a_flow_and_a_ping_share_a_name_keeps_both() -> None:
-    """Recordings of 0.1 may have that."""
+    """A flow and a ping of one name are both kept: recordings of version 0.1 may have them."""
     state = LabState()
     for event in (
         FlowStarted(t=1.0, flow="p1", src="h1", dst="h2", cc="reno", port=1),

@@ -1,4 +1,4 @@
-"""Stand-ins serve one import and are gone after it."""
+"""Stand-ins for modules serve one import and are removed after it."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def test_no_stand_in_for_a_package_that_is_not_installed() -> None:
 
 
 def test_all_of_pyroute2_still_imports_after_the_lab() -> None:
-    """In a process of its own, since this one may have it imported already."""
+    """pyroute2 can be imported as a whole after the lab's parts of it, in a fresh process."""
     code = (
         "import sys, ccplay.lab.network.netlink as ours; assert 'pyroute2' not in sys.modules;"
         "assert 'pyroute2.iproute' not in sys.modules;"

@@ -1,4 +1,4 @@
-"""What a lab imports before it reads its first command: each module is part of every start."""
+"""A lab imports few modules before it reads its first command: each delays every start."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ SPARED = {
     "ccplay.bpf.build": "most labs compile nothing",
     "ccplay.lab.capture.pcapng": "most labs capture nothing, and the program does in its process",
 }
-"""Modules, each with the reason why a lab's start can do without."""
+"""Modules that a lab must not import at its start, each with the reason."""
 
 ROOMS = {"bpf", "errors", "assets", "files", "lab", "model", "stream", "units", "visible"}
-"""What of ccplay a lab stands on."""
+"""Packages and modules of ccplay that a lab imports at its start."""
 
 
 @cache
 def imported() -> frozenset[str]:
     """Return the modules of a lab that is about to read its first command."""
     code = "import json, sys, ccplay.lab.__main__; print(json.dumps(list(sys.modules)))"
-    # What a developer has set may import more.
+    # A developer's PYTHONSTARTUP may import more.
     plain = {name: value for name, value in os.environ.items() if name != "PYTHONSTARTUP"}
     argv = [sys.executable, "-P", "-c", code]
     done = subprocess.run(argv, check=True, capture_output=True, text=True, env=plain)
@@ -49,7 +49,7 @@ def test_a_lab_stands_on_few_rooms() -> None:
 
 
 def test_what_is_installed_beside_ccplay_is_two_packages() -> None:
-    """Of pyroute2 those modules that encode messages of the routing kind."""
+    """A lab imports only msgspec and, of pyroute2, the modules that encode netlink messages."""
     outside = {name for name in imported() if _is_installed(name)}
     assert {name.partition(".")[0] for name in outside} == {"msgspec", "pyroute2"}
     others = {name for name in outside if name.startswith("pyroute2.")} - {
@@ -65,4 +65,4 @@ def _is_installed(name: str) -> bool:
 
 
 _OF_NO_PACKAGE = {"ccplay", "sitecustomize", "usercustomize", "_distutils_hack", "org"}
-"""Ours; and what an interpreter's own start brings, whatever it is to run."""
+"""Top-level names of ccplay, and of modules that the start of any interpreter may import."""

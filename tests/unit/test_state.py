@@ -1,4 +1,4 @@
-"""LabState is a pure fold: the same events give the same state, and the past stays queryable."""
+"""The same events give the same LabState, which can also be queried about the past."""
 
 from typing import Any
 
@@ -184,7 +184,7 @@ def test_a_mark_stands_at_the_moment_that_it_is_about_and_can_be_moved() -> None
 
 
 def test_a_mark_that_is_removed_leaves_a_line_of_the_log_and_no_mark() -> None:
-    """The log never gets shorter: who reads on where they were must miss nothing."""
+    """Removing a mark adds a line to the log, which never gets shorter: readers keep a position."""
     state = LabState()
     state.apply(Applied(t=9.0, command=Mark(text="oh", at=3.0, name="m1")))
     state.apply(Applied(t=10.0, command=RemoveMark(name="m1")))
@@ -197,7 +197,7 @@ def test_a_mark_that_is_removed_leaves_a_line_of_the_log_and_no_mark() -> None:
 
 
 def test_flows_that_start_together_have_the_places_that_were_asked_for() -> None:
-    """Whichever opens first: colours are the same in every run."""
+    """Flows have places in the order of their commands, so colours are the same in each run."""
     asked = [
         Applied(t=1.0, command=StartFlow(flow=name, src="s1", dst="d1")) for name in ("1", "2", "3")
     ]
@@ -209,7 +209,7 @@ def test_flows_that_start_together_have_the_places_that_were_asked_for() -> None
 
 @pytest.mark.parametrize("together", [2, 7, 50])
 def test_sweeps_folded_together_are_as_one_by_one(together: int) -> None:
-    """Flows start and end, switch their algorithm, lose values and variables in between."""
+    """Sweeps applied together give the same state as applied singly, whatever else changes."""
     events = [*stream(pairs=3, flows=3, seconds=12.0)]
     for at, event in enumerate(events):
         if isinstance(event, Sweep) and event.tcp is not None and at % 5 == 0:

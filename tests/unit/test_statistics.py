@@ -1,4 +1,4 @@
-"""Mean, spread and confidence against published tables."""
+"""Mean, spread and confidence intervals agree with published tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_no_freedom_has_no_t() -> None:
 
 
 def test_an_interval_by_hand() -> None:
-    """2, 4, 6: mean 4, sd 2, and 4.303 times 2 / sqrt(3) on either side."""
+    """The interval of 2, 4 and 6 (mean 4, sd 2) is 4 +/- 4.303 times 2 / sqrt(3)."""
     result = statistic([2, 4, 6])
     assert (result.n, result.mean, result.sd) == (3, 4, 2)
     assert result.low == pytest.approx(4 - 4.968, abs=0.001)

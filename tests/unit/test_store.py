@@ -1,4 +1,4 @@
-"""A run directory keeps finished runs whole, knows its own, and leaves others' things alone."""
+"""A run directory keeps finished runs complete, and touches only files of its own."""
 
 import json
 import os
@@ -135,7 +135,7 @@ def test_two_can_not_write_one_directory(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
-    """A directory may be a stranger's, and we may be root."""
+    """Links are not followed: the directory may be another user's while ccplay runs as root."""
     precious = tmp_path / "precious"
     precious.write_text("mine")
     mine = scenario(tmp_path)
@@ -192,7 +192,7 @@ def test_a_stranger_s_result_does_not_reach_the_terminal_as_commands(tmp_path: P
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the disk is full in the middle, what was there before still is."""
+    """A file keeps its old contents if the disk is full while it is written."""
     folder = Folder.make(tmp_path)
     folder.write("x", b"before")
 
@@ -210,7 +210,10 @@ def test_a_file_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_result_that_was_written_early_is_completed_from_the_runs(tmp_path: Path) -> None:
-    """Of many runs not every one rewrites the result, and a crash may come before the next."""
+    """A result that lacks the last runs, as after a crash, is completed from their files.
+
+    With many runs, not each of them rewrites the result.
+    """
     mine = scenario(tmp_path, TEXT.replace("repeats = 2", "repeats = 9"))
     with Store(tmp_path / "out", mine) as store:
         gathering = Gathering(mine)

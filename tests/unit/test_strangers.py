@@ -1,4 +1,4 @@
-"""A stranger's recording is read, or refused with its line, in little time and memory."""
+"""Any recording is read, or refused with its line, in bounded time and memory."""
 
 import json
 import subprocess
@@ -47,7 +47,7 @@ BLOCK = {"event": "sweeps", "t": 1.0, "after_us": [20_000] * 3}
 
 
 def recording(path: Path, records: Iterable[object], hello: bytes = HELLO_LINE) -> Path:
-    """Write a recording by hand."""
+    """Write a recording of these records; return its path."""
     path.write_bytes(hello + b"".join(json.dumps(each).encode() + b"\n" for each in records))
     return path
 
@@ -143,7 +143,7 @@ _LEAN = """
 def test_a_long_line_takes_little_memory(
     tmp_path: Path, head: bytes, part: bytes, reason: str
 ) -> None:
-    """16 MB of the smallest parts in under 400 MB of address space, Python's own included."""
+    """A line of 16 MB of the smallest values is refused in under 400 MB of address space."""
     path = tmp_path / "x"
     times = (wire.LONGEST_LINE - 100) // len(part)
     path.write_bytes(HELLO_LINE + head + (part * times)[:-1] + b"]}" + b"\n")
@@ -162,7 +162,7 @@ def test_a_longer_line_is_not_read_at_all(tmp_path: Path) -> None:
 
 
 def test_the_bound_counts_what_the_state_keeps() -> None:
-    """Values of every flow and queue over two sweeps of 500, with a gap between them."""
+    """The counted bytes equal those of the state's series, for two blocks of 500 and a gap."""
     state, bounds = LabState(), RecordingLimits()
     assert 4 * len(FLOW_SERIES) == OF_FLOW
     assert 4 * len(QUEUE_SERIES) == OF_QUEUE
@@ -192,7 +192,7 @@ def test_a_few_scalars_do_not_fill_the_memory(
     monkeypatch.setattr("ccplay.stream.limits.MOST_BYTES", 1 << 20)
     tcp = {"flow": ["1"], "cc": ["x"], "fields": {"cwnd": [0]}}
     many = ({"event": "sweeps", "t": n, "after_us": [1] * 999, "tcp": tcp} for n in range(1, 50))
-    # A megabyte has room for 26 blocks of a flow's 40 bytes a sweep.
+    # 1 MiB has room for 26 blocks of 1,000 sweeps with 40 bytes per flow.
     with pytest.raises(RecordingError, match="x:29: its samples need more than the limit of 0 GiB"):
         read_recording(recording(tmp_path / "x", [flow(1), *many]))
 
@@ -242,7 +242,7 @@ def _queue(n: int) -> QdiscSamples:
 
 
 def calls(work: Callable[[], object]) -> int:
-    """Return how many functions ``work`` calls: its time, whatever the machine."""
+    """Return the number of functions that ``work`` calls, which measures time on any machine."""
     count = 0
 
     def count_one(_frame: object, what: str, _of: object) -> None:
@@ -259,7 +259,7 @@ def calls(work: Callable[[], object]) -> int:
 
 
 def busy(path: Path, flows: int) -> Path:
-    """Write a recording in which all flows run at once."""
+    """Write a recording in which all flows run at once; return its path."""
     sample = BLOCK | {
         "tcp": {
             "flow": [str(n) for n in range(flows)],
@@ -275,7 +275,7 @@ def busy(path: Path, flows: int) -> Path:
 
 
 def test_work_grows_with_the_flows_and_not_with_their_square(tmp_path: Path) -> None:
-    """Four times the flows may be four times the work, and a little more; not sixteen."""
+    """Four times the flows take less than six times the work."""
     few, many = (busy(tmp_path / str(flows), flows) for flows in (100, 400))
     read = [calls(partial(read_recording, path)) for path in (few, many)]
     assert read[1] < 6 * read[0]
@@ -285,7 +285,7 @@ def test_work_grows_with_the_flows_and_not_with_their_square(tmp_path: Path) -> 
 
 
 def test_work_does_not_grow_with_time_that_has_no_samples(tmp_path: Path) -> None:
-    """The same sweeps over a second and over thirty years."""
+    """A summary's work is bounded even if the sweeps span thirty years instead of seconds."""
     states = []
     for n, factor in enumerate((1, 10**8)):
         sweeps = (
@@ -295,7 +295,7 @@ def test_work_does_not_grow_with_time_that_has_no_samples(tmp_path: Path) -> Non
         path = recording(tmp_path / str(n), ({"event": "ready", "t": 0}, *flows, *sweeps))
         states.append(read_recording(path))
     work = [calls(partial(summarise, state, "x")) for state in states]
-    # Moments are looked up in at most half a million windows; each was 30 calls, for 80 million.
+    # At most half a million windows are looked up; formerly each took 30 calls, 80 million in all.
     assert work[1] < 6_000_000
 
 
@@ -312,7 +312,7 @@ def test_a_mutant_is_a_state_or_an_error_with_its_place(tmp_path: Path) -> None:
             assert str(error).startswith(f"{path}:")  # noqa: PT017 - it need not be refused
         else:
             read += 1
-    # Both happen, or the mutants show nothing.
+    # Both must happen often, or the mutants would show little.
     assert 30 < read < 270
 
 

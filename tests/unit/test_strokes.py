@@ -1,4 +1,4 @@
-"""What is drawn where a slice of time holds more than a line can show."""
+"""Strokes show medians and bands if a slice of time has more values than a line can show."""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def trace(values: Sequence[float | None], style: str = "line", factor: float = 1
 
 
 def test_a_short_window_shows_all_that_values_cover() -> None:
-    """At 10 s nothing is summed up: what is drawn are the spans, and nothing lies behind them."""
+    """A window of 10 s shows the spans of the values, without medians or bands."""
     one = trace(sawtooth(10.0, 2.0))
     picture = Picture(left=0.0, width=10.0, until=10.0, traces=(one,))
     [stroke] = read(picture, COLUMNS, 2, 0, COLUMNS)
@@ -41,7 +41,7 @@ def test_a_short_window_shows_all_that_values_cover() -> None:
 
 @pytest.mark.parametrize("window", [60.0, 300.0, 3600.0])
 def test_a_long_window_shows_medians_over_a_band(window: float) -> None:
-    """The line stays thin, wherever sawtooth and slices meet; the band loses no peak."""
+    """The line of medians stays thin at any phase of the sawtooth; the band loses no peak."""
     one = trace(sawtooth(window, 1.3))
     picture = Picture(left=0.0, width=window, until=window, traces=(one,))
     [stroke] = read(picture, COLUMNS, 2, 0, COLUMNS)
@@ -66,7 +66,7 @@ def test_of_many_flows_only_the_uppermost_has_a_band() -> None:
 
 
 def test_the_axis_has_room_for_what_is_drawn() -> None:
-    """A peak of a flow without a band does not press the others flat; a limit keeps its room."""
+    """The axis has room for limits and bands, not for the peak of a flow without a band."""
     peaked = [*sawtooth(100.0, 2.0), 900.0, *sawtooth(199.0, 2.0)]
     some = (*(trace(peaked) for _ in range(4)), trace(sawtooth(300.0, 2.0)))
     limit = StepTrace(((0.0, 150.0),), Pen("#ffffff", "dotted"))
@@ -78,7 +78,7 @@ def test_the_axis_has_room_for_what_is_drawn() -> None:
 
 
 def test_a_part_is_drawn_as_the_whole() -> None:
-    """What is painted column by column while time goes on is what a fresh page shows."""
+    """Columns drawn one by one as time passes equal those of the whole plot."""
     one = trace(sawtooth(300.0, 7.0))
     picture = Picture(left=0.0, width=300.0, until=300.0, traces=(one,))
     [whole] = read(picture, COLUMNS, 2, 0, COLUMNS)
@@ -91,7 +91,7 @@ def test_a_gap_stays_a_gap_in_a_long_window_too() -> None:
     one = trace([*sawtooth(100.0, 2.0), *[None] * 5000, *sawtooth(100.0, 2.0)])
     picture = Picture(left=0.0, width=300.0, until=300.0, traces=(one,))
     [stroke] = read(picture, COLUMNS, 1, 0, COLUMNS)
-    # The value before a gap stands for a moment.
+    # The value before a gap holds for a moment.
     known = [line is not None for line in stroke.lines]
     assert known == [True] * 10 + [False] * 10 + [True] * 10
 
@@ -106,7 +106,7 @@ def test_sparse_samples_stand_until_the_next() -> None:
 
 
 def counted(values: list[float]) -> tuple[Bars, Picture]:
-    """Return the bars of a counter that grows by ``values``, one each 10 s, a column each."""
+    """Return bars and picture of a counter that grows by one of ``values`` per 10 s and column."""
     total, series = 0.0, [0.0]
     for value in values:
         total += value
@@ -131,7 +131,7 @@ def test_a_counter_that_did_not_grow_has_no_line() -> None:
 
 
 def test_a_greatest_count_of_four_digits_keeps_its_sign() -> None:
-    """Without it, it would look like a value of the axis below."""
+    """The label keeps its sign, without which it would look like a value of the axis below."""
     for count, label in {1234: " ×1k", 12345: "×12k", 123_456: "×.1M", 1_200_000: " ×1M"}.items():
         bars, picture = counted([count])
         assert bars.label(picture, 0, 4)[0] == label

@@ -1,4 +1,4 @@
-"""The result says what the stream held, in documented units, and is always valid JSON."""
+"""The result sums up the stream in documented units, and is always valid JSON."""
 
 import io
 import json
@@ -51,7 +51,7 @@ HELLO = Hello(
 
 
 def health(t: float, **changes: float) -> Health:
-    """Return a good second, but for ``changes``."""
+    """Return the health of a good second, except for ``changes``."""
     values = {
         "ticks": 50,
         "missed": 0,
@@ -66,7 +66,7 @@ def health(t: float, **changes: float) -> Health:
 
 
 def sweep(t: float, flows: dict[str, int], *, cc: str = "reno", qlen: int = 0) -> Sweep:
-    """Return a sweep with a cwnd and 1000 bytes per segment of it acknowledged."""
+    """Return a sweep of flows with these cwnds, and 1000 bytes acknowledged per segment of them."""
     n = len(flows)
     zeros: dict[str, list[object]] = {name: [0] * n for name in TcpSamples.__struct_fields__}
     zeros |= {
@@ -99,7 +99,7 @@ def link(t: float, kind: str) -> LinkChanged:
 
 
 def session() -> LabState:
-    """Return a session with some of everything."""
+    """Return a session with every kind of event that a result sums up."""
     state = LabState()
     for event in (
         HELLO,
@@ -173,7 +173,7 @@ def test_queues_pings_and_downloads() -> None:
 
 
 def test_a_queue_counts_while_traffic_runs_only() -> None:
-    """A lab that waits on after its last flow has not kept the queue short."""
+    """Only the time with traffic counts for a queue, not that before or after it."""
     state = LabState()
     flow = FlowStarted(t=1.0, flow="1", src="a", dst="b", cc="reno", port=1)
     ended = FlowEnded(t=2.5, flow="1", bytes=1, duration_s=1.5, retransmits=0)
@@ -214,7 +214,7 @@ def test_a_case_that_measured_nothing_has_nulls_not_nans() -> None:
 
 
 def test_the_documented_keys_are_there() -> None:
-    """Programs rely on these; see scenarios/README.md."""
+    """The result has the keys documented in scenarios/README.md, on which programs rely."""
     state = session()
     result = Result(scenario="s", title="S", machine=machine(state), cases=[summarise(state, "x")])
     data = json.loads(wire.encode_value(result))

@@ -1,4 +1,4 @@
-"""The command of tc(8) for each queue."""
+"""Queues, links and classes are expressed as commands of tc(8)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WORDS = {
     " coupling_factor 3 classic_protection 20% memlimit 4000000 min_qlen_step 2 overflow"
     " drop_enqueue any_ect no_split_gso",
 }
-"""The words for the parameters of ``EXAMPLES``; a test in the guest runs them."""
+"""Arguments of tc(8) by kind, for the options of ``EXAMPLES``; a test in the guest runs them."""
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
@@ -79,7 +79,7 @@ def test_every_parameter_has_its_words(kind: str) -> None:
 def test_software_is_called_what_the_kernel_calls_it(
     kind: str, options: dict[str, Option], words: str | None
 ) -> None:
-    """What only ccplay's own has is left out; red always needs ``avpkt``."""
+    """Options that only ccplay's own discipline has are omitted; red always gets ``avpkt``."""
     said = tc.queue_words(validate(Qdisc(kind=kind, options=options)))
     assert said is not None
     assert " ".join(said) == (words or "red limit 60000 bandwidth 10Mbit avpkt 1000")
@@ -113,7 +113,10 @@ def test_a_link_of_two_directions_has_two_lines_and_a_class_its_own_parent() -> 
 
 
 def test_a_link_is_changed_at_its_class_and_where_it_ends() -> None:
-    """A test in the guest runs these lines."""
+    """A rate changes the link's class, and other settings change netem at the link's other end.
+
+    A test in the guest runs these lines.
+    """
     network = plan(Topology(kind="linear"))
     first, link = network.observed[0], network.link(network.observed[0])
     now = LinkSetting(delay_us=10_000, loss=0.1, distribution="normal")

@@ -1,4 +1,4 @@
-"""Themes: what ships is legible to everybody, what is broken is named."""
+"""Shipped themes are legible to everybody, and a broken theme is reported."""
 
 from pathlib import Path
 
@@ -12,18 +12,18 @@ from tests.unit.vision import MACHADO, ciede2000, closest, contrast, nearest_pai
 SHIPPED = sorted(assets("themes").glob("*.toml"))
 
 TEXT = ("axis", "text", "muted", "good", "warn", "bad")
-"""What words and numbers are written in; the rest of the plot's colours are lines."""
+"""Colours of words and numbers; the other colours of a plot are those of lines."""
 
 
 @pytest.fixture(params=SHIPPED, ids=lambda path: path.stem)
 def look(request: pytest.FixtureRequest) -> Look:
-    """Each theme that ships."""
+    """Return each shipped theme."""
     path: Path = request.param
     return read_look(path)
 
 
 def background(look: Look) -> str:
-    """The colour behind the plots."""
+    """Return the colour behind the plots."""
     return str(look.textual_theme.background)
 
 
@@ -34,26 +34,26 @@ def test_the_themes_that_were_promised_ship_with_the_default_first() -> None:
 
 
 def test_text_is_legible(look: Look) -> None:
-    """WCAG 2.1, criterion 1.4.3: 4.5:1; flows too, for the table writes their names."""
+    """Text has the contrast of 4.5:1 of WCAG 2.1, criterion 1.4.3, as have flows' names."""
     colours = [look.colours[name] for name in TEXT] + list(look.flows)
     assert min(contrast(each, background(look)) for each in colours) >= 4.5
 
 
 def test_lines_stand_out(look: Look) -> None:
-    """WCAG 2.1, criterion 1.4.11: 3:1 for what must be seen; the grid need not be."""
+    """Lines other than the grid have the contrast of 3:1 of WCAG 2.1, criterion 1.4.11."""
     lines = [look.colours[name] for name in PLOT if name != "grid"] + list(look.ca_states)
     assert min(contrast(each, background(look)) for each in lines) >= 3
 
 
 def test_ghosts_stand_out_and_back(look: Look) -> None:
-    """Lines like any others, 3:1, but nearer to the ground than what is live, or as near."""
+    """A ghost's lines have a contrast of at least 3:1, but less than that of live lines."""
     for colour in (*look.flows, look.colours["queue"], look.colours["ping"]):
         faded = contrast(look.faded(colour), background(look))
         assert 3 <= faded < contrast(colour, background(look))
 
 
 def test_a_theme_may_leave_the_ghost_out(tmp_path: Path) -> None:
-    """A user's own theme, written before there were ghosts."""
+    """A theme without a colour for ghosts uses ``muted``: users' older themes have none."""
     lines = (assets("themes") / "dark.toml").read_text().splitlines()
     text = "\n".join(line for line in lines if not line.startswith("ghost"))
     (tmp_path / "mine.toml").write_text(text)
@@ -62,7 +62,7 @@ def test_a_theme_may_leave_the_ghost_out(tmp_path: Path) -> None:
 
 
 def test_dialogs_are_legible(look: Look) -> None:
-    """Text of every kind on every ground that Textual's widgets have."""
+    """Text of every kind is legible on every background of Textual's widgets."""
     theme = look.textual_theme
     grounds = [theme.background, theme.surface, theme.panel]
     texts = [theme.foreground, theme.primary, theme.accent, theme.warning, theme.error]
@@ -71,13 +71,16 @@ def test_dialogs_are_legible(look: Look) -> None:
 
 @pytest.mark.parametrize("vision", MACHADO)
 def test_the_first_four_flows_are_distinguished(look: Look, vision: str) -> None:
-    """By everybody. 0.1 is a tenth of black to white in OKLab, five times a just visible step."""
+    """The first four flows differ by 0.1 in OKLab to any vision.
+
+    0.1 is a tenth of the distance from black to white, five times a just noticeable difference.
+    """
     assert closest(look.flows[:4], vision) >= 0.1
 
 
 @pytest.mark.parametrize("vision", MACHADO)
 def test_the_colour_blind_theme_distinguishes_everything(vision: str) -> None:
-    """Any two of its flows, and drops, marks and the queue, at a glance and by everybody."""
+    """Any two flows, and drops, marks and the queue, are clearly distinct to any vision."""
     look = read_look(assets("themes") / "colourblind.toml")
     signs = [look.colours[name] for name in ("drop", "mark", "queue")]
     queued = (*look.flows[:8], look.colours["queue"])
@@ -100,7 +103,7 @@ def test_the_colour_blind_theme_distinguishes_everything(vision: str) -> None:
 def test_distances_are_those_of_ciede2000(
     one: tuple[float, float, float], other: tuple[float, float, float], distance: float
 ) -> None:
-    """The test data of Sharma, Wu and Dalal."""
+    """Distances equal the test data of Sharma, Wu and Dalal."""
     assert ciede2000(one, other) == pytest.approx(distance, abs=1e-4)
 
 
@@ -110,7 +113,7 @@ def test_every_flow_has_a_colour_of_its_own(look: Look) -> None:
 
 
 def test_the_queue_has_a_colour_of_its_own(look: Look) -> None:
-    """No flow's, nor near one; greys on paper lie nearer, and the queue's is the lightest."""
+    """The queue's colour is far from each flow's; the greys of the print theme are nearer."""
     least = 0.05 if look.name == "print" else 0.1
     assert min(closest((look.colours["queue"], flow), "normal") for flow in look.flows) >= least
 
@@ -131,7 +134,7 @@ def test_the_queue_has_a_colour_of_its_own(look: Look) -> None:
 def test_a_broken_theme_is_named_and_left_out(
     tmp_path: Path, wrong: str, right: str, message: str
 ) -> None:
-    """The file, the place and what was meant; the other themes still load."""
+    """A broken theme is reported with file, place and suggestion, and the others still load."""
     text = (assets("themes") / "dark.toml").read_text()
     assert wrong in text
     (tmp_path / "mine.toml").write_text(text.replace(wrong, right, 1))

@@ -1,4 +1,4 @@
-"""Theory: epochs are found where cwnd was reduced, and both windows are those of the RFCs."""
+"""Epochs begin where cwnd was reduced, and the windows of Reno and CUBIC are those of the RFCs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ STEP_S = 0.02
 RTT_S = 0.1
 
 Row = tuple[int, float, float | None]
-"""Congestion state, cwnd, ssthresh."""
+"""A sweep of a flow: congestion state, cwnd and ssthresh in segments."""
 
 
 def flow_of(rows: Iterable[Row | None], cc: str = "cubic", rtt_s: float = RTT_S) -> Flow:
-    """Make a flow that was measured every ``STEP_S``."""
+    """Return a flow with a row of values every ``STEP_S``."""
     timeline = Timeline()
     names = ("ca_state", "cwnd", "ssthresh", "srtt_us")
     flow = Flow("1", "h1", "h2", cc, "flow", 0.0, {name: Series(timeline) for name in names})
@@ -32,7 +32,7 @@ def flow_of(rows: Iterable[Row | None], cc: str = "cubic", rtt_s: float = RTT_S)
 
 
 def add(flow: Flow, rows: Iterable[Row | None], rtt_s: float = RTT_S) -> None:
-    """Measure more."""
+    """Append rows of values to a flow."""
     timeline = flow.series["cwnd"].timeline
     for row in rows:
         tick = timeline.append(timeline.end * STEP_S)
@@ -48,7 +48,7 @@ def theory_of(flow: Flow) -> Theory:
 
 
 def tooth(peak: int, floor: int, state: int = RECOVERY, seconds: float = 1.0) -> list[Row]:
-    """Return a second of avoidance at ``peak``, its reduction, and a second on the floor."""
+    """Return congestion avoidance at ``peak``, a reduction, and ``floor``, for ``seconds`` each."""
     sweeps = round(seconds / STEP_S)
     return [
         *[(OPEN, peak, 50.0)] * sweeps,
@@ -65,14 +65,14 @@ windows = st.floats(min_value=2, max_value=1e5)
 
 @given(windows, windows)
 def test_the_curve_starts_at_cwnd_and_is_at_w_max_after_k(w_max: float, cwnd: float) -> None:
-    """RFC 9438, figures 1 and 2."""
+    """W_cubic(0) is cwnd and W_cubic(K) is W_max: RFC 9438, figures 1 and 2."""
     epoch = Epoch(0, 0.0, "cubic", w_max, max(w_max, cwnd), cwnd)
     assert epoch.w_cubic(0.0) == pytest.approx(cwnd)
     assert epoch.w_cubic(epoch.k) == pytest.approx(epoch.w_max)
 
 
 def test_k_by_hand() -> None:
-    """A reduction from 100 to 70: the cube root of 30 / 0.4 = 75."""
+    """K after a reduction from 100 to 70 is the cube root of 30 / 0.4 = 75."""
     assert EPOCH.k == pytest.approx(4.217, abs=0.001)
 
 
@@ -83,14 +83,14 @@ def test_the_curve_is_concave_then_convex() -> None:
 
 
 def test_where_renos_estimate_is_more_cubic_follows_it() -> None:
-    """RFC 9438, section 4.3: on short paths there are many RTTs in a second."""
+    """CUBIC follows Reno's estimate if that is greater, as at short RTTs: RFC 9438, section 4.3."""
     assert EPOCH.cubic(2.0, rounds=1) == EPOCH.w_cubic(2.0)
     assert EPOCH.cubic(2.0, rounds=80) == pytest.approx(70 + 80 * 9 / 17)
     assert pytest.approx(0.529, abs=0.001) == ALPHA_CUBIC
 
 
 def test_reno_has_half_and_a_segment_more_each_rtt() -> None:
-    """RFC 5681, section 3.1."""
+    """Reno halves cwnd and adds one segment per RTT: RFC 5681, section 3.1."""
     assert [EPOCH.reno(rounds) for rounds in (0, 1, 10)] == [50, 51, 60]
 
 
@@ -106,20 +106,23 @@ def test_an_epoch_begins_when_cwnd_has_been_reduced(state: int) -> None:
 
 
 def test_reno_grows_by_the_rtt_that_was_measured() -> None:
-    """0.98 s after the start: 9.8 RTTs of 100 ms, 4.9 of 200 ms."""
+    """Reno grows by one segment per measured RTT: in 0.98 s by 9.8 at 100 ms, 4.9 at 200 ms."""
     for rtt_s in (0.1, 0.2):
         theory = theory_of(flow_of(tooth(100, 50), "reno", rtt_s))
         assert theory.reno.last == pytest.approx(50 + 0.98 / rtt_s)
 
 
 def test_the_first_sweep_of_recovery_may_have_the_peak() -> None:
-    """A loss between two sweeps, as cwnd has grown on."""
+    """The first sweep of Recovery has the peak if cwnd grew before a loss between two sweeps."""
     rows: list[Row] = [(OPEN, 99, 50), (RECOVERY, 101, 70), (RECOVERY, 70, 70), (OPEN, 70, 70)]
     assert theory_of(flow_of(rows)).epochs[0].cwnd_prior == 101
 
 
 def test_fast_convergence_lowers_w_max_where_it_is_below_the_one_before() -> None:
-    """RFC 9438, section 4.7: 0.85 of cwnd; then 0.85 of 90 is what 80 is compared with."""
+    """W_max is 0.85 of cwnd if cwnd is below the W_max before: RFC 9438, section 4.7.
+
+    The third peak, 80, is compared with 0.85 of 90.
+    """
     rows = [*tooth(100, 70), *tooth(90, 63), *tooth(80, 56)]
     epochs = theory_of(flow_of(rows)).epochs
     assert [each.w_max for each in epochs] == pytest.approx([100, 76.5, 80])
@@ -127,7 +130,7 @@ def test_fast_convergence_lowers_w_max_where_it_is_below_the_one_before() -> Non
 
 
 def test_a_second_reduction_within_recovery_starts_from_ssthresh() -> None:
-    """Between two sweeps Recovery ended, cwnd was at ssthresh, and more was lost."""
+    """A second reduction starts from ssthresh: Recovery ended and began between two sweeps."""
     rows: list[Row] = [
         (OPEN, 100, 50),
         (RECOVERY, 80, 70),
@@ -140,7 +143,7 @@ def test_a_second_reduction_within_recovery_starts_from_ssthresh() -> None:
 
 
 def test_after_a_timeout_the_epoch_waits_for_slow_start_and_k_is_0() -> None:
-    """RFC 9438, section 4.8."""
+    """After a timeout the epoch begins after slow start, with K = 0: RFC 9438, section 4.8."""
     rows: list[Row] = [
         (OPEN, 100, 50),
         (LOSS, 1, 70),
@@ -162,7 +165,7 @@ def test_a_reduction_that_was_undone_is_none() -> None:
 
 
 def test_disorder_ends_no_epoch() -> None:
-    """Something came out of order, and nothing has been reduced."""
+    """Disorder ends no epoch, since it reduces nothing."""
     rows = [*tooth(100, 70), *[(DISORDER, 70, 70)] * 5, *[(OPEN, 70, 70)] * 5]
     theory = theory_of(flow_of(rows))
     assert len(theory.epochs) == 1
@@ -170,14 +173,14 @@ def test_disorder_ends_no_epoch() -> None:
 
 
 def test_a_recovery_that_no_sweep_saw_is_seen_by_its_cut() -> None:
-    """On a path of a few milliseconds."""
+    """A fall of cwnd and ssthresh reveals a Recovery between sweeps, as on a path of few ms."""
     rows: list[Row] = [*[(OPEN, 40, 20)] * 5, *[(OPEN, 28, 28)] * 5]
     (epoch,) = theory_of(flow_of(rows)).epochs
     assert (epoch.tick, epoch.cwnd_prior, epoch.cwnd_epoch) == (5, 40, 28)
 
 
 def test_another_algorithm_knows_nothing_of_the_one_before() -> None:
-    """The epoch ends with the switch, and W_max is forgotten: no fast convergence."""
+    """A switch of algorithm ends the epoch and discards W_max: there is no fast convergence."""
     flow = flow_of(tooth(100, 50), "reno")
     switched = flow.series["cwnd"].end
     flow.cc_changes.append((switched * STEP_S, "cubic"))
@@ -201,7 +204,7 @@ def test_nothing_is_reported_of_a_flow_without_a_reduction() -> None:
 @settings(deadline=None)
 @given(st.lists(st.integers(min_value=1, max_value=40), max_size=12))
 def test_followed_in_pieces_or_at_once_it_is_the_same(pieces: list[int]) -> None:
-    """Live, a few sweeps come with each frame; a recording comes whole. Some lack the flow."""
+    """Theory is the same whether sweeps come a few at a time (live) or all at once (recorded)."""
     rows = [*tooth(100, 70), None, None, *tooth(90, 63), *tooth(80, 40, LOSS), *tooth(30, 21)]
     whole = theory_of(flow_of(rows))
     flow = flow_of([])
@@ -218,7 +221,7 @@ def test_followed_in_pieces_or_at_once_it_is_the_same(pieces: list[int]) -> None
 
 
 def test_what_was_forgotten_is_not_asked_for() -> None:
-    """A session of hours, of which theory is wanted late."""
+    """Theory that is requested late reads no values that the series have forgotten."""
     flow = flow_of([])
     flow.series["cwnd"].timeline.limit = 60
     add(flow, [*tooth(100, 70), *tooth(90, 63)])

@@ -1,4 +1,4 @@
-"""What is written to the terminal: just the spans, wherever they lie, in the right colours."""
+"""Exactly the changed spans are written to the terminal, in place and in the right colours."""
 
 import re
 
@@ -21,7 +21,7 @@ _ESCAPE = re.compile(r"\x1b\[([\d;]*)([HCm])|(.)", re.DOTALL)
 
 
 def screen_of(written: str) -> dict[tuple[int, int], tuple[str, str]]:
-    """Return what a terminal would show: a character and its SGR state by place."""
+    """Return what a terminal would show: character and SGR state by column and row."""
     shown, x, y, state = {}, 0, 0, ""
     for numbers, kind, char in _ESCAPE.findall(written):
         if kind == "H":
@@ -37,7 +37,7 @@ def screen_of(written: str) -> dict[tuple[int, int], tuple[str, str]]:
 
 
 def _combined(state: str, codes: str) -> str:
-    """Apply an SGR sequence to bold, colour and background, sorted."""
+    """Return a state of bold, colour and background after an SGR sequence, sorted."""
     if codes == "0":
         return ""
     parts = dict(part.split("=") for part in state.split(",") if part)
@@ -60,7 +60,7 @@ spans = st.lists(
 def test_every_cell_of_every_span_and_no_other(
     upper: list[int], lower: list[int], spans: list[tuple[int, int, int]], cut: int
 ) -> None:
-    """Two lines of two widgets each, whose border lies at ``cut``."""
+    """Exactly the cells of the spans are written; in each line two widgets meet at ``cut``."""
     lines = [upper, lower]
     strips = [
         Strip([Segment(chr(97 + x), STYLES[n]) for x, n in enumerate(numbers)]).divide([cut, WIDTH])

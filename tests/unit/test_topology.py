@@ -1,4 +1,4 @@
-"""The plan of a network: names, addresses, links, what is under study."""
+"""A network's plan has its names, addresses, links, paths and observed queues."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_base_rtt_is_the_sum_of_the_delays_there_and_back() -> None:
 
 
 def test_equal_cost_paths_are_all_known() -> None:
-    """Two routers stand between the same two: a leaf and its two spines."""
+    """Both paths are found if two routers lie between the same two, like spines between leaves."""
     roles = {"h1": "sender", "a": "router", "b": "router", "c": "router", "d": "router"}
     cables = [("h1", "a"), ("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("d", "h2")]
     network = assemble(Topology(), roles | {"h2": "receiver"}, cables, [], [("h1", "h2")])

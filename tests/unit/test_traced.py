@@ -1,4 +1,4 @@
-"""Figures take what was traced where it was, and samples elsewhere; exports have both."""
+"""Figures show traces where they exist, and samples elsewhere; exports have both."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def acks(t: float, cwnd: list[int], every_us: int = 10_000) -> TraceSamples:
 
 
 def events() -> list[AnyEvent]:
-    """A second of ACKs from 1 s on, a pause, and some more; in Recovery from 1.4 to 1.6 s."""
+    """Return 1 s of ACKs from 1 s on, more from 3 s on, and Recovery from 1.4 to 1.6 s."""
     first = [*range(10, 50), *([25] * 61)]
     return [
         FlowStarted(t=0.5, flow="1", src="h1", dst="h2", cc="reno", port=5201),
@@ -47,7 +47,7 @@ def events() -> list[AnyEvent]:
 
 @pytest.fixture
 def flow() -> Flow:
-    """Sampled with a cwnd of 7 and in Loss all the time, so that one sees which is which."""
+    """Return a traced flow whose samples are always cwnd 7 and Loss, unlike its trace."""
     state = LabState()
     for event in events():
         state.apply(event)
@@ -82,7 +82,7 @@ def test_states_are_exact_where_they_were_reported(flow: Flow) -> None:
 
 
 def test_the_first_reduction_has_room_around_it(flow: Flow) -> None:
-    """Two RTTs before and after; where it takes long, ten in all."""
+    """The first reduction is shown with two RTTs before and after it."""
     assert traced.first_reduction(flow) == pytest.approx((1.3, 1.7))
     assert traced.within(flow.series["cwnd"], (1.3, 1.35)).y == [7.0, 7.0, 7.0]
     flow.trace = None

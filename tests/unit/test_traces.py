@@ -1,4 +1,4 @@
-"""What traces cover within slices of time."""
+"""A trace returns the range of its values in each slice of time."""
 
 import math
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def series_of(values: Sequence[float | None], interval: float = 0.02) -> Series:
 
 
 def test_a_peak_is_never_lost() -> None:
-    """One sample among ten thousand shows, however wide the slice."""
+    """A slice of any width includes its peak, even one sample among ten thousand."""
     series = series_of([10.0] * 5000 + [99.0] + [10.0] * 5000)
     spans = SeriesTrace(series, PEN).spans([0.0, 50.0, 150.0, 250.0])
     assert [span and span[1] for span in spans] == [10.0, 99.0, 10.0]
@@ -45,7 +45,7 @@ def test_slices_shorter_than_the_interval_hold_the_value() -> None:
 
 
 def test_neighbouring_slices_join() -> None:
-    """A fall between two samples is a vertical line, not a hole."""
+    """Adjacent slices share a value, so that a fall between samples is a line without a gap."""
     series = series_of([100.0] * 5 + [50.0] * 5)
     spans = SeriesTrace(series, PEN).spans([0.0, 0.1, 0.2])
     assert spans == [(100.0, 100.0), (50.0, 100.0)]
@@ -77,7 +77,7 @@ def test_factors_scale() -> None:
 
 
 def test_what_was_traced_is_drawn_where_slices_are_shorter_than_samples() -> None:
-    """Wide slices are drawn from samples, and so are those in which nothing was traced."""
+    """A trace is drawn in slices shorter than the sampling; wide or untraced slices use samples."""
     traced = series_of([3.0, 9.0, 3.0, 4.0], interval=0.005)
     both = TracedTrace(SeriesTrace(series_of([1.0] * 50), PEN), traced)
     assert both.spans([0.0, 0.02, 0.04]) == [(1.0, 1.0), (1.0, 1.0)]
@@ -87,7 +87,7 @@ def test_what_was_traced_is_drawn_where_slices_are_shorter_than_samples() -> Non
 
 
 def test_what_nobody_can_have_meant_is_a_gap() -> None:
-    """From samples or ACK by ACK: neither the axis nor the line goes there."""
+    """An implausible value, sampled or traced, is a gap in the line and ignored by the axis."""
     series = series_of([20.0, 30.0, 2.0**31, 25.0])
     trace = SeriesTrace(series, PEN, 2.0, most=credible("cwnd"))
     assert trace.peak(0.0, 1.0) == 60.0

@@ -1,4 +1,4 @@
-"""Traces of flows: records of the ring into events, and their fold."""
+"""Records of the ring buffer become trace events, which the state applies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STARTED = FlowStarted(t=1.0, flow="1", src="h1", dst="h2", cc="cubic", port=5201
 
 
 def record(ns: int, cwnd: int, *, busy: bool = False, segment: bool = True) -> bytes:
-    """A record as the kernel writes it: its length and a place, then ``struct told``."""
+    """Return a record in the kernel's layout: its length and page offset, then ``struct told``."""
     header = 40 | (1 << 31 if busy else 0)
     told = (cwnd, 0x7FFFFFFF, 65_536, 20_000, 9, segment, 1)
     return struct.pack("=IIQQIIIIIHBx", header, 0, ns, 7, *told)
@@ -57,7 +57,7 @@ def test_a_ring_is_read_up_to_what_is_not_yet_written() -> None:
 
 
 def test_records_become_one_event() -> None:
-    """Moments are of the lab's clock, and infinite is no number."""
+    """Records become one event with times of the lab's clock; an infinite ssthresh is None."""
     found = complete(record(5_000_900, 10) + record(5_020_100, 11))
     assert tracing.samples("1", found, 4_000) == TraceSamples(
         t=0.001,
@@ -71,17 +71,20 @@ def test_records_become_one_event() -> None:
 
 
 def counted(*counts: tuple[int, int]) -> list[Record]:
-    """Records of segments: how many the kernel has counted, and for how many each stands."""
+    """Return records of (segments counted by the kernel, segments that the record stands for)."""
     return [Record(40, 0, 7, 10, 10, 1, 1, segs_in, n, 0) for segs_in, n in counts]
 
 
 def test_what_was_never_told_is_known_from_the_kernels_count() -> None:
-    """What came before the trace is not missing, nor what waits for the socket, nor merged ACKs."""
+    """Missing segments are those the kernel counted but did not report.
+
+    Segments before the trace, in the socket's backlog, or merged into one ACK are not missing.
+    """
     count = SegmentCount()
     count.take(counted((3, 1), (6, 1), (6, 2)))
     assert count.missing(at_the_end=False) == 0
     count.take([])
-    # Three are missing, and one waits until it is told.
+    # Three segments are missing, and one is not yet reported.
     count.take(counted((11, 1), (11, 1)))
     assert count.missing(at_the_end=False) == 3
     assert count.missing(at_the_end=False) == 0
@@ -131,7 +134,7 @@ def test_what_is_traced_becomes_series_of_their_own() -> None:
 
 
 def test_a_trace_that_cannot_be_spoils_nothing() -> None:
-    """It is said, as a warning: errors make a run untrustworthy."""
+    """A trace that is refused is logged as a warning, since an error makes a run untrustworthy."""
     state = LabState()
     state.apply(Failed(t=1.0, command=TraceFlow(flow="1"), message="flow 1 is sampled, not traced"))
     assert [entry.kind for entry in state.log] == ["warning"]

@@ -1,4 +1,4 @@
-"""Every kind of traffic is kept, summed up and shown: the tables of kinds fit each other."""
+"""Every kind of traffic is kept, summed up and shown: the tables of kinds are consistent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.unit import test_monitored, test_short_flows, test_summary
 
 @pytest.fixture(scope="module")
 def runs() -> list[CaseResult]:
-    """Return results in which each kind of traffic, a queue and an interface occur."""
+    """Return results with each kind of traffic, a queue and an interface."""
     monitored = LabState()
     for event in test_monitored.EVENTS:
         monitored.apply(event)
@@ -70,7 +70,7 @@ def test_each_kind_is_kept_and_has_its_list_in_a_result() -> None:
 
 
 def test_every_column_of_every_table_has_its_value(runs: list[CaseResult]) -> None:
-    """Columns name attributes: a wrong name would fail only once there is a row."""
+    """Every column has a value in some row: a wrong attribute would fail only with a row."""
     shown = dict(result_tables(runs))
     described = {table for kept in KEPT.values() for table in kept.tables}
     assert shown.keys() == described | {QUEUES, INTERFACES}
@@ -83,7 +83,7 @@ def test_every_column_of_every_table_has_its_value(runs: list[CaseResult]) -> No
 
 
 def test_every_metric_of_traffic_has_words(runs: list[CaseResult]) -> None:
-    """A name with underscores is no word for people."""
+    """Every metric of traffic has a readable name, without underscores."""
     for kind in TRAFFIC:
         (result, *_) = (each for run in runs for each in getattr(run, kind.group))
         known = {field.name for field in msgspec.structs.fields(type(result))}

@@ -1,4 +1,4 @@
-"""What ping and wget write, and what it means."""
+"""The output of ping and wget is read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_an_answer_has_its_rtt_in_microseconds() -> None:
 
 
 def test_a_ping_over_udp_prints_what_ping_does() -> None:
-    """What our own program writes; tests/lab has it running."""
+    """The output of ccplay's own ping over UDP is read as ping's; tests/lab runs the program."""
     ledger = Ledger(0.2)
     assert ledger.read("no answer yet for seq=1") == []
     assert ledger.read("seq=2 time=20.500 ms") == [(2, 20_500.0)]
@@ -30,7 +30,7 @@ def test_a_ping_over_udp_prints_what_ping_does() -> None:
 
 
 def test_a_late_answer_is_not_a_lost_one() -> None:
-    """Under bufferbloat several pings are under way at once, and ping says so of each."""
+    """A ping that is answered late is not lost: under bufferbloat several are under way at once."""
     ledger = Ledger(0.2)
     for number in range(1, 5):
         assert ledger.read(f"no answer yet for icmp_seq={number}") == []
@@ -68,7 +68,7 @@ def test_a_duplicate_answer_changes_nothing() -> None:
 
 @given(st.permutations(range(1, 9)), st.sets(st.integers(1, 8)))
 def test_every_ping_is_decided_exactly_once(order: list[int], dropped: set[int]) -> None:
-    """Whatever comes, in whatever order, every ping is answered or lost, and never both."""
+    """Every ping is answered or lost, never both, whatever answers come and in any order."""
     ledger = Ledger(0.2)
     decided = [each for n in order if n not in dropped for each in ledger.read(answer(n))]
     ledger.read("8 packets transmitted, 0 received")

@@ -1,4 +1,4 @@
-"""What was done by hand can be undone and done again: the inverse of every command."""
+"""Commands by hand can be undone and redone: every command has an inverse."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.fake_lab import AT_FIRST, CLASSES, CODEL, PFIFO, SHORT, FakeLab, over
 
 
 class Hand:
-    """Does things by hand to a session, and waits for the lab's answer to each."""
+    """Sends commands by hand to a session, and waits for the lab's answer to each."""
 
     def __init__(self, lab: FakeLab, script: Script | None = None) -> None:
         self.lab = lab
@@ -44,7 +44,7 @@ class Hand:
         self._run = asyncio.create_task(self.session.run())
 
     async def settle(self) -> None:
-        """Let the session take in all that the lab has told."""
+        """Wait until the session has read all events of the lab."""
         for _ in range(200):
             await asyncio.sleep(0)
             if self.lab._events.empty() and self.session.state.ready_at is not None:
@@ -168,7 +168,7 @@ async def test_directions_that_differed_are_put_back_one_by_one() -> None:
     said = await hand.undoes()
     assert said == "undo: link r1->r2 back to 5 ms; link r2->r1 back to 10 ms"
     assert {name: hand.lab.links[name].delay_us for name in before} == before
-    # Both are one change.
+    # Both directions are undone and redone as one change.
     await hand.redoes()
     assert {hand.lab.links[name].delay_us for name in before} == {50_000}
     await hand.undoes()
@@ -213,7 +213,7 @@ async def test_a_stopped_flow_starts_again_as_it_was_under_another_name() -> Non
     assert hand.lab.flows == {"2": "bbr"}
     start = hand.lab.sent[-1]
     assert start == StartFlow(src="s1", dst="d1", cc="bbr", streams=2, bytes=10**9)
-    # Done again, it is the one that runs which stops.
+    # Redo stops the flow that runs now.
     await hand.redoes()
     assert hand.lab.flows == {}
     await hand.ends()
@@ -286,7 +286,7 @@ async def test_the_timeline_is_free_again_to_set_what_was_undone() -> None:
     await hand.does(Mark(text="later"))
     assert hand.lab.links["r1->r2"].qdisc == SHORT
     assert not any("skipped" in each for each in hand.log)
-    # Nor is what the timeline does a person's to undo: first the mark, then nothing.
+    # A step of the timeline can't be undone: the mark is, and then nothing is left.
     await hand.undoes()
     with pytest.raises(CommandError, match="nothing to undo"):
         hand.session.undo()
@@ -358,7 +358,7 @@ def test_undoing_all_gives_the_lab_as_it_was_and_redoing_all_as_it_became(
             assert hand.lab.held == expected
         for expected in steps[1:]:
             await hand.redoes()
-            # A mark's name is new each time.
+            # A mark gets a new name each time.
             assert hand.lab.held[:4] == expected[:4]
         await hand.ends()
 

@@ -1,4 +1,4 @@
-"""Quantities are read as people write them, and written with honest units."""
+"""Quantities are read as people write them, and written with correct units."""
 
 from collections.abc import Callable
 
@@ -38,7 +38,7 @@ def test_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize(("text", "ratio"), [("7 %", 0.07), ("0.07", 0.07), ("100%", 1.0)])
 def test_ratios(text: str, ratio: float) -> None:
-    """To the last digit: 7 * 0.01 is not 0.07."""
+    """A percentage is exact to the last digit, unlike 7 * 0.01, which is not 0.07."""
     assert units.parse_ratio(text) == ratio
 
 
@@ -61,7 +61,7 @@ def test_a_rate_that_is_none_reports_what_would_fit(text: str) -> None:
 def test_where_the_unit_is_wrong_those_that_there_are_are_named(
     parse: Callable[[str], float], text: str, known: str
 ) -> None:
-    """And each of them is one that is read."""
+    """An error about a unit lists the known units, each of which can be read."""
     with pytest.raises(units.UnitError, match=rf"\(units: {known}\)$"):
         parse(text)
     assert all(parse(f"1 {unit}") for unit in known.split(", "))

@@ -1,4 +1,4 @@
-"""Votes of spectators reach the ballot of the server, and nothing else does."""
+"""Only votes of spectators reach the server's ballot."""
 
 import math
 import os
@@ -144,7 +144,7 @@ def test_a_vote_is_read_as_it_was_written() -> None:
 
 
 def serving(hosted: Hosted) -> socket.socket:
-    """Join as a process that serves browsers."""
+    """Join as a process that serves browsers; return its socket."""
     one = hosted.connect()
     one.send(frames.encode_hello(Wants.BROWSERS))
     step(hosted)

@@ -1,4 +1,4 @@
-"""What a spectator reads is held to the limits of a recording, whoever sends it."""
+"""A spectator's stream has the limits of a recording, whoever sends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every record survives the pipe; what is newer is kept, what is broken is refused in words."""
+"""Records are encoded and decoded: newer ones are kept, invalid ones refused with a message."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_what_is_no_command_is_refused(line: bytes) -> None:
 
 
 def test_no_text_of_a_recording_reaches_the_terminal_as_an_order() -> None:
-    """ESC, BEL, C1's CSI and a change of writing direction are shown as what they are: nothing."""
+    """ESC, BEL, C1's CSI and a change of writing direction in a text never reach the terminal."""
     hostile = Mark(text="a\x1b]0;owned\x07b\x9bc\u202ed\ne→")
     event = wire.decode_event(wire.encode(Applied(t=1.0, command=hostile)))
     assert isinstance(event, Applied)

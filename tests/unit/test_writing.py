@@ -1,4 +1,4 @@
-"""A session saved as a scenario says exactly what was built and done, and when."""
+"""A session saved as a scenario describes exactly what was built and done, and when."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ READY_AT = 0.4321
 
 
 def between(command: type[msgspec.Struct], name: str) -> st.SearchStrategy[int]:
-    """Draw whole numbers between the bounds of a setting."""
+    """Draw integers between the bounds of a setting."""
     field = fields_of(command)[name]
     return st.integers(int(field.low or 0), int(field.high or 0))
 
@@ -107,7 +107,7 @@ CAPABILITIES = Capabilities(
 
 
 def session(build: Build, *events: AnyEvent, tells_build: bool = True) -> LabState:
-    """Return a session whose network stands at ``READY_AT``."""
+    """Return a session whose network is ready at ``READY_AT``, with these events."""
     state = LabState()
     network = plan(build.topology)
     state.apply(
@@ -179,7 +179,7 @@ algorithms = st.sampled_from(CONGESTION_CONTROLS)
 
 @st.composite
 def classes(draw: st.DrawFn) -> list[TrafficClass]:
-    """Draw a few that share a rate, all traffic in one of them at the most."""
+    """Draw up to three classes that share a rate, with each kind of traffic in at most one."""
     takes = draw(st.permutations([*(kind.plural for kind in TRAFFIC), "1", "w1", "p1"]))
     number = draw(st.integers(0, 3))
     return [
@@ -226,7 +226,7 @@ def builds(draw: st.DrawFn) -> Build:
             for link, setting in draw(
                 st.dictionaries(link_names(network), settings(), max_size=4)
             ).items()
-            # Of one direction it is refused.
+            # An MTU of one direction is refused.
             for mtu in [None if "->" in link else draw(st.none() | st.integers(296, 1500))]
         },
         congestion_controls=draw(st.dictionaries(hosts, algorithms, max_size=3)),
@@ -236,7 +236,7 @@ def builds(draw: st.DrawFn) -> Build:
 
 
 def traffic(draw: st.DrawFn, name: str, network: Network) -> list[AnyCommand]:
-    """Draw something that flows, and its stop or none."""
+    """Draw the start of some traffic, and perhaps commands that change and stop it."""
     src, dst = network.hosts[0], network.hosts[-1]
     start: AnyCommand
     limit = st.integers(1, 86_400_000_000).map(lambda us: us / 1e6)
@@ -280,13 +280,13 @@ def traffic(draw: st.DrawFn, name: str, network: Network) -> list[AnyCommand]:
 
 
 def change(draw: st.DrawFn, name: str, network: Network) -> list[AnyCommand]:
-    """Draw a change of the network, or something that only looks at it."""
+    """Draw commands that change the network, capture packets or set a mark."""
     link = draw(link_names(network))
     match draw(st.integers(0, 5)):
         case 0:
             return [SetCongestionControl(cc=draw(algorithms), host=network.hosts[0])]
         case 1:
-            # Where a link has classes, the queue would have to be one of theirs.
+            # On a link with classes, the queue would have to be that of a class.
             return [SetClasses(classes=[], link=link), SetQdisc(qdisc=draw(queues()), link=link)]
         case 2:
             times = st.none() | between(LinkSetting, "delay_us")
@@ -316,7 +316,7 @@ def change(draw: st.DrawFn, name: str, network: Network) -> list[AnyCommand]:
 
 @st.composite
 def commands(draw: st.DrawFn, network: Network) -> list[AnyCommand]:
-    """Draw what somebody may do, one thing after another, all traffic named as a lab names it."""
+    """Draw commands of a session in order, with all traffic named as by a lab."""
     done: list[AnyCommand] = []
     for number in range(draw(st.integers(0, 12))):
         one_of = traffic if draw(st.booleans()) else change
@@ -338,7 +338,7 @@ def sessions(draw: st.DrawFn) -> tuple[Build, list[Applied]]:
 
 @given(sessions())
 def test_what_is_written_is_read_back(played: tuple[Build, list[Applied]]) -> None:
-    """The same network and the same commands, to the last digit, at moments within 1 ms."""
+    """A saved session is read as the same network and exact commands, at times within 1 ms."""
     build, applied = played
     case = reread(session(build, *applied))
     assert case.build == build
@@ -354,7 +354,7 @@ def test_what_is_written_is_read_back(played: tuple[Build, list[Applied]]) -> No
 
 
 def play(case: Case) -> tuple[LabState, list[tuple[float, AnyCommand]]]:
-    """Let a lab that takes no time do a case; return its state and what was done when."""
+    """Run a case in a lab that takes no time; return its state and each command with its time."""
     state, script = session(case.build), Script(case.timeline)
     done: list[tuple[float, AnyCommand]] = []
     coming: list[tuple[float, int, AnyEvent]] = []
@@ -374,7 +374,7 @@ def play(case: Case) -> tuple[LabState, list[tuple[float, AnyCommand]]]:
 
 
 def outcome(t: float, command: AnyCommand) -> Iterator[AnyEvent]:
-    """Yield what comes of a command: traffic runs for two seconds where it has a limit."""
+    """Yield the events that a command causes; limited traffic runs for two seconds."""
     match command:
         case StartFlow(flow=str(name)):
             yield FlowStarted(t=t, flow=name, src="a", dst="b", cc="reno", port=1)
@@ -412,7 +412,7 @@ def outcome(t: float, command: AnyCommand) -> Iterator[AnyEvent]:
 
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_a_shipped_scenario_played_is_the_scenario(name: str) -> None:
-    """Waiting for the end of something becomes the moment at which it ended."""
+    """A shipped scenario that is run and saved is the same; waits for an end become its time."""
     for case in load(find(name)).cases:
         state, done = play(case)
         assert len(done) == len(case.timeline), case.name
@@ -429,7 +429,7 @@ def test_a_shipped_scenario_played_is_the_scenario(name: str) -> None:
 
 
 def test_how_it_looks() -> None:
-    """Readable at a glance: aligned moments, units, only what was said."""
+    """A saved scenario is easy to read: with aligned times, units, and no defaults."""
     build = Build(
         topology=Topology(kind="linear"),
         links={
@@ -489,7 +489,7 @@ def test_only_what_was_done_by_then() -> None:
 
 
 def test_a_mark_is_a_step_where_it_stands_in_the_end() -> None:
-    """What was moved, changed or removed is written as it is seen."""
+    """Marks are written with their last time and text; removed ones are omitted."""
     ping = StartPing(ping="p1", src="h1", dst="h2")
     done = [
         Applied(t=READY_AT + 2, command=ping),
@@ -508,7 +508,7 @@ def test_a_mark_is_a_step_where_it_stands_in_the_end() -> None:
 
 
 def test_an_algorithm_of_ones_own_is_kept_and_reported() -> None:
-    """Whoever reads the recording has not named its file; one that no file can have stays out."""
+    """A comment names the option for the user's own algorithm, unless no file can have its name."""
     build = Build(algorithms={"mine": "00ff", "no\nname": ""})
     flow = Applied(t=2.0, command=StartFlow(flow="1", src="s1", dst="d1", cc="mine"))
     text = write(session(build, flow))
@@ -533,7 +533,7 @@ def test_saving_that_algorithm_anew_is_no_step() -> None:
 
 
 def test_what_is_to_be_typed_again_names_ones_own_algorithms() -> None:
-    """As the command line had them; a recording knows no more than their names."""
+    """The command to run again has the options of the command line; a recording has only names."""
     state, file = session(Build(algorithms={"mine": "00ff", "no\nname": ""})), Path("a b.toml")
     assert rerun(file, state) == "ccplay run 'a b.toml' --algorithm mine.bpf.c"
     said = ["--guest", "--algorithm", "cc/mine.bpf.c"]
@@ -554,7 +554,7 @@ def test_without_a_network_there_is_nothing_to_save() -> None:
 
 
 def test_a_recording_that_does_not_hold_what_was_asked_for() -> None:
-    """Older ones: what the links and hosts did when the network stood was asked for."""
+    """In an older recording without the build, links and hosts when ready count as the build."""
     fifo = Qdisc(kind="pfifo", options={"limit": 20})
     setting = LinkSetting(rate=8_000_000, delay_us=5_000, jitter_us=0, loss=0.0, qdisc=fifo)
     state = session(Build(topology=Topology(kind="linear"), sample_hz=20.0), tells_build=False)
@@ -578,7 +578,7 @@ def test_a_recording_that_does_not_hold_what_was_asked_for() -> None:
 
 
 def test_what_no_scenario_can_express_is_reported_in_its_place() -> None:
-    """A name with a star and one too far away; what refers to them goes with them."""
+    """Commands with an invalid name or an unknown host are comments, as is what refers to them."""
     state = session(
         Build(),
         Applied(t=2.0, command=StartFlow(flow="a*", src="s1", dst="d1", cc="reno")),
@@ -612,7 +612,7 @@ def test_what_no_scenario_can_express_is_reported_in_its_place() -> None:
     ids=str,
 )
 def test_nonsense_of_a_stranger_becomes_a_comment(command: AnyCommand) -> None:
-    """It can be told, and neither ends the comment nor talks to the terminal."""
+    """An invalid command of a recording is a printable comment, which it can't end."""
     text = write(session(Build(), Applied(t=2.0, command=command)))
     assert parse(text, Path("t.toml")).case().timeline == ()
     assert text.replace("\n", "").isprintable()

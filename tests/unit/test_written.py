@@ -1,4 +1,4 @@
-"""Networks written out in a scenario: nodes and links as given, all mistakes with their lines."""
+"""Networks written out in a scenario have the given nodes and links; mistakes have their lines."""
 
 from __future__ import annotations
 

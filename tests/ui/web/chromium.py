@@ -1,4 +1,4 @@
-"""A real Chromium without a window, driven by its DevTools protocol."""
+"""A real headless Chromium, controlled by the DevTools protocol."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ FOUND = (
 needs_chromium = pytest.mark.skipif(FOUND is None, reason="there is no Chromium here")
 
 PATIENCE_S = 60.0
-"""A busy machine takes long to start it."""
+"""Seconds to wait for the browser, whose start is slow on a busy machine."""
 
 _UNTIL = """new Promise((done) => {
   const look = () => { const found = %s; if (found) done(found); else setTimeout(look, 30); };
   look();
 })"""
-"""An expression that is awaited in the page."""
+"""JavaScript that awaits a true value of an expression (``%s``) in the page."""
 
 _ADDRESS = re.compile(r"ws://([^/]+)/")
 
 
 class Tab:
-    """One page."""
+    """A page of the browser."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self.complaints: list[str] = []
@@ -65,13 +65,13 @@ class Tab:
             self.complaints.append(f"{entry['text']} {entry.get('url', '')}")
 
     async def open(self, url: str) -> None:
-        """Show a page."""
+        """Open a page."""
         for domain in ("Runtime", "Log", "Page"):
             await self.call(f"{domain}.enable")
         await self.call("Page.navigate", url=url)
 
     async def size(self, width: int, height: int) -> None:
-        """Have a window of this size."""
+        """Set the size of the window, in CSS pixels."""
         await self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -81,14 +81,14 @@ class Tab:
         )
 
     async def prefer(self, scheme: str) -> None:
-        """Prefer dark or light pages."""
+        """Set the preferred colour scheme: ``dark`` or ``light``."""
         await self.call(
             "Emulation.setEmulatedMedia",
             features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
 
-    async def tell(self, expression: str) -> Any:
-        """Return what an expression of JavaScript yields."""
+    async def evaluate(self, expression: str) -> Any:
+        """Return the value of an expression of JavaScript."""
         found = await self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
@@ -96,15 +96,15 @@ class Tab:
         return found["result"].get("value")
 
     async def until(self, expression: str) -> Any:
-        """Wait until an expression yields something true, and return it."""
+        """Wait until an expression is true; return its value."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
-                return await self.tell(_UNTIL % expression)
-        shown = await self.tell("document.body.innerText")
+                return await self.evaluate(_UNTIL % expression)
+        shown = await self.evaluate("document.body.innerText")
         raise AssertionError(f"{expression} never came true: {shown[:600]} {self.complaints}")
 
     async def press(self, key: str) -> None:
-        """Press a key, as a person does."""
+        """Press and release a key."""
         text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
         code = {"Tab": 9, "Enter": 13, "Escape": 27}.get(key, 0)
         for kind in ("keyDown", "keyUp"):
@@ -116,7 +116,7 @@ class Tab:
 
 @contextmanager
 def chromium(folder: Path, *, nice: int = 0) -> Iterator[str]:
-    """Run a browser of its own with an empty profile in ``folder``; yield its address."""
+    """Run a browser with an empty profile in ``folder``; yield the address of its DevTools."""
     assert FOUND is not None
     start = ["nice", "-n", str(nice), FOUND] if nice else [FOUND]
     words = ["--headless=new", "--disable-gpu", "--remote-debugging-port=0", "--hide-scrollbars"]

@@ -1,4 +1,4 @@
-"""A session that is shared and served to browsers, fed by the test."""
+"""A session that is shared and served to browsers, with events from the test."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Stage:
         self._serving: asyncio.Task[None] | None = None
 
     def play(self, until: float) -> None:
-        """Share what happens until this moment."""
+        """Share the events until this time, in seconds."""
         while self._next < len(self.events) and self.events[self._next].t <= until:
             self.sharing.put(self.events[self._next])
             self._next += 1
 
     async def serve(self, port: int = 0) -> str:
-        """Serve, and return the link."""
+        """Start the server for browsers; return the link."""
         ready = asyncio.get_running_loop().create_future()
 
         def told(served: Served) -> None:
@@ -62,7 +62,7 @@ class Stage:
             self._serving = None
 
     async def over(self) -> None:
-        """Stop sharing, and wait for the server."""
+        """Stop sharing, and wait for the server to end."""
         await asyncio.to_thread(self.sharing.close)
         if self._serving is not None:
             async with asyncio.timeout(20):

@@ -1,4 +1,4 @@
-"""The page in a real browser: what it shows, keys, themes, and what it does without a server."""
+"""The page works in a real browser: its contents, keys and themes, and without a server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [needs_chromium, pytest.mark.xdist_group("chromium")]
 SCRIPT = "<script>document.title='broken into'</script>"
 
 NAME = "<script>x=1<script>"
-"""A flow's name can't have a slash."""
+"""Hostile name of a flow, which can't have a slash."""
 
 STATE = "document.getElementById('state').textContent"
 ROWS = "[...document.querySelectorAll('#table tbody tr')].map((row) => row.innerText).join('|')"
@@ -35,7 +35,7 @@ DRAWN = """[...document.querySelectorAll('canvas')].map((canvas) => {
 
 @pytest_asyncio.fixture
 async def tab(stage: Stage, browser: str) -> AsyncIterator[Tab]:
-    """A page that shows a session of twelve seconds."""
+    """Yield a page that shows a session of twelve seconds."""
     stage.play(12)
     await stage.serve()
     async with new_tab(browser) as tab:
@@ -46,15 +46,17 @@ async def tab(stage: Stage, browser: str) -> AsyncIterator[Tab]:
 
 
 async def test_a_session_is_shown_live(stage: Stage, tab: Tab) -> None:
-    assert "live" in await tab.tell(STATE)
-    assert await tab.tell("document.querySelector('h1').textContent") == "A <script>title</script>"
-    assert await tab.tell("document.querySelectorAll('#plots figure').length") == 4
-    # Lines, and not only axes: in each plot are colours and their mixtures with the ground.
+    assert "live" in await tab.evaluate(STATE)
+    assert (
+        await tab.evaluate("document.querySelector('h1').textContent") == "A <script>title</script>"
+    )
+    assert await tab.evaluate("document.querySelectorAll('#plots figure').length") == 4
+    # Each plot has lines, not only axes: their colours, mixed with the background at the edges.
     await tab.until(f"{DRAWN}.every((colours) => colours > 20)")
-    assert "s1 → d1" in await tab.tell(ROWS)
+    assert "s1 → d1" in await tab.evaluate(ROWS)
     assert "10 Mbit/s" in await tab.until("document.getElementById('queue-words').textContent")
-    assert await tab.tell("document.querySelectorAll('#drawing rect.box').length") >= 6
-    assert "flow" in await tab.tell("document.getElementById('log').innerText")
+    assert await tab.evaluate("document.querySelectorAll('#drawing rect.box').length") >= 6
+    assert "flow" in await tab.evaluate("document.getElementById('log').innerText")
     stage.play(20)
     await tab.until(f"{STATE}.includes('0:2') || {STATE}.includes('0:19')")
     assert tab.complaints == []
@@ -67,7 +69,7 @@ async def test_the_past_is_there_to_pan_and_zoom(stage: Stage, tab: Tab) -> None
     await tab.press("+")
     await tab.until(f"{DRAWN}.every((colours) => colours > 20)")
     stage.play(20)
-    assert "held" in await tab.tell(STATE)
+    assert "held" in await tab.evaluate(STATE)
     await tab.press("End")
     await tab.until(f"{STATE}.includes('live 0:19') || {STATE}.includes('live 0:20')")
     assert tab.complaints == []
@@ -79,8 +81,8 @@ async def test_names_and_texts_are_text(stage: Stage, tab: Tab) -> None:
     stage.play(14)
     await tab.until(f"{ROWS}.includes({json.dumps(NAME)})")
     await tab.until(f"document.getElementById('log').innerText.includes({json.dumps(SCRIPT)})")
-    assert await tab.tell("document.querySelectorAll('main script').length") == 0
-    assert "broken" not in await tab.tell("document.title")
+    assert await tab.evaluate("document.querySelectorAll('main script').length") == 0
+    assert "broken" not in await tab.evaluate("document.title")
     assert tab.complaints == []
 
 
@@ -99,18 +101,18 @@ async def test_keys_alone_are_enough(stage: Stage, tab: Tab) -> None:
     await tab.until("!document.querySelector('dialog').open")
     await tab.press(" ")
     await tab.until(f"{STATE}.includes('held')")
-    # The first stop of tab leads past the buttons.
+    # The first tab stop is a link that skips the buttons.
     await tab.press("Tab")
-    assert await tab.tell("document.activeElement.className") == "skip"
+    assert await tab.evaluate("document.activeElement.className") == "skip"
     await tab.press("Tab")
-    assert await tab.tell("document.activeElement.dataset.does") == "follow"
+    assert await tab.evaluate("document.activeElement.dataset.does") == "follow"
     assert tab.complaints == []
 
 
 async def test_each_plot_has_its_newest_values_in_words(stage: Stage, tab: Tab) -> None:
     words = """[...document.querySelectorAll('canvas')].map((canvas) =>
       document.getElementById(canvas.getAttribute('aria-describedby')).textContent)"""
-    # Without messages a page reconnects after 25 s: the words come without that.
+    # A page without messages reconnects after 25 s; the words must come before that.
     async with asyncio.timeout(20):
         await tab.until(f"{words}.every((each) => / at 0:1\\d: .*\\d/.test(each))")
     stage.play(25)
@@ -124,7 +126,7 @@ async def test_it_follows_the_presenter_until_a_key_is_touched(stage: Stage, tab
     stage.sharing.show(view)
     await tab.until(f"{STATE} === 'held 0:06 · following the presenter'")
     shown = "[...document.querySelectorAll('#plots strong')].map((each) => each.textContent).join()"
-    assert await tab.tell(shown) == "round-trip time,congestion window (cwnd)"
+    assert await tab.evaluate(shown) == "round-trip time,congestion window (cwnd)"
     stage.sharing.show(msgspec.structs.replace(view, pointer=pointer))
     await tab.until("document.getElementById('notice').textContent.includes('here <b>it</b> is')")
     await tab.press("ArrowLeft")
@@ -132,7 +134,7 @@ async def test_it_follows_the_presenter_until_a_key_is_touched(stage: Stage, tab
     stage.sharing.show(PresenterView(t=9.0, left=2.0, width=8.0, plots=("queue",)))
     stage.play(14)
     await tab.until("!document.getElementById('notice').textContent")
-    assert await tab.tell(shown) == "round-trip time,congestion window (cwnd)"
+    assert await tab.evaluate(shown) == "round-trip time,congestion window (cwnd)"
     await tab.press("F")
     await tab.until(f"{shown} === 'queue'")
 
@@ -141,9 +143,9 @@ async def test_it_connects_again_by_itself_and_reports_it(stage: Stage, tab: Tab
     link = urlsplit(stage.link)
     await stage.stop()
     await tab.until(f"{STATE}.includes('Connection lost; reconnecting')")
-    assert "lost" in await tab.tell("document.getElementById('spoken').textContent")
-    # What it has can still be looked at.
-    assert "cubic" in await tab.tell(ROWS)
+    assert "lost" in await tab.evaluate("document.getElementById('spoken').textContent")
+    # The page still shows the data received so far.
+    assert "cubic" in await tab.evaluate(ROWS)
     from ccplay.web import admission
 
     token = link.path.strip("/")
@@ -159,8 +161,8 @@ async def test_it_connects_again_by_itself_and_reports_it(stage: Stage, tab: Tab
 async def test_the_end_is_shown_and_what_came_stays(stage: Stage, tab: Tab) -> None:
     await stage.over()
     await tab.until("document.getElementById('notice').textContent.includes('stopped sharing')")
-    assert "cubic" in await tab.tell(ROWS)
-    assert "over" in await tab.tell(STATE)
+    assert "cubic" in await tab.evaluate(ROWS)
+    assert "over" in await tab.evaluate(STATE)
 
 
 @pytest.mark.parametrize(("width", "height"), [(390, 844), (1366, 768), (1920, 1080)])
@@ -169,8 +171,8 @@ async def test_nothing_is_cut_off(stage: Stage, tab: Tab, width: int, height: in
     await tab.until(f"innerWidth === {width}")
     await tab.until("document.documentElement.scrollWidth <= innerWidth")
     shown = "[...document.querySelectorAll('button')].filter((each) => each.offsetParent)"
-    # As a finger needs it; see "target size (minimum)" of WCAG 2.2.
-    assert await tab.tell(f"{shown}.every((each) => each.offsetHeight >= 24)")
+    # Buttons are large enough for a finger: "target size (minimum)" of WCAG 2.2.
+    assert await tab.evaluate(f"{shown}.every((each) => each.offsetHeight >= 24)")
 
 
 async def test_light_and_dark_follow_the_system_and_a_key(tab: Tab) -> None:

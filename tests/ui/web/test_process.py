@@ -1,4 +1,4 @@
-"""The process that serves browsers: started by a presenter, by a key, and as a command."""
+"""The process that serves browsers is started by a presenter, by a key, or as a command."""
 
 from __future__ import annotations
 

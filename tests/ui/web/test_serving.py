@@ -1,4 +1,4 @@
-"""The server for browsers: who has the link sees everything, whoever has not sees nothing."""
+"""The server for browsers shows everything to those with the link, and nothing to others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def decoded(lines: bytes) -> list[tuple[str, Any]]:
 
 
 async def read_until(answer: aiohttp.ClientResponse, *kinds: str) -> list[tuple[str, Any]]:
-    """Read messages until all of these kinds have come."""
+    """Read messages until one of each of these kinds has arrived; return them all."""
     lines = b""
     async with asyncio.timeout(20):
         while not {*kinds} <= {kind for kind, _ in decoded(lines)}:
@@ -61,12 +61,12 @@ async def test_messages_and_windows_have_what_the_session_has(stage: Stage) -> N
         stage.play(12)
         later: list[tuple[str, Any]] = []
         step_ms = first = 0
-        # On a busy machine the first one still has what came before.
+        # On a busy machine the first frame may still have earlier data.
         while first * step_ms <= 9000:
             later += await read_until(answer, "frame")
             frames = (content for kind, content in later if kind == "frame")
             *_, (step_ms, first, count, rows) = frames
-        # The facts may have been looked at once more since the opening.
+        # More lines may have been announced since the opening.
         fresh = sum(len(content) for kind, content in later if kind == "lines")
         assert len(rows) == len(opening["lines"]) + fresh
         assert count >= 1
@@ -80,7 +80,7 @@ async def test_messages_and_windows_have_what_the_session_has(stage: Stage) -> N
 
 
 async def caught_up(client: aiohttp.ClientSession, link: str, t: float) -> None:
-    """Wait until who joins receives flows, and everything until ``t``, at once."""
+    """Wait until a browser that joins receives flows and everything up to ``t`` at once."""
     now = 0.0
     flows: list[Any] = []
     async with asyncio.timeout(20):
@@ -135,7 +135,7 @@ async def test_only_pages_from_here_may_ask(stage: Stage) -> None:
     link = await stage.serve()
     place = urlsplit(link).netloc
     cases = {
-        # A page elsewhere whose name leads here.
+        # A foreign page whose host name resolves to this server (DNS rebinding).
         421: {"Host": "attacker.example"},
         403: {"Origin": "http://attacker.example"},
     }
@@ -169,7 +169,7 @@ async def vote(
     voter: str = VOTER,
     headers: Mapping[str, str] | None = None,
 ) -> int:
-    """Vote as the page does, but for these headers; return the status."""
+    """Vote as the page does, except for these headers; return the HTTP status."""
     place = urlsplit(link)
     sent = {"Origin": f"http://{place.netloc}", "Content-Type": "application/json"}
     sent |= headers or {}
@@ -202,7 +202,7 @@ async def test_browsers_vote_each_once_and_are_each_counted(stage: Stage) -> Non
 
 
 async def presented(stage: Stage, done: Callable[[Sharing], bool]) -> None:
-    """Wait until the presenter has heard of something."""
+    """Wait until a condition holds for the presenter's sharing."""
     async with asyncio.timeout(20):
         while not done(stage.sharing):
             stage.sharing.listen()
@@ -238,18 +238,18 @@ async def test_no_vote_counts_that_is_not_of_a_page_from_here(stage: Stage) -> N
                 assert refused.status == 404
             assert await vote(client, link) == 204
             await presented(stage, lambda it: it.votes is not None and it.votes.voters == 1)
-            # Once it is revealed, none counts.
+            # Votes no longer count once the answer is revealed.
             stage.sharing.show(msgspec.structs.replace(BOARD, open=False, right=1.0))
             await until_refused(client, link, 409)
             await presented(stage, lambda it: it.watching == 1)
             assert stage.sharing.votes is not None
             assert stage.sharing.votes.voters == 1
-        # Whoever does not look any more has no vote.
+        # A browser that has left can't vote.
         await until_refused(client, link, 403)
 
 
 async def until_refused(client: aiohttp.ClientSession, link: str, status: int) -> None:
-    """Vote for the second choice until that is refused in this way."""
+    """Vote for the second choice repeatedly, until that is refused with this HTTP status."""
     found = 0
     async with asyncio.timeout(20):
         while found != status:
@@ -309,7 +309,7 @@ async def test_hostile_messages_reach_nothing_and_stop_nobody(stage: Stage) -> N
 
 
 def attack(port: int, path: str, made: random.Random) -> None:
-    """Send what no browser would, over connections that are used until they are closed."""
+    """Send malformed requests, several over each connection."""
     connection: socket.socket | None = None
     for number in range(HOSTILE):
         if connection is None:

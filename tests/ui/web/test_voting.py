@@ -1,4 +1,4 @@
-"""A lesson in a real browser: it is shown as text, and voted on by tap, key and field."""
+"""A real browser shows a lesson as text, and votes by tap, key and field."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ENABLED = "document.querySelector('#lesson fieldset:enabled')"
 
 @pytest_asyncio.fixture
 async def tab(stage: Stage, browser: str) -> AsyncIterator[Tab]:
-    """A page of a session with a lesson, on a telephone."""
+    """Yield a page of a session with a lesson, in the size of a phone."""
     stage.play(8)
     stage.sharing.show(BOARD)
     await stage.serve()
@@ -68,7 +68,7 @@ async def tab(stage: Stage, browser: str) -> AsyncIterator[Tab]:
 
 
 async def voted(stage: Stage, question: int, counts: tuple[int, ...]) -> Votes:
-    """Wait until the presenter has these counts."""
+    """Wait until the presenter has these counts of votes; return the votes."""
     async with asyncio.timeout(20):
         while stage.sharing.votes is None or stage.sharing.votes.counts != counts:
             stage.sharing.listen()
@@ -78,39 +78,39 @@ async def voted(stage: Stage, question: int, counts: tuple[int, ...]) -> Votes:
 
 
 async def test_its_words_are_text_and_a_few_known_elements(tab: Tab) -> None:
-    assert "How <b>long</b>?" in await tab.tell(TEXT)
-    assert "A queue fills <script>x()</script> tc." in await tab.tell(TEXT)
-    assert await tab.tell(f"{LESSON}.querySelector('strong').textContent") == "queue"
-    assert await tab.tell(f"{LESSON}.querySelector('li').textContent") == "slowly"
-    assert await tab.tell(f"{LESSON}.querySelectorAll('script, a, b').length") == 0
-    assert await tab.tell(f"{LESSON}.querySelector('legend').textContent") == "Which one?"
+    assert "How <b>long</b>?" in await tab.evaluate(TEXT)
+    assert "A queue fills <script>x()</script> tc." in await tab.evaluate(TEXT)
+    assert await tab.evaluate(f"{LESSON}.querySelector('strong').textContent") == "queue"
+    assert await tab.evaluate(f"{LESSON}.querySelector('li').textContent") == "slowly"
+    assert await tab.evaluate(f"{LESSON}.querySelectorAll('script, a, b').length") == 0
+    assert await tab.evaluate(f"{LESSON}.querySelector('legend').textContent") == "Which one?"
     assert "page 2 of 3" in await tab.until(SPOKEN)
-    assert await tab.tell("document.documentElement.scrollWidth <= innerWidth")
+    assert await tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
     boxes = f"[...{LESSON}.querySelectorAll('.answer')].map((each) => each.offsetHeight)"
-    assert min(await tab.tell(boxes)) >= 40
+    assert min(await tab.evaluate(boxes)) >= 40
     assert tab.complaints == []
 
 
 async def test_a_tap_votes_a_key_changes_it_and_the_reveal_is_reported(
     stage: Stage, tab: Tab
 ) -> None:
-    await tab.tell(f"{LESSON}.querySelectorAll('.answer')[0].click()")
+    await tab.evaluate(f"{LESSON}.querySelectorAll('.answer')[0].click()")
     await tab.until(f"{STATUS}.includes('Your vote counts')")
     assert (await voted(stage, 66, (1, 0, 0))).voters == 1
     await tab.press("3")
     await tab.until(f"{LESSON}.querySelectorAll('.answer')[2].matches('.mine')")
     assert (await voted(stage, 66, (0, 0, 1))).voters == 1
-    assert await tab.tell("document.querySelectorAll('#plots figure').length") == 4
-    assert "3 votes" not in await tab.tell(TEXT)
+    assert await tab.evaluate("document.querySelectorAll('#plots figure').length") == 4
+    assert "3 votes" not in await tab.evaluate(TEXT)
     stage.sharing.show(REVEALED)
     await tab.until(f"{TEXT}.includes('That is right.')")
-    shown = await tab.tell(TEXT)
+    shown = await tab.evaluate(TEXT)
     assert "3 votes" in shown
     assert "48 ms" in shown
     assert "It waits." in shown
     assert "The right answer: three" in await tab.until(SPOKEN)
-    assert not await tab.tell(ENABLED)
-    # A key chooses plots again.
+    assert not await tab.evaluate(ENABLED)
+    # Digit keys choose plots again.
     await tab.press("2")
     await tab.until("document.querySelectorAll('#plots figure').length === 5")
     assert tab.complaints == []
@@ -141,11 +141,11 @@ async def test_a_number_is_typed(stage: Stage, tab: Tab) -> None:
     for key in ("9", "9", "Enter"):
         await tab.press(key)
     await tab.until(f"{STATUS}.includes('from 0 to 10 Mbit/s, please')")
-    await tab.tell("document.activeElement.value = '9.5'")
-    await tab.tell(f"{LESSON}.querySelector('button').click()")
+    await tab.evaluate("document.activeElement.value = '9.5'")
+    await tab.evaluate(f"{LESSON}.querySelector('button').click()")
     await tab.until(f"{STATUS}.includes('Your vote, 9.5 Mbit/s, counts')")
     await voted(stage, 67, (0, 0, 0, 0, 0, 0, 0, 1))
-    # The run begins: what is written stays.
+    # The typed answer stays when the run begins.
     stage.sharing.show(msgspec.structs.replace(NUMBER, phase="running", until=12.0))
     stage.sharing.show(msgspec.structs.replace(NUMBER, open=False, phase="revealed", right=3.0))
     await tab.until(f"{TEXT}.includes('Your answer: 9.5 Mbit/s.')")
@@ -156,18 +156,18 @@ async def test_a_region_is_moved_and_drawn(stage: Stage, tab: Tab) -> None:
     stage.sharing.show(REGION)
     await tab.until(f"{ENABLED} && {LESSON}.querySelector('input[type=range]')")
     output = f"{LESSON}.querySelector('output').textContent"
-    assert await tab.tell(output) == "192 to 392 ms"
+    assert await tab.evaluate(output) == "192 to 392 ms"
     await tab.press("a")
     await tab.until("document.activeElement.type === 'range'")
     moved = "document.activeElement.dispatchEvent(new Event('input'))"
-    await tab.tell(f"(document.activeElement.value = 48, {moved})")
-    assert await tab.tell(output) == "48 to 248 ms"
-    await tab.tell(f"{LESSON}.querySelector('button').click()")
+    await tab.evaluate(f"(document.activeElement.value = 48, {moved})")
+    assert await tab.evaluate(output) == "48 to 248 ms"
+    await tab.evaluate(f"{LESSON}.querySelector('button').click()")
     await voted(stage, 68, (1, 0, 0, 0, 0, 0, 0, 0))
     closed = msgspec.structs.replace(REGION, open=False, phase="revealed", right=100.0)
     stage.sharing.show(closed)
     await tab.until(f"{TEXT}.includes('That is right.')")
-    assert "Your answer: 48 to 248 ms." in await tab.tell(TEXT)
+    assert "Your answer: 48 to 248 ms." in await tab.evaluate(TEXT)
     stage.sharing.show(Board())
     await tab.until(f"{LESSON}.hidden")
     assert tab.complaints == []
@@ -176,7 +176,7 @@ async def test_a_region_is_moved_and_drawn(stage: Stage, tab: Tab) -> None:
 async def test_what_was_asked_stays_when_the_session_is_over(stage: Stage, tab: Tab) -> None:
     await stage.over()
     await tab.until(f"{STATUS} === 'The vote is closed.'")
-    assert "Which one?" in await tab.tell(TEXT)
-    assert not await tab.tell(ENABLED)
+    assert "Which one?" in await tab.evaluate(TEXT)
+    assert not await tab.evaluate(ENABLED)
     assert "stopped sharing" in await tab.until(SPOKEN)
     assert tab.complaints == []

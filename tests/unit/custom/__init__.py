@@ -1,1 +1,1 @@
-"""Queue disciplines of the user's own."""
+"""Tests of the user's own queue disciplines."""

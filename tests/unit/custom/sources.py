@@ -1,4 +1,4 @@
-"""Sources of disciplines: a FIFO of a few lines, and what can be wrong with one."""
+"""Sources of disciplines: a FIFO of a few lines, and faulty variants of it."""
 
 FIFO = '''"""A FIFO: drops at its tail."""
 
@@ -28,7 +28,7 @@ PUSH, PUSH_LINE = "            self.queue.push(packet)\n", 14
 
 
 def instead(line: str, *others: str) -> str:
-    """Return the FIFO with a line replaced by others of the same depth."""
+    """Return the FIFO with a line replaced by others of the same indentation."""
     assert line in FIFO
     depth = line[: len(line) - len(line.lstrip())]
     return FIFO.replace(line, "".join(f"{depth}{other}\n" for other in others))

@@ -1,4 +1,4 @@
-"""A discipline of the user's own at work: what it does wrong ends with a FIFO, not with a loss."""
+"""A faulty discipline of the user's own is replaced by a FIFO, without a loss of packets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.software.test_serving import RATE, Link
 
 
 def under(source: str, **options: int) -> Link:
-    """Return a link with a discipline of the user's own, whose clock begins at 0."""
+    """Return a link with a discipline of the user's own, at time 0."""
     link = Link("codel")
     link.served.change("mine", options, RATE, 1, 0.0, source=source)
     link.served.begin(0.0)
@@ -49,7 +49,10 @@ WRONG = {
 
 @pytest.mark.parametrize(("source", "said", "line"), WRONG.values(), ids=WRONG)
 def test_a_fifo_takes_the_place_of_one_at_fault(source: str, said: str, line: int) -> None:
-    """Everything that waited leaves in order, and the message has file and line."""
+    """A FIFO replaces a faulty discipline: all waiting packets leave in order.
+
+    The message has file and line.
+    """
     link = under(source)
     link.come(10, 1.0)
     for step in range(1, 700):
@@ -61,7 +64,7 @@ def test_a_fifo_takes_the_place_of_one_at_fault(source: str, said: str, line: in
     assert said in link.served.fault
     counts, _ = link.slot.read(0)
     assert (counts.qlen, counts.backlog, counts.drops, counts.packets) == (0, 0, 0, 10)
-    # It goes on as a FIFO.
+    # It continues as a FIFO.
     link.come(2, 3.0)
     link.at(3.1)
     assert len(link.queue.sent) == 12
@@ -73,7 +76,10 @@ def test_check_reports_the_same(source: str) -> None:
 
 
 def test_one_that_fails_on_what_waits_is_given_it_only_once() -> None:
-    """It fails at the third of ten packets that it inherits."""
+    """A discipline that fails on the packets it inherits does not receive them a second time.
+
+    It fails at the third of ten packets.
+    """
     link = under(FIFO)
     link.served.begin(5.0)
     link.come(10, 1.0)
@@ -83,7 +89,7 @@ def test_one_that_fails_on_what_waits_is_given_it_only_once() -> None:
     for step in range(20):
         link.at(5.0 + step / 1000)
     assert [number for number, _ in link.queue.sent] == list(range(1, 11))
-    # The FIFO had each of them once, or it would now be at fault, too.
+    # The FIFO received each packet once, or it would fail now, too.
     link.come(1, 6.0)
     assert link.queue.sent[-1][0] == 11
     assert "AttributeError" in link.served.fault
@@ -109,7 +115,7 @@ def test_saving_swaps_it_and_loses_nothing() -> None:
 
 
 def test_one_may_hold_packets_back_for_a_while() -> None:
-    """A shaper that sends every 3 ms, on a link that takes 1 ms for a packet."""
+    """A discipline may hold packets back, as a shaper that sends one per 3 ms on a faster link."""
     shaper = instead(
         POP,
         "if now < getattr(self, 'next', 0):",
@@ -149,7 +155,7 @@ def test_drops_before_a_swap_are_counted_after_it() -> None:
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Calls with a limit of 40 ms, as the process of disciplines has them with 500."""
+    """Limit calls of a discipline to 40 ms; in the process of disciplines the limit is 500 ms."""
     monkeypatch.setattr(overdue, "LIMIT_S", 0.04)
     with overdue.watched():
         yield
@@ -172,7 +178,7 @@ def test_check_interrupts_one_that_computes_for_ever() -> None:
 
 
 def test_check_reports_what_fails_under_any_load() -> None:
-    """One mistake while few packets wait, another one where some are dropped."""
+    """The check finds a mistake under light load, and another in code that drops packets."""
     source = FIFO.replace('self.drop(packet, "limit")', "self.drop(packet, 1 / 0)")
     idle = "        assert now < 1 or self.qlen > 1\n"
     source = source.replace(POP, idle + POP).replace("100 packets", "20 packets")
@@ -192,7 +198,7 @@ def test_what_it_prints_is_reported_a_few_lines_a_second() -> None:
 
 
 def test_a_packet_is_known_by_more_than_its_number() -> None:
-    """A discipline that makes up a packet with the number of one that waits is at fault."""
+    """A discipline that invents a packet with the number of a waiting one is at fault."""
     link = under(
         instead(
             POP, "from ccplay.lab.disciplines.base import Packet", "return Packet(60, number=1)"

@@ -1,4 +1,4 @@
-"""The example in README is a discipline that works."""
+"""The example in the README is a working discipline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of the user's own disciplines: names, parameters, what a scenario may say of them."""
+"""The user's own disciplines are files with a name and parameters, which scenarios may set."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.unit.custom.sources import FIFO
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other test's disciplines, and none left behind."""
+    """Begin and end each test without disciplines of the user's own."""
     monkeypatch.setattr(disciplines, "custom", {})
 
 
@@ -141,7 +141,10 @@ def test_options_that_a_saved_file_no_longer_declares_are_ignored() -> None:
 
 
 def test_the_template_and_each_of_ours_begin_as_one_that_works() -> None:
-    """Each runs over the generated traffic; what it reports has the name that it was given."""
+    """The template and each copy of a shipped discipline pass the check.
+
+    The values that it reports begin with the new name.
+    """
     for source in (fresh("my_own"), *(begun_from("my_own", kind) for kind in CLASSES)):
         found = tried("my_own", source)
         assert not found.mistakes
@@ -189,11 +192,14 @@ def test_a_scenario_has_its_name_once_the_command_line_has_named_its_file(tmp_pa
     "kind", ['"mine.py"', '"./mine.py"', '"/tmp/mine.py"', '"mine", file = "mine.py"']
 )
 def test_a_scenario_cannot_name_a_file(tmp_path: Path, kind: str) -> None:
-    """Not even one that lies beside it: only the command line can."""
+    """A scenario cannot name the file of a discipline, even one in its folder.
+
+    Only the command line can.
+    """
     (tmp_path / "mine.py").write_text(FIFO)
     with pytest.raises(ScenarioError, match="unknown"):
         load(scenario(tmp_path, kind))
-    # Nor when the command line has named one: a path stays no kind.
+    # A path is no kind of queue even if the command line has named the file.
     Library().add([tmp_path / "mine.py"])
     if "/" in kind or "file" in kind:
         with pytest.raises(ScenarioError, match=r"unknown|file"):
@@ -211,7 +217,7 @@ def test_of_a_file_on_another_machine_any_parameter_is_passed_on(tmp_path: Path)
     (case,) = load(scenario(tmp_path, '"mine"', ', target = "5 ms"')).cases
     qdisc = case.build.links["bottleneck"].qdisc
     assert qdisc == Qdisc(kind="mine", options={"target": "5 ms"})
-    # There the lab, which has the file, reads it.
+    # The lab on that machine has the file and checks the parameter.
     disciplines.custom["mine"] = declared("mine", 'PARAMETERS = {"target": "1 ms"}')
     assert validate(qdisc).options == {"target": 5000}
     with pytest.raises(ValueError, match="no parameter"):

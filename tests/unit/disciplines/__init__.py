@@ -1,1 +1,1 @@
-"""Disciplines in software against the pseudocode and figures of their sources."""
+"""Tests of disciplines in software against the pseudocode and figures of their sources."""

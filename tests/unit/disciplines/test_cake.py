@@ -1,4 +1,4 @@
-"""CAKE: fairness of hosts, tins, COBALT, and what ours refuses."""
+"""CAKE in software has host fairness, tins and COBALT, and refuses the options it lacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.disciplines.traces import arrive, discipline, drain, packet
 
 
 def shares(mode: str, load: dict[tuple[int, int, int], int]) -> Counter[int]:
-    """Return packets sent by source host; ``load`` has packets by flow, source, destination."""
+    """Return packets sent by source host; ``load`` has packets by flow, source and destination."""
     queue = discipline("cake", flow_mode=mode)
     for (flow, source, destination), count in load.items():
         arrive(
@@ -32,7 +32,7 @@ FIVE_TO_ONE = {
     **{(flow, 1, 9): 200 for flow in range(5)},
     (10, 2, 8): 200,
 }
-"""Host 1 has five flows, host 2 one."""
+"""Load in which host 1 has five flows and host 2 has one."""
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ FIVE_TO_ONE = {
     ],
 )
 def test_hosts_share_as_the_mode_has_it(mode: str, share: float) -> None:
-    """With one flow in five of a host, flows alone would give it five sixths."""
+    """A mode that isolates hosts gives each half; by flows, the host with five of six gets 5/6."""
     sent = shares(mode, FIVE_TO_ONE)
     assert sent[1] / sent.total() == pytest.approx(share, abs=0.06)
 
@@ -124,7 +124,7 @@ def test_what_it_leaves_out_is_refused(option: dict[str, bool | str]) -> None:
     ],
 )
 def test_code_points_have_the_tins_of_the_kernel(mode: str, tins: dict[str, str]) -> None:
-    """As in ``diffserv3`` and ``diffserv4`` of net/sched/sch_cake.c, Linux 6.14."""
+    """Code points map to the tins of ``diffserv3`` and ``diffserv4`` in sch_cake.c, Linux 6.14."""
     queue = discipline("cake", diffserv_mode=mode)
     assert isinstance(queue, CAKE)
     for tin, names in tins.items():
@@ -133,10 +133,10 @@ def test_code_points_have_the_tins_of_the_kernel(mode: str, tins: dict[str, str]
 
 
 def test_tins_take_turns_packet_by_packet() -> None:
-    """Voice weighs a quarter beside best effort and bulk a sixteenth, and none waits for a burst.
+    """Tins share the link packet by packet: best effort 16, voice 4 and bulk 1 of 21 packets.
 
-    So between two packets of voice there are five of the others, or six where bulk has its turn; a
-    flow in it, and a ping, would wait for each burst of the others otherwise, beyond the target.
+    Between two packets of voice there are at most six others; in bursts, a flow or ping in a tin
+    would wait for longer than the target.
     """
     queue = discipline("cake", diffserv_mode="diffserv3")
     for flow, dscp in ((1, 0), (2, 46), (3, 8)):
@@ -146,7 +146,7 @@ def test_tins_take_turns_packet_by_packet() -> None:
         out = queue.depart(0.0)
         assert out is not None
         sent.append(out.flow)
-    # 16 : 4 : 1, of 210.
+    # 16 : 4 : 1 of 210 packets.
     assert [sent.count(flow) for flow in (1, 2, 3)] == pytest.approx([160, 40, 10], abs=2)
     gaps = [len(each) for each in "".join("v" if f == 2 else "." for f in sent).split("v")[1:-1]]
     assert max(gaps) <= 6

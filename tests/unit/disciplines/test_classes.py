@@ -1,4 +1,4 @@
-"""PRIO and DRR with classes: who goes where, what is in each, and what each reports."""
+"""PRIO and DRR classify packets, queue each class in a discipline, and report on each class."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ TOS, DSCP = {"by": "tos"}, {"by": "dscp"}
 @pytest.mark.parametrize(
     ("options", "packets", "expected"),
     [
-        # Throughput, nothing, delay asked for: bands 2, 1, 0.
+        # TOS bits for throughput, none, and low delay: bands 2, 1, 0.
         (TOS, [{"dscp": 2}, {"dscp": 0}, {"dscp": 4}], [2, 1, 0]),
         # Best effort, class selector 1, expedited forwarding, network control.
         ({**DSCP, "bands": 8}, [{"dscp": each} for each in (0, 8, 46, 56)], [3, 2, 1, 0]),
-        # Hosts in the order of their first packets; a third one is in the first band again.
+        # Hosts get bands in the order of their first packets; the third is in the first band again.
         ({"by": "source", "bands": 2}, [{"source": each} for each in (3, 2, 5, 3)], [0, 2, 3, 1]),
         (
             {"by": "destination", "bands": 2},
@@ -50,9 +50,9 @@ def test_a_lower_band_waits_as_long_as_a_higher_one_has_packets() -> None:
 
 
 def test_a_class_holds_a_discipline_that_drops_and_marks_in_it_alone() -> None:
-    """CoDel drops in the band of a standing queue; the packets of the other wait for nothing.
+    """CoDel drops only in the band with a standing queue; the other band is served first.
 
-    Band 1 stands above target from the beginning: it is at fault after 100 ms.
+    Band 1 is above target from the beginning, so it drops after 100 ms.
     """
     queue = discipline("prio", by="source", bands=2, inner="codel")
     arrive(queue, [packet(source=2, number=999)])
@@ -78,7 +78,10 @@ def test_what_a_class_marks_is_counted() -> None:
 
 
 def test_drr_shares_between_hosts_however_many_flows_they_have() -> None:
-    """One host has nine flows with small packets, the other one with full ones."""
+    """DRR by host shares equally between a host with nine flows and one with a single flow.
+
+    The nine flows have small packets, the single one has full-sized ones.
+    """
     queue = discipline("drr", flows=2, by="source")
     arrive(
         queue,

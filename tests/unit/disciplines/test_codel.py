@@ -1,4 +1,4 @@
-"""CoDel against RFC 8289: when it drops, when it stops, and how it resumes."""
+"""CoDel starts, stops and resumes dropping as in RFC 8289."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ TARGET_MS, INTERVAL_MS = 5.0, 100.0
 
 
 def control_law(first: float, drops: int) -> list[float]:
-    """Moments of drops by the control law: the first, then interval / sqrt(n) after each."""
+    """Return the times of drops in ms: the first one, then each interval / sqrt(n) later."""
     return [*accumulate((INTERVAL_MS / sqrt(n) for n in range(1, drops)), initial=first)]
 
 
 def test_it_drops_by_the_control_law() -> None:
-    """1000 packets wait and one leaves each ms, so the packet sent at t has waited for t.
+    """CoDel drops at the times of the control law, from 105 ms on.
 
-    At 5 ms the sojourn time is at target; 100 ms later it has been so for an interval.
+    1000 packets wait and one leaves each ms, so a packet sent at t has waited for t: the sojourn
+    time reaches the target at 5 ms, and has exceeded it for an interval 100 ms later.
     """
     queue = discipline("codel", limit=2000)
     arrive(queue, (packet() for _ in range(1000)))
     dropped = drain(queue, 1.0, 800.0).dropped_at()
     expected = control_law(TARGET_MS + INTERVAL_MS, len(dropped))
     assert len(dropped) > 10
-    # A drop takes effect when a packet leaves, at most 1 ms late, and the first sets the others.
+    # A packet is dropped when one leaves, at most 1 ms late; the first drop times the others.
     assert dropped == pytest.approx([each + 1.0 for each in expected], abs=1.1)
 
 
@@ -42,7 +43,10 @@ def test_a_burst_that_drains_within_an_interval_loses_nothing() -> None:
 
 
 def test_one_waiting_frame_is_never_too_much() -> None:
-    """At a rate so low that a frame takes longer than target; RFC 8289, section 4.2."""
+    """A single waiting frame is never dropped, even if it takes longer than the target to send.
+
+    See RFC 8289, section 4.2.
+    """
     queue = discipline("codel")
     for at in range(0, 2000, 20):
         arrive(queue, [packet()], at / 1e3)
@@ -76,7 +80,7 @@ def test_ce_threshold_marks_whatever_waited_longer() -> None:
 
 
 def test_dropping_ends_below_target_and_resumes_at_its_rate() -> None:
-    """After a short good time dropping resumes with the drops that it took; section 4.3."""
+    """Dropping that resumes soon begins at its previous rate: RFC 8289, section 4.3."""
     queue = discipline("codel", limit=5000)
     arrive(queue, (packet() for _ in range(1000)))
     first = drain(queue, 1.0, 800.0).dropped
@@ -86,14 +90,14 @@ def test_dropping_ends_below_target_and_resumes_at_its_rate() -> None:
     while queue.depart(0.8) is not None:
         pass
     queue.dropped.clear()
-    # Empty, then a fresh packet: the good state.
+    # A packet that hardly waits ends the dropping state.
     arrive(queue, [packet()], 0.801)
     assert queue.depart(0.802) is not None
     assert queue.statistics()["codel_dropping"] == 0
     arrive(queue, (packet() for _ in range(1000)), 0.81)
     again = drain(queue, 1.0, 1000.0, start_ms=811.0).dropped_at()
     assert again[0] == pytest.approx(810 + TARGET_MS + INTERVAL_MS, abs=1)
-    # The drops since dropping began the time before, not 1.
+    # The count resumes from the drops of the previous dropping state, not from 1.
     assert again[1] - again[0] == pytest.approx(INTERVAL_MS / sqrt(before - 1), abs=1)
 
 
@@ -106,20 +110,20 @@ def test_the_limit_drops_what_arrives() -> None:
 
 
 def test_parameters_change_under_waiting_packets() -> None:
-    """A shorter interval takes effect at the next packet; nothing that waits is lost."""
+    """A shorter interval applies from the next drop on, and no waiting packet is lost."""
     queue = discipline("codel", limit=2000)
     arrive(queue, (packet() for _ in range(1000)))
     drain(queue, 1.0, 50.0)
     queue.configure(options_of("codel", {"interval": 20_000, "limit": 2000}))
     assert queue.qlen == 949
     dropped = drain(queue, 1.0, 300.0, start_ms=51.0).dropped_at()
-    # The moment of the first drop was fixed before.
+    # The time of the first drop was already set.
     assert dropped[0] == pytest.approx(105, abs=1)
     assert dropped[1] == pytest.approx(125, abs=1)
 
 
 def test_time_never_counts_from_the_number_of_packets() -> None:
-    """Half as many packets a second, the same moments: the control law is one of time."""
+    """Drops come at the same times at half the packet rate: the control law counts time."""
     moments = {}
     for every in (1.0, 0.5):
         queue = discipline("codel", limit=5000)

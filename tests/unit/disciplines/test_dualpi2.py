@@ -1,4 +1,4 @@
-"""DualPI2 against RFC 9332: gains, coupling, the step, and the classic queue's share."""
+"""DualPI2 has the gains, coupling, step and share of the classic queue of RFC 9332."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ def dual(**more: int) -> DualPI2:
 
 
 def test_gains_are_those_of_the_rfc() -> None:
-    """alpha = 0.1 * 16 ms / (100 ms)^2 = 0.16 Hz, beta = 0.3 / 100 ms = 3 Hz; figure 2."""
+    """The gains are alpha = 0.1 * 16 ms / (100 ms)^2 = 0.16 Hz and beta = 0.3 / 100 ms = 3 Hz.
+
+    See RFC 9332, figure 2.
+    """
     queue = dual()
     assert queue.alpha == pytest.approx(0.16)
     assert queue.beta == pytest.approx(3.0)
@@ -78,14 +81,14 @@ def test_l4s_packets_that_waited_longer_than_the_step_are_marked() -> None:
     out = queue.depart(0.002)
     assert out is not None
     assert out.ecn == CE
-    # Nothing is behind the last one.
+    # The last packet is not marked, since none waits behind it.
     out = queue.depart(0.004)
     assert out is not None
     assert out.ecn == ECT_1
 
 
 def test_the_classic_queue_gets_its_share() -> None:
-    """10 % of the link, by default, while both have packets."""
+    """The classic queue gets 10 % of the link by default while both queues have packets."""
     queue = dual()
     queue.update_s = 0.0
     arrive(queue, [packet(flow=1) for _ in range(500)])

@@ -1,4 +1,4 @@
-"""FQ, SFQ, DRR and PRIO: order of service, shares in bytes, and who loses when there is no room."""
+"""FQ, SFQ, DRR and PRIO have their order of service, shares in bytes, and drops when full."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_fq_forgets_flows_that_have_nothing() -> None:
 
 @pytest.mark.parametrize("kind", ["fq", "sfq", "drr", "fq_codel", "fq_pie", "cake"])
 def test_two_flows_share_bytes_whatever_their_packets(kind: str) -> None:
-    """Of 300 kB that leave, half are of each: frames of 1500 bytes, and of 500."""
+    """A flow with frames of 1500 bytes and one with 500 send equally many bytes."""
     long, short = apart(2, 127)
     queue = discipline(kind, limit=1000) if kind != "cake" else discipline(kind)
     arrive(queue, [packet(1500, flow=long) for _ in range(100)])
@@ -86,7 +86,7 @@ def test_sfq_keeps_what_waits_when_the_hash_changes() -> None:
 
 
 def test_drr_counts_deficits_as_in_the_paper() -> None:
-    """Quantum 500: packets of 200 go two at a turn, then three with what was left over."""
+    """With a quantum of 500, two packets of 200 leave per turn, then three with the remainder."""
     a, b = apart(2, 1024)
     queue = discipline("drr", quantum=500)
     assert isinstance(queue, DRR)

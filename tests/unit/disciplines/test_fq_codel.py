@@ -1,4 +1,4 @@
-"""FQ-CoDel against RFC 8290: order of service, fairness in bytes, and what it drops."""
+"""FQ-CoDel serves flows in order, shares bytes and drops as in RFC 8290."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.unit.disciplines.traces import arrive, discipline, drain, order, pack
 
 
 def apart(flows: int, queues: int, seed: int = 1) -> list[int]:
-    """Return numbers of flows whose queues differ."""
+    """Return this many flow numbers that hash to different queues."""
     found: dict[int, int] = {}
     flow = 0
     while len(found) < flows:
@@ -26,7 +26,7 @@ def test_flows_send_in_turn_a_quantum_each() -> None:
 
 
 def test_a_new_flow_goes_first() -> None:
-    """A ping beside a bulk flow waits for nothing but the packet on the wire."""
+    """A ping next to a bulk flow waits only for the packet on the wire."""
     bulk, ping = apart(2, 1024)
     queue = discipline("fq_codel")
     arrive(queue, (packet(flow=bulk) for _ in range(50)))
@@ -38,7 +38,10 @@ def test_a_new_flow_goes_first() -> None:
 
 
 def test_a_flow_that_empties_as_new_waits_once_among_the_old() -> None:
-    """Otherwise it could starve them by sending one packet at a time; section 4.2."""
+    """A flow whose queue empties as a new one becomes an old one: RFC 8290, section 4.2.
+
+    Otherwise it could starve the old flows by sending one packet at a time.
+    """
     bulk, sparse = apart(2, 1024)
     queue = discipline("fq_codel")
     arrive(queue, (packet(flow=bulk) for _ in range(50)))
@@ -54,7 +57,7 @@ def test_a_flow_that_empties_as_new_waits_once_among_the_old() -> None:
 
 
 def test_fairness_is_in_bytes() -> None:
-    """Three frames of 500 bytes for each of 1500."""
+    """Flows share in bytes: three frames of 500 bytes leave for each of 1500."""
     long, short = apart(2, 1024)
     queue = discipline("fq_codel", quantum=1500, limit=1000, target=1_000_000)
     arrive(queue, [packet(1500, flow=long) for _ in range(100)])
@@ -80,7 +83,7 @@ def test_at_most_64_packets_are_dropped_at_once() -> None:
 
 
 def test_codel_works_on_each_flow_by_itself() -> None:
-    """The standing queue is dropped from, the sparse flow never."""
+    """CoDel drops packets of the flow with a standing queue, never those of a sparse flow."""
     bulk, ping = apart(2, 1024)
     queue = discipline("fq_codel")
     arrive(queue, (packet(flow=bulk) for _ in range(2000)))

@@ -1,4 +1,4 @@
-"""PIE and FQ-PIE against RFC 8033: the probability's steps, and when nothing is dropped."""
+"""PIE and FQ-PIE adjust their probability, and spare packets, as in RFC 8033."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TARGET, ALPHA, BETA = 0.015, 0.125, 1.25
 
 
 def step(p: float, delay: float, old: float) -> float:
-    """The step of RFC 8033, section 4.2 with 5.6, written once more."""
+    """Return the step of the probability of RFC 8033, sections 4.2 and 5.6; delays are in s."""
     size = ALPHA * (delay - TARGET) + BETA * (delay - old)
     if p < 0.000001:
         return size / 2048
@@ -70,7 +70,7 @@ def test_a_burst_of_150_ms_passes() -> None:
     ],
 )
 def test_when_a_packet_is_dropped(change: dict[str, float], dropped: bool) -> None:
-    """Each condition of section 4.1 and 5.4 by itself."""
+    """A packet is dropped or spared by each condition of RFC 8033, sections 4.1 and 5.4."""
     case = {"p": 0.15, "old": 0.020, "sum": 0.8, "draw": 0.1, "backlog": 20_000, **change}
     control = Probability()
     control.burst_s = 0.0
@@ -79,7 +79,7 @@ def test_when_a_packet_is_dropped(change: dict[str, float], dropped: bool) -> No
 
 
 def test_under_load_the_delay_comes_to_the_target() -> None:
-    """Twice what the link carries arrives: half of it has to go, and the queue stays short."""
+    """With twice the load of the link the mean delay is near the target, and the limit unused."""
     queue = discipline("pie", limit=10_000)
     delays = []
     for tick in range(40_000):

@@ -1,4 +1,4 @@
-"""RED and CHOKe against their papers: average, probability, spacing of drops, adaptation."""
+"""RED and CHOKe average, drop, space their drops and adapt as in their papers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_average_is_a_moving_one_and_decays_while_idle() -> None:
     for _ in range(50):
         before = queue.backlog
         arrive(queue, [packet()], 0.0)
-        # The first finds an empty queue.
+        # The first packet finds an empty queue.
         average = average + queue.w * (before - average) if before else 0.0
     assert queue.average.avg == pytest.approx(average)
     while queue.depart(1.0) is not None:
@@ -52,7 +52,7 @@ def test_no_drop_below_min_and_each_above_max() -> None:
 
 
 def test_drops_between_are_spread_evenly() -> None:
-    """The distance between two is uniform from 1 to 1 / pb: no more than 1 / pb; section 6."""
+    """The distance between two drops is uniform from 1 to 1 / pb: RED's paper, section 6."""
     queue = red()
     queue.average.avg = 60_000
     pb = 0.02 / 2
@@ -81,7 +81,10 @@ def test_it_marks_what_uses_ecn() -> None:
 
 
 def test_adaptive_red_moves_max_p_to_keep_the_average_in_the_middle() -> None:
-    """By min(0.01, max_p / 4) up, by a factor of 0.9 down, each half second; target 54 to 66 kB."""
+    """Every 0.5 s max_p rises by min(0.01, max_p / 4) or falls by a factor of 0.9.
+
+    The average is to be from 54 to 66 kB.
+    """
     queue = red(adaptive=True)
     for average, expected in ((70_000, 0.025), (60_000, 0.025), (50_000, 0.0225)):
         queue.average.avg = average
@@ -112,7 +115,7 @@ def test_choke_drops_both_that_are_of_one_flow() -> None:
 
 
 def test_choke_throttles_what_does_not_react() -> None:
-    """A flow that sends 90 % of twice the link's rate gets far less of what leaves."""
+    """A flow that sends 90 % of a load of twice the link's rate gets less than 85 % of the link."""
     queue = discipline("choke", limit=300, min=20, max=200, bandwidth=12_000_000)
     sent = Counter[int]()
     for tick in range(30_000):

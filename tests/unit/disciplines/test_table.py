@@ -1,4 +1,4 @@
-"""Every discipline in software is complete, and honest in what it counts."""
+"""Every discipline in software is complete and counts correctly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_table_is_that_of_the_model() -> None:
 @pytest.mark.parametrize("kind", CLASSES)
 @pytest.mark.parametrize("load", [0.5, 1.0, 3.0])
 def test_no_packet_is_lost_track_of(kind: str, load: float) -> None:
-    """Each that arrives leaves once or is dropped once, and ``qlen`` and ``backlog`` say so."""
+    """Each packet leaves once or is dropped once, and ``qlen`` and ``backlog`` always agree."""
     queue = discipline(kind, **NEEDED.get(kind, {}))
     draw = random.Random(5)
     inside: dict[int, int] = {}
@@ -59,7 +59,7 @@ def test_no_packet_is_lost_track_of(kind: str, load: float) -> None:
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_statistics_have_names_that_variables_understand(kind: str) -> None:
-    """Each begins with a word of the discipline's name, and has what it is besides."""
+    """Each statistic is named after its discipline, followed by words that describe it."""
     queue = discipline(kind, **NEEDED.get(kind, {}))
     told = queue.statistics()
     queue.arrive(packet(), 1.0)

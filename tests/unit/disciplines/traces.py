@@ -1,4 +1,4 @@
-"""Packet traces: what goes into a discipline, and what becomes of it."""
+"""Packet traces through a discipline: packets that arrive, and those it sends, drops or marks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ccplay.model.base import Option
 
 
 def discipline(kind: str, **options: Option) -> Discipline:
-    """Return a discipline by its name, with defaults for what is not given."""
+    """Return a discipline by its name, with defaults for options that are not given."""
     return made(kind, options, 1)
 
 
@@ -23,7 +23,7 @@ def packet(
 
 @dataclass
 class Seen:
-    """What became of a trace: moments in ms, numbers of packets."""
+    """Packets of a trace that were sent, dropped or marked, each with its time in ms."""
 
     sent: list[tuple[float, Packet]] = field(default_factory=list)
     dropped: list[tuple[float, Packet]] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Seen:
 
 
 def arrive(queue: Discipline, packets: Iterable[Packet], now: float = 0.0) -> list[Packet]:
-    """Let packets arrive at one moment, in seconds; return those that were dropped for it."""
+    """Let packets arrive at ``now`` (in s); return those that were dropped."""
     for each in packets:
         each.arrived = now
         queue.arrive(each, now)
@@ -43,7 +43,7 @@ def arrive(queue: Discipline, packets: Iterable[Packet], now: float = 0.0) -> li
 
 
 def drain(queue: Discipline, every_ms: float, until_ms: float, start_ms: float = 0.0) -> Seen:
-    """Let one packet leave every so often, as a link does."""
+    """Let one packet leave every ``every_ms``, as on a link, until the queue is empty."""
     seen, step = Seen(), 0
     while (at := start_ms + step * every_ms) <= until_ms:
         step += 1
@@ -61,7 +61,7 @@ def drain(queue: Discipline, every_ms: float, until_ms: float, start_ms: float =
 
 
 def order(queue: Discipline, now: float = 0.0) -> list[int]:
-    """Let everything leave at one moment and return the flows in their order."""
+    """Let all packets leave at one moment; return their flows in order."""
     flows = []
     while (out := queue.depart(now)) is not None:
         flows.append(out.flow)

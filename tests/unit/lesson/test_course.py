@@ -1,4 +1,4 @@
-"""A course: pages run in any order, each from the network of the file, and are judged."""
+"""The pages of a course run in any order, each from the file's network, and are judged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
 
 
 class Lab:
-    """A state, and the course that is its timeline."""
+    """The state of a lab, and the course that is its timeline."""
 
     def __init__(self, course: Course) -> None:
         self.course, self.state = course, LabState()
@@ -54,7 +54,7 @@ class Lab:
         return self
 
     def pass_time(self, until: float, step: float = 0.25) -> Sequence[AnyCommand]:
-        """Let time pass; return what was due, as the lab carries it out."""
+        """Let time pass, and carry out the commands that are due; return them."""
         found: list[AnyCommand] = []
         while self.state.now < until:
             self.apply(Log(t=self.state.now + step, level="info", text=""))
@@ -96,7 +96,7 @@ def test_steps_wait_for_the_answer_and_run_from_then(opened: Opened) -> None:
     assert lab.pass_time(9.0) == [StartFlow(flow="a")]
     flow = lab.state.flows["a"]
     assert course.turn.span is not None
-    # The step's moment is the first second of the run.
+    # The step is due 1 s after the start of the run.
     assert flow.started == pytest.approx(course.turn.span.began + 1.0, abs=0.6)
     assert course.phase(lab.state.now) == "running"
     lab.pass_time(course.turn.span.ended)

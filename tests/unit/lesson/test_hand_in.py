@@ -1,4 +1,4 @@
-"""The page that a student hands in: answers, what was measured, figures, and the scenario."""
+"""The page that a student hands in has answers, measured values, figures and the scenario."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RECORDING = Path(__file__).parents[2] / "ui" / "recordings" / "playground.ccplay
 
 @pytest.fixture
 def lesson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A lesson of which the first page was taken."""
+    """Change to a temporary folder, and return the file of a lesson with hostile text in it."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "mine.toml"

@@ -1,4 +1,4 @@
-"""Answers are judged by what was measured, and by nothing else."""
+"""Answers are judged only by measured values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A lesson in a scenario file: read as it was written, or refused with every mistake."""
+"""A lesson in a scenario file is read, or refused with every mistake."""
 
 # ruff: noqa: E501 - TOML 1.0 has an inline table on one line
 
@@ -162,7 +162,7 @@ def test_the_schema_takes_a_lesson_and_sees_what_an_editor_can() -> None:
 
 @pytest.mark.parametrize("name", ORDER)
 def test_lessons_that_come_with_ccplay_can_be_taught(name: str) -> None:
-    """Each question names what a run usually measures, so that a run can contradict its text."""
+    """A shipped lesson is complete; each question has the usual answer, to compare with a run."""
     opened = open_lesson(name)
     assert 3 <= len(opened.lesson.pages) <= 6
     assert 0 < opened.lesson.run_s < 150

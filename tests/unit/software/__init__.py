@@ -1,1 +1,1 @@
-"""What runs disciplines in software, without a queue of the kernel's."""
+"""Tests of the process that runs disciplines in software, without a queue of the kernel."""

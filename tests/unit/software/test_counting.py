@@ -1,4 +1,4 @@
-"""What is counted of a queue in software: histogram, shared memory, rows of a sweep, headers."""
+"""A queue in software is counted: in histograms, shared memory, rows of a sweep, and by flow."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_slot_is_read_as_it_was_written() -> None:
     board = Board()
     counts = Counts(3, 4542, 7, 1, 1000, 1_514_000, 123_456_789, 1)
     board.slot(5).write(counts, [9, 8])
-    # Another mapping of the same memory: what a process that was started anew has.
+    # Another mapping of the same memory, as in a restarted process.
     slot = Board(board.descriptor).slot(5)
     assert slot.read(2) == (counts, [9, 8])
     slot.count_sojourn(5000)
@@ -63,7 +63,10 @@ def kernel(size: int, backlog: int, handle: int = 1) -> QdiscCounters:
 
 
 def test_a_row_has_what_waits_in_both_and_what_has_left_the_link() -> None:
-    """The kernel's queue drains while packets wait in software already."""
+    """A row sums packets that wait in the kernel and in software, and counts what left the link.
+
+    The kernel's queue drains while packets already wait in software.
+    """
     queues = LinkQueues("r->h2")
     queues.rows({CLASS: kernel(50_000, 20_000)})
     counts = Counts(qlen=5, backlog=5000, drops=2, marks=1, packets=10, bytes=10_000)
@@ -89,14 +92,14 @@ def test_counters_continue_when_the_kernel_takes_over_again() -> None:
     (row,) = queues.rows({CLASS: kernel(5_000, 0)})
     assert row[1] == "pfifo"
     assert (row[4], row[8]) == (7, 85_000)
-    # Software again: its counters have begun anew.
+    # In software again, with counters that begin at 0.
     queues.software = lambda: Reading("pie.py", 2, Counts(drops=1), {})
     (row,) = queues.rows({CLASS: kernel(6_000, 0), PASSAGE: kernel(1_000, 0, 3)})
     assert (row[4], row[8]) == (8, 87_000)
 
 
 def test_counters_continue_when_another_discipline_takes_over_in_software() -> None:
-    """A swap, or a FIFO in the place of one that failed: nothing is counted twice."""
+    """Nothing is counted twice after a swap of disciplines, or a FIFO in place of a failed one."""
     queues = LinkQueues("r->h2")
     found = {CLASS: kernel(5_000, 0), PASSAGE: kernel(80_000, 0, 2)}
     for kind, drops in (("mine.py", 7), ("pfifo", 7), ("mine.py", 8)):
@@ -138,7 +141,10 @@ def test_flows_are_distinguished_by_addresses_protocol_and_ports() -> None:
 
 
 def test_a_ping_is_one_flow_and_so_are_fragments() -> None:
-    """By its identifier; its checksum and number differ in each packet."""
+    """Packets of a ping are one flow by their identifier, and fragments of a packet are one flow.
+
+    Checksum and sequence number differ in each packet of a ping.
+    """
     echoes = [struct.pack("!BBHHH", 8, 0, checksum, 77, checksum) for checksum in (1, 2)]
     first, second = (flow(header("10.0.0.1", "10.0.0.2", 1, each)) for each in echoes)
     assert first == second

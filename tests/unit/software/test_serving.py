@@ -1,4 +1,4 @@
-"""A queue in software: its virtual clock, what it carries over, and what it falls back to."""
+"""A queue in software paces packets, keeps them when disciplines change, and can fall back."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ccplay.lab.software.board import Board
 from ccplay.lab.software.serving import MARKED, PACED, PATIENCE_S, Served
 
 RATE = 12_112_000
-"""Bits per second at which a full frame takes 1 ms."""
+"""Rate in bit/s at which a full-sized frame takes 1 ms."""
 
 
 class Queue:
-    """Packets that have come, and what was decided on each."""
+    """A kernel queue with packets to read, and the verdict on each."""
 
     def __init__(self) -> None:
         self.coming: list[Packet] = []
@@ -43,7 +43,7 @@ class Queue:
 
 
 class Link:
-    """A served queue whose clock a test moves."""
+    """A served queue with a clock that the test sets."""
 
     def __init__(self, kind: str = "codel", **options: int | bool) -> None:
         self.queue = Queue()
@@ -62,7 +62,7 @@ class Link:
         self.served.send(now, self.lateness)
 
     def at(self, now: float) -> list[int]:
-        """Let it be ``now``, and return which packets were sent for it."""
+        """Set the clock to ``now``; return the packets that are sent then."""
         before = len(self.queue.sent)
         self.served.send(now, self.lateness)
         return [number for number, _ in self.queue.sent[before:]]
@@ -76,7 +76,7 @@ def test_packets_leave_at_the_rate() -> None:
     assert link.served.wake == pytest.approx(1.001)
     assert link.at(1.0009) == []
     assert link.at(1.0011) == [2]
-    # Late by 0.1 ms, and yet the third is due when it would have been.
+    # The third packet is due at its time although the second was 0.1 ms late.
     assert link.served.wake == pytest.approx(1.002)
     assert link.at(1.0032) == [3, 4]
     assert link.served.wake == 0.0
@@ -150,7 +150,7 @@ def test_drops_reach_the_queue_and_the_counters() -> None:
 
 
 class _Failing(FirstInFirstOut):
-    """A discipline that fails after a while."""
+    """A discipline that fails once fewer than five packets wait."""
 
     def dequeue(self, now: float) -> Packet | None:
         if self.qlen < 5:
@@ -159,7 +159,7 @@ class _Failing(FirstInFirstOut):
 
 
 class _Keeping(FirstInFirstOut):
-    """A discipline that never empties its queue."""
+    """A discipline that keeps its last three packets."""
 
     def dequeue(self, now: float) -> Packet | None:
         return super().dequeue(now) if self.qlen > 3 else None
@@ -167,7 +167,7 @@ class _Keeping(FirstInFirstOut):
 
 @pytest.fixture(params=[_Failing, _Keeping])
 def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A kind that is at fault."""
+    """Replace all disciplines with a faulty one; return its name."""
     found: type[Discipline] = request.param
 
     def made(kind: str, options: object, seed: int) -> Discipline:
@@ -178,7 +178,10 @@ def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 def test_a_fifo_takes_the_place_of_one_that_fails(faulty: str) -> None:
-    """Everything that waited leaves in order; the message has file and line."""
+    """A FIFO replaces a faulty discipline: all waiting packets leave in order.
+
+    The message has the line.
+    """
     link = Link("codel")
     link.served.begin(0.0)
     link.come(10, 1.0)

@@ -1,4 +1,4 @@
-"""Sojourn times of packets, from the histogram of a queue to the distribution of a report."""
+"""Sojourn times are counted in a queue's histogram and become a report's distribution."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_state_adds_up_what_it_receives() -> None:
     state = LabState()
     for t, kind, upto_us in ((1.0, "codel.py", [8, 5120]), (2.0, "pie.py", [8, 20_480])):
         event = SojournTimes(t=t, link="r->h2", kind=kind, upto_us=upto_us, packets=[1, 3])
-        # As a recording has it.
+        # Encoded and decoded as in a recording.
         state.apply(wire.decode_event(wire.encode(event)))
     assert state.sojourns.of("r->h2") == {8: 2, 5120: 3, 20_480: 3}
     assert state.sojourns.of("r->h2", "pie.py") == {8: 1, 20_480: 3}
