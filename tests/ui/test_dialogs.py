@@ -1,9 +1,13 @@
 """Dialogs send the right commands when they are filled in by keyboard alone."""
 
+import asyncio
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
+from textual import timer
 from textual.events import Key, Paste
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
@@ -302,6 +306,16 @@ async def test_bad_input_reports_why_and_stays() -> None:
         await pilot.press("end", "backspace", "backspace", "2", "M", "b", "i", "t", "enter")
         await pilot.pause()
         assert app.answers == [SetLink(rate=2_000_000)]
+
+
+async def test_a_dialog_opens_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It receives keys even if its process is interrupted for 10 ms whenever a timer starts."""
+    clock = itertools.count(0.0, 0.01)
+    monkeypatch.setattr(timer, "_time", SimpleNamespace(get_time=lambda: next(clock)))
+    app = Stage(lab(), UdpDialog)
+    async with app.run_test() as pilot, asyncio.timeout(30):
+        while app.focused is None:
+            await pilot.pause()
 
 
 @pytest.mark.parametrize(

@@ -125,8 +125,9 @@ class Question(Modal[Answer | None], Generic[Answer]):
     def _open(self) -> None:
         # A control that is still starting would undo the effect of a key.
         if any(_has_messages(each) for each in (self.app, self, *self.query("*"))):
-            # With a timer, because a callback would keep the app's queue from becoming empty.
-            self.set_timer(0.002, self._open)
+            # Not at once, or the app's queue would never be empty; not with ``set_timer``, because
+            # Textual drops a short timer if its task is interrupted for longer than that.
+            asyncio.get_running_loop().call_later(0.002, self.call_next, self._open)
             return
         early, self._early = self._early, None
         self.set_focus(self.query(self.START).first())
