@@ -143,6 +143,18 @@ def test_every_node_has_a_place_of_its_own(data: st.DataObject) -> None:
     assert len(set(places)) == len(places) == len(names)
     svg = ET.fromstring(draw(made))
     assert len(svg.findall(f"{_SVG}line")) == len({frozenset(pair) for pair in pairs})
+    check_margins(svg)
+
+
+def test_a_label_wider_than_the_nodes_is_within_the_drawing() -> None:
+    """Hypothesis found this network; the label of its only column was cut on the left."""
+    roles = dict.fromkeys(["r0", "r1", "r2", "r3"], "router") | {"h0": "sender"}
+    net = network(roles, [("r0", "r1"), ("r0", "h0"), ("r2", "h0")])
+    check_margins(ET.fromstring(draw(found(net))))
+
+
+def check_margins(svg: ET.Element) -> None:
+    """Fail if a box of a drawing lies outside it."""
     width, height = float(svg.attrib["width"]), float(svg.attrib["height"])
     for box in svg.findall(f"{_SVG}rect"):
         left, top = float(box.attrib["x"]), float(box.attrib["y"])

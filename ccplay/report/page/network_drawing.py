@@ -43,16 +43,15 @@ _INK, _MUTED, _LINK, _QUEUE, _SOFT = "#1a1a1a", "#5a5a5a", "#8a8a8a", "#3d4f61",
 def draw(graph: Graph) -> str:
     """Return a graph as an SVG element."""
     across, down = _steps(graph)
-    xs = [vertex.x * across for vertex in graph.vertices]
-    ys = [vertex.y * down for vertex in graph.vertices]
-    left = min(x - _width(v) / 2 for x, v in zip(xs, graph.vertices, strict=True)) - _MARGIN
-    right = max(x + _width(v) / 2 for x, v in zip(xs, graph.vertices, strict=True)) + _MARGIN
-    top, bottom = min(ys) - _NODE - _MARGIN, max(ys) + _NODE + _MARGIN
+    spots = {vertex.name: (vertex.x * across, vertex.y * down) for vertex in graph.vertices}
+    degrees = Counter(node for edge in graph.edges for node in (edge.a, edge.b))
+    lefts, tops, rights, bottoms = zip(*_extents(graph, spots, degrees), strict=True)
+    left, right = min(lefts) - _MARGIN, max(rights) + _MARGIN
+    top, bottom = min(tops) - _MARGIN, max(bottoms) + _MARGIN
     legend = [*graph.notes, *_legend(graph)]
     right = max(right, left + _LETTER * max(map(len, legend), default=0) + 2 * _MARGIN)
     bottom += _LINE * (len(legend) + 1) if legend else 0
-    at = {v.name: (x - left, y - top) for v, x, y in zip(graph.vertices, xs, ys, strict=True)}
-    degrees = Counter(node for edge in graph.edges for node in (edge.a, edge.b))
+    at = {name: (x - left, y - top) for name, (x, y) in spots.items()}
     parts = [
         *(_line(edge, at) for edge in graph.edges),
         *(part for edge in graph.edges for part in _labels(edge, at, degrees)),
@@ -78,6 +77,25 @@ def _steps(graph: Graph) -> tuple[float, float]:
     labelled = any(edge.labels or edge.queues for edge in graph.edges)
     # Leave room for the symbols of queues on neighbouring links side by side.
     return max(widest + 24, 2.8 * _BOX[0], longest if labelled else 0.0), _ABOVE
+
+
+def _extents(
+    graph: Graph, at: Mapping[str, tuple[float, float]], degrees: Mapping[str, int]
+) -> Iterator[tuple[float, float, float, float]]:
+    """Yield left, top, right and bottom of each node with its surroundings, label and queue."""
+    for vertex in graph.vertices:
+        (x, y), half = at[vertex.name], _width(vertex) / 2
+        yield x - half, y - _NODE, x + half, y + _NODE
+    for edge in graph.edges:
+        (x, y), (u, v) = at[edge.a], at[edge.b]
+        middle, half, level = (x + u) / 2, _length(edge) / 2, y == v
+        high = _LINE * sum(len(_lines(label)) for label in edge.labels)
+        above, below = (high + 10, _BOX[1] + _LINE * len(edge.queues)) if level else (high / 2,) * 2
+        yield middle - half, (y + v) / 2 - above, middle + half, (y + v) / 2 + below
+        for sender, text in () if level else edge.queues.items():
+            box = _beside(at[sender], at[edge.b if sender == edge.a else edge.a], degrees[sender])
+            end = box[0] + _BOX[0] / 2 + 4 + _LETTER * len(text)
+            yield box[0] - _BOX[0] / 2, box[1] - _BOX[1] / 2, end, box[1] + _BOX[1] / 2
 
 
 def _length(edge: Edge) -> float:
