@@ -7,11 +7,8 @@ programs as the workers' user, and nobody else can connect.
 from __future__ import annotations
 
 import ipaddress
-import os
+import re
 import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,6 +20,7 @@ from ccplay.files import writing
 
 CERTIFICATE, KEY = "cluster.pem", "cluster.key"
 _DAYS = "3650"
+_PEM = re.compile(r"(-----BEGIN ([A-Z ]+)-----.+?-----END \2-----\n)", re.DOTALL)
 
 
 def standard() -> Path:
@@ -48,32 +46,27 @@ def make(folder: Path) -> list[Path]:
 
 def fresh() -> tuple[str, str]:
     """Return a new certificate and its key, as PEM. Raises ``CcplayError``."""
-    with tempfile.TemporaryDirectory(prefix="ccplay-") as folder:
-        paths = [Path(folder) / name for name in (CERTIFICATE, KEY)]
-        argv = ["openssl", "req", "-x509", "-newkey", "ec", "-nodes", "-days", _DAYS]
-        argv += ["-pkeyopt", "ec_paramgen_curve:prime256v1", "-subj", "/CN=ccplay cluster"]
-        argv += ["-out", str(paths[0]), "-keyout", str(paths[1])]
-        try:
-            done = subprocess.run(argv, check=False, capture_output=True, text=True)
-        except FileNotFoundError:
-            raise CcplayError("openssl is not installed (apt install openssl)") from None
-        if done.returncode != 0:
-            messages = done.stderr.strip().splitlines() or [""]
-            raise CcplayError(f"openssl can't make a certificate: {messages[-1]}")
-        certificate, key = (path.read_text() for path in paths)
-        return certificate, key
+    argv = ["openssl", "req", "-x509", "-newkey", "ec", "-nodes", "-days", _DAYS]
+    argv += ["-pkeyopt", "ec_paramgen_curve:prime256v1", "-subj", "/CN=ccplay cluster"]
+    # To stdout: a file with the key would outlive a process that is killed.
+    argv += ["-out", "/dev/stdout", "-keyout", "/dev/stdout"]
+    try:
+        done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise CcplayError("openssl is not installed (apt install openssl)") from None
+    found = {part: text for text, part in _PEM.findall(done.stdout)}
+    if done.returncode != 0 or not found.keys() >= {"CERTIFICATE", "PRIVATE KEY"}:
+        messages = done.stderr.strip().splitlines() or [""]
+        raise CcplayError(f"openssl can't make a certificate: {messages[-1]}")
+    return found["CERTIFICATE"], found["PRIVATE KEY"]
 
 
-@contextmanager
-def security_of(certificate: str, key: str) -> Iterator[Security]:
-    """Write a certificate into files that only this process can read, for this block."""
-    with tempfile.TemporaryDirectory(prefix="ccplay-") as made:
-        folder = Path(made)
-        for name, content in ((CERTIFICATE, certificate), (KEY, key)):
-            descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w") as file:
-                file.write(content)
-        yield security(folder)
+def security_of(certificate: str, key: str) -> Security:
+    """Return the TLS settings for a certificate and its key, both the PEM itself or paths."""
+    roles = ("client", "scheduler", "worker")
+    pairs = {f"tls_{role}_cert": certificate for role in roles}
+    pairs |= {f"tls_{role}_key": key for role in roles}
+    return Security(tls_ca_file=certificate, require_encryption=True, **pairs)
 
 
 def security(folder: Path | None) -> Security:
@@ -93,11 +86,7 @@ def security(folder: Path | None) -> Security:
     for name in (CERTIFICATE, KEY):
         if not (found / name).is_file():
             raise UsageError(f"{found / name}: no such file (ccplay cluster certificate DIR)")
-    certificate, key = str(found / CERTIFICATE), str(found / KEY)
-    roles = ("client", "scheduler", "worker")
-    pairs = {f"tls_{role}_cert": certificate for role in roles}
-    pairs |= {f"tls_{role}_key": key for role in roles}
-    return Security(tls_ca_file=certificate, require_encryption=True, **pairs)
+    return security_of(str(found / CERTIFICATE), str(found / KEY))
 
 
 def is_loopback(address: str) -> bool:

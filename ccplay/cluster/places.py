@@ -13,12 +13,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import dask
 from distributed import Scheduler
 from distributed.security import Security
 from distributed.utils import get_ip
 
 from ccplay.cluster import certificate
-from ccplay.cluster.worker import greeting
+from ccplay.cluster.worker import greeting, scratch
 from ccplay.errors import UsageError
 from ccplay.visible import printable
 
@@ -49,24 +50,25 @@ async def opened(
         return
     words, host = _started(where)
     pair = certificate.fresh()
-    with certificate.security_of(*pair) as security:
-        scheduler: Any = Scheduler(
-            host=host,
-            port=0,
-            protocol="tls://",
-            security=security,
-            dashboard=False,
-            dashboard_address="127.0.0.1:0",
-        )
-        async with scheduler:
-            greeted = greeting(scheduler.address, pair, jobs)
-            tasks = [asyncio.create_task(_kept_running(argv, greeted, report)) for argv in words]
-            try:
-                yield scheduler.address, security
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+    security = certificate.security_of(*pair)
+    dask.config.set({"temporary-directory": scratch()})
+    scheduler: Any = Scheduler(
+        host=host,
+        port=0,
+        protocol="tls://",
+        security=security,
+        dashboard=False,
+        dashboard_address="127.0.0.1:0",
+    )
+    async with scheduler:
+        greeted = greeting(scheduler.address, pair, jobs)
+        tasks = [asyncio.create_task(_kept_running(argv, greeted, report)) for argv in words]
+        try:
+            yield scheduler.address, security
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _started(where: str) -> tuple[list[list[str]], str]:

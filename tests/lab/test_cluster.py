@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import sys
+import uuid
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
 from ccplay.cluster import certificate
 from ccplay.experiment.store import read_run_directory, recording_of
 from ccplay.stream.sources import recorded_events
+from tests.lab.test_leaks import MARKER, marked, nothing_left
 
 RACE = (
     *("race", "--case", "50 ms", "--repeats", "2", "--json"),
@@ -197,3 +199,23 @@ def _seeds(out: Path) -> list[int]:
         hello = next(iter(recorded_events(recording)))
         found.append(hello.build.seed)  # type: ignore[union-attr]
     return found
+
+
+async def test_workers_of_a_killed_command_end_and_leave_no_key(tmp_path: Path) -> None:
+    """They have no scheduler any more that could tell them to end."""
+    (tmp_path / "many.toml").write_text(MANY)
+    (tmp_path / "tmp").mkdir()
+    marker = f"ccplay-{uuid.uuid4()}"
+    cache, temporary = str(tmp_path / "cache"), str(tmp_path / "tmp")
+    run = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "ccplay", "run", str(tmp_path / "many.toml")),
+        *("--cluster", "local:2", "--out", str(tmp_path / "out")),
+        env=os.environ | {MARKER: marker, "XDG_CACHE_HOME": cache, "TMPDIR": temporary},
+        stderr=PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
+    )
+    await until(run, "1/6")
+    run.kill()
+    await run.wait()
+    assert not await nothing_left(lambda: [str(each) for each in marked(marker)])
+    assert not list((tmp_path / "tmp").rglob("*"))

@@ -78,8 +78,6 @@ def _serve(arguments: argparse.Namespace) -> int:
     launch.lab_argv()
     if arguments.stdin:
         asyncio.run(worker.serve_for_stdin())
-        # Labs that still run end with this process; its threads must not delay the exit.
-        os._exit(0)
     if arguments.where is None:
         raise UsageError("name the scheduler's address: ccplay cluster worker tls://HOST:8786")
     security = certificate.for_address(arguments.where, arguments.certificate)
