@@ -2,7 +2,8 @@
 
 Some sessions are long, and their memory is measured; the others are short screens, replays and runs
 without a screen, and end in many ways. Their recordings are read back. Counts, memory and every
-failure are printed at the end; the exit code is 1 if there was a failure.
+failure are printed at the end; the exit code is 1 if there was a failure. With ``--kills N`` only
+random processes of random labs are killed, see ``tests.soak.kills``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from tests.soak.kills import Kills
 from tests.soak.sessions import Session
 from tests.soak.tally import Tally
 from tests.soak.terminal import ROOT
@@ -33,13 +35,22 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="how long (default 60)")
     parser.add_argument("--seed", type=int, help="seed of all random choices (default: a new one)")
     parser.add_argument("--session", type=int, metavar="N", help="only this session of the seed")
+    parser.add_argument("--kills", type=int, metavar="N", help="kill N processes, press no keys")
+    parser.add_argument("--jobs", type=int, default=3, help="programs at a time with --kills")
     arguments = parser.parse_args()
-    tally = Tally(random.randrange(10**6) if arguments.seed is None else arguments.seed)
+    seed = random.randrange(10**6) if arguments.seed is None else arguments.seed
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     folder = Path(tempfile.mkdtemp(prefix="ccplay-soak-"))
     # Sessions are recorded automatically; these must not replace the user's.
     os.environ["XDG_STATE_HOME"] = str(folder / "state")
     os.environ["XDG_CONFIG_HOME"] = str(folder / "config")
+    if arguments.kills is not None:
+        kills = Kills(folder, seed)
+        kills.run(arguments.kills, arguments.jobs)
+        kills.show(console)
+        shutil.rmtree(folder)
+        return 1 if kills.failed else 0
+    tally = Tally(seed)
     try:
         _soak(tally, folder, arguments.minutes * 60, arguments.session)
     except KeyboardInterrupt:

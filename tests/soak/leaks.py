@@ -31,9 +31,9 @@ class Traces:
         self._programs: set[int] = set()
 
     def look(self) -> None:
-        """Note what the session has now; that can't be recognised once the session is ending."""
-        self._theirs = inhabitants(self._marker)
-        self._programs = programs_held_for(self._marker)
+        """Note what else the session has now; it can't be recognised once the session is ending."""
+        self._theirs += [each for each in inhabitants(self._marker) if each not in self._theirs]
+        self._programs |= programs_held_for(self._marker)
 
     def left(self) -> list[str]:
         """Return what is still there, after waiting up to ``WITHIN_S`` seconds for it to go."""
