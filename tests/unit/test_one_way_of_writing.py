@@ -50,7 +50,6 @@ ALLOWED = {
     ("lab/warm.py", "(own / 'setgroups').write_text"): "a setting of its own process",
     ("lab/warm.py", "(own / 'uid_map').write_text"): "the same",
     ("lab/warm.py", "(own / 'gid_map').write_text"): "the same",
-    ("cluster/certificate.py", "os.open"): "exclusively, in a folder of its own",
     ("files/reading.py", "os.open"): "for reading only",
     ("cli.py", "os.open"): "/dev/null",
     ("guest/kernel.py", "found.replace"): "in a folder of its own",
