@@ -1,10 +1,12 @@
-/* Receives the dump of all TCP sockets that the probe asks for, and does nothing with it.
+/* Receives the dump of all TCP sockets, or of all queues, that the probe asks for, and does
+ * nothing with it.
  *
  * What it takes is the kernel's own share: no reader in any language can be faster. Prints the
- * microseconds of each of N dumps, one a line: ./receive N
+ * microseconds of each of N dumps, one a line: ./receive N sockets, ./receive N queues
  */
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -16,47 +18,61 @@
 
 static char buffer[1 << 16];
 
-static int dump(int reader)
+static const struct {
+	struct nlmsghdr head;
+	struct inet_diag_req_v2 wanted;
+} sockets = {
+	.head = {
+		.nlmsg_len = sizeof(sockets),
+		.nlmsg_type = SOCK_DIAG_BY_FAMILY,
+		.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+		.nlmsg_seq = 1,
+	},
+	.wanted = {
+		.sdiag_family = AF_INET,
+		.sdiag_protocol = IPPROTO_TCP,
+		.idiag_ext = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1),
+		.idiag_states = STATES,
+	},
+};
+
+static const struct {
+	struct nlmsghdr head;
+	struct tcmsg wanted;
+} queues = {
+	.head = {
+		.nlmsg_len = sizeof(queues),
+		.nlmsg_type = RTM_GETQDISC,
+		.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+		.nlmsg_seq = 1,
+	},
+};
+
+static int dump(int reader, const void *request, size_t size, int answer)
 {
-	struct {
-		struct nlmsghdr head;
-		struct inet_diag_req_v2 wanted;
-	} request = {
-		.head = {
-			.nlmsg_len = sizeof(request),
-			.nlmsg_type = SOCK_DIAG_BY_FAMILY,
-			.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
-			.nlmsg_seq = 1,
-		},
-		.wanted = {
-			.sdiag_family = AF_INET,
-			.sdiag_protocol = IPPROTO_TCP,
-			.idiag_ext = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1),
-			.idiag_states = STATES,
-		},
-	};
 	struct nlmsghdr *first = (struct nlmsghdr *)buffer;
 
-	if (send(reader, &request, sizeof(request), 0) != sizeof(request))
+	if (send(reader, request, size, 0) != (ssize_t)size)
 		return -1;
 	do {
 		/* The end of a dump is a message of its own, in a datagram of its own. */
 		if (recv(reader, buffer, sizeof(buffer), 0) < (ssize_t)sizeof(*first))
 			return -1;
-	} while (first->nlmsg_type == SOCK_DIAG_BY_FAMILY);
+	} while (first->nlmsg_type == answer);
 	return first->nlmsg_type == NLMSG_DONE ? 0 : -1;
 }
 
 int main(int count, char **words)
 {
-	int reader = socket(AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG);
-	int times = count > 1 ? atoi(words[1]) : 1;
+	int times = count > 1 ? atoi(words[1]) : 1, of_queues = count > 2 && *words[2] == 'q';
+	int reader = socket(AF_NETLINK, SOCK_RAW, of_queues ? NETLINK_ROUTE : NETLINK_SOCK_DIAG);
 
 	for (int n = 0; n < times; n++) {
 		struct timespec began, ended;
 
 		clock_gettime(CLOCK_MONOTONIC, &began);
-		if (dump(reader) < 0) {
+		if (of_queues ? dump(reader, &queues, sizeof(queues), RTM_NEWQDISC) :
+				dump(reader, &sockets, sizeof(sockets), SOCK_DIAG_BY_FAMILY)) {
 			perror("dump");
 			return 1;
 		}

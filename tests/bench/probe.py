@@ -82,7 +82,9 @@ def sockets() -> dict[str, Any]:
             label = f"{size}: {own[0] / size:.2f} µs each" if times == 7 else ""
             rows.append(compare(label, own, name, timed(peer, times)))
         if receiver is not None:
-            rows.append(compare("", own, "the kernel's own share", received(node, receiver)))
+            rows.append(
+                compare("", own, "the kernel's own share", received(node, receiver, "sockets"))
+            )
 
     def send() -> None:
         for connection in connections:
@@ -116,11 +118,13 @@ def compiled() -> Path | None:
     return program
 
 
-def received(node: Namespace, program: Path, times: int = 30) -> tuple[float, float, float]:
-    """Return the median, least and greatest µs to receive a dump without parsing it."""
+def received(
+    node: Namespace, program: Path, what: str, times: int = 30
+) -> tuple[float, float, float]:
+    """Return the median, least and greatest µs to receive a dump of ``what`` without parsing it."""
     with node.entered():
         done = subprocess.run(
-            [program, str(times + 1)], check=True, stdout=subprocess.PIPE, text=True
+            [program, str(times + 1), what], check=True, stdout=subprocess.PIPE, text=True
         )
     # The first run is left out, as in ``timed``.
     _, *taken = map(float, done.stdout.split())
@@ -183,9 +187,11 @@ def interfaces() -> dict[str, Any]:
         ),
         compare("", own, "pyroute2", timed(lambda: pyroute2_qdiscs(node), 5)),
     ]
+    if (receiver := compiled()) is not None:
+        rows.append(compare("", own, "the kernel's own share", received(node, receiver, "queues")))
     return {
         "title": "statistics of the queues of a router",
-        "aim": "under 0.3 ms, 4 times cheaper than one tc",
+        "aim": "under 0.15 ms, 8 times cheaper than one tc",
         "rows": rows,
     }
 

@@ -237,6 +237,40 @@ def test_classes_have_what_htb_reports_of_them() -> None:
     }
 
 
+def test_a_layout_is_learnt_again_where_a_discipline_changed() -> None:
+    """Messages of equal length may be about another discipline, or at another place."""
+    root, bulk, rest = (
+        qdisc("htb", 0x10000, 0xFFFFFFFF),
+        qdisc("pfifo", 0x100000, 0x10001),
+        qdisc("bfifo", 0x110000, 0x10001),
+    )
+    other = qdisc("sfq", 0x120000, 0x10001)
+    full = rest.replace(words(4, 6000, 3, 2, 1), words(5, 7000, 3, 2, 1))
+    answers = (root + bulk, root + rest, root + full, other + root, root + other, root)
+    kernel = QdiscSocket(lambda *_: Answers(*(each for one in answers for each in (one, DONE))))
+    found = [kernel.dump({3})[3] for _ in answers]
+    kernel.close()
+    told = [[(each.kind, each.handle, each.qlen) for each in queues.values()] for queues in found]
+    assert told == [
+        [("pfifo", 0x100000, 4)],
+        [("bfifo", 0x110000, 4)],
+        [("bfifo", 0x110000, 5)],
+        # The kernel lists a root first, so this queue is not below it.
+        [("htb", 0x10000, 4)],
+        [("sfq", 0x120000, 4)],
+        [("htb", 0x10000, 4)],
+    ]
+
+
+def test_an_error_at_the_end_of_a_dump_is_no_known_layout() -> None:
+    plain, failed = record(HTB_AND_PFIFO), struct.pack("=IHHIIi", 20, 3, 2, 1, 0, -1)
+    kernel = QdiscSocket(lambda *_: Answers(plain, DONE, plain, failed))
+    assert kernel.dump({3})
+    with pytest.raises(PermissionError):
+        kernel.dump({3})
+    kernel.close()
+
+
 def test_a_link_with_one_queue_is_asked_once() -> None:
     kernel = QdiscSocket(lambda *_: Answers(record(HTB_AND_PFIFO), DONE))
     assert kernel.dump({3})[3][0x10001].own == {}

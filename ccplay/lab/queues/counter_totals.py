@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from ccplay.lab.queues.statistics import QdiscCounters
+
+Totals: TypeAlias = tuple[int, int, int, int, int, int]
 
 
 class Monotonic:
@@ -11,12 +15,12 @@ class Monotonic:
     __slots__ = ("_before", "_last", "total")
 
     def __init__(self) -> None:
-        self.total = (0, 0, 0, 0, 0, 0)
+        self.total: Totals = (0, 0, 0, 0, 0, 0)
         """Bytes, packets, drops, requeues, overlimits and marks of all disciplines read so far."""
         self._last: QdiscCounters | None = None
         self._before = (0, 0, 0, 0, 0, 0)
 
-    def add(self, now: QdiscCounters) -> tuple[int, int, int, int, int, int]:
+    def add(self, now: QdiscCounters) -> Totals:
         """Add a reading and return the ``total``."""
         last = self._last
         if last is not None and (
@@ -30,7 +34,7 @@ class Monotonic:
         self.total = self._sum(now)
         return self.total
 
-    def _sum(self, counters: QdiscCounters) -> tuple[int, int, int, int, int, int]:
+    def _sum(self, counters: QdiscCounters) -> Totals:
         size, packets, drops, requeues, overlimits, marks = self._before
         return (
             size + counters.bytes,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias, cast
 
-from ccplay.lab.queues.counter_totals import Monotonic
+from ccplay.lab.queues.counter_totals import Monotonic, Totals
 from ccplay.lab.queues.reading import PASSAGE, Reading
 from ccplay.lab.queues.statistics import QdiscCounters
 
@@ -95,7 +95,7 @@ class LinkQueues:
         waited = (read.counts.sojourn_us - before.counts.sojourn_us) // packets
         return {**read.statistics, "queue_sojourn_us": waited}
 
-    def _own_row(self, kind: str, readings: Iterable[QdiscCounters]) -> Row:
+    def _own_row(self, kind: str, readings: Sequence[QdiscCounters]) -> Row:
         marks = None if self.marks is None else self.marks()
         return _row(self._link, kind, readings, self._counters.values(), marks)
 
@@ -109,7 +109,9 @@ class LinkQueues:
 
 def _kernels(found: Mapping[int, QdiscCounters]) -> QdiscCounters:
     """Return the kernel's queue of a link without classes, not that for packets from software."""
-    return next(now for each, now in found.items() if each != PASSAGE or len(found) == 1)
+    if len(found) == 1:
+        return next(iter(found.values()))
+    return next(now for each, now in found.items() if each != PASSAGE)
 
 
 def _counters(read: Reading) -> QdiscCounters:
@@ -132,25 +134,22 @@ def _counters(read: Reading) -> QdiscCounters:
 def _row(
     name: str,
     kind: str,
-    now: Iterable[QdiscCounters],
+    now: Sequence[QdiscCounters],
     counters: Iterable[Monotonic],
     marks_before: int | None = None,
 ) -> Row:
     """Return a row of sums; ``marks_before`` packets were marked in front of the queues."""
     totals = [each.total for each in counters]
-    size, packets, drops, requeues, overlimits, marks = (
-        totals[0] if len(totals) == 1 else map(sum, zip(*totals, strict=True))
-    )
-    counts_marks = marks_before is not None or any(each.ecn_marks is not None for each in now)
-    return (
-        name,
-        kind,
-        sum(each.backlog for each in now),
-        sum(each.qlen for each in now),
-        drops,
-        marks + (marks_before or 0) if counts_marks else None,
-        overlimits,
-        requeues,
-        size,
-        packets,
-    )
+    if len(now) == 1 == len(totals):
+        # Most links have one queue, and adding up takes longer than reading it.
+        only, total = now[0], totals[0]
+        backlog, qlen, counts_marks = only.backlog, only.qlen, only.ecn_marks is not None
+    else:
+        total = cast("Totals", tuple(map(sum, zip(*totals, strict=True))))
+        backlog, qlen = sum(each.backlog for each in now), sum(each.qlen for each in now)
+        counts_marks = any(each.ecn_marks is not None for each in now)
+    size, packets, drops, requeues, overlimits, marks = total
+    if marks_before is not None:
+        marks, counts_marks = marks + marks_before, True
+    own_marks = marks if counts_marks else None
+    return (name, kind, backlog, qlen, drops, own_marks, overlimits, requeues, size, packets)

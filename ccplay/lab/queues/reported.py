@@ -28,6 +28,9 @@ WORDS: Mapping[str, Mapping[str, int]] = {
 }
 """Offsets of 32-bit words in ``tc_KIND_xstats``, by discipline."""
 
+STRUCTURED = frozenset({"pie", "dualpi2", "cake"})
+"""Disciplines whose statistics are not only words; see ``more``."""
+
 _PIE = struct.Struct("=Q8x4x4x4x4x4x")
 """Format of ``struct tc_pie_xstats`` since Linux 5.1, which begins with the probability."""
 

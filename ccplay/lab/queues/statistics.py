@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import socket
 import struct
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -33,8 +34,9 @@ _ATTRIBUTES = 16 + 20
 _MESSAGE = struct.Struct("=IH14xiII")
 """Format of a message: length and type; interface index, handle and parent of its ``tcmsg``."""
 
-_BASIC = struct.Struct("=QI")
-_QUEUE = struct.Struct("=IIIII")
+_HEAD = 52
+"""Bytes at the beginning of a message that decide its layout: its length, whose discipline it is
+about, and the discipline's kind."""
 
 _REQUEST = struct.pack("=IHHII20x", 36, _RTM_GETQDISC, dumps.REQUEST, 1, 0)
 
@@ -84,20 +86,33 @@ class QdiscSocket:
         """Open the socket by ``Namespace.socket``; in this namespace, by ``socket.socket``."""
         self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_ROUTE)
         dumps.set_timeout(self._socket)
-        self._layouts: dict[bytes, _Layout] = {}
+        self._interfaces: tuple[int, ...] = ()
+        self._pages: list[_Page] = []
+        """Layouts of the datagrams of the last dump."""
 
     def dump(self, interfaces: Collection[int]) -> dict[int, dict[int, QdiscCounters]]:
         """Return the counters of the queues under study by index of the interface and by class.
 
         Omits interfaces that are gone or have no discipline. Raises ``OSError``.
         """
-        found: dict[int, dict[int, QdiscCounters]] = {}
-        roots: dict[int, int] = {}
+        if (wanted := tuple(interfaces)) != self._interfaces:
+            self._interfaces, self._pages = wanted, []
         self._socket.send(_REQUEST)
-        while self._take(self._socket.recv(1 << 16), interfaces, roots, found):
-            pass
+        datagrams, pages, known, more = list[bytes](), iter(self._pages), True, True
+        while more:
+            datagrams.append(data := self._socket.recv(1 << 16))
+            page = next(pages, None)
+            if page is not None and page.fits(data):
+                more = not page.is_last
+            else:
+                known, more = False, _continues(data)
+        if not known:
+            self._pages = _learn(datagrams, wanted)
+        found: dict[int, dict[int, QdiscCounters]] = {}
+        for page, data in zip(self._pages, datagrams, strict=True):
+            page.read(data, found)
         for interface, queues in found.items():
-            if len(queues.keys() - {PASSAGE}) > 1:
+            if len(queues) > 1 and len(queues.keys() - {PASSAGE}) > 1:
                 self._take_classes(interface, queues)
         return found
 
@@ -122,87 +137,165 @@ class QdiscSocket:
         """Close the socket."""
         self._socket.close()
 
-    def _take(
-        self,
-        data: bytes,
-        interfaces: Collection[int],
-        roots: dict[int, int],
-        found: dict[int, dict[int, QdiscCounters]],
-    ) -> bool:
-        """Unpack one datagram; return whether more follow."""
-        position, end = 0, len(data)
-        while position < end:
-            length, message = struct.unpack_from("=IH", data, position)
-            if message != _RTM_NEWQDISC:
-                return dumps.continues(data, position, message, "rtnetlink")
-            _, _, interface, handle, parent = _MESSAGE.unpack_from(data, position)
-            if interface in interfaces:
-                # The kernel lists the root of an interface before the queues below it.
-                if parent == ROOT:
-                    roots[interface] = handle
-                    found[interface] = {parent: self._read(data, position, length, handle)}
-                elif interface in roots and parent >> 16 == roots[interface] >> 16:
-                    found[interface].pop(ROOT, None)
-                    found[interface][parent] = self._read(data, position, length, handle)
-            position += (length + 3) & ~3
-        return True
 
-    def _read(self, data: bytes, position: int, length: int, handle: int) -> QdiscCounters:
-        # Messages of equal length and kind have their attributes at the same offsets.
-        key = data[position : position + 4] + data[position + _ATTRIBUTES : position + 48]
-        layout = self._layouts.get(key)
-        if layout is None:
-            layout = self._layouts[key] = _learn(data, position, length)
-        size, packets = _BASIC.unpack_from(data, position + layout.basic)
-        qlen, backlog, drops, requeues, overlimits = _QUEUE.unpack_from(
-            data, position + layout.queue
-        )
-        marks = None
-        if layout.kind == "cake":
-            marks = reported.cake_marks(data, position + layout.app, position + layout.app_end)
-        elif layout.marks:
-            marks = sum(U32.unpack_from(data, position + at)[0] for at in layout.marks)
-        own = {name: U32.unpack_from(data, position + at)[0] for name, at in layout.own}
-        own |= reported.more(layout.kind, data, position + layout.app, position + layout.app_end)
-        counts = (size, packets, qlen, backlog, drops, requeues, overlimits)
-        return QdiscCounters(handle, layout.kind, *counts, marks, own)
+class _Queue(NamedTuple):
+    """A queue under study in a datagram, and its numbers' places among those of the datagram."""
 
-
-class _Layout(NamedTuple):
-    """Offsets of the numbers from the beginning of a message."""
-
+    interface: int
+    parent: int
+    handle: int
     kind: str
-    basic: int
-    queue: int
-    app: int
-    app_end: int
+    counts: Callable[[tuple[int, ...]], tuple[int, ...]]
+    """Function that picks bytes, packets, qlen, backlog, drops, requeues and overlimits."""
     marks: tuple[int, ...]
     own: tuple[tuple[str, int], ...]
+    app: tuple[int, int]
+    """Beginning and end of the discipline's own statistics in the datagram."""
+
+    def counters(self, numbers: tuple[int, ...], data: bytes) -> QdiscCounters:
+        """Return the queue's counters, given its datagram and all numbers in it."""
+        own, marks = _NOTHING, None
+        if self.marks:
+            marks = sum(numbers[each] for each in self.marks)
+        if self.own:
+            own = {name: numbers[each] for name, each in self.own}
+        if self.kind in reported.STRUCTURED:
+            own = {**own, **reported.more(self.kind, data, *self.app)}
+            if self.kind == "cake":
+                marks = reported.cake_marks(data, *self.app)
+        return QdiscCounters._make((self.handle, self.kind, *self.counts(numbers), marks, own))
 
 
-def _learn(data: bytes, position: int, length: int) -> _Layout:
+class _Page:
+    """The layout of one datagram of a dump, which stays the same until a discipline changes.
+
+    One call of a struct thus reads all numbers of the datagram, whatever the number of queues, and
+    one the beginnings of their messages, which show that the layout is still the same.
+    """
+
+    def __init__(
+        self, data: bytes, heads: Sequence[int], queues: Sequence[tuple[int, int]]
+    ) -> None:
+        """Learn from a datagram, given the positions of messages that its layout depends on.
+
+        ``queues`` are positions and lengths of the messages about queues under study.
+        """
+        self._size = len(data)
+        self.is_last = not _continues(data)
+        fixed = dict.fromkeys(heads, f"{_HEAD}s")
+        if self.is_last:
+            # The end of a dump may report an error.
+            end = sum((length + 3) & ~3 for _, length in _messages(data))
+            fixed[end] = f"{len(data) - end}s"
+        self._heads = _picking(fixed, self._size)
+        self._expected = self._heads.unpack(data)
+        found = [_find(data, *each) for each in queues]
+        fields = {at: code for _, offsets in found for at, code in offsets.items()}
+        places = {at: place for place, at in enumerate(sorted(fields))}
+        self._numbers = _picking(fields, self._size)
+        self._queues = [make(places) for make, _ in found]
+
+    def fits(self, data: bytes) -> bool:
+        """Return whether a datagram has this layout."""
+        return len(data) == self._size and self._heads.unpack(data) == self._expected
+
+    def read(self, data: bytes, found: dict[int, dict[int, QdiscCounters]]) -> None:
+        """Add the counters of the datagram's queues to those ``found``."""
+        numbers = self._numbers.unpack(data)
+        for each in self._queues:
+            counters = each.counters(numbers, data)
+            if (queues := found.get(each.interface)) is None:
+                found[each.interface] = {each.parent: counters}
+            else:
+                queues[each.parent] = counters
+
+
+def _picking(fields: Mapping[int, str], size: int) -> struct.Struct:
+    """Return the struct of ``size`` bytes with fields at these offsets, in their order."""
+    layout, at = "=", 0
+    for offset in sorted(fields):
+        layout += f"{offset - at}x{fields[offset]}"
+        at = offset + struct.calcsize(f"={fields[offset]}")
+    return struct.Struct(f"{layout}{size - at}x")
+
+
+def _learn(datagrams: Sequence[bytes], interfaces: Collection[int]) -> list[_Page]:
+    """Return the layouts of the datagrams of a dump."""
+    roots: dict[int, int] = {}
+    chosen: dict[int, dict[int, tuple[int, int, int]]] = {}
+    heads: list[list[int]] = [[] for _ in datagrams]
+    for number, data in enumerate(datagrams):
+        for position, length in _messages(data):
+            _, _, interface, handle, parent = _MESSAGE.unpack_from(data, position)
+            if interface not in interfaces:
+                continue
+            heads[number].append(position)
+            # The kernel lists the root of an interface before the queues below it.
+            if parent == ROOT:
+                roots[interface], chosen[interface] = handle, {}
+            elif interface not in roots or parent >> 16 != roots[interface] >> 16:
+                continue
+            else:
+                chosen[interface].pop(ROOT, None)
+            chosen[interface][parent] = (number, position, length)
+    places = [place for queues in chosen.values() for place in queues.values()]
+    return [
+        _Page(data, heads[number], [each[1:] for each in places if each[0] == number])
+        for number, data in enumerate(datagrams)
+    ]
+
+
+def _messages(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield position and length of each message about a discipline."""
+    position = 0
+    while position < len(data):
+        length, message = struct.unpack_from("=IH", data, position)
+        if message != _RTM_NEWQDISC:
+            return
+        yield position, length
+        position += (length + 3) & ~3
+
+
+def _continues(data: bytes) -> bool:
+    """Return whether more datagrams follow. Raises ``OSError`` if the kernel reports an error."""
+    position = sum((length + 3) & ~3 for _, length in _messages(data))
+    if position >= len(data):
+        return True
+    (message,) = struct.unpack_from("=4xH", data, position)
+    return dumps.continues(data, position, message, "rtnetlink")
+
+
+def _find(
+    data: bytes, position: int, length: int
+) -> tuple[Callable[[Mapping[int, int]], _Queue], dict[int, str]]:
+    """Return the offsets of a message's numbers in its datagram, each with its format.
+
+    Before them stands a function that makes the queue, given the numbers' places by offset.
+    """
+    _, _, interface, handle, parent = _MESSAGE.unpack_from(data, position)
     attributes = walk(data, position + _ATTRIBUTES, position + length)
     begin, end = attributes[_TCA_KIND]
     kind = data[begin:end].rstrip(b"\0").decode()
     if _TCA_STATS2 not in attributes:
         raise OSError(errno.EPROTO, f"rtnetlink: no statistics of qdisc {kind!r}")
     stats = walk(data, *attributes[_TCA_STATS2])
+    basic, queue = stats[_STATS_BASIC][0], stats[_STATS_QUEUE][0]
     app, app_end = stats.get(_STATS_APP, (position, position))
-    marks = tuple(app - position + at for at in _MARKS.get(kind, ()) if app + at + 4 <= app_end)
-    own = tuple(
-        (name, app - position + at)
-        for name, at in reported.WORDS.get(kind, {}).items()
-        if app + at + 4 <= app_end
-    )
-    return _Layout(
-        kind,
-        stats[_STATS_BASIC][0] - position,
-        stats[_STATS_QUEUE][0] - position,
-        app - position,
-        app_end - position,
-        marks,
-        own,
-    )
+    counts = [basic, basic + 8, *range(queue, queue + 20, 4)]
+    marks = [app + at for at in _MARKS.get(kind, ()) if app + at + 4 <= app_end]
+    words = reported.WORDS.get(kind, {})
+    own = {name: app + at for name, at in words.items() if app + at + 4 <= app_end}
+
+    def make(places: Mapping[int, int]) -> _Queue:
+        return _Queue(
+            *(interface, parent, handle, kind),
+            counts=itemgetter(*(places[each] for each in counts)),
+            marks=tuple(places[each] for each in marks),
+            own=tuple((name, places[each]) for name, each in own.items()),
+            app=(app, app_end),
+        )
+
+    return make, {basic: "Q"} | dict.fromkeys([*counts[1:], *marks, *own.values()], "I")
 
 
 def _class_own(data: bytes, position: int, length: int) -> dict[str, int]:
