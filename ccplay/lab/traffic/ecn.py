@@ -6,6 +6,7 @@ for it on the whole host, or if the route does: ip-route(8), ``features``; ip-ru
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 from typing import Any
@@ -59,17 +60,30 @@ def stop_asking(namespace: Namespace, port: int) -> None:
 async def send_ect_1(namespace: Namespace, port: int) -> None:
     """Send a host's data to ``port`` as ECT(1), which the kernel sends as ECT(0).
 
-    The rule stays, but affects no other port, and ports are reused only after all others. Packets
-    that are not ECT, such as SYN and retransmissions, stay so. Raises ``UnsupportedError``.
+    Packets that are not ECT, such as SYN and retransmissions, stay so. Raises ``UnsupportedError``.
     """
-    # CE is set by queues further on, never in front of this.
-    rule = f"-A POSTROUTING -p tcp --dport {port} -m tos --tos 0x02/0x03 -j TOS --set-tos 0x01/0x03"
     try:
-        await firewall.restore(namespace, f"*mangle\n{rule}\nCOMMIT\n")
+        await firewall.restore(namespace, _ect_1("-A", port))
     except (LabError, OSError) as error:
         raise UnsupportedError(
             f"l4s needs iptables-legacy and its modules xt_DSCP and xt_dscp ({error})"
         ) from error
+
+
+async def stop_ect_1(namespace: Namespace, port: int, sending: asyncio.Task[None]) -> None:
+    """Undo ``send_ect_1`` when ``sending``, the task that runs it, has ended. Raises ``LabError``.
+
+    The task may still run when a flow is stopped before it begins.
+    """
+    await asyncio.wait([sending])
+    if sending.exception() is None:
+        await firewall.restore(namespace, _ect_1("-D", port))
+
+
+def _ect_1(verb: str, port: int) -> str:
+    # CE is set by queues further on, never in front of this.
+    rule = f"POSTROUTING -p tcp --dport {port} -m tos --tos 0x02/0x03 -j TOS --set-tos 0x01/0x03"
+    return f"*mangle\n{verb} {rule}\nCOMMIT\n"
 
 
 def _default_route(kernel: RouteSocket, namespace: Namespace) -> Any:

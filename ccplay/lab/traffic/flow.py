@@ -144,7 +144,10 @@ class Flow:
         """Remove everything that a failed start has left."""
         for program in self._programs:
             program.kill()
+        self._bypass.close(self.src, self.dst, self.port)
         self._untrack()
+        if self.watched is not None:
+            self.watched.end()
 
     def connections(self) -> Iterable[tuple[str, int, tuple[str, str] | None]]:
         """Return each connection's name, source port and addresses; None for the hosts' own."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from ccplay.errors import UnsupportedError
+from ccplay.errors import LabError, UnsupportedError
 from ccplay.lab.links import filters
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.routing import Routing
@@ -94,6 +94,7 @@ class Site:
         self.ports = Ports()
         self.bypass = Bypass(network, namespace)
         self._classifier = classifier
+        self._cleaning: set[asyncio.Task[None]] = set()
         self._servers: dict[str, WebServer] = {}
         self._one_server = asyncio.Lock()
         self._serving: dict[str, Callable[[int], None]] = {}
@@ -180,8 +181,22 @@ class Site:
         if self._classifier is not None:
             self._classifier.dismiss(kind, name)
 
+    def later(self, work: Coroutine[object, object, None]) -> None:
+        """Begin to clean up after traffic that has ended; a failure is logged."""
+
+        async def carried_out() -> None:
+            try:
+                await work
+            except (LabError, OSError) as error:
+                self.emit(Log(t=self.clock(), level="warning", text=str(error)))
+
+        self._cleaning.add(task := asyncio.create_task(carried_out()))
+        task.add_done_callback(self._cleaning.discard)
+
     async def close(self) -> None:
-        """End everything that traffic shares."""
+        """End everything that traffic shares; what is in a host ends with its namespace."""
+        for each in self._cleaning:
+            each.cancel()
         await asyncio.gather(*(server.stop() for server in self._servers.values()))
         self._monitoring.close()
 

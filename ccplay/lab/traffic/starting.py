@@ -7,8 +7,10 @@ its first packet. Each returns the command as carried out, and the running traff
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -52,9 +54,13 @@ async def _flow(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow
     name, src, dst = command.flow or "", command.src or "", command.dst or ""
     command = replace(command, cc=site.choose_cc(src, command.cc))
 
+    sender, rules = site.namespace(src), ExitStack()
+
     def emit(event: Event) -> None:
-        if isinstance(event, FlowEnded) and flow.asks_for_ecn:
-            ecn.stop_asking(site.namespace(src), flow.port)
+        if isinstance(event, FlowEnded):
+            # A rule that remains matches no packets: the flow's port is the last to be reused.
+            with suppress(OSError):
+                rules.close()
         site.emit(event)
 
     support.require(command)
@@ -67,20 +73,25 @@ async def _flow(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow
     if not command.mptcp:
         for stream, sport in zip(flow.streams, flow.sports, strict=True):
             site.connected(name, stream, sport, flow.port)
-    if command.l4s:
-        await ecn.send_ect_1(site.namespace(src), flow.port)
-    if flow.asks_for_ecn:
-        ecn.ask_for_ecn(site.namespace(src), flow.port)
-    if command.monitor:
-        streams = [Stream(socket.IPPROTO_TCP, sport, flow.port) for sport in flow.sports]
-        flow.watched = await site.watched(src, dst, streams)
     address = site.address(dst)
-    with site.admitted(tcp_packets("flows", name, address, flow.port)):
-        try:
-            await flow.start(site.namespace(dst), address, site.namespace(src), entry)
-        except BaseException:
-            flow.abandon()
-            raise
+    try:
+        if command.l4s:
+            sending = asyncio.create_task(ecn.send_ect_1(sender, flow.port))
+            rules.callback(lambda: site.later(ecn.stop_ect_1(sender, flow.port, sending)))
+            await asyncio.shield(sending)
+        if flow.asks_for_ecn:
+            ecn.ask_for_ecn(sender, flow.port)
+            rules.callback(ecn.stop_asking, sender, flow.port)
+        if command.monitor:
+            streams = [Stream(socket.IPPROTO_TCP, sport, flow.port) for sport in flow.sports]
+            flow.watched = await site.watched(src, dst, streams)
+        with site.admitted(tcp_packets("flows", name, address, flow.port)):
+            await flow.start(site.namespace(dst), address, sender, entry)
+    except BaseException:
+        flow.abandon()
+        with suppress(OSError):
+            rules.close()
+        raise
     return command, flow
 
 

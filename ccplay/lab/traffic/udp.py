@@ -171,6 +171,9 @@ class Udp:
             )
         except BaseException:
             self._server.kill()
+            self._bypass.close(self.src, self.dst, self.port)
+            if self.watched is not None:
+                self.watched.end()
             raise
         self._was_held = entry.holds
         self._reading = [
