@@ -88,8 +88,7 @@ class LineDelay:
             try:
                 await self._keeper.start()
                 if number not in self._orders:
-                    await self._open(order)
-                    self._rules[number] = await _add_rule(arrival)
+                    await self._open(order, arrival)
                 else:
                     self._keeper.send(msgspec.structs.replace(order, do="change"))
             except LabError as error:
@@ -112,9 +111,17 @@ class LineDelay:
         """End the delay line."""
         await self._keeper.close()
 
-    async def _open(self, order: Order) -> None:
+    async def _open(self, order: Order, arrival: Arrival) -> None:
+        """Open the queue of a link, and direct packets into it."""
         if failed := (await self._keeper.ask(order)).failed:
             raise LabError(f"the delay line can't open its queue: {failed}")
+        # If the delay line dies from now on, its successor opens the queue again.
+        self._orders[order.queue] = order
+        try:
+            self._rules[order.queue] = await _add_rule(arrival)
+        except BaseException:
+            self._close(order.queue)
+            raise
 
     async def _end(self, arrival: Arrival) -> None:
         """Release held packets in order, then remove the rule."""
@@ -124,8 +131,16 @@ class LineDelay:
         # If the delay line dies meanwhile, it no longer holds packets.
         with contextlib.suppress(LabError):
             await self._keeper.ask(Order(queue=number, do="drain"), longest_s)
+        try:
+            await _iptables(arrival.namespace.path, "-D", self._rules[number])
+        except BaseException:
+            self._keeper.send(msgspec.structs.replace(order, do="change"))
+            raise
+        del self._rules[number]
+        self._close(number)
+
+    def _close(self, number: int) -> None:
         del self._orders[number]
-        await _iptables(arrival.namespace.path, "-D", self._rules.pop(number))
         self._keeper.send(Order(queue=number, do="close"))
 
     def _restore(self) -> None:

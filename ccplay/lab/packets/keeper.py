@@ -31,6 +31,10 @@ class Logger(Protocol):
         """Log the message; ``spoils`` is that of ``Log``."""
 
 
+class _DiedError(LabError):
+    """The process died before it answered an order."""
+
+
 class Keeper(Generic[N]):
     """The lab's side of a packet-holding process, which is restarted if it dies."""
 
@@ -86,11 +90,20 @@ class Keeper(Generic[N]):
     async def ask(self, order: Order, longer_s: float = 0.0) -> N:
         """Send an order, and return the news that report its end or failure.
 
-        The order may take ``longer_s`` seconds more than others. Raises ``LabError`` if the process
-        dies or does not answer.
+        If the process dies meanwhile, its successor receives the order once more. The order may
+        take ``longer_s`` seconds more than others. Raises ``LabError`` if the process keeps dying
+        or does not answer.
         """
-        if self._given_up:
-            raise LabError(self._given_up)
+        try:
+            return await self._ask(order, longer_s)
+        except _DiedError:
+            if self._closing:
+                raise
+            return await self._ask(order, longer_s)
+
+    async def _ask(self, order: Order, longer_s: float) -> N:
+        # An order to a process that has died is lost.
+        await self.start()
         future: asyncio.Future[N] = asyncio.get_running_loop().create_future()
         self._answers[order.queue, order.do] = future
         self.send(order)
@@ -129,7 +142,7 @@ class Keeper(Generic[N]):
         for future in self._answers.values():
             if not future.done():
                 why = f"{self._name} died ({how}) before it answered: try again"
-                future.set_exception(LabError(why))
+                future.set_exception(_DiedError(why))
         if not self._closing:
             await self._revive(how, time.monotonic() - born)
 

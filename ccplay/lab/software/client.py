@@ -174,6 +174,8 @@ class Software:
             await rules.add(at.namespace, at.interface, at.number)
         except BaseException:
             del self._links[at.number]
+            with contextlib.suppress(LabError):
+                await rules.remove(at.namespace, at.interface, at.number)
             self._keeper.send(Order(queue=at.number, do="close"))
             raise
         self._keeper.send(Order(queue=at.number, do="begin", busy_s=kernel_backlog() * 8 / rate))
