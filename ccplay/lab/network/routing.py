@@ -7,10 +7,11 @@ When a cable goes down, every node receives the routes of the remaining network.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -48,6 +49,9 @@ class Routing:
         self.network = network
         self.knows_paths = True
         """Whether the kernel can report the path of a connection if there are several."""
+        self.on_new_routes: Callable[[str], object] = lambda _: None
+        """Function that receives the name of a node whose routes were made anew: other settings of
+        its routes are lost."""
         self._namespaces = namespaces
         self._remaining = network
         self._down: set[str] = set()
@@ -150,34 +154,40 @@ class Routing:
     def set_down(self, link: Link, *, down: bool) -> None:
         """Take both ends of a link's cable down or bring them up, and update all routes.
 
-        Raises ``LabError`` if the kernel refuses, or if the ends do not change.
+        Raises ``LabError`` if the kernel refuses, or if the ends do not change; then all is undone.
         """
-        ends = (link, self.network.opposite(link))
-        names = {each.name for each in ends}
         if down == (link.name in self._down):
             return
-        self._down = self._down - names if not down else self._down | names
-        remaining = [each for each in self.network.links if each.name not in self._down]
-        self._remaining = replace(self.network, links=remaining)
         try:
-            for end in ends:
-                wanted = [requests.down(self._index(end))] if down else self._connect(end)
-                self._socket(end.src).request(wanted, f"node {end.src}")
-            for node in self._namespaces:
-                self._reroute(node, afresh=node in (link.src, link.dst))
-        except NetlinkError as error:
+            self._set_down(link, down=down)
+        except (NetlinkError, LabError) as error:
+            with contextlib.suppress(NetlinkError, LabError):
+                self._set_down(link, down=not down)
             raise LabError(
                 f"link {link.name} can't go {'down' if down else 'up'}: {error}"
             ) from error
+
+    def _set_down(self, link: Link, *, down: bool) -> None:
+        ends = (link, self.network.opposite(link))
+        names = {each.name for each in ends}
+        self._down = self._down - names if not down else self._down | names
+        remaining = [each for each in self.network.links if each.name not in self._down]
+        self._remaining = replace(self.network, links=remaining)
+        for end in ends:
+            wanted = [requests.down(self._index(end))] if down else self._connect(end)
+            self._socket(end.src).request(wanted, f"node {end.src}")
+        for node in self._namespaces:
+            if self._reroute(node, afresh=node in (link.src, link.dst)):
+                self.on_new_routes(node)
         if any(self.is_down(end) != down for end in ends):
-            raise LabError(f"link {link.name} did not go {'down' if down else 'up'}")
+            raise LabError(f"it stays {'up' if down else 'down'}")
 
     def is_down(self, link: Link) -> bool:
         """Return whether the interface that sends on a link is down; netdevice(7)."""
         return not is_up(self._namespaces[link.src], link.interface)
 
-    def _reroute(self, node: str, *, afresh: bool) -> None:
-        """Replace a node's routes with those of the remaining network.
+    def _reroute(self, node: str, *, afresh: bool) -> bool:
+        """Replace a node's routes with those of the remaining network; return whether any is new.
 
         ``afresh`` installs unchanged routes, too, because the kernel itself removes routes through
         an interface that goes down.
@@ -197,6 +207,7 @@ class Routing:
         wanted = (requests.reroute(self._route(subnet, links)) for subnet, links in changed.items())
         routes.request(wanted, f"node {node}")
         self._installed[node] = now
+        return bool(changed)
 
     # --- paths ------------------------------------------------------------------------------
 

@@ -127,18 +127,30 @@ class PathFinder:
             pin = Pin(self._routing, packets, choose(self._network, packets, via))
         if followed.pin is not None:
             followed.pin.remove()
-        if pin is not None:
-            pin.renew()
+        try:
+            if pin is not None:
+                pin.renew()
+        except LabError:
+            if followed.pin is not None:
+                followed.pin.renew()
+            raise
         followed.pin = pin
+        if pin is not None and not pin.holds:
+            nodes = ", ".join(link.dst for link in pin.path[:-1])
+            self._warn(f"{name} takes the path via {nodes} once all of its cables are up")
         if followed.begun:
             self._find(followed)
         return [] if pin is None else [link.dst for link in pin.path[:-1]]
 
     def look(self) -> None:
         """Renew pins, and report the paths that changed because cables went down or up."""
-        for followed in self._followed.values():
+        for name, followed in self._followed.items():
             if followed.pin is not None:
-                followed.pin.renew()
+                try:
+                    followed.pin.renew()
+                except LabError as error:
+                    # The cable did change, so that is no failure of its command.
+                    self._warn(f"{name} leaves the path that was chosen for it: {error}")
             if followed.begun:
                 self._find(followed)
 
@@ -201,7 +213,9 @@ class PathFinder:
         try:
             path = self._routing.path(ends, ports, protocol, addresses)
         except OSError as error:
-            text = f"{stream}: its path is not known: {error.strerror}"
-            self._emit(Log(t=self._clock(), level="warning", text=text))
+            self._warn(f"{stream}: its path is not known: {error.strerror}")
             return None
         return [link.name for link in path]
+
+    def _warn(self, text: str) -> None:
+        self._emit(Log(t=self._clock(), level="warning", text=text))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ccplay.errors import CommandError
+from ccplay.errors import CommandError, LabError
 from ccplay.lab.network.routing import Routing
 from ccplay.model.network import Link, Network
 
@@ -56,13 +56,21 @@ class Pin:
         self.path = [routing.network.link(name) for name in path]
 
     def renew(self) -> None:
-        """Put the pin in force if all its cables are up; otherwise the hash chooses the path."""
+        """Put the pin in force if all its cables are up; otherwise the hash chooses the path.
+
+        Raises ``LabError`` if the kernel refuses; then the hash chooses, too.
+        """
         self.remove()
         paths = self._routing.paths(*self._packets.ends)
         if self.path not in paths:
             return
-        for link in self._choices():
-            self._steer(link, on=True)
+        for number, link in enumerate(self._choices()):
+            try:
+                self._steer(link, on=True)
+            except LabError:
+                for earlier in self._choices()[:number]:
+                    self._steer(earlier, on=False)
+                raise
         self.holds = True
 
     def remove(self) -> None:

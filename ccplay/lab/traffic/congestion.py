@@ -14,7 +14,7 @@ from ccplay.bpf.loaded import is_ours, library
 from ccplay.errors import CcplayError, CommandError, UnsupportedError
 from ccplay.lab.network.netlink import RTM_GETROUTE, RTM_NEWROUTE, rtmsg
 from ccplay.lab.network.netns import Namespace
-from ccplay.lab.network.rtnl import CREATE, REPLACE, RouteSocket, message
+from ccplay.lab.network.rtnl import CREATE, REPLACE, NetlinkError, RouteSocket, message
 from ccplay.lab.traffic.program import ports_of, sockets_of
 from ccplay.model.algorithms import CATALOGUE
 
@@ -110,21 +110,30 @@ def remedy(cc: str) -> str:
 
 
 def switch(pid: int, ports: Collection[tuple[int, int]], cc: str) -> None:
-    """Change the algorithm of open connections of process ``pid``.
+    """Change the algorithm of all open connections with these ports of process ``pid``, or of none.
 
     ``ports`` are their (local, remote) ports. The process's sockets are duplicated for this, see
     pidfd_getfd(2). Raises ``UnsupportedError`` if the kernel lacks ``cc``, ``CommandError`` if the
     process has no such connection.
     """
     name = require(cc)
-    wanted = set(ports)
-    for connection in sockets_of(pid):
-        found = ports_of(connection)
-        if found in wanted:
-            _switch(connection, cc, name)
-            wanted.discard(found)
-    if wanted:
-        raise CommandError(f"process {pid} has no open connection with ports {sorted(wanted)}")
+    wanted, before = set(ports), list[tuple[socket.socket, str]]()
+    with contextlib.ExitStack() as stack:
+        # Closed by ``sockets_of`` itself, so a copy of each is needed until all are found.
+        found = [
+            stack.enter_context(each.dup()) for each in sockets_of(pid) if ports_of(each) in wanted
+        ]
+        if missing := wanted - {ports_of(each) for each in found}:
+            raise CommandError(f"process {pid} has no open connection with ports {sorted(missing)}")
+        try:
+            for each in found:
+                before.append((each, _get(each)))
+                _switch(each, cc, name)
+        except BaseException:
+            for each, earlier in before:
+                with contextlib.suppress(OSError):
+                    _set(each, earlier)
+            raise
 
 
 def _switch(connection: socket.socket, cc: str, name: str) -> None:
@@ -166,15 +175,23 @@ def set_host_default(namespace: Namespace, cc: str) -> None:
     """Make new connections of a host use ``cc``: sets ``congctl`` on its routes, ip-route(8).
 
     The sysctl would refuse restricted algorithms even to root in a namespace. Raises
-    ``UnsupportedError`` if the kernel lacks ``cc`` or keeps another algorithm.
+    ``CommandError`` if the host has no routes, ``UnsupportedError`` if the kernel lacks ``cc`` or
+    keeps another algorithm; then all routes keep the algorithms that they had.
     """
     name = require(cc)
     with RouteSocket(namespace) as kernel:
-        changed = [_with_cc(route, name) for route in _routes(kernel)]
-        kernel.request(changed, f"host {namespace.name}: congctl {cc}")
-        kept = {_cc_of(route) for route in _routes(kernel)}
-    if kept != {name}:
-        raise UnsupportedError(f"host {namespace.name}: routes have {kept}, not {cc!r}")
+        if not (before := _routes(kernel)):
+            raise CommandError(f"host {namespace.name} has no routes: its cables are down")
+        refusal = ""
+        try:
+            changed = [_with_cc(route, name) for route in before]
+            kernel.request(changed, f"host {namespace.name}: congctl {cc}")
+        except NetlinkError as error:
+            refusal = str(error)
+        if (kept := {_cc_of(route) for route in _routes(kernel)}) == {name}:
+            return
+        kernel.request([_with_cc(route, _cc_of(route)) for route in before], "congctl")
+    raise UnsupportedError(refusal or f"host {namespace.name}: routes have {kept}, not {cc!r}")
 
 
 def host_default(namespace: Namespace) -> str:
@@ -202,8 +219,8 @@ def _cc_of(route: Any) -> str | None:
     return None if name is None else str(name)
 
 
-def _with_cc(route: Any, cc: str) -> Any:
-    """Return the request that changes only the ``congctl`` of a route."""
+def _with_cc(route: Any, cc: str | None) -> Any:
+    """Return the request that changes only the ``congctl`` of a route; None removes it."""
     metrics = route.get_attr("RTA_METRICS")
     kept = [
         list(each) for each in (metrics["attrs"] if metrics else []) if each[0] != "RTAX_CC_ALGO"
@@ -213,7 +230,9 @@ def _with_cc(route: Any, cc: str) -> Any:
         for name, value in route["attrs"]
         if name in ("RTA_TABLE", "RTA_DST", "RTA_GATEWAY", "RTA_OIF", "RTA_PREFSRC", "RTA_PRIORITY")
     ]
-    attributes.append(("RTA_METRICS", {"attrs": [*kept, ["RTAX_CC_ALGO", cc]]}))
+    if cc is not None:
+        kept.append(["RTAX_CC_ALGO", cc])
+    attributes.append(("RTA_METRICS", {"attrs": kept}))
     header = {
         name: route[name]
         for name in ("family", "dst_len", "table", "proto", "scope", "type", "tos")
