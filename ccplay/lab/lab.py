@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -12,12 +12,12 @@ from typing import Self
 import msgspec
 
 from ccplay.bpf.loaded import library
-from ccplay.errors import CommandError, LabError
+from ccplay.errors import CcplayError, CommandError, LabError
 from ccplay.lab import capabilities
 from ccplay.lab.capture.captures import Captures, Place
 from ccplay.lab.health import Timekeeper
 from ccplay.lab.links.planned import planned, requested
-from ccplay.lab.links.shaping import Shaper, delay_engine
+from ccplay.lab.links.shaping import HalfChangedError, Shaper, delay_engine
 from ccplay.lab.marks import Marks
 from ccplay.lab.network import building
 from ccplay.lab.network.building import BuiltNetwork
@@ -92,6 +92,8 @@ class Lab:
         self._stack = AsyncExitStack()
         self._watchdog = Watchdog()
         self._marks = Marks()
+        self._defaults: dict[str, str] = {}
+        """Default congestion control of new connections by host, as last set."""
         self.starting = Starting(clock)
 
     async def survey(self, build: Build) -> None:
@@ -140,6 +142,7 @@ class Lab:
             self._stack.push_async_callback(software.close)
         built = building.build(self.network, self._progress, self._build.seed)
         self._built: BuiltNetwork = built
+        built.routing.on_new_routes = self._keep_default
         for text in filter(None, (*self._build.topology.remarks, built.lacking)):
             self._log("warning", text)
         self._shaper = self._stack.enter_context(Shaper(built, engine, self.clock, software))
@@ -312,7 +315,16 @@ class Lab:
     async def _set_host(self, host: str, cc: str) -> None:
         await congestion.prepare(cc, self._log)
         congestion.set_host_default(self._built.namespace(host), cc)
+        self._defaults[host] = cc
         self._emit(HostChanged(t=self.clock(), host=host, cc=congestion.called(cc)))
+
+    def _keep_default(self, node: str) -> None:
+        """Set a host's default algorithm again on its new routes: a cable went down or up."""
+        if (cc := self._defaults.get(node)) is not None:
+            try:
+                congestion.set_host_default(self._built.namespace(node), cc)
+            except CcplayError as error:
+                self._log("warning", f"{node}: new connections may not use {cc}: {error}")
 
     async def _renew_hosts(self, cc: str) -> None:
         """Set ``cc`` again as the default of the hosts that use it: its program has changed."""
@@ -321,9 +333,7 @@ class Lab:
                 await self._set_host(host, cc)
 
     async def _set_links(self, name: str, setting: LinkSetting) -> None:
-        for link in self.network.resolve(name):
-            for changed in await self._shaper.apply(link, setting):
-                self._report_change(changed)
+        await self._change(self._shaper.apply_to_all(self.network.resolve(name), setting))
         if setting.down is not None:
             self._traffic.find_paths()
 
@@ -334,9 +344,19 @@ class Lab:
         if command.traffic_class is None:
             await self._set_links(command.link, LinkSetting(qdisc=command.qdisc))
             return
-        for link in links:
-            queue = self._shaper.queue_of_class(link, command.traffic_class, command.qdisc)
-            self._report_change(queue)
+        name = command.traffic_class
+        await self._change(self._shaper.queues_of_class(links, name, command.qdisc))
+
+    async def _change(self, changing: Awaitable[list[LinkChanged]]) -> None:
+        """Await a change of links and report what has changed, even if it failed."""
+        try:
+            changes = await changing
+        except HalfChangedError as error:
+            for each in error.changes:
+                self._report_change(each)
+            raise
+        for each in changes:
+            self._report_change(each)
 
     def _report_change(self, changed: LinkChanged) -> None:
         self._name_queues(changed.link)

@@ -24,6 +24,7 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
+from ccplay.model.disciplines import is_software
 from ccplay.model.events import Applied
 from ccplay.model.network import Network
 from ccplay.model.traffic import started_by, stopped_by
@@ -209,6 +210,9 @@ def _qdisc(setting: LinkSetting, traffic_class: str | None) -> Qdisc | None:
 def _classes(command: SetClasses, was: Before) -> Inverse:
     def put(link: str, setting: LinkSetting) -> Iterator[AnyCommand]:
         yield SetClasses(link=link, classes=setting.classes or [])
+        if setting.qdisc is not None and is_software(setting.qdisc.kind):
+            # Without classes, the link has the kernel's queue that was behind it.
+            yield SetQdisc(link=link, qdisc=setting.qdisc)
 
     return _of_links(command, was, put)
 

@@ -6,24 +6,32 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from statistics import median
 from typing import Any
 
+from msgspec.structs import replace
 from pyroute2.netlink.rtnl import RTM_GETQDISC, TC_H_ROOT
 
-from ccplay.lab.delay import netem
+from ccplay.errors import LabError
+from ccplay.lab.delay import client, netem
 from ccplay.lab.delay.engines import Arrival
+from ccplay.lab.links import offloads
+from ccplay.lab.links.filters import tcp_packets
 from ccplay.lab.links.shaping import Shaper, delay_engine
-from ccplay.lab.network import building
+from ccplay.lab.network import building, firewall
+from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.rtnl import RouteSocket, traffic_control
+from ccplay.lab.packets.keeper import Keeper
 from ccplay.lab.queues import qdiscs
+from ccplay.lab.software.client import Software
 from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Topology
 from ccplay.model.topologies import plan
-from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 
 RATE = 10_000_000
 PFIFO_100 = Qdisc(kind="pfifo", options={"limit": 100})
@@ -130,17 +138,20 @@ class Bench:
 
 @asynccontextmanager
 async def bench(
-    kind: str = "dumbbell", *, engine: str = "delay line", **setting: Any
+    kind: str = "dumbbell", *, engine: str = "delay line", software: bool = False, **setting: Any
 ) -> AsyncIterator[Bench]:
     network = plan(Topology(kind=kind, pairs=1))
     said: list[list[str]] = []
     built = building.build(network, lambda *_: None)
     delays = delay_engine(engine, lambda level, text, **_: said.append([level, text]), seed=1)
-    with Shaper(built, delays, time.monotonic) as shaper:
+    own = Software(lambda level, text, **_: said.append([level, text]), 1) if software else None
+    with Shaper(built, delays, time.monotonic, own) as shaper:
         made = Bench(built, shaper, said)
         await made.both(**({"rate": RATE, "qdisc": PFIFO_100} | setting))
         yield made
     await delays.close()
+    if own is not None:
+        await own.close()
     built.close()
 
 
@@ -272,6 +283,158 @@ async def jitter(engine: str) -> dict[str, float]:
             "lowest": min(rtts),
             "late": sorted(rtts)[len(rtts) * 9 // 10],
         }
+
+
+def commands(made: Bench) -> dict[str, Callable[[], Coroutine[Any, Any, list[LinkChanged]]]]:
+    """Return commands that change several things, by name, for a network with classes there."""
+    both, shaper = [made.there, made.back], made.shaper
+    bfifo = Qdisc(kind="bfifo", options={"limit": 30_000})
+
+    def link(**setting: Any) -> Callable[[], Coroutine[Any, Any, list[LinkChanged]]]:
+        return lambda: shaper.apply_to_all(both, LinkSetting(**setting))
+
+    classes = [TrafficClass(name="a", share=0.25, qdisc=bfifo), TrafficClass(name="b", share=0.5)]
+    return {
+        "a class's queue": lambda: shaper.queues_of_class(both, "one", bfifo),
+        "no classes": link(classes=[]),
+        "a queue": link(qdisc=bfifo),
+        "a queue in software": link(qdisc=Qdisc(kind="codel.py")),
+        "another": link(qdisc=Qdisc(kind="drr.py"), rate=20_000_000),
+        "classes": link(classes=classes),
+        "other classes": link(classes=classes[1:]),
+        "one queue again": link(classes=[], qdisc=PFIFO_100),
+        "rate and delay": link(rate=2_000_000, delay_us=3_000, loss=0.5),
+        "no delay": link(rate=400_000_000, delay_us=0, loss=0.0),
+        "a slow rate": link(rate=RATE),
+        "down": link(down=True),
+        "up": link(down=False, rate=3_000_000),
+        "a rate": lambda: shaper.apply_to_all([made.links["s1->r1"]], LinkSetting(rate=RATE)),
+        "no rate": lambda: shaper.apply_to_all([made.links["s1->r1"]], LinkSetting(rate=0)),
+    }
+
+
+class Faults:
+    """Makes one call of the kernel or of a process fail: instead of being made, or after it."""
+
+    def __init__(self) -> None:
+        self.at, self.after, self._calls = 0, False, 0
+
+    def arm(self, at: int, *, after: bool) -> None:
+        self.at, self.after, self._calls = at, after, 0
+
+    def _due(self) -> bool:
+        self._calls += 1
+        return self._calls == self.at
+
+    @property
+    def met(self) -> bool:
+        return self._calls >= self.at
+
+    def among(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*words: Any, **named: Any) -> Any:
+            due = self._due()
+            if due and not self.after:
+                raise LabError("not this time")
+            result = call(*words, **named)
+            if due:
+                raise LabError("not this time")
+            return result
+
+        return made
+
+    def among_awaited(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a program, which does all or nothing, or a question."""
+
+        async def made(*words: Any, **named: Any) -> Any:
+            if self._due():
+                raise LabError("not this time")
+            return await call(*words, **named)
+
+        return made
+
+
+def offloaded(namespace: Namespace, interface: str) -> list[int]:
+    with namespace.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        commands = offloads._GET_COMMANDS.values()
+        return [offloads._ioctl(sock, interface, each, 0) for each in commands]
+
+
+async def kernels(made: Bench) -> str:
+    """Return queues, classes, filters, routes, rules and offloads of all nodes, without handles."""
+    asked = [
+        (node.name, *argv)
+        for node in made.built.network.nodes
+        for argv in (
+            ("tc", "qdisc", "show"),
+            ("ip", "route"),
+            ("iptables-legacy", "-t", "raw", "-S"),
+            ("iptables-legacy", "-t", "mangle", "-S"),
+        )
+    ]
+    asked += [
+        (link.src, *argv, "dev", link.interface)
+        for link in made.links.values()
+        for argv in (("tc", "class", "show"), ("tc", "filter", "show"), ("ip", "link", "show"))
+    ]
+    found = await asyncio.gather(*(made.run(*each) for each in asked))
+    found += [
+        f"{link.name}: {offloaded(made.built.namespace(link.src), link.interface)}\n"
+        for link in made.links.values()
+    ]
+    lines = re.sub(
+        r"(?<=fifo )[0-9a-f]+:|leaf [0-9a-f]+:|fh [0-9a-f:]+|order \d+", "", "".join(found)
+    )
+    return "\n".join(sorted(lines.splitlines()))
+
+
+async def failing_anywhere() -> dict[str, Any]:
+    """Let each call of each command fail once; return how many did, and what then differed."""
+    faults, differed, failed = Faults(), list[str](), dict[str, int]()
+    RouteSocket.request = faults.among(RouteSocket.request)  # type: ignore[method-assign]
+    for module, name in ((client, "_iptables"), (firewall, "restore"), (Keeper, "ask")):
+        setattr(module, name, faults.among_awaited(getattr(module, name)))
+    offloads.switch = faults.among(offloads.switch)
+    classes = [TrafficClass(name="one", share=0.5), TrafficClass(name="two", share=0.5)]
+    async with bench(classes=classes, delay_us=1_000, software=True) as made:
+        made.shaper.admit(tcp_packets("flows", "1", "10.0.0.1", 5201))
+        software = made.shaper._software
+        assert software is not None
+
+        carry_out, steps = made.shaper._carry_out, list[Any]()
+
+        async def armed(wanted: Sequence[Any]) -> list[LinkChanged]:
+            # From here on, because what is tried beforehand changes no link.
+            steps[:] = wanted
+            faults.arm(at, after=after)
+            return await carry_out(wanted)
+
+        async def now() -> str:
+            await asyncio.gather(*software._removing.values())
+            told = [replace(made.shaper.describe(each), t=0.0) for each in made.links]
+            # A link whose cable no command has taken down is up.
+            said = (repr(each).replace("down=None", "down=False") for each in told)
+            return "\n".join([await kernels(made), *said])
+
+        made.shaper._carry_out = armed  # type: ignore[assignment, method-assign]
+        for name, command in commands(made).items():
+            before, failed[name] = await now(), 0
+            for at, after in ((at, after) for at in range(1, 100) for after in (False, True)):
+                try:
+                    await command()
+                except LabError:
+                    failed[name] += 1
+                else:
+                    if not faults.met:
+                        break
+                    # It did not matter, so there is something to undo.
+                    faults.arm(0, after=False)
+                    for step in reversed(steps):
+                        await step.undo()
+                faults.arm(0, after=False)
+                if (held := await now()) != before:
+                    lines = set(held.splitlines()) ^ set(before.splitlines())
+                    differed += [f"{name}, {at} {after}: {each}" for each in sorted(lines)]
+    return {"failed": failed, "differed": differed[:40]}
 
 
 async def offload_crossing() -> list[list[list[Any]]]:

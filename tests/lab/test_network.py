@@ -127,3 +127,12 @@ def test_netem_detour_carries_arrivals() -> None:
     seen = call(f"{CASES}:ifb_detour")
     assert seen["answered"] == 10
     assert seen["through_ifb"] >= 10
+
+
+def test_a_change_of_several_links_that_fails_anywhere_changes_nothing() -> None:
+    """Each call of the kernel and of a process fails once, in each of 15 commands."""
+    found = call(f"{CASES}:failing_anywhere")
+    assert found["differed"] == []
+    # Each but the removal of a rate asks for at least one thing of each of two links.
+    assert len(found["failed"]) == 15
+    assert min(found["failed"].values()) >= 2

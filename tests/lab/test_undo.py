@@ -17,6 +17,7 @@ from ccplay.model.commands import (
     SetLink,
     SetQdisc,
 )
+from ccplay.model.events import Failed
 from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartFlow, StartPing, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
@@ -24,6 +25,7 @@ from ccplay.session import launch
 from ccplay.session.archive import Bounds, SessionRecorder
 from ccplay.session.recorded import read_recording
 from tests.lab.conftest import RunningLab, forked, running
+from tests.lab.test_software import Seen
 
 BUILD = Build(
     topology=Topology(kind="linear"),
@@ -49,6 +51,7 @@ SETTINGS: tuple[tuple[AnyCommand, ...], ...] = (
     (SetLink(link="h1->r", rate=20_000_000), SetQdisc(link="h1->r", qdisc=SHORT)),
     (SetQdisc(link="h1->r", qdisc=SHORT), SetLink(link="h1->r", rate=0)),
     (SetCongestionControl(host="h1", cc="bbr"),),
+    (SetQdisc(qdisc=Qdisc(kind="codel.py")), SetClasses(classes=CLASSES)),
 )
 
 
@@ -114,6 +117,47 @@ async def test_a_flow_goes_back_and_starts_again_and_a_mark_is_lifted() -> None:
         assert [(e.text, e.t) for e in lab.state.log if e.kind == "mark"] == [("here", 0.02)]
         await undoes(lab)
         assert not [each for each in lab.state.log if each.kind == "mark"]
+
+
+UNEVEN = Build(
+    topology=Topology(kind="linear"),
+    links={
+        "r->h1": LinkSetting(rate=1_000_000_000, delay_us=0, qdisc=SHORT),
+        "r->h2": LinkSetting(rate=10_000_000, delay_us=10_000, qdisc=SHORT),
+    },
+)
+
+
+async def test_a_command_that_one_of_its_links_refuses_has_no_effect() -> None:
+    """Disciplines in software carry up to 100 Mbit/s: ``r->h1`` is too fast for one."""
+    seen = Seen()
+    async with running(UNEVEN, seen) as lab:
+        before = settings(lab)
+        refused: tuple[AnyCommand, ...] = (
+            SetQdisc(qdisc=Qdisc(kind="cake.py")),
+            SetLink(link="r-h2", corrupt=0.1, rate=300_000_000),
+            SetLink(rate=20_000_000, reorder=0.1),
+        )
+        lab.send(*refused)
+        await lab.until(lambda _: len(seen.answers) == len(refused))
+        assert all(isinstance(each, Failed) for each in seen.answers)
+        await lab.swept()
+        assert settings(lab) == before
+        kinds = seen.sweeps[-1].qdisc
+        assert kinds is not None
+        assert set(kinds.kind) == {"pfifo"}
+        with pytest.raises(CommandError, match="nothing to undo"):
+            lab.session.undo()
+
+
+async def test_new_connections_keep_their_hosts_algorithm_when_its_cable_was_down() -> None:
+    """The kernel removes the routes of an interface that goes down, which have the algorithm."""
+    async with running(BUILD) as lab:
+        await does(lab, SetLink(link="h1-r", down=True))
+        await does(lab, SetLink(link="h1-r", down=False))
+        await does(lab, StartFlow())
+        await lab.until(lambda state: "1" in state.flows)
+        assert lab.state.flows["1"].cc == "reno"
 
 
 async def test_a_session_with_undos_is_in_the_archive_and_reads_back_the_same() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from typing import Any
+
+from msgspec.structs import replace
 
 from ccplay.errors import CommandError, LabError
 from ccplay.lab.delay.engines import Arrival, Impairment
@@ -101,6 +104,30 @@ class Egress:
         if setting.classes:
             self._share(setting.classes, running)
 
+    def before(self, change: LinkSetting) -> LinkSetting:
+        """Return the setting that undoes ``change``: all that it changes, as it is now."""
+        fields: dict[str, Any] = {
+            each: getattr(self.path, each) for each in self.path.__struct_fields__
+        }
+        fields |= {"rate": self.rate, "mtu": self.mtu, "mark": self.mark, "down": bool(self.down)}
+        fields = {name: now for name, now in fields.items() if getattr(change, name) is not None}
+        begins = change.rate is not None and (change.rate == 0) != (self.rate == 0)
+        if change.classes is not None:
+            fields["classes"] = [
+                replace(each.asked, qdisc=each.leaf.asked) for each in self.classes
+            ]
+        if change.qdisc is not None or change.classes is not None or begins:
+            fields["qdisc"] = None if self.classes else self.software or self._leaf.asked
+            if not self.rate:
+                # Without a rate, the queue is removed together with the rate.
+                fields["rate"] = 0
+        return LinkSetting(**fields)
+
+    @property
+    def handles(self) -> list[int]:
+        """Numbers of the link's queues in the kernel; one that is replaced has another number."""
+        return [each.handle for each in (self._leaf, *(one.leaf for one in self.classes))]
+
     def set_mark(self, mark: int | None, image: bytes | None, namespace: Namespace) -> None:
         """Set the marking threshold in full packets, which have the MTU's length; None keeps it.
 
@@ -147,8 +174,9 @@ class Egress:
         qdiscs.attach(self._routes, self.index, PASSAGE, handle, _PASSAGE_QDISC)
 
     def close_passage(self) -> None:
-        """Remove the class that ``open_passage`` created."""
-        self._routes.request(htb.remove_passage(self.index), "remove a class")
+        """Remove the class that ``open_passage`` created, if it is there."""
+        if PASSAGE in htb.read_rates(self._routes, self.index):
+            self._routes.request(htb.remove_passage(self.index), "remove a class")
 
     def kernel_backlog(self) -> int:
         """Return the bytes in the kernel's queue."""
@@ -221,7 +249,7 @@ class Egress:
 
     def _unshare(self) -> None:
         """Replace the classes by one queue."""
-        there = htb.read_rates(self._routes, self.index).keys() - {htb.CLASS}
+        there = htb.read_rates(self._routes, self.index).keys() - {htb.CLASS, PASSAGE}
         gone = [filters.remove(self.index, each) for each in self._filters_there()]
         self._routes.request([*gone, *htb.removals(self.index, there)], "remove classes")
         self.classes = []

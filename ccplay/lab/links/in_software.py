@@ -42,9 +42,15 @@ async def shape(
         if setting.rate != 0:
             interface.close_passage()
         return
-    if interface.software is None:
-        interface.open_passage()
-    await software.put(interface.place, wanted, interface.rate, interface.kernel_backlog)
+    is_new = interface.software is None
+    try:
+        if is_new:
+            interface.open_passage()
+        await software.put(interface.place, wanted, interface.rate, interface.kernel_backlog)
+    except BaseException:
+        if is_new:
+            interface.close_passage()
+        raise
     interface.software = wanted
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 
-from ccplay.errors import CommandError, LabError
+from ccplay.errors import CcplayError, CommandError, LabError
 from ccplay.lab.delay.client import LineDelay
 from ccplay.lab.delay.engines import Arrival, DelayEngine, check_path
 from ccplay.lab.delay.netem import NetemDelay
@@ -26,6 +27,7 @@ from ccplay.lab.packets.keeper import Logger
 from ccplay.lab.packets.process import PacketProcess
 from ccplay.lab.queues import marker
 from ccplay.lab.queues.choosing import chosen
+from ccplay.lab.queues.leaf import Leaf
 from ccplay.lab.queues.reading import Reading
 from ccplay.lab.software.client import Software
 from ccplay.model.disciplines import is_software
@@ -36,6 +38,23 @@ from ccplay.model.values import LinkSetting, Qdisc
 
 OFFLOADS_ABOVE = 200_000_000
 """Rate in bits per second above which offloads are on: one core can't carry each frame alone."""
+
+
+class HalfChangedError(LabError):
+    """A command failed, and what it had changed by then could not all be changed back."""
+
+    def __init__(self, changes: Sequence[LinkChanged], *lines: str) -> None:
+        """Keep ``changes``, the states of all links that the command has touched."""
+        super().__init__(*lines)
+        self.changes = changes
+
+
+class _Step(NamedTuple):
+    """A part of a command: one link's change, and how to undo it."""
+
+    interface: Egress
+    do: Callable[[], Awaitable[list[Egress]]]
+    undo: Callable[[], Awaitable[list[Egress]]]
 
 
 def delay_engine(
@@ -159,31 +178,117 @@ class Shaper:
         self._stack.close()
 
     async def apply(self, link: Link, setting: LinkSetting) -> list[LinkChanged]:
-        """Change the given settings of a link, keep the others, and return the new state.
+        """Change the given settings of one link; see ``apply_to_all``."""
+        return await self.apply_to_all([link], setting)
 
-        The state is read back from the kernel, for the link and for every other link that changed
-        with it. Raises ``CommandError`` or ``UnsupportedError`` for an impossible setting, before
-        anything changes.
+    async def apply_to_all(self, links: Sequence[Link], setting: LinkSetting) -> list[LinkChanged]:
+        """Change the given settings of all links, keep the others, and return the new states.
+
+        The states are read back from the kernel, for the links and for every other link that
+        changed with them. Either all links change or none does. Raises ``CommandError`` or
+        ``UnsupportedError`` for an impossible setting, before anything changes, and the exceptions
+        of ``_carry_out``.
         """
-        interface = self._interfaces[link.name]
-        setting = self._check(link, setting)
+        tried = [(self._interfaces[link.name], self._check(link, setting)) for link in links]
+        self._check_offloads(links, setting)
         image = await asyncio.to_thread(marker.program) if setting.mark else None
-        try:
-            await in_software.shape(self._software, interface, setting, self._running.values())
-        except NetlinkError as error:
-            raise LabError(f"link {link.name}: {error}") from error
+        return await self._carry_out(
+            [
+                _Step(
+                    interface,
+                    partial(self._change, interface, wanted, image),
+                    partial(self._change, interface, interface.before(wanted), None),
+                )
+                for interface, wanted in tried
+            ]
+        )
+
+    async def queues_of_class(
+        self, links: Sequence[Link], name: str, qdisc: Qdisc
+    ) -> list[LinkChanged]:
+        """Replace the queue of the class ``name`` of all links, and return the new states.
+
+        Either all queues change or none does. Raises the exceptions of ``apply_to_all``.
+        """
+
+        async def put(interface: Egress, leaf: Leaf, wanted: Qdisc | None) -> list[Egress]:
+            if wanted is not None:
+                leaf.put(wanted)
+            return [interface]
+
+        steps = []
+        for link in links:
+            at = self._interfaces[link.name]
+            leaf, wanted = at.queue_of_class(name), self._of_class(link, qdisc)
+            steps.append(
+                _Step(at, partial(put, at, leaf, wanted), partial(put, at, leaf, leaf.asked))
+            )
+        return await self._carry_out(steps)
+
+    async def _carry_out(self, steps: Sequence[_Step]) -> list[LinkChanged]:
+        """Carry out all steps; if one fails, undo it and those before it.
+
+        Raises its exception, or ``LabError`` with what was lost; ``HalfChangedError`` if a step
+        can't be undone.
+        """
+        affected: dict[str, None] = {}
+        handles = {each.interface: each.interface.handles for each in steps}
+        for number, step in enumerate(steps, 1):
+            try:
+                affected |= {each.link.name: None for each in await step.do()}
+            except Exception as error:
+                left = await self._undo(steps[:number], affected)
+                text = f"link {step.interface.link.name}: {error}"
+                if isinstance(error, CcplayError) and str(error).startswith("link "):
+                    text = str(error)
+                if left:
+                    changes = [self.describe(each) for each in affected]
+                    raise HalfChangedError(changes, "; ".join([text, *left])) from error
+                emptied = [each.link.name for each, was in handles.items() if each.handles != was]
+                if emptied:
+                    lost = f"packets that waited in the queue of {', '.join(emptied)} are lost"
+                    raise LabError(f"{text}; the links are as before, but {lost}") from error
+                if isinstance(error, NetlinkError):
+                    raise LabError(text) from error
+                raise
+        return [self.describe(each) for each in affected]
+
+    async def _undo(self, steps: Sequence[_Step], affected: dict[str, None]) -> list[str]:
+        """Undo steps, the last first; return a message for each that can't be undone.
+
+        Adds the links that these change to ``affected``.
+        """
+        left = []
+        for step in reversed(steps):
+            name = step.interface.link.name
+            affected[name] = None
+            try:
+                affected |= {each.link.name: None for each in await step.undo()}
+            except Exception as error:  # noqa: BLE001 - the other links must be changed back
+                left.append(f"link {name} can't be changed back: {error}")
+        return left
+
+    async def _change(
+        self, interface: Egress, setting: LinkSetting, image: bytes | None
+    ) -> list[Egress]:
+        """Change a link to a setting that was checked, and return every interface that changed.
+
+        ``image`` is the marker's program.
+        """
+        await in_software.shape(self._software, interface, setting, self._running.values())
         wanted = interface.path.changed(setting)
         if wanted != interface.path:
             interface.path = await self._engine.set(interface.arrival, wanted)
         if setting.mtu is not None:
             self._set_mtu(interface, setting.mtu)
         if setting.mark is not None:
-            interface.set_mark(setting.mark, image, self._built.namespace(link.src))
+            namespace = self._built.namespace(interface.link.src)
+            interface.set_mark(setting.mark, image, namespace)
         interface.touched = True
         affected = self._affected(interface)
         if setting.down is not None:
             affected += self._set_down(interface, down=setting.down)
-        return [self.describe(each.link.name) for each in affected]
+        return affected
 
     def software(self, link: str) -> Callable[[], Reading | None] | None:
         """Return a function that reads a link's queue in software; None without such a queue."""
@@ -299,23 +404,36 @@ class Shaper:
             each.down = self._built.routing.is_down(each.link)
         return [other]
 
+    def _check_offloads(self, links: Sequence[Link], setting: LinkSetting) -> None:
+        """Raise ``CommandError`` if another link needs single packets, and offloads would be on."""
+        if not setting.rate or self._offloads:
+            return
+        changed = {link.name: setting.rate for link in links}
+        if self._wants_offloads(self.rates | changed):
+            for name in self._interfaces.keys() - changed.keys():
+                check_path(name, self._interfaces[name].path, single=False)
+
     def _affected(self, changed: Egress) -> list[Egress]:
         """Return the changed interface, and all others with settings if their offloads changed."""
-        if (on := self._wants_offloads()) == self._offloads:
+        if (on := self._wants_offloads(self.rates)) == self._offloads:
             return [changed]
         self._switch_offloads(on=on)
         others = (each for each in self._interfaces.values() if each.touched)
         return [changed, *(each for each in others if each is not changed)]
 
-    def _wants_offloads(self) -> bool:
+    def _wants_offloads(self, rates: Mapping[str, int]) -> bool:
         """Return whether all shaped links are too fast to be carried frame by frame."""
-        rates = [each.rate for each in self._interfaces.values() if each.rate]
-        studied = [self._interfaces[name].rate for name in self._built.network.observed]
-        return all(studied) and min(rates) > OFFLOADS_ABOVE
+        studied = [rates[name] for name in self._built.network.observed]
+        return all(studied) and min(filter(None, rates.values())) > OFFLOADS_ABOVE
 
     def _switch_offloads(self, *, on: bool) -> None:
-        for interface in self._interfaces.values():
-            interface.switch_offloads(self._built, on=on)
+        try:
+            for interface in self._interfaces.values():
+                interface.switch_offloads(self._built, on=on)
+        except LabError:
+            for interface in self._interfaces.values():
+                interface.switch_offloads(self._built, on=not on)
+            raise
         self._offloads = on
 
     def describe(self, link: str) -> LinkChanged:

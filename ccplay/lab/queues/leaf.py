@@ -23,7 +23,8 @@ class Leaf:
         """The discipline as the kernel has it."""
         self._routes, self._index = routes, index
         self._handles = handles
-        self._handle = 0
+        self.handle = 0
+        """Major number of its handle; 0 before the first discipline."""
 
     def put(self, qdisc: Qdisc) -> None:
         """Install a queue; one changed in place keeps its packets, a replaced one begins empty.
@@ -31,9 +32,18 @@ class Leaf:
         Raises ``CommandError`` or ``UnsupportedError``.
         """
         change = qdiscs.changed(self.asked, qdisc) if self.asked is not None else None
+        before = self.handle
         if change is None:
             # The kernel refuses another kind under the same handle.
-            self._handle = next(self._handles)
-        qdiscs.attach(self._routes, self._index, self.parent, self._handle << 16, change or qdisc)
+            self.handle = next(self._handles)
+        wanted = change or qdisc
+        try:
+            qdiscs.attach(self._routes, self._index, self.parent, self.handle << 16, wanted)
+            self.qdisc = qdiscs.read_back(self._routes, self._index, self.parent, qdisc)
+        except Exception:
+            if qdiscs.handle_of(self._routes, self._index, self.parent) >> 16 == self.handle:
+                self.asked = qdisc
+            else:
+                self.handle = before
+            raise
         self.asked = qdisc
-        self.qdisc = qdiscs.read_back(self._routes, self._index, self.parent, qdisc)

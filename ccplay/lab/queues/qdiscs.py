@@ -150,13 +150,24 @@ def read_back(routes: RouteSocket, index: int, parent: int, asked: Qdisc) -> Qdi
 
 def find(routes: RouteSocket, index: int, parent: int) -> tuple[str | None, bytes]:
     """Return kind and ``TCA_OPTIONS`` of the discipline under ``parent``; None if there is none."""
+    _, attributes = _held(routes, index, parent)
+    if not attributes:
+        return None, b""
+    return attributes[_KIND].rstrip(b"\0").decode(), attributes.get(_OPTIONS, b"")
+
+
+def handle_of(routes: RouteSocket, index: int, parent: int) -> int:
+    """Return the handle of the discipline under ``parent``; 0 if there is none."""
+    return _held(routes, index, parent)[0]
+
+
+def _held(routes: RouteSocket, index: int, parent: int) -> tuple[int, dict[int, bytes]]:
     request = _HEADER.pack(_MESSAGE.size, RTM_GETQDISC, REQUEST | DUMP, 0, 0)
     for answer in routes.dumped(request + _TC.pack(index, 0, 0, 0)):
-        _, _, its_index, _, its_parent, _ = _MESSAGE.unpack_from(answer)
+        _, _, its_index, handle, its_parent, _ = _MESSAGE.unpack_from(answer)
         if (its_index, its_parent) == (index, parent):
-            attributes = split(answer[_MESSAGE.size :])
-            return attributes[_KIND].rstrip(b"\0").decode(), attributes.get(_OPTIONS, b"")
-    return None, b""
+            return handle, split(answer[_MESSAGE.size :])
+    return 0, {}
 
 
 def backlog(routes: RouteSocket, index: int, parent: int) -> int:
