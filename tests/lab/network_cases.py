@@ -13,16 +13,17 @@ from contextlib import asynccontextmanager
 from statistics import median
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 from pyroute2.netlink.rtnl import RTM_GETQDISC, TC_H_ROOT
 
 from ccplay.errors import LabError
 from ccplay.lab.delay import client, netem
 from ccplay.lab.delay.engines import Arrival
-from ccplay.lab.links import offloads
-from ccplay.lab.links.filters import tcp_packets
+from ccplay.lab.links import filters, htb, offloads
 from ccplay.lab.links.shaping import Shaper, delay_engine
 from ccplay.lab.network import building, firewall
+from ccplay.lab.network.interfaces import is_up
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.rtnl import RouteSocket, traffic_control
 from ccplay.lab.packets.keeper import Keeper
@@ -251,6 +252,31 @@ async def killed_line() -> dict[str, Any]:
         return {"said": made.messages, "rtt_ms": rtt}
 
 
+async def killed_before_it_answers(before: dict[str, Any], after: dict[str, Any]) -> Any:
+    """Kill the process that must answer when ``before`` becomes ``after``, before it does.
+
+    Returns the setting reported then, the RTT in ms, and the levels of what was logged.
+    """
+    wanted = [msgspec.convert(each, LinkSetting) for each in (before, after)]
+    async with bench(software=True) as made:
+        await made.shaper.apply(made.there, wanted[0])
+        software, delays = made.shaper._software, made.shaper._engine
+        assert software is not None
+        assert isinstance(delays, client.LineDelay)
+        keeper: Any = software._keeper if wanted[1].qdisc else delays._keeper
+        await keeper.start()
+        (pid,) = keeper.pids
+        os.kill(pid, signal.SIGSTOP)
+        changing = asyncio.create_task(made.shaper.apply(made.there, wanted[1]))
+        await made.until(lambda: keeper._answers)
+        os.kill(pid, signal.SIGKILL)
+        (changed,) = await changing
+        await made.rtts_ms(5, "-i", "0.2")
+        rtt_ms = median(await made.rtts_ms(20, "-i", "0.02"))
+        setting = msgspec.to_builtins(changed.setting)
+        return {"setting": setting, "rtt_ms": rtt_ms, "said": [level for level, _ in made.messages]}
+
+
 async def ending_delay(engine: str) -> dict[str, Any]:
     """Ping fast while the delay drops from 20 ms to none; return losses and remains."""
     async with bench(engine=engine, delay_us=20_000) as made:
@@ -370,21 +396,21 @@ async def kernels(made: Bench) -> str:
             ("iptables-legacy", "-t", "raw", "-S"),
             ("iptables-legacy", "-t", "mangle", "-S"),
         )
-    ]
-    asked += [
-        (link.src, *argv, "dev", link.interface)
-        for link in made.links.values()
-        for argv in (("tc", "class", "show"), ("tc", "filter", "show"), ("ip", "link", "show"))
+        if node.name != made.receiver
     ]
     found = await asyncio.gather(*(made.run(*each) for each in asked))
-    found += [
-        f"{link.name}: {offloaded(made.built.namespace(link.src), link.interface)}\n"
-        for link in made.links.values()
-    ]
-    lines = re.sub(
-        r"(?<=fifo )[0-9a-f]+:|leaf [0-9a-f]+:|fh [0-9a-f:]+|order \d+", "", "".join(found)
-    )
-    return "\n".join(sorted(lines.splitlines()))
+    for link in made.links.values():
+        namespace = made.built.namespace(link.src)
+        index = namespace.interface_index(link.interface)
+        with RouteSocket(namespace) as routes:
+            interface = offloaded(namespace, link.interface), is_up(namespace, link.interface)
+            queues = (
+                filters.priorities(routes, index),
+                sorted(htb.read_rates(routes, index).items()),
+            )
+            found.append(f"{link.name}: {interface} {queues}\n")
+    # A queue that was put back has another handle.
+    return "\n".join(sorted(re.sub(r"(?<=fifo )[0-9a-f]+:", "", "".join(found)).splitlines()))
 
 
 async def failing_anywhere() -> dict[str, Any]:
@@ -396,7 +422,7 @@ async def failing_anywhere() -> dict[str, Any]:
     offloads.switch = faults.among(offloads.switch)
     classes = [TrafficClass(name="one", share=0.5), TrafficClass(name="two", share=0.5)]
     async with bench(classes=classes, delay_us=1_000, software=True) as made:
-        made.shaper.admit(tcp_packets("flows", "1", "10.0.0.1", 5201))
+        made.shaper.admit(filters.tcp_packets("flows", "1", "10.0.0.1", 5201))
         software = made.shaper._software
         assert software is not None
 

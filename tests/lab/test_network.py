@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import pytest
 
@@ -98,6 +99,28 @@ def test_a_killed_delay_line_comes_back() -> None:
     assert [level for level, _ in seen["said"]] == ["warning"]
     assert "signal 9" in seen["said"][0][1]
     assert 19.6 <= seen["rtt_ms"] <= 21.5
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"delay_us": 10_000}),
+        ({"delay_us": 30_000}, {"delay_us": 0}),
+        ({}, {"qdisc": {"kind": "codel.py"}}),
+        ({"qdisc": {"kind": "codel.py"}}, {"qdisc": {"kind": "drr.py"}}),
+        ({"qdisc": {"kind": "codel.py"}}, {"qdisc": {"kind": "pfifo", "options": {"limit": 9}}}),
+    ],
+)
+@physical
+def test_an_order_reaches_the_successor_of_a_process_that_dies(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    """So a network whose delay line dies while it is built has its delays."""
+    seen = call(f"{CASES}:killed_before_it_answers", before, after)
+    assert seen["said"] == ["warning"]
+    assert after.items() <= seen["setting"].items()
+    delay_ms = seen["setting"]["delay_us"] / 1000
+    assert delay_ms <= seen["rtt_ms"] <= delay_ms + 1.5
 
 
 def test_ending_a_delay_loses_and_leaves_nothing(engine: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -19,8 +20,10 @@ from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StartFlow, StartPing, StartUdp
 from ccplay.model.traffic_events import PingSample
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
+from ccplay.session import launch
+from ccplay.state.lab_state import LabState
 from ccplay.state.udp import Udp
-from tests.lab.conftest import RunningLab, all_arrived, running
+from tests.lab.conftest import RunningLab, all_arrived, forked, running
 from tests.lab.trust import physical
 
 RATE = 10_000_000
@@ -205,14 +208,43 @@ async def test_what_cannot_be_is_refused_with_the_reason() -> None:
         await lab.until(lambda state: any(flow.ended for flow in state.flows.values()))
 
 
-def process_of(lab: int) -> int:
-    """Return the PID of a lab's process for disciplines in software."""
-    (found,) = (
-        each.pid
-        for each in psutil.Process(lab).children(recursive=True)
-        if Path(f"/proc/{each.pid}/comm").read_text().strip() == "software queue"
-    )
+def processes_of(lab: int | None, name: str = "software queue") -> list[int]:
+    """Return the PIDs of a lab's processes of this name: that of disciplines in software."""
+    found = []
+    for each in psutil.Process(lab).children(recursive=True) if lab else ():
+        with suppress(OSError):
+            if Path(f"/proc/{each.pid}/comm").read_text().strip() == name:
+                found.append(each.pid)
     return found
+
+
+@pytest.mark.parametrize("name", ["delay line", "software queue"])
+async def test_a_process_that_dies_while_the_network_is_built_is_replaced(name: str) -> None:
+    """The order that it did not carry out reaches its successor."""
+    seen = Seen()
+    lab = RunningLab(forked(launch.lab_argv(), build(Qdisc(kind="codel.py"))), seen)
+    try:
+        await lab.until(lambda _: processes_of(lab.source.pid, name))
+        (pid,) = processes_of(lab.source.pid, name)
+        os.kill(pid, signal.SIGSTOP)
+        await lab.until(lambda state: state.phase == "ready" or "shaping" in step(state))
+        os.kill(pid, signal.SIGKILL)
+        await lab.until(lambda state: state.phase == "ready")
+        link = lab.state.links["r->h2"][-1].setting
+        assert link.delay_us == 10_000
+        assert link.qdisc is not None
+        assert link.qdisc.kind == "codel.py"
+        assert [each.level for each in seen.log if "died" in each.text] == ["warning"]
+        lab.send(StartPing(count=20, interval_s=0.02))
+        await lab.until(lambda _: len(seen.pings) == 20)
+        assert min(seen.pings) >= BASE_MS
+    finally:
+        await lab.close()
+
+
+def step(state: LabState) -> str:
+    """Return the step of building that was reported last."""
+    return "" if state.building is None else state.building.step
 
 
 @physical
@@ -223,7 +255,8 @@ async def test_a_process_that_dies_is_started_again() -> None:
         lab.send(StartFlow(flow="1", cc="cubic"))
         await lab.run_for(1.0)
         assert lab.source.pid is not None
-        os.kill(process_of(lab.source.pid), signal.SIGKILL)
+        (pid,) = processes_of(lab.source.pid)
+        os.kill(pid, signal.SIGKILL)
         await lab.until(lambda _: any("was started again" in each.text for each in seen.log))
         sent = seen.sweeps[-1].qdisc
         await lab.run_for(1.5)

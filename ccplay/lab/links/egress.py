@@ -201,8 +201,10 @@ class Egress:
 
     def _unshape(self, qdisc: Qdisc | None) -> None:
         """Remove the rate and the queue, and install ``qdisc`` if it is given."""
+        # From here on it is not known what the kernel has, so a rate is set up afresh.
+        self.rate = 0
         qdiscs.remove(self._routes, self.index, TC_H_ROOT)
-        self.rate, self._leaf = 0, self._new_leaf(TC_H_ROOT)
+        self._leaf = self._new_leaf(TC_H_ROOT)
         if qdisc is not None:
             self._leaf.put(qdisc)
 
