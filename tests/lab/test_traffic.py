@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import socket
+import subprocess
 
 import psutil
 import pytest
 
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.traffic.ports import SERVERS
 from ccplay.model.commands import Build, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StopFlow
@@ -221,6 +225,37 @@ async def test_a_flow_that_dies_reports_why(words: tuple[str, ...], reason: str)
         # The session goes on.
         lab.send(StartFlow())
         await lab.until(lambda state: flow_is_open(state, "2"))
+
+
+def rules(host: Namespace) -> list[str]:
+    """Return the firewall rules and the routing rules by port of a host."""
+    net = ("nsenter", f"--net={host.path}")
+    said = ""
+    for argv in (("iptables-legacy", "-t", "mangle", "-S"), ("ip", "rule")):
+        said += subprocess.run([*net, *argv], check=True, capture_output=True, text=True).stdout
+    return [line for line in said.splitlines() if "dport" in line]
+
+
+async def test_a_flow_leaves_no_rule_behind() -> None:
+    """Whether it ends by itself, is stopped before or after it opens, dies, or does not start."""
+    async with running(BUILD) as lab:
+        sender, receiver = lab.namespace("s1"), lab.namespace("d1")
+        with receiver.entered():
+            taken = socket.create_server(("", SERVERS[4]))
+        lab.send(*(StartFlow(flow=name, l4s=True, bytes=limit) for name, limit in FLOWS))
+        await lab.until(lambda state: says(state, "Address already in use"))
+        taken.close()
+        await lab.until(lambda state: all(flow_is_open(state, each) for each in "bc"))
+        assert any("--set-tos" in line for line in rules(sender))
+        lab.send(StopFlow(flow="b"), StartFlow(flow="f", l4s=True), StopFlow(flow="f"))
+        await kill(lab, "iperf3", "-c", str(SERVERS[2]))
+        for each in "abc":
+            await end_of(lab, each)
+        lab.send(StopFlow(flow="d"))
+        await lab.until(lambda _: not rules(sender))
+
+
+FLOWS = (("a", 20_000), ("b", None), ("c", None), ("d", None), ("e", None))
 
 
 async def test_a_ping_and_a_download_that_die_report_why() -> None:

@@ -126,8 +126,9 @@ class Program:
         status = self._process.returncode
         if status is not None and status < 0:
             return f"{self.name} was killed by {signal.Signals(-status).name}"
-        if self._printed:
-            return self._printed[-1].removeprefix(f"{self.name}: ").removeprefix("error - ")
+        # iperf3's last line, which follows its reason.
+        if printed := [each for each in self._printed if each != f"{self.name}: exiting"]:
+            return printed[-1].removeprefix(f"{self.name}: ").removeprefix("error - ")
         return f"{self.name} ended with exit status {status}"
 
     @property
