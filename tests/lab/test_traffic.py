@@ -19,6 +19,7 @@ from ccplay.model.traffic_events import DownloadProgress
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.state.lab_state import Download, LabState, Ping
 from tests.lab.conftest import RunningLab, running
+from tests.lab.namespaced import call
 from tests.lab.trust import physical
 
 RATE = 10_000_000
@@ -302,6 +303,13 @@ async def test_new_connections_use_what_their_host_was_given() -> None:
             lab.send(SetCongestionControl(host="s1", cc=cc), StartFlow())
             await lab.until(lambda state, flow=flow: flow_is_open(state, flow))  # type: ignore[misc]
             assert lab.state.flows[flow].cc == cc
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_a_switch_that_is_refused_halfway_switches_nothing(after: int) -> None:
+    """A host has two routes here, and a flow three sockets; the kernel refuses one of them."""
+    told = call("tests.lab.traffic_cases:refused_halfway", min(after, 1), after)
+    assert told == [["reno", "reno"], ["cubic", "cubic", "cubic"]]
 
 
 async def test_counters_continue_when_the_queue_is_replaced() -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
+from ccplay.errors import UnsupportedError
 from ccplay.lab import capabilities
 from ccplay.lab.network import building
+from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.traffic import congestion, iperf
+from ccplay.lab.traffic.program import ports_of
 from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
 from ccplay.model.network import Topology
@@ -52,6 +58,46 @@ async def switch(flow_cc: str, later_cc: str, next_cc: str) -> list[str]:
     assert sum(isinstance(each, FlowStarted) for each in events) == 2
     assert [each.error for each in events if isinstance(each, FlowEnded)] == [None, None]
     return said
+
+
+async def refused_halfway(routes: int, sockets: int) -> list[list[str]]:
+    """Refuse a host's new algorithm after so many routes, and a flow's after so many sockets.
+
+    Returns the algorithms that routes and sockets then have.
+    """
+    built = building.build(plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
+    host, request, assign = built.namespace("s1"), RouteSocket.request, congestion._set
+    congestion.set_host_default(host, "reno")
+    with host.entered():
+        server = socket.create_server(("127.0.0.1", 0))
+        ends = [socket.create_connection(server.getsockname()) for _ in range(3)]
+    for each in ends:
+        assign(each, "cubic")
+    left = sockets
+
+    def refuse_routes(kernel: RouteSocket, messages: Iterable[Any], what: str) -> None:
+        RouteSocket.request = request  # type: ignore[method-assign]
+        kernel.request(list(messages)[:routes], what)
+        raise NetlinkError(1, "refused")
+
+    def refuse_sockets(connection: socket.socket, cc: str) -> None:
+        nonlocal left
+        left -= 1
+        if left == -1:
+            raise OSError(1, "refused")
+        assign(connection, cc)
+
+    RouteSocket.request = refuse_routes  # type: ignore[method-assign, assignment]
+    with suppress(UnsupportedError, OSError):
+        congestion.set_host_default(host, "bbr")
+    congestion._set = refuse_sockets
+    with suppress(OSError):
+        ports = [ports_of(each) or (0, 0) for each in ends]
+        congestion.switch(os.getpid(), ports, "bbr")
+    server.close()
+    with RouteSocket(host) as kernel:
+        kept = [str(congestion._cc_of(each)) for each in congestion._routes(kernel)]
+    return [kept, [congestion._get(each) for each in ends]]
 
 
 async def udp_of_a_newer_iperf3(seconds: float) -> Any:
