@@ -338,14 +338,11 @@ class Lab:
             self._traffic.find_paths()
 
     async def _set_queue(self, command: SetQdisc) -> None:
-        links = self.network.resolve(command.link)
-        for link in links:
-            self._shaper.require_class(link, command.traffic_class)
-        if command.traffic_class is None:
+        if (name := command.traffic_class) is None:
             await self._set_links(command.link, LinkSetting(qdisc=command.qdisc))
-            return
-        name = command.traffic_class
-        await self._change(self._shaper.queues_of_class(links, name, command.qdisc))
+        else:
+            links = self.network.resolve(command.link)
+            await self._change(self._shaper.queues_of_class(links, name, command.qdisc))
 
     async def _change(self, changing: Awaitable[list[LinkChanged]]) -> None:
         """Await a change of links and report what has changed, even if it failed."""

@@ -8,7 +8,7 @@ import re
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from statistics import median
 from typing import Any
@@ -21,13 +21,13 @@ from ccplay.errors import LabError
 from ccplay.lab.delay import client, netem
 from ccplay.lab.delay.engines import Arrival
 from ccplay.lab.links import filters, htb, offloads
-from ccplay.lab.links.shaping import Shaper, delay_engine
+from ccplay.lab.links.shaping import HalfChangedError, Shaper, delay_engine
 from ccplay.lab.network import building, firewall
 from ccplay.lab.network.interfaces import is_up
 from ccplay.lab.network.netns import Namespace
-from ccplay.lab.network.rtnl import RouteSocket, traffic_control
+from ccplay.lab.network.rtnl import NetlinkError, RouteSocket, traffic_control
 from ccplay.lab.packets.keeper import Keeper
-from ccplay.lab.queues import qdiscs
+from ccplay.lab.queues import choosing, qdiscs
 from ccplay.lab.software.client import Software
 from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Topology
@@ -461,6 +461,35 @@ async def failing_anywhere() -> dict[str, Any]:
                     lines = set(held.splitlines()) ^ set(before.splitlines())
                     differed += [f"{name}, {at} {after}: {each}" for each in sorted(lines)]
     return {"failed": failed, "differed": differed[:40]}
+
+
+async def undoing_that_fails() -> Any:
+    """Let a second link refuse its queue and the first to go back; return what is reported."""
+    request = RouteSocket.request
+    async with bench() as made:
+        number = 0
+
+        def refuse(routes: RouteSocket, messages: Iterable[Any], what: str) -> None:
+            nonlocal number
+            number += 1
+            if number > 1:
+                raise NetlinkError(1, f"{what}: refused")
+            request(routes, messages, what)
+
+        async def change(qdisc: Qdisc) -> list[Any]:
+            try:
+                await made.shaper.apply_to_all([made.there, made.back], LinkSetting(qdisc=qdisc))
+            except HalfChangedError as error:
+                RouteSocket.request = request  # type: ignore[method-assign]
+                queues = {each.link: each.setting.qdisc for each in error.changes}
+                return [str(error), msgspec.to_builtins(queues), await kernels(made)]
+            raise AssertionError("it was not refused")
+
+        bfifo = Qdisc(kind="bfifo", options={"limit": 30_000})
+        qdiscs.rehearse(bfifo)
+        choosing._taken.add(msgspec.json.encode(bfifo))
+        RouteSocket.request = refuse  # type: ignore[method-assign, assignment]
+        return await change(bfifo)
 
 
 async def offload_crossing() -> list[list[list[Any]]]:

@@ -159,3 +159,14 @@ def test_a_change_of_several_links_that_fails_anywhere_changes_nothing() -> None
     # Each but the removal of a rate asks for at least one thing of each of two links.
     assert len(found["failed"]) == 15
     assert min(found["failed"].values()) >= 2
+
+
+def test_what_cannot_be_changed_back_is_reported_as_the_kernel_has_it() -> None:
+    message, queues, kernels = call(f"{CASES}:undoing_that_fails")
+    assert message.startswith("link r2->r1: ")
+    assert "link r1->r2 can't be changed back" in message
+    assert {name: qdisc["kind"] for name, qdisc in queues.items()} == {
+        "r1->r2": "bfifo",
+        "r2->r1": "pfifo",
+    }
+    assert kernels.count("bfifo") == 1

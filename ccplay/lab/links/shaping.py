@@ -237,7 +237,7 @@ class Shaper:
             try:
                 affected |= {each.link.name: None for each in await step.do()}
             except Exception as error:
-                left = await self._undo(steps[:number], affected)
+                left = await _undo(steps[:number], affected)
                 text = f"link {step.interface.link.name}: {error}"
                 if isinstance(error, CcplayError) and str(error).startswith("link "):
                     text = str(error)
@@ -252,21 +252,6 @@ class Shaper:
                     raise LabError(text) from error
                 raise
         return [self.describe(each) for each in affected]
-
-    async def _undo(self, steps: Sequence[_Step], affected: dict[str, None]) -> list[str]:
-        """Undo steps, the last first; return a message for each that can't be undone.
-
-        Adds the links that these change to ``affected``.
-        """
-        left = []
-        for step in reversed(steps):
-            name = step.interface.link.name
-            affected[name] = None
-            try:
-                affected |= {each.link.name: None for each in await step.undo()}
-            except Exception as error:  # noqa: BLE001 - the other links must be changed back
-                left.append(f"link {name} can't be changed back: {error}")
-        return left
 
     async def _change(
         self, interface: Egress, setting: LinkSetting, image: bytes | None
@@ -319,10 +304,6 @@ class Shaper:
         """Return the names of a link's classes by handle."""
         interface = self._interfaces[link]
         return {each.leaf.parent: each.asked.name for each in interface.classes}
-
-    def require_class(self, link: Link, name: str | None) -> None:
-        """Raise ``CommandError`` unless a link has this class, or, for None, has no classes."""
-        self._interfaces[link.name].queue_of_class(name)
 
     def admit(self, packets: Packets) -> None:
         """Direct traffic that is about to start into its class, on all links with classes."""
@@ -455,6 +436,22 @@ class Shaper:
             offloads=self._offloads,
             delay_engine=self._engine.name if path else "none",
         )
+
+
+async def _undo(steps: Sequence[_Step], affected: dict[str, None]) -> list[str]:
+    """Undo steps, the last first; return a message for each that can't be undone.
+
+    Adds the links that these change to ``affected``.
+    """
+    left = []
+    for step in reversed(steps):
+        name = step.interface.link.name
+        affected[name] = None
+        try:
+            affected |= {each.link.name: None for each in await step.undo()}
+        except Exception as error:  # noqa: BLE001 - the other links must be changed back
+            left.append(f"link {name} can't be changed back: {error}")
+    return left
 
 
 def _qdisc(software: Software | None, interface: Egress) -> Qdisc | None:
