@@ -20,7 +20,7 @@ from pyroute2.netlink.rtnl import RTM_GETQDISC, TC_H_ROOT
 from ccplay.errors import LabError
 from ccplay.lab.delay import client, netem
 from ccplay.lab.delay.engines import Arrival
-from ccplay.lab.links import filters, htb, offloads
+from ccplay.lab.links import filters, htb, offloads, shaping
 from ccplay.lab.links.shaping import HalfChangedError, Shaper, delay_engine
 from ccplay.lab.network import building, firewall
 from ccplay.lab.network.interfaces import is_up
@@ -426,13 +426,13 @@ async def failing_anywhere() -> dict[str, Any]:
         software = made.shaper._software
         assert software is not None
 
-        carry_out, steps = made.shaper._carry_out, list[Any]()
+        carry_out, steps = shaping._carry_out, list[Any]()
 
-        async def armed(wanted: Sequence[Any]) -> list[LinkChanged]:
+        async def armed(wanted: Sequence[Any], *others: Any) -> list[LinkChanged]:
             # From here on, because what is tried beforehand changes no link.
             steps[:] = wanted
             faults.arm(at, after=after)
-            return await carry_out(wanted)
+            return await carry_out(wanted, *others)
 
         async def now() -> str:
             await asyncio.gather(*software._removing.values())
@@ -441,7 +441,7 @@ async def failing_anywhere() -> dict[str, Any]:
             said = (repr(each).replace("down=None", "down=False") for each in told)
             return "\n".join([await kernels(made), *said])
 
-        made.shaper._carry_out = armed  # type: ignore[assignment, method-assign]
+        shaping._carry_out = armed  # type: ignore[assignment]
         for name, command in commands(made).items():
             before, failed[name] = await now(), 0
             for at, after in ((at, after) for at in range(1, 100) for after in (False, True)):

@@ -33,7 +33,7 @@ from ccplay.lab.software.client import Software
 from ccplay.model.disciplines import is_software
 from ccplay.model.events import InterfaceCounters, LinkChanged
 from ccplay.model.fields import check
-from ccplay.model.network import Link
+from ccplay.model.network import Link, Network
 from ccplay.model.values import LinkSetting, Qdisc
 
 OFFLOADS_ABOVE = 200_000_000
@@ -192,16 +192,15 @@ class Shaper:
         tried = [(self._interfaces[link.name], self._check(link, setting)) for link in links]
         self._check_offloads(links, setting)
         image = await asyncio.to_thread(marker.program) if setting.mark else None
-        return await self._carry_out(
-            [
-                _Step(
-                    interface,
-                    partial(self._change, interface, wanted, image),
-                    partial(self._change, interface, interface.before(wanted), None),
-                )
-                for interface, wanted in tried
-            ]
-        )
+        steps = [
+            _Step(
+                interface,
+                partial(self._change, interface, wanted, image),
+                partial(self._change, interface, interface.before(wanted), None),
+            )
+            for interface, wanted in tried
+        ]
+        return await _carry_out(steps, self.describe)
 
     async def queues_of_class(
         self, links: Sequence[Link], name: str, qdisc: Qdisc
@@ -223,35 +222,7 @@ class Shaper:
             steps.append(
                 _Step(at, partial(put, at, leaf, wanted), partial(put, at, leaf, leaf.asked))
             )
-        return await self._carry_out(steps)
-
-    async def _carry_out(self, steps: Sequence[_Step]) -> list[LinkChanged]:
-        """Carry out all steps; if one fails, undo it and those before it.
-
-        Raises its exception, or ``LabError`` with what was lost; ``HalfChangedError`` if a step
-        can't be undone.
-        """
-        affected: dict[str, None] = {}
-        handles = {each.interface: each.interface.handles for each in steps}
-        for number, step in enumerate(steps, 1):
-            try:
-                affected |= {each.link.name: None for each in await step.do()}
-            except Exception as error:
-                left = await _undo(steps[:number], affected)
-                text = f"link {step.interface.link.name}: {error}"
-                if isinstance(error, CcplayError) and str(error).startswith("link "):
-                    text = str(error)
-                if left:
-                    changes = [self.describe(each) for each in affected]
-                    raise HalfChangedError(changes, "; ".join([text, *left])) from error
-                emptied = [each.link.name for each, was in handles.items() if each.handles != was]
-                if emptied:
-                    lost = f"packets that waited in the queue of {', '.join(emptied)} are lost"
-                    raise LabError(f"{text}; the links are as before, but {lost}") from error
-                if isinstance(error, NetlinkError):
-                    raise LabError(text) from error
-                raise
-        return [self.describe(each) for each in affected]
+        return await _carry_out(steps, self.describe)
 
     async def _change(
         self, interface: Egress, setting: LinkSetting, image: bytes | None
@@ -281,19 +252,6 @@ class Shaper:
         if own is None or at.software is None:
             return None
         return lambda: own.read(at.arrival.number)
-
-    def queue_of_class(self, link: Link, name: str, qdisc: Qdisc) -> LinkChanged:
-        """Replace the queue of one of a link's classes, and return the new state.
-
-        Raises ``CommandError`` or ``UnsupportedError`` before anything changes.
-        """
-        interface = self._interfaces[link.name]
-        qdisc = self._of_class(link, qdisc)
-        try:
-            interface.queue_of_class(name).put(qdisc)
-        except NetlinkError as error:
-            raise LabError(f"link {link.name}: {error}") from error
-        return self.describe(link.name)
 
     def marks(self, link: str) -> Callable[[], int] | None:
         """Return a function that counts the packets marked by a link's marker; None without one."""
@@ -331,7 +289,7 @@ class Shaper:
             raise CommandError(f"link {link.name} is under study and can't be unlimited")
         interface = self._interfaces[link.name]
         if setting.mark:
-            self._check_mark(interface, setting)
+            _check_mark(interface, setting)
         fast = self._offloads if setting.rate is None else setting.rate > OFFLOADS_ABOVE
         check_path(link.name, interface.path.changed(setting), single=not fast)
         if setting.classes is None and setting.qdisc is not None:
@@ -364,11 +322,6 @@ class Shaper:
             )
         return found
 
-    def _check_mark(self, interface: Egress, setting: LinkSetting) -> None:
-        if not (interface.rate if setting.rate is None else setting.rate):
-            raise CommandError(f"link {interface.link.name} has no rate, so no queue to mark in")
-        marker.require()
-
     def _set_mtu(self, interface: Egress, mtu: int) -> None:
         """Set the MTU at both ends, because the receiving end drops packets that are too long."""
         ends = (interface.link, self._built.network.opposite(interface.link))
@@ -390,22 +343,17 @@ class Shaper:
         if not setting.rate or self._offloads:
             return
         changed = {link.name: setting.rate for link in links}
-        if self._wants_offloads(self.rates | changed):
+        if _wants_offloads(self._built.network, self.rates | changed):
             for name in self._interfaces.keys() - changed.keys():
                 check_path(name, self._interfaces[name].path, single=False)
 
     def _affected(self, changed: Egress) -> list[Egress]:
         """Return the changed interface, and all others with settings if their offloads changed."""
-        if (on := self._wants_offloads(self.rates)) == self._offloads:
+        if (on := _wants_offloads(self._built.network, self.rates)) == self._offloads:
             return [changed]
         self._switch_offloads(on=on)
         others = (each for each in self._interfaces.values() if each.touched)
         return [changed, *(each for each in others if each is not changed)]
-
-    def _wants_offloads(self, rates: Mapping[str, int]) -> bool:
-        """Return whether all shaped links are too fast to be carried frame by frame."""
-        studied = [rates[name] for name in self._built.network.observed]
-        return all(studied) and min(filter(None, rates.values())) > OFFLOADS_ABOVE
 
     def _switch_offloads(self, *, on: bool) -> None:
         try:
@@ -438,6 +386,37 @@ class Shaper:
         )
 
 
+async def _carry_out(
+    steps: Sequence[_Step], describe: Callable[[str], LinkChanged]
+) -> list[LinkChanged]:
+    """Carry out all steps, and return the new states; if one fails, undo it and those before it.
+
+    Raises its exception, or ``LabError`` with what was lost; ``HalfChangedError`` if a step
+    can't be undone.
+    """
+    affected: dict[str, None] = {}
+    handles = {each.interface: each.interface.handles for each in steps}
+    for number, step in enumerate(steps, 1):
+        try:
+            affected |= {each.link.name: None for each in await step.do()}
+        except Exception as error:
+            left = await _undo(steps[:number], affected)
+            text = f"link {step.interface.link.name}: {error}"
+            if isinstance(error, CcplayError) and str(error).startswith("link "):
+                text = str(error)
+            if left:
+                changes = [describe(each) for each in affected]
+                raise HalfChangedError(changes, "; ".join([text, *left])) from error
+            emptied = [each.link.name for each, was in handles.items() if each.handles != was]
+            if emptied:
+                lost = f"packets that waited in the queue of {', '.join(emptied)} are lost"
+                raise LabError(f"{text}; the links are as before, but {lost}") from error
+            if isinstance(error, NetlinkError):
+                raise LabError(text) from error
+            raise
+    return [describe(each) for each in affected]
+
+
 async def _undo(steps: Sequence[_Step], affected: dict[str, None]) -> list[str]:
     """Undo steps, the last first; return a message for each that can't be undone.
 
@@ -452,6 +431,18 @@ async def _undo(steps: Sequence[_Step], affected: dict[str, None]) -> list[str]:
         except Exception as error:  # noqa: BLE001 - the other links must be changed back
             left.append(f"link {name} can't be changed back: {error}")
     return left
+
+
+def _check_mark(interface: Egress, setting: LinkSetting) -> None:
+    if not (interface.rate if setting.rate is None else setting.rate):
+        raise CommandError(f"link {interface.link.name} has no rate, so no queue to mark in")
+    marker.require()
+
+
+def _wants_offloads(network: Network, rates: Mapping[str, int]) -> bool:
+    """Return whether all shaped links are too fast to be carried frame by frame."""
+    studied = [rates[name] for name in network.observed]
+    return all(studied) and min(filter(None, rates.values())) > OFFLOADS_ABOVE
 
 
 def _qdisc(software: Software | None, interface: Egress) -> Qdisc | None:
