@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 from collections import Counter
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
 
-from ccplay.errors import CommandError
-from ccplay.model.network import Topology, assemble
+from ccplay.errors import CommandError, LabError
+from ccplay.lab.network.routing import Routing
+from ccplay.lab.paths.finder import PathFinder
+from ccplay.lab.paths.pins import Packets
+from ccplay.model.network import Link, Network, Topology, assemble
 from ccplay.model.topologies import describe_topology, plan
 from ccplay.model.topologies.dumbbell import PAIRS
 
@@ -173,3 +178,47 @@ def test_peers_of_a_fabric_are_a_permutation(kind: str) -> None:
 def test_topologies_in_words() -> None:
     said = [describe_topology(Topology(kind=kind)) for kind in ("linear", "leaf-spine", "fat-tree")]
     assert said == ["linear", "leaf-spine, 4 leaves, 2 spines, 4 hosts", "fat-tree, k = 4"]
+
+
+class Refusing:
+    """Routing whose kernel refuses a rule once ``left`` others are set; it has the rules."""
+
+    def __init__(self, network: Network) -> None:
+        self.network, self.left, self.rules = network, 99, set[str]()
+
+    def paths(self, src: str, dst: str) -> list[list[Link]]:
+        return self.network.paths(src, dst)
+
+    def steer(self, link: Link, *_: object, on: bool) -> None:
+        if on and not self.left:
+            raise LabError("refused")
+        self.left -= on
+        (self.rules.add if on else self.rules.remove)(link.name)
+
+
+def test_a_path_that_the_kernel_refuses_halfway_leaves_the_one_in_force() -> None:
+    network = plan(Topology(kind="fat-tree"))
+    routing = Refusing(network)
+    ends = network.hosts[0], network.hosts[-1]
+    finder = PathFinder(cast("Routing", routing), network, lambda _: None, lambda: 0.0)
+    finder.expect("1", Packets(ends, socket.IPPROTO_TCP, range(9, 10), 5201), None)
+    first, *_, last = network.paths(*ends)
+    finder.move("1", [link.dst for link in first[:-1]])
+    rules = set(routing.rules)
+    assert len(rules) > 1
+    steer = routing.steer
+    for allowed in range(len(rules)):
+        routing.left = allowed
+
+        def once(link: Link, *others: object, on: bool) -> None:
+            try:
+                steer(link, *others, on=on)
+            except LabError:
+                # Only one rule is refused, so the earlier path can be put back.
+                routing.left = 99
+                raise
+
+        routing.steer = once  # type: ignore[method-assign]
+        with pytest.raises(LabError, match="refused"):
+            finder.move("1", [link.dst for link in last[:-1]])
+        assert routing.rules == rules
