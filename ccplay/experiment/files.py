@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Self
 
 from ccplay.errors import RecordingError, UsageError
+from ccplay.files.reading import read_at_most
 from ccplay.files.writing import Directory, explained
 
-_LARGEST = 1 << 28
+MOST = 1 << 28
+"""Greatest number of bytes that are read of a file, unless a reader has a limit of its own."""
 
 
 class Folder:
@@ -52,11 +54,14 @@ class Folder:
         except OSError as error:
             raise RecordingError(f"{self.path / name}: {error.strerror}") from None
 
-    def read(self, name: str) -> bytes | None:
-        """Return the content of a file; None if there is none. Raises ``RecordingError``."""
+    def read(self, name: str, most: int = MOST) -> bytes | None:
+        """Return the content of a file; None if there is none.
+
+        Raises ``RecordingError``, also for a file of more than ``most`` bytes.
+        """
         try:
             with self._directory.open(name) as file:
-                return file.read(_LARGEST)
+                return read_at_most(file, most)
         except FileNotFoundError:
             return None
         except OSError as error:

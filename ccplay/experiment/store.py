@@ -14,7 +14,9 @@ import os
 import posixpath
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -30,15 +32,40 @@ from ccplay.experiment.fingerprint import Fingerprint, difference, fingerprint
 from ccplay.experiment.grouping import extended
 from ccplay.experiment.index import indexed
 from ccplay.experiment.plan import Run, slugs
-from ccplay.files.reading import open_regular
+from ccplay.files.reading import read_regular
 from ccplay.model.quoting import quote
 from ccplay.scenario.values import Scenario
 from ccplay.state.kinds import RunResult
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
+from ccplay.units import format_size
+from ccplay.visible import printable, printable_json
 
 FORMAT = 1
 """Version of the format of ``Kept``."""
+
+MOST_OF_RESULT = 1 << 28
+"""Greatest number of bytes of a result: 10,000 runs of two flows take 37 MB, 5,000 runs of a fat
+tree with 96 queues 250 MB."""
+MOST_OF_RUN = 1 << 25
+"""Greatest number of bytes of the file of one run: 10,000 flows, the most of a recording, take
+10 MB, and the results of three attempts are kept."""
+MOST_OF_RUNS = 1 << 29
+"""Greatest number of bytes of the files of runs that are read at once: twice those of a result,
+because each has its settings, too."""
+MOST_OF_SCENARIO = 1 << 22
+"""Greatest number of bytes of a scenario as run: a file, and a command line with its settings."""
+MOST_FILES = 500_000
+"""Greatest number of files of runs, each of which has two, and may have captures."""
+_LEAST_OF_VALUE = 16
+"""Bytes that a value takes at least, on average over a file. Real ones take 17; values of two bytes
+each would take thirty times the file's size in memory."""
+_TOO_LARGE = re.compile(rb"[0-9][eE]\+?0*(?:[1-9][0-9]{2}|[0-9]{4})|[0-9]{100}")
+"""Pattern of a number of 1e100 or more. No square of a smaller one is infinite."""
+_SHAPE = bytes.maketrans(b"123456789E", b"000000000e")
+_LARGE_SHAPES = (b"0e000", b"0e+000", b"0" * 100)
+"""Parts of what ``_TOO_LARGE`` matches, after ``_SHAPE``: they are found ten times as fast."""
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 RUNS = "runs"
 RESULT = "result.json"
@@ -184,10 +211,7 @@ class Store:
     def _recall(self) -> None:
         """Find the finished runs and check that they belong to this scenario."""
         cases = {case.name: case for case in self.scenario.cases}
-        for name in self._runs.names():
-            if not name.endswith(".json") or name.startswith("."):
-                continue
-            kept = _decode(self._runs.read(name) or b"", Kept, self._path / RUNS / name)
+        for _, kept in _kept(self._path, ()):
             result = kept.result
             what = f"{self._path}: case {quote(result.name)}"
             if result.name not in cases:
@@ -231,28 +255,24 @@ def read_run_directory(path: Path, *, outline: bool = False) -> Result:
     An ``outline`` has statistics, but only the identity of each run, so that thousands of runs take
     little memory. Raises ``RecordingError`` if ``path`` is no readable run directory.
     """
-    try:
-        with open_regular(path / RESULT) as file:
-            content = file.read()
-    except FileNotFoundError:
+    if not os.path.lexists(path / RESULT):
         raise RecordingError(
             f"{path} is not a run directory: it has no {RESULT} "
             "(ccplay run SCENARIO --out DIR makes one)"
-        ) from None
-    except OSError as error:
-        raise RecordingError(f"{path / RESULT}: {error.strerror}") from None
+        )
+    content = _read(path / RESULT, MOST_OF_RESULT)
     # Runs that are not in the file yet count in the statistics, which then need all runs.
     if outline and (found := _outlined(content, path)) is not None:
         return found
     result = _decode(content, Result, path / RESULT)
-    _check_format(result.format, path)
+    _check(result, path)
     return extended(result, _later(path, result.cases))
 
 
 def _outlined(content: bytes, path: Path) -> Result | None:
     """Return the outline of a result; None if runs were finished since it was written."""
     found = _decode(content, _Outline, path / RESULT)
-    _check_format(found.format, path)
+    _check(found, path)
     if next(_later(path, found.cases), None) is not None:
         return None
     blank = summarise(LabState(), "")
@@ -267,40 +287,90 @@ def _outlined(content: bytes, path: Path) -> Result | None:
     )
 
 
-def _check_format(number: int, path: Path) -> None:
-    if number > results.FORMAT:
+def _check(result: Result | _Outline, path: Path) -> None:
+    """Raise ``RecordingError`` for a newer format, or a run whose recording is not in ``path``."""
+    if result.format > results.FORMAT:
         raise RecordingError(
-            f"{path / RESULT}: format {number}; this ccplay reads up to {results.FORMAT}: "
+            f"{path / RESULT}: format {result.format}; this ccplay reads up to {results.FORMAT}: "
             "update ccplay"
         )
+    for number, run in enumerate(result.cases):
+        _check_place(run, path / RESULT, f"cases[{number}].recording")
+
+
+def _check_place(run: RunResult, file: Path, place: str) -> None:
+    """Raise ``RecordingError`` if a file in a run directory names a recording elsewhere."""
+    if run.recording is None:
+        return
+    folder, _, name = run.recording.partition("/")
+    if folder != RUNS or not name or "/" in name or "\0" in name or name in (".", ".."):
+        raise RecordingError(f"{file}: {place}: {quote(run.recording)} is not a file in {RUNS}/")
+
+
+def _kept(path: Path, known: Collection[str]) -> Iterator[tuple[str, Kept]]:
+    """Yield the finished runs in ``path`` but those ``known``, each with its stem.
+
+    Raises ``RecordingError``.
+    """
+    folder = path / RUNS
+    total = 0
+    for name in _names(folder):
+        stem, ending = os.path.splitext(name)  # noqa: PTH122 - thousands of them
+        if ending != ".json" or stem in known or stem.startswith("."):
+            continue
+        content = _read(folder / name, MOST_OF_RUN)
+        if (total := total + len(content)) > MOST_OF_RUNS:
+            most = format_size(MOST_OF_RUNS)
+            raise RecordingError(f"{folder}: its .json files are larger than {most} together")
+        kept = _decode(content, Kept, folder / name)
+        _check_place(kept.result, folder / name, "result.recording")
+        yield stem, kept
+
+
+def _names(folder: Path) -> list[str]:
+    """Return the names in the folder of runs, sorted. Raises ``RecordingError``."""
+    if folder.is_symlink():
+        raise RecordingError(f"{folder}: it is a symlink, which is not followed here")
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in islice(entries, MOST_FILES + 1))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RecordingError(f"{folder}: {error.strerror}") from None
+    if len(names) > MOST_FILES:
+        raise RecordingError(f"{folder}: more than {MOST_FILES:,} files")
+    return names
 
 
 def _later(path: Path, runs: Iterable[RunResult]) -> Iterator[tuple[CaseResult, Machine | None]]:
     """Yield the finished runs that are not in the result yet."""
     known = {posixpath.splitext((run.recording or "").rpartition("/")[2])[0] for run in runs}
-    with contextlib.suppress(FileNotFoundError), os.scandir(path / RUNS) as entries:
-        for entry in sorted(entries, key=lambda each: each.name):
-            stem, ending = os.path.splitext(entry.name)  # noqa: PTH122 - thousands of them
-            if ending == ".json" and stem not in known and not stem.startswith("."):
-                with open_regular(Path(entry.path)) as file:
-                    kept = _decode(file.read(), Kept, Path(entry.path))
-                yield kept.result, kept.machine
+    for _, kept in _kept(path, known):
+        yield kept.result, kept.machine
 
 
 def recording_of(path: Path, run: CaseResult) -> Path | None:
     """Return the recording of a run in the directory ``path``; None if there is none.
 
-    A stranger's directory may name files elsewhere: no file outside is ever returned.
+    Raises ``RecordingError`` for anything but a file in the directory's own folder of runs.
     """
-    found = _inside(path, run.recording)
-    return found if found and found.is_file() and not found.is_symlink() else None
+    return None if run.recording is None else _file(path, run, path / run.recording)
 
 
-def _inside(path: Path, recording: str | None) -> Path | None:
-    folder, _, name = (recording or "").partition("/")
-    if folder != RUNS or not name or "/" in name or name in (".", ".."):
+def _file(path: Path, run: CaseResult, file: Path) -> Path | None:
+    """Return a file of a run unless it is missing. Raises ``RecordingError``."""
+    _check_place(run, path / RESULT, "recording")
+    try:
+        kind = file.lstat().st_mode
+    except FileNotFoundError:
         return None
-    return path / RUNS / name
+    except OSError as error:
+        raise RecordingError(f"{file}: {error.strerror}") from None
+    if not stat.S_ISREG(kind):
+        what = "a symlink, which is not followed here" if stat.S_ISLNK(kind) else "no regular file"
+        raise RecordingError(f"{file}: it is {what}")
+    return file
 
 
 def fingerprint_of(path: Path, run: CaseResult) -> Fingerprint | None:
@@ -308,28 +378,40 @@ def fingerprint_of(path: Path, run: CaseResult) -> Fingerprint | None:
 
     Raises ``RecordingError`` for a file that ccplay did not write.
     """
-    recording = _inside(path, run.recording)
-    kept = recording.with_suffix(".json") if recording else None
-    if kept is None or not kept.is_file() or kept.is_symlink():
+    if run.recording is None:
         return None
-    try:
-        return _decode(kept.read_bytes(), Kept, kept).ran
-    except OSError as error:
-        raise RecordingError(f"{kept}: {error.strerror}") from None
+    kept = _file(path, run, (path / run.recording).with_suffix(".json"))
+    return None if kept is None else _decode(_read(kept, MOST_OF_RUN), Kept, kept).ran
 
 
 def scenario_of(path: Path) -> str:
     """Return the scenario file of a run directory, as text. Raises ``RecordingError``."""
+    return _read(path / SCENARIO, MOST_OF_SCENARIO).decode(errors="replace")
+
+
+def _read(path: Path, most: int) -> bytes:
     try:
-        return (path / SCENARIO).read_text(encoding="utf-8", errors="replace")
+        return read_regular(path, most)
     except OSError as error:
-        raise RecordingError(f"{path / SCENARIO}: {error.strerror}") from None
+        raise RecordingError(f"{path}: {error.strerror}") from None
 
 
 def _decode(content: bytes, kind: type[_T], path: Path) -> _T:
+    """Return a value from a file, which may be untrusted. Raises ``RecordingError``."""
+    most = (MOST_OF_RUN if kind is Kept else MOST_OF_RESULT) // _LEAST_OF_VALUE
+    if content.count(b",") > most:
+        raise RecordingError(f"{path}: more than {most:,} values")
+    if _has_large_number(content):
+        raise RecordingError(f"{path}: it has a number of 1e100 or more, which nothing measures")
     try:
-        if wire.is_printable(content):
-            return msgspec.json.decode(content, type=kind)
-        return msgspec.convert(wire.printable_value(msgspec.json.decode(content)), kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise RecordingError(f"{path}: not a file of ccplay: {error}") from None
+        return msgspec.json.decode(printable_json(content), type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise RecordingError(f"{path}: not a file of ccplay: {printable(str(error))}") from None
+
+
+def _has_large_number(content: bytes) -> bool:
+    """Whether JSON has a number of 1e100 or more outside of its texts."""
+    shape = content.translate(_SHAPE)
+    if not any(each in shape for each in _LARGE_SHAPES):
+        return False
+    return _TOO_LARGE.search(_STRING.sub(b'""', content)) is not None

@@ -1,4 +1,4 @@
-"""Mutants: a real recording, changed at random as a careless or a hostile hand would."""
+"""Mutants: real recordings and results, changed at random as a careless or hostile hand would."""
 
 from __future__ import annotations
 
@@ -44,6 +44,44 @@ def mutants(count: int, seed: int) -> Iterator[bytes]:
         for _ in range(dice.choice((1, 1, 1, 2, 5))):
             dice.choice(changes)(lines, dice)
         yield b"".join(lines)
+
+
+def changed(value: Any, dice: random.Random) -> Any:
+    """Return a decoded file in which some places have another value, mostly of the same type."""
+    value = copy.deepcopy(value)
+    for _ in range(dice.choice((1, 1, 2, 5))):
+        *way, name = dice.choice([each for each in _places(value) if each])
+        holder = _at(value, way)
+        other = dice.choice(_VALUES) if dice.random() < 0.2 else _of_its_type(holder[name], dice)
+        holder[name] = copy.deepcopy(other)
+    return value
+
+
+def _of_its_type(value: Any, dice: random.Random) -> Any:
+    if isinstance(value, bool) or value is None:
+        return not value
+    if isinstance(value, int):
+        return dice.choice((0, -1, value + 1, -value, 1 << 53, 1 << 62, -(1 << 63)))
+    if isinstance(value, float):
+        return dice.choice((0.0, -value, value * 1e9, 1e99, -1e99, 1e-300, 1e308, None))
+    if isinstance(value, str):
+        return dice.choice(_TEXTS)
+    if isinstance(value, list):
+        return value * dice.choice((0, 2, 50))
+    return value | {f"k{number}": each for number, each in enumerate(value.values())}
+
+
+_TEXTS = (
+    "",
+    "x",
+    "\u009b2J",
+    "../../../etc/passwd",
+    "a" * 5000,
+    "[/red]",
+    "...",
+    "<b>",
+    "\U0001f600",
+)
 
 
 def _value(lines: list[bytes], dice: random.Random) -> None:

@@ -2,6 +2,9 @@
 
 import json
 import os
+import re
+import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -9,6 +12,7 @@ import pytest
 
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
+from ccplay.commands.runs import gather
 from ccplay.errors import RecordingError, UsageError
 from ccplay.experiment.files import Folder
 from ccplay.experiment.grouping import Gathering
@@ -151,23 +155,102 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
         pass
 
 
-def test_a_run_directory_names_no_file_outside_of_itself(tmp_path: Path) -> None:
-    outside = tmp_path / "outside.ccplay"
-    outside.write_text("")
-    (tmp_path / "out" / "runs").mkdir(parents=True)
-    (tmp_path / "out" / "runs" / "link.ccplay").symlink_to(outside)
+@pytest.mark.parametrize(
+    "name",
+    ["../outside.ccplay", "runs/../../outside.ccplay", "/etc/passwd", "runs/..", "runs/", "", "x"],
+)
+def test_a_recording_elsewhere_is_refused_with_its_place(tmp_path: Path, name: str) -> None:
+    """No file outside of the directory is read, or counted as a run."""
+    mine, out = scenario(tmp_path), tmp_path / "out"
+    with Store(out, mine) as store:
+        stray = msgspec.structs.replace(finish(store, plan(mine)[0]), recording=name)
+    told = rf"cases\[0\]\.recording: {re.escape(json.dumps(name))} is not a file in runs/"
+    replace(out / "result.json", cases=[stray])
+    for outline in (False, True):
+        with pytest.raises(RecordingError, match=rf"^{out}/result\.json: {told}$"):
+            read_run_directory(out, outline=outline)
+    replace(out / "result.json", cases=[])
+    replace(out / "runs" / "a-1.json", result=stray)
+    told = told.replace(r"cases\[0\]", "result")
+    for read in (partial(read_run_directory, out), Store(out, mine).__enter__):
+        with pytest.raises(RecordingError, match=rf"^{out}/runs/a-1\.json: {told}$"):
+            read()
+
+
+def replace(path: Path, **fields: object) -> None:
+    """Change some members of the object in a file."""
+    path.write_bytes(msgspec.json.encode(json.loads(path.read_bytes()) | fields))
+
+
+@pytest.mark.parametrize("name", ["result.json", "scenario.toml", "runs/a-1.json", "runs"])
+@pytest.mark.parametrize("kind", ["symlink", "FIFO"])
+def test_only_plain_files_of_a_run_directory_are_read(tmp_path: Path, name: str, kind: str) -> None:
+    """A FIFO would block the reader forever, and a symlink may lead to any file."""
+    mine, out = scenario(tmp_path), tmp_path / "out"
+    with Store(out, mine) as store:
+        finish(store, plan(mine)[0])
+    there = out / name
+    there.rename(tmp_path / "away")
+    if kind == "FIFO":
+        os.mkfifo(there)
+    else:
+        there.symlink_to(tmp_path / "away")
+    (tmp_path / "empty.json").write_bytes(
+        msgspec.json.encode(json.loads((out / "result.json").read_bytes()) | {"cases": []})
+        if name.startswith("runs")
+        else b""
+    )
+    if name.startswith("runs"):
+        (tmp_path / "empty.json").rename(out / "result.json")
+    with pytest.raises(RecordingError, match=f"^{there}: "):
+        gather([out])
+
+
+def test_a_recording_is_a_plain_file_or_missing(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (out / "runs").mkdir(parents=True)
+    (out / "runs" / "link.ccplay").symlink_to("/etc/passwd")
+    os.mkfifo(out / "runs" / "pipe.ccplay")
     run = summarise(LabState(), "a")
-    for name in (
-        "../outside.ccplay",
-        "runs/../../outside.ccplay",
-        str(outside),
-        "runs/..",
-        "",
-        "runs/link.ccplay",
-        "runs/none.ccplay",
+    for name, told in (("link", "a symlink"), ("pipe", "no regular file")):
+        named = msgspec.structs.replace(run, recording=f"runs/{name}.ccplay")
+        with pytest.raises(RecordingError, match=f"{name}.ccplay: it is {told}"):
+            recording_of(out, named)
+    assert recording_of(out, msgspec.structs.replace(run, recording="runs/none.ccplay")) is None
+    assert recording_of(out, run) is None
+
+
+def test_files_of_a_run_directory_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, out = scenario(tmp_path), tmp_path / "out"
+    with Store(out, mine) as store:
+        for run in plan(mine):
+            finish(store, run)
+    for name, most, told in (
+        ("MOST_OF_RESULT", 500, "result.json: it is larger than 500 B"),
+        ("_LEAST_OF_VALUE", 1 << 24, "result.json: more than 16 values"),
+        ("MOST_OF_RUN", 400, "runs/a-1.json: it is larger than 400 B"),
+        ("MOST_OF_RUNS", 3000, "runs: its .json files are larger than 3 kB together"),
+        ("MOST_FILES", 7, "runs: more than 7 files"),
+        ("MOST_OF_SCENARIO", 100, "scenario.toml: it is larger than 100 B"),
     ):
-        found = recording_of(tmp_path / "out", msgspec.structs.replace(run, recording=name))
-        assert found is None, name
+        with monkeypatch.context() as patched:
+            patched.setattr(f"ccplay.experiment.store.{name}", most)
+            with pytest.raises(RecordingError, match=told):
+                gather([out])
+
+
+def test_a_result_of_three_gigabytes_takes_no_memory(tmp_path: Path) -> None:
+    with (tmp_path / "result.json").open("wb") as file:
+        file.truncate(3 << 30)
+    tracemalloc.start()
+    try:
+        with pytest.raises(RecordingError, match=r"result\.json: it is larger than 268 MB"):
+            read_run_directory(tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
@@ -175,6 +258,9 @@ def test_a_run_directory_names_no_file_outside_of_itself(tmp_path: Path) -> None
     [
         (None, "is not a run directory"),
         ("{", "not a file of ccplay"),
+        ("[" * 100_000, "not a file of ccplay"),
+        ('{"scenario": "1e300", "x": [5,1e100]}', "a number of 1e100 or more"),
+        ('{"scenario": "a:1e300", "x": "\\"", "title": 5}', r"Expected `str`, got `int`"),
         ('{"format": 99, "scenario": "x", "title": "", "machine": null, "cases": []}', "update"),
     ],
 )

@@ -1,19 +1,32 @@
 """Any recording is read, or refused with its line, in bounded time and memory."""
 
+import contextlib
 import json
+import os
+import random
+import re
+import shutil
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
-from ccplay.analysis.summary import summarise
+from ccplay import cli
+from ccplay.analysis.summary import machine, summarise
 from ccplay.commands.runs import gather
-from ccplay.errors import RecordingError
+from ccplay.errors import CcplayError, RecordingError
+from ccplay.experiment.grouping import Gathering
+from ccplay.experiment.index import indexed
+from ccplay.experiment.plan import plan
+from ccplay.experiment.store import Store, read_run_directory
 from ccplay.model.samples import (
     QdiscRows,
     QdiscSamples,
@@ -24,6 +37,10 @@ from ccplay.model.samples import (
 )
 from ccplay.report.data import export
 from ccplay.report.data.sample_tables import TABLES
+from ccplay.report.data.tables import tables
+from ccplay.report.page.overviews import overviews
+from ccplay.scenario.file.reading import parse
+from ccplay.scenario.values import Scenario
 from ccplay.session.recorded import read_recording
 from ccplay.state.lab_state import FLOW_SERIES, QUEUE_SERIES, LabState
 from ccplay.state.trace import TRACE_SERIES
@@ -37,7 +54,7 @@ from ccplay.stream.limits import (
     OF_SEGMENT,
     RecordingLimits,
 )
-from tests.unit.mutants import mutants, real_lines
+from tests.unit.mutants import REAL, changed, mutants, real_lines
 from tests.unit.test_session import HELLO
 
 HELLO_LINE = wire.encode(HELLO)
@@ -327,6 +344,100 @@ def test_a_mutant_is_summed_up_and_exported_as_any_recording(tmp_path: Path) -> 
         written = export.export(material, tmp_path / str(number), "csv", TABLES)
         done += any(rows for rows in written.values())
     assert done > 6
+
+
+# --- run directories ----------------------------------------------------------------------------
+
+_TWICE = """
+repeats = 2
+duration = "20 s"
+topology.kind = "linear"
+metrics = ["flows.1.goodput_bps", "jain"]
+timeline = [{ at = "0 s", do = "start-flow" }]
+"""
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Scenario, Path]:
+    """A scenario and its run directory: a real run twice, with an index, without recordings."""
+    folder = tmp_path_factory.mktemp("ran")
+    (folder / "mine.toml").write_text(_TWICE)
+    scenario, state = parse(_TWICE, folder / "mine.toml"), read_recording(REAL)
+    where, gathering = machine(state), Gathering(scenario)
+    with Store(folder / "out", scenario) as store:
+        for run in plan(scenario):
+            recording = store.recording_name(run)
+            result = replace(
+                summarise(state, run.case.name), repeat=run.repeat, recording=recording, jain=0.5
+            )
+            store.keep(run, result, where, 1.0, [])
+            gathering.add(result, machine=where)
+        store.sum_up(gathering.result())
+    (folder / "out" / "index.parquet").write_bytes(indexed(gathering.result()) or b"")
+    return scenario, folder / "out"
+
+
+@pytest.mark.parametrize("name", ["result.json", "runs/mine-1.json"])
+def test_a_mutant_of_a_run_directory_is_reported_or_refused(
+    ran: tuple[Scenario, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """Each command that reads one answers, or says in one line why it does not."""
+    scenario, real = ran
+    out, dice, codes = tmp_path / "out", random.Random(name), Counter[int]()
+    whole = json.loads((real / name).read_bytes())
+    shutil.copytree(real, out)
+    if name != "result.json":
+        # The run must count as finished since the result was written.
+        lacking = json.loads((real / "result.json").read_bytes())
+        lacking["cases"].pop(0)
+        (out / "result.json").write_text(json.dumps(lacking))
+    for _ in range(120):
+        (out / name).write_text(json.dumps(changed(whole, dice)))
+        for words in (
+            ["compare", str(out), str(real), "--table", "--all"],
+            ["compare", str(real), str(out), "--json"],
+            ["export", str(out), "--table", "runs"],
+        ):
+            codes[code := cli.main(words)] += 1
+            said = capsys.readouterr()
+            assert code == 0 or re.fullmatch("ccplay: .+\n", said.err)
+        with contextlib.suppress(CcplayError):
+            material = gather([out])
+            assert all(each.files() for each in tables(material.result))
+            assert overviews(material, [], ()) is not None
+        # As `ccplay run --out` resumes.
+        with contextlib.suppress(CcplayError), Store(out, scenario) as store:
+            gathering = Gathering(scenario)
+            for kept in store.finished.values():
+                gathering.add(kept.result, machine=kept.machine)
+            msgspec.json.encode(gathering.result())
+    # Both must happen often, or the mutants would show little.
+    assert codes[0] > 60
+    assert codes[4] > 60
+
+
+def test_the_index_of_a_run_directory_is_written_and_never_read(
+    ran: tuple[Scenario, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mutated index harms none of the commands; whoever resumes the experiment replaces it."""
+    scenario, real = ran
+    out, dice = tmp_path / "out", random.Random(4)
+    shutil.copytree(real, out)
+    content = bytearray((out / "index.parquet").read_bytes())
+    for _ in range(40):
+        content[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
+    (out / "index.parquet").write_bytes(content)
+    assert gather([out]).result == gather([real]).result
+    (out / "index.parquet").unlink()
+    os.mkfifo(out / "index.parquet")
+    assert gather([out]).result == gather([real]).result
+    monkeypatch.setattr("ccplay.experiment.store.INDEXED_FROM", 1)
+    result = read_run_directory(real)
+    with (
+        Store(out, scenario) as store,
+        pytest.raises(RecordingError, match=r"index\.parquet: it is a FIFO"),
+    ):
+        store.index(result)
 
 
 def test_mutants_are_made_of_all_kinds_of_lines() -> None:

@@ -104,13 +104,15 @@ def welch(a: Statistic, b: Statistic) -> tuple[float, float] | None:
     problem when several different population variances are involved", 1947. The degrees of freedom
     are rounded down, so the interval is slightly too wide. None if either has no repeats.
     """
-    if a.sd is None or b.sd is None:
+    if a.sd is None or b.sd is None or a.n < 2 or b.n < 2:
         return None
     one, other = a.sd**2 / a.n, b.sd**2 / b.n
     difference = b.mean - a.mean
     if not one + other:
         return difference, difference
-    freedom = (one + other) ** 2 / (one**2 / (a.n - 1) + other**2 / (b.n - 1))
+    # By shares of the sum, because the square of a tiny variance is 0.
+    share = one / (one + other)
+    freedom = 1 / (share**2 / (a.n - 1) + (1 - share) ** 2 / (b.n - 1))
     half = student_t(math.floor(freedom + 1e-9)) * math.sqrt(one + other)
     return difference - half, difference + half
 
