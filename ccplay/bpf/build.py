@@ -11,7 +11,6 @@ import codecs
 import hashlib
 import os
 import subprocess
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -22,6 +21,7 @@ from ccplay.assets import ALGORITHMS, find_tool
 from ccplay.bpf.support import BTF, TOOLS
 from ccplay.errors import CcplayError, UnsupportedError
 from ccplay.files.cache import Cache
+from ccplay.files.writing import passing_folder
 
 HEADER = ALGORITHMS / "ccplay_cc.h"
 
@@ -104,8 +104,8 @@ def _text(source: Path) -> bytes:
 
 def _compile(source: Path, text: bytes, types: Path, place: Path) -> tuple[bytes, list[str]]:
     """Run clang, with a temporary folder in ``place``; return the object and the messages."""
-    with tempfile.TemporaryDirectory(dir=place) as folder:
-        made = Path(folder) / "object"
+    with passing_folder(place, ".build-") as folder:
+        made = folder / "object"
         argv = [
             *(_tool("clang"), *_OPTIONS, f"-I{types.parent}", f"-I{HEADER.parent}"),
             # clang reads the text from stdin, so that exactly the hashed text is built.

@@ -6,8 +6,6 @@ import contextlib
 import hashlib
 import os
 import re
-import shutil
-import tempfile
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +19,7 @@ from platformdirs import user_cache_path
 from ccplay.errors import LabError, RecordingError
 from ccplay.experiment.files import Folder
 from ccplay.experiment.orders import Finished, Order
-from ccplay.files.writing import Directory
+from ccplay.files.writing import Directory, passing_folder
 
 _KEPT_S = 30 * 86_400.0
 """Seconds for which a finished run is kept if its experiment does not fetch it."""
@@ -111,11 +109,8 @@ class Spool:
     @contextmanager
     def workplace(self) -> Iterator[Path]:
         """Make a private folder for a run in progress; delete it afterwards."""
-        made = tempfile.mkdtemp(prefix=".run-", dir=self._folder.path)
-        try:
-            yield Path(made)
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
+        with passing_folder(self._folder.path, ".run-") as made:
+            yield made
 
     def place(self, name: str, content: bytes) -> Path:
         """Return the path of a file that came with an order, written unless it exists."""

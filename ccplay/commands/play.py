@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ccplay.model.commands import Build
     from ccplay.scenario.values import Scenario
     from ccplay.session.session import Session
-    from ccplay.session.unsaved import Unsaved
     from ccplay.state.lab_state import LabState
     from ccplay.stream.sources import Source
 
@@ -52,11 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
     scenario = options.load_scenario(arguments)
     options.choose_kernel(arguments, scenario)
     opener = options.lab_opener(arguments, grace_s=_GRACE_S)
-    session, unsaved = _opened(scenario, arguments, opener, arguments.record)
+    session = _opened(scenario, arguments, opener, arguments.record)
     return show(
         session,
         arguments,
-        unsaved=unsaved,
         label=scenario.path.stem,
         again=lambda other: _opened(other, arguments, opener, None),
     )
@@ -67,8 +65,8 @@ def _opened(
     arguments: argparse.Namespace,
     opener: Callable[[Build], Source],
     record: Path | None,
-) -> tuple[Session, Unsaved | None]:
-    """Return a new session, and a recording of it in memory if no file records it."""
+) -> Session:
+    """Return a new session, recorded in memory if no file records it."""
     from ccplay.session.archive import SessionRecorder
     from ccplay.session.session import Session
     from ccplay.session.timeline import Script
@@ -78,14 +76,12 @@ def _opened(
     case = scenario.case(*([] if scenario.text else arguments.case))
     script = Script(case.timeline)
     sinks: list[Sink] = [Recorder(record, case.title)] if record else []
-    unsaved = None
     if not arguments.no_record:
         sinks.append(SessionRecorder(scenario.path.stem, case.title))
     elif not sinks:
-        unsaved = Unsaved(case.title)
-        sinks.append(unsaved)
+        sinks.append(Unsaved(case.title))
     source = opener(script.prepare(case.build))
-    session = Session(
+    return Session(
         source,
         title=case.title,
         sinks=sinks,
@@ -93,7 +89,6 @@ def _opened(
         idle=script.idle,
         advice=partial(_advice, scenario),
     )
-    return session, unsaved
 
 
 def _advice(scenario: Scenario, state: LabState) -> str:

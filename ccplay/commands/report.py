@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from ccplay.visible import notify, put
 if TYPE_CHECKING:
     from ccplay.report.data.material import Material
 
+_LIBRARIES = ("matplotlib", "fontTools", "jinja2", "PIL")
 FOLDER = "report"
 """Name of the report's directory within a run directory."""
 
@@ -72,10 +74,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def check_libraries() -> None:
     """Raise ``UsageError`` if a library for reports is not installed."""
-    try:
-        import ccplay.report.page.writing  # noqa: F401 - to see whether it can be
-    except ModuleNotFoundError as error:
-        raise UsageError(f"a report needs {error.name}: pip install 'ccplay[report]'") from None
+    # Found, not imported: that takes a second, and a recording may be unreadable.
+    for name in _LIBRARIES:
+        if find_spec(name) is None:
+            raise UsageError(f"a report needs {name}: pip install 'ccplay[report]'")
 
 
 def make(runs: list[Path], out: Path, *, every: bool = False, plots: tuple[str, ...] = ()) -> Path:
@@ -88,10 +90,11 @@ def make(runs: list[Path], out: Path, *, every: bool = False, plots: tuple[str, 
 
     reported(plots)
     from ccplay.commands.runs import gather
-    from ccplay.report.page.writing import write
 
     started = time.monotonic()
     material = gather(runs)
+    from ccplay.report.page.writing import write
+
     page = write(material, out, _show_progress, every=every, plots=plots)
     if sys.stderr.isatty():
         print(end="\r\033[K", file=sys.stderr)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from ccplay.commands import options
 from ccplay.commands.front import behind_front
 from ccplay.errors import CcplayError
+from ccplay.units import format_clock
 from ccplay.visible import notify
 
 if TYPE_CHECKING:
@@ -19,13 +20,12 @@ if TYPE_CHECKING:
 
     from ccplay.scenario.values import Scenario
     from ccplay.session.session import Session
-    from ccplay.session.unsaved import Unsaved
     from ccplay.share.watching import WatchSource
     from ccplay.ui.audience.kinds import Audience
     from ccplay.ui.lesson.lectern import Lectern
 
     _Open = Callable[[Session], Audience]
-    Again = Callable[[Scenario], tuple[Session, Unsaved | None]]
+    Again = Callable[[Scenario], Session]
 
 
 def has_terminal() -> bool:
@@ -45,7 +45,6 @@ def show(
     session: Session,
     arguments: argparse.Namespace,
     *,
-    unsaved: Unsaved | None = None,
     label: str = "",
     recording: Path | None = None,
     watched: WatchSource | None = None,
@@ -54,11 +53,10 @@ def show(
 ) -> int:
     """Show the screen until the user leaves it; return the exit code.
 
-    ``unsaved`` is the recording of a session that is in no file, ``label`` the name under which
-    the session is shared, ``recording`` the file of a replay, ``watched`` the source of a
-    spectator; ``again`` starts a session of another scenario that the user chooses; ``lesson`` is
-    shown beside the first session. Raises ``RecordingError`` for an unreadable ghost and, after
-    the user has left, the error that ended the session.
+    ``label`` is the name under which the session is shared, ``recording`` the file of a replay,
+    ``watched`` the source of a spectator; ``again`` starts a session of another scenario that the
+    user chooses; ``lesson`` is shown beside the first session. Raises ``RecordingError`` for an
+    unreadable ghost and, after the user has left, the error that ended the session.
     """
     from ccplay.stream.sources import check_recording
 
@@ -70,7 +68,7 @@ def show(
         open_audience = partial(_follow, watched, arguments.restricted)
     return behind_front(
         lambda: _show_each(
-            session, arguments, ghost, unsaved, again=again, opens=open_audience, lesson=lesson
+            session, arguments, ghost, again=again, opens=open_audience, lesson=lesson
         )
     )
 
@@ -106,7 +104,6 @@ def _show_each(
     session: Session,
     arguments: argparse.Namespace,
     ghost: Path | None,
-    unsaved: Unsaved | None,
     *,
     again: Again | None,
     opens: _Open,
@@ -117,12 +114,12 @@ def _show_each(
     audience = opens(session)
     while True:
         code, wanted = _show(
-            session, arguments, ghost, unsaved, starts=starts, audience=audience, lesson=lesson
+            session, arguments, ghost, starts=starts, audience=audience, lesson=lesson
         )
         if wanted is None or again is None:
             return code
         ghost = lesson = None
-        session, unsaved = again(wanted)
+        session = again(wanted)
         before, audience = audience, opens(session)
         if before.shares and not audience.shares:
             # It was shared by key: those who watched the last network can watch this one too.
@@ -133,7 +130,6 @@ def _show(
     session: Session,
     arguments: argparse.Namespace,
     ghost: Path | None,
-    unsaved: Unsaved | None,
     *,
     starts: bool,
     audience: Audience,
@@ -156,7 +152,6 @@ def _show(
         window=getattr(arguments, "window", 30.0),
         ghost=ghost,
         lab_words=options.lab_words(arguments),
-        unsaved=unsaved,
         audience=audience,
         starts=starts,
         lesson=lesson,
@@ -175,13 +170,21 @@ def _show(
         notify(f"ccplay: {error}")
     if app.return_code:
         return app.return_code, None
-    if session.archived is not None:
-        notify("this session is recorded: ccplay replay last shows it again")
-    if unsaved is not None and unsaved.path is not None:
-        notify(f"the recording is in {unsaved.path}")
+    _notify_recording(session)
     if session.failure is not None and app.wanted is None:
         raise session.failure
     return 0, app.wanted
+
+
+def _notify_recording(session: Session) -> None:
+    """Report where the session that has ended is recorded."""
+    if session.cut_off is not None:
+        until = format_clock(session.cut_off - (session.state.ready_at or 0.0))
+        notify(f"this session is recorded until {until}: ccplay replay last shows that much again")
+    elif session.archived is not None:
+        notify("this session is recorded: ccplay replay last shows it again")
+    if session.unsaved is not None and session.unsaved.path is not None:
+        notify(f"the recording is in {session.unsaved.path}")
 
 
 def can_draw(terminal: TextIO) -> bool:

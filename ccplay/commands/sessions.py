@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _ABOUT = """\
 The last 20 sessions are kept, 500 MB in all, up to 200 MB each. `ccplay --no-record` keeps none.
-Wherever a command takes a recording, `last` or `@1` is the newest session, `@2` the one before:
+Wherever a command takes a recording, `last` or `@1` is the session that began last, even while it
+runs on another screen, `@2` the one before:
 
   ccplay replay last          play it again
   ccplay --ghost last         draw it under a new session

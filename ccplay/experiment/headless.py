@@ -125,6 +125,8 @@ async def run(
         notify(line)
     if signals:
         return KILLED + signals[0]
+    if experiment.died:
+        return LabError.exit_code
     failed = any(run.errors or not all(each.ok for each in run.checks) for run in result.cases)
     return 1 if failed else 0
 

@@ -84,6 +84,8 @@ class Experiment:
         )
         self._gathering = Gathering(store.scenario if store else scenario)
         self._lacking: dict[tuple[str, str], str] = {}
+        self.died = False
+        """Whether the lab of a run could not start or died."""
         if store is not None:
             self._recall(store)
 
@@ -156,6 +158,7 @@ class Experiment:
     def _settle(self, attempt: Attempt, outcome: Outcome) -> None:
         """Process the last attempt at a run."""
         result = outcome.result
+        self.died |= not outcome.whole and not result.interrupted
         self._gathering.discarded += attempt.failed
         if self._store is not None and outcome.whole:
             recording = self._store.recording_name(attempt.run)

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
+import glob
 import os
 import re
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Self, cast
 
@@ -22,6 +25,9 @@ _MOST_SYMLINKS = 40
 """Greatest number of symlinks followed on a path, as in the kernel; see path_resolution(7)."""
 
 _MOST_NUMBERS = 1000
+
+_SETTLED_S = 10.0
+"""Seconds after which a passing folder without a lock belongs to no process any more."""
 
 _STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -208,6 +214,46 @@ def write(path: Path, content: bytes | str, *, replace: bool = False) -> None:
 def make_directory(path: Path) -> None:
     """Create a directory and its missing parents. Raises ``OSError``."""
     Directory(path, make=True).close()
+
+
+@contextlib.contextmanager
+def passing_folder(
+    folder: Path, prefix: str, rescue: Callable[[Path], object] = lambda _: None
+) -> Iterator[Path]:
+    """Make a private folder in ``folder``; delete it at the end.
+
+    Those that killed processes of this user left are deleted first; ``rescue`` may save what is
+    precious in them. Raises ``OSError``.
+    """
+    import shutil  # noqa: PLC0415 - few need it
+    import tempfile  # noqa: PLC0415 - the same
+
+    for left in folder.glob(f"{glob.escape(prefix)}????????"):
+        with contextlib.suppress(OSError), _locked(left) as is_dead:
+            if is_dead:
+                rescue(left)
+                shutil.rmtree(left, ignore_errors=True)
+    made = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
+    try:
+        # Held until the process has ended, however it ends.
+        with _locked(made):
+            yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Lock a passing folder; yield whether no process held it any more. Raises ``OSError``."""
+    descriptor = os.open(folder, _DIRECTORY)
+    try:
+        found = os.fstat(descriptor)
+        # As mkdtemp(3) makes them; one that was just made is not locked yet.
+        ours = found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) == 0o700
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield ours and time.time() - found.st_ctime > _SETTLED_S
+    finally:
+        os.close(descriptor)
 
 
 def give_all(folder: Path) -> None:

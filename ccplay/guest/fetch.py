@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -65,15 +64,15 @@ def _install(report: Callable[[str], None], packages: Sequence[str]) -> None:
         report(
             f"downloading Linux {release} from the package sources (some 100 MB) and unpacking it"
         )
-    with tempfile.TemporaryDirectory(dir=FOLDER.parent) as name:
-        folder = Path(name) / "guest"
+    with writing.passing_folder(FOLDER.parent, ".fetch-") as made:
+        folder = made / "guest"
         writing.make_directory(folder)
         kernel.install(kernel.packages_of(release) if release else (), files, folder)
         _prepare(report, folder)
         seal(folder)
         writing.give_all(folder)
         os.sync()
-        writing.replace_directory(folder, FOLDER, Path(name) / "earlier")
+        writing.replace_directory(folder, FOLDER, made / "earlier")
 
 
 def _package(name: str) -> Path:

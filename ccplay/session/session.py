@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
-from ccplay.errors import CcplayError, CommandError, LabError
+from ccplay.errors import CcplayError, CommandError, LabError, RecordingError
 from ccplay.model.commands import AnyCommand, StartTogether
 from ccplay.model.events import AnyEvent, Failed, Log
 from ccplay.model.samples import Sweep
@@ -20,6 +20,7 @@ from ccplay.session.archive import SessionRecorder
 from ccplay.session.due_steps import DueStep, Outbox, answers_apart, moment_of
 from ccplay.session.history import Change, History
 from ccplay.session.manual_overrides import ByHand
+from ccplay.session.unsaved import Unsaved
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Recording, Sink
 from ccplay.stream.sources import LabSource, Source
@@ -84,6 +85,10 @@ class Session:
         self._sinks = list(sinks)
         archives = (sink for sink in self._sinks if isinstance(sink, SessionRecorder))
         self._archive = next(archives, None)
+        self.cut_off: float | None = None
+        """Lab time in seconds at which the recording in the archive broke off; None if whole."""
+        self.unsaved = next((sink for sink in self._sinks if isinstance(sink, Unsaved)), None)
+        """The recording that leaving would lose, because no file keeps it; None if one does."""
         self._script = script
         self._by_hand = ByHand()
         self._outbox = Outbox()
@@ -294,4 +299,17 @@ class Session:
                 self._sinks.remove(sink)
                 with contextlib.suppress(CcplayError):
                     sink.close()
-                self.state.apply(Log(t=self.state.now, level="error", text=str(error)))
+                # What was measured is whole without spectators, but not without its recording.
+                level = "error" if isinstance(error, RecordingError) else "warning"
+                self.state.apply(Log(t=self.state.now, level=level, text=str(error)))
+                if sink is self._archive:
+                    self._replace_archive(event)
+
+    def _replace_archive(self, event: AnyEvent | UnknownEvent) -> None:
+        """Keep the session in memory if the archive failed at its first event."""
+        if self.archived is not None:
+            self.cut_off = self.state.now
+        elif not any(isinstance(sink, Recording) for sink in self._sinks):
+            self.unsaved = Unsaved(self.title)
+            self.unsaved.put(event)
+            self._sinks.append(self.unsaved)

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 import struct
+import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -35,6 +36,9 @@ _WAITING = 512
 
 _PEER = struct.Struct("3i")
 """``struct ucred``: process, user and group ID."""
+
+_SETTLED_S = 10.0
+"""Seconds after which a socket that refuses connections belongs to no server any more."""
 
 _PATIENCE_S = 10.0
 """Seconds that a server may take to answer a hello."""
@@ -123,6 +127,7 @@ def _open(where: Path, mode: int) -> Directory:
 
 
 def _bind(here: Directory, label: str, group: int | None) -> Listener:
+    _tidy(here)
     connection = socket(AF_UNIX, SOCK_STREAM)
     try:
         # bind(2) gives the socket's mode to the file, so others can't connect at any moment.
@@ -146,6 +151,19 @@ def _bind(here: Directory, label: str, group: int | None) -> Listener:
         connection.close()
         raise
     return Listener(name, here.path / f"{name}{_SUFFIX}", connection)
+
+
+def _tidy(here: Directory) -> None:
+    """Delete the sockets of servers that were killed together with their presenter."""
+    for name in os.listdir(here.descriptor):  # noqa: PTH208 - by descriptor
+        with contextlib.suppress(OSError):
+            facts = os.stat(name, dir_fd=here.descriptor, follow_symlinks=False)
+            ours = name.endswith(_SUFFIX) and stat.S_ISSOCK(facts.st_mode)
+            # A younger one may be bound, but not listening yet.
+            if ours and time.time() - facts.st_ctime > _SETTLED_S:
+                place = f"/proc/self/fd/{here.descriptor}/{name}"
+                if _is_stale(place):
+                    here.discard(name)
 
 
 def _give(here: Directory, name: str, group: int | None) -> None:

@@ -54,6 +54,7 @@ class Sharing:
         """Name of the session for spectators."""
         self.path = listener.path
         """Path of the socket to which spectators connect."""
+        self._socket = listener.path.lstat()
         self._feed, theirs = socketpair(AF_UNIX, SOCK_STREAM)
         try:
             self._feed.setsockopt(SOL_SOCKET, SO_SNDBUF, MOST_BEHIND)
@@ -142,6 +143,10 @@ class Sharing:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        # A server that was killed leaves its socket; another session may have taken the name since.
+        with contextlib.suppress(OSError):
+            if os.path.samestat(self.path.lstat(), self._socket):
+                self.path.unlink()
 
     def _write(self, line: bytes) -> None:
         self._waiting.append(line)

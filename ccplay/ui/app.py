@@ -21,7 +21,6 @@ from textual.screen import Screen
 from ccplay.errors import UsageError
 from ccplay.scenario.values import Scenario
 from ccplay.session.session import Session
-from ccplay.session.unsaved import Unsaved
 from ccplay.state.lab_state import Entry
 from ccplay.ui import bindings
 from ccplay.ui.audience.following import WITH_FILES
@@ -71,7 +70,6 @@ class CcplayApp(App[int]):
         window: float = WINDOW_S,
         ghost: Path | None = None,
         lab_words: Sequence[str] = (),
-        unsaved: Unsaved | None = None,
         audience: Audience | None = None,
         starts: bool = False,
         lesson: Lectern | None = None,
@@ -79,16 +77,14 @@ class CcplayApp(App[int]):
         """Prepare to show ``session`` over the recording ``ghost``, in the theme named ``look``.
 
         ``look`` and ``ascii`` override ``preferences``; ``looks`` are the themes by name, if they
-        are already loaded. ``unsaved`` is the recording that leaving would lose; ctrl+q asks about
-        it first. ``audience`` connects this screen with its spectators, or with the presenter that
-        it follows. ``lesson`` is shown beside the network. If ``starts`` is true, the user may
-        leave for another network, which ``wanted`` then holds.
+        are already loaded. ``audience`` connects this screen with its spectators, or with the
+        presenter that it follows. ``lesson`` is shown beside the network. If ``starts`` is true,
+        the user may leave for another network, which ``wanted`` then holds.
 
         Raises ``UsageError`` if there is no such theme.
         """
         super().__init__(driver_class=Terminal)
         self.session = session
-        self._unsaved = unsaved
         self.starts = starts
         self.wanted: Scenario | None = None
         """Scenario to start once this session has ended."""
@@ -165,7 +161,7 @@ class CcplayApp(App[int]):
 
     async def action_quit(self) -> None:
         """Quit; ask first if the session is not recorded, unless the question is already open."""
-        if self._unsaved is None or self.session.state.ready_at is None:
+        if self.session.unsaved is None or self.session.state.ready_at is None:
             self.exit()
             return
         from ccplay.ui.dialogs.leaving import LeaveDialog  # noqa: PLC0415 - after first paint
@@ -173,7 +169,7 @@ class CcplayApp(App[int]):
         if isinstance(self.screen, LeaveDialog):
             self.exit()
         else:
-            self.push_screen(LeaveDialog(self._unsaved), self._asked_to_leave)
+            self.push_screen(LeaveDialog(self.session.unsaved), self._asked_to_leave)
 
     def _asked_to_leave(self, leaves: bool | None) -> None:
         if leaves:

@@ -96,3 +96,25 @@ def test_a_run_without_a_screen_is_watched(environment: dict[str, str], scenario
             assert spectator.ended(ENDS_S)[0] == 0
         running.communicate()
         assert running.returncode == 0
+
+
+@pytest.mark.parametrize(("module", "code"), [("ccplay.share", 0), ("ccplay.lab", 5)])
+def test_a_run_whose_server_or_lab_is_killed_reports_it_and_leaves_no_socket(
+    environment: dict[str, str], scenario: Path, module: str, code: int
+) -> None:
+    """What a run measured is whole without spectators, but not without its lab."""
+    run = [*CCPLAY, "run", str(scenario), "--share", "--set", 'duration="6 s"']
+    with subprocess.Popen(
+        run, env={**os.environ, **environment}, stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as running:
+        said = running.stderr
+        assert said is not None
+        until(lambda: b"step 0" in said.readline())
+        for each in marked(environment[MARKER]):
+            if module in each.cmdline():
+                each.kill()
+        out, rest = running.communicate()
+        assert running.returncode == code, out + rest
+        assert (b"has ended" in rest) if code == 0 else (b"error: the lab " in out)
+    until(lambda: not list(marked(environment[MARKER])), ENDS_S)
+    assert not list(Path(environment["XDG_RUNTIME_DIR"]).rglob("*.share"))

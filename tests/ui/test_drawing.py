@@ -167,7 +167,7 @@ async def test_another_network_is_asked_for_and_left_for() -> None:
 
 
 async def test_what_is_recorded_nowhere_is_asked_about_before_another_network() -> None:
-    async with playing(live(), starts=True, unsaved=Unsaved()) as (app, pilot):
+    async with playing(live(), starts=True, sinks=[Unsaved()]) as (app, pilot):
         await pilot.press("ctrl+n")
         await until(pilot, lambda: isinstance(app.screen, NetworkDialog))
         await pilot.press("enter")

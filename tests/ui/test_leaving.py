@@ -42,8 +42,7 @@ async def showing(
     *sinks: Sink, size: tuple[int, int] = (120, 40)
 ) -> AsyncIterator[tuple[CcplayApp, Pilot[int]]]:
     """Run the screen of a lab whose queue was changed by hand."""
-    unsaved = next((each for each in sinks if isinstance(each, Unsaved)), None)
-    app = CcplayApp(Session(FakeLab(), title="test", sinks=sinks), unsaved=unsaved)
+    app = CcplayApp(Session(FakeLab(), title="test", sinks=sinks))
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: app.session.state.ready_at is not None)
         app.main.ask(SetQdisc(qdisc=CODEL))
@@ -78,6 +77,17 @@ async def test_a_recording_is_left_at_once() -> None:
     async with playing(live()) as (app, pilot):
         await pilot.press("ctrl+q")
         assert left(app)
+
+
+async def test_a_session_that_the_archive_could_not_record_is_asked_about(here: Path) -> None:
+    """With a full disk the whole session is in memory, and can be saved on another one."""
+    async with showing(SessionRecorder("x", bounds=Bounds(spare=1 << 60))) as (app, pilot):
+        await asked(app, pilot)
+        await pilot.press("enter")
+        await until(pilot, lambda: left(app))
+    assert archive.sessions() == []
+    (name,) = names(here)
+    assert [each.command for each in read_recording(here / name).applied] == [SetQdisc(qdisc=CODEL)]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -132,8 +142,7 @@ async def test_one_can_stay(keys: list[str]) -> None:
 
 
 async def test_nothing_is_asked_before_there_is_anything_to_lose() -> None:
-    unsaved = Unsaved()
-    app = CcplayApp(Session(live(iter([next(stream())])), sinks=[unsaved]), unsaved=unsaved)
+    app = CcplayApp(Session(live(iter([next(stream())])), sinks=[Unsaved()]))
     async with app.run_test() as pilot:
         await until(pilot, lambda: app.session.state.hello is not None)
         await pilot.press("ctrl+q")

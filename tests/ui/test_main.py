@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
 from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.session.session import Session
+from ccplay.stream.sinks import Sink
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.sheet import Sheet
 from ccplay.ui.pictures import files
@@ -51,10 +52,13 @@ class DyingSource(SyntheticSource):
 
 @asynccontextmanager
 async def playing(
-    source: SyntheticSource, size: tuple[int, int] = (120, 40), **options: Any
+    source: SyntheticSource,
+    size: tuple[int, int] = (120, 40),
+    sinks: Sequence[Sink] = (),
+    **options: Any,
 ) -> AsyncIterator[tuple[CcplayApp, Pilot[int]]]:
     """Run the app; yield once all events are read."""
-    app = CcplayApp(Session(source, title="test"), **options)
+    app = CcplayApp(Session(source, title="test", sinks=sinks), **options)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: source.drained)
         app.main.draw()

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from ccplay import cli
-from ccplay.errors import RecordingError, UsageError
+from ccplay.commands.screen import _notify_recording
+from ccplay.errors import CcplayError, RecordingError, UsageError
 from ccplay.model.events import Applied, Health, Hello, Log, Ready
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
@@ -25,6 +26,7 @@ from ccplay.session.recorded import read_recording
 from ccplay.session.session import Session
 from ccplay.session.unsaved import Unsaved
 from ccplay.stream import wire
+from ccplay.stream.sinks import Recorder
 from tests.unit.test_session import Told
 
 HELLO = Hello(
@@ -140,7 +142,9 @@ def test_one_that_is_still_recorded_is_never_deleted(place: Path) -> None:
     assert not running.path.exists()
 
 
-async def test_a_session_outlives_the_bound_of_its_recording_and_reports_it(place: Path) -> None:
+async def test_a_session_outlives_the_bound_of_its_recording_and_reports_it(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     sink = SessionRecorder("race", bounds=Bounds(spare=0, longest=10))
     session = Session(Told(HELLO, FLOW, HEALTH, Log(t=2.0, level="info", text="on")), sinks=[sink])
     await session.run()
@@ -150,9 +154,12 @@ async def test_a_session_outlives_the_bound_of_its_recording_and_reports_it(plac
     (path,) = archive.sessions()
     assert read_recording(path).flows.keys() == {"1"}
     assert not archive.is_running(path)
+    assert session.cut_off == HEALTH.t
+    _notify_recording(session)
+    assert "recorded until 00:01: ccplay replay last shows that much" in capsys.readouterr().err
 
 
-async def test_a_disk_that_is_nearly_full_is_left_alone(place: Path) -> None:
+async def test_a_disk_that_is_nearly_full_is_left_alone(place: Path, tmp_path: Path) -> None:
     sink = SessionRecorder("race", bounds=Bounds(spare=1 << 60))
     session = Session(Told(HELLO, Ready(t=1.0)), sinks=[sink])
     await session.run()
@@ -160,6 +167,32 @@ async def test_a_disk_that_is_nearly_full_is_left_alone(place: Path) -> None:
     assert entry.text.startswith(f"this session is not recorded: can't write to {place}: less than")
     assert session.state.phase == "ready"
     assert archive.sessions() == []
+    assert session.unsaved is not None
+    session.unsaved.write_to(tmp_path / "saved.ccplay")
+    assert read_recording(tmp_path / "saved.ccplay").phase == "ready"
+
+
+async def test_what_a_file_records_besides_is_not_asked_about(place: Path, tmp_path: Path) -> None:
+    sinks = [Recorder(tmp_path / "x.ccplay"), SessionRecorder("race", bounds=Bounds(spare=1 << 60))]
+    session = Session(Told(HELLO, Ready(t=1.0)), sinks=sinks)
+    await session.run()
+    assert session.unsaved is None
+    assert not place.joinpath("x").exists()
+
+
+async def test_the_end_of_sharing_is_no_error_of_what_is_measured() -> None:
+    class Ended:
+        def put(self, _: object) -> None:
+            raise CcplayError("sharing has ended: its server is gone")
+
+        def close(self) -> None:
+            pass
+
+    session = Session(Told(HELLO, Ready(t=1.0)), sinks=[Ended()])
+    await session.run()
+    assert [(each.kind, each.text) for each in session.state.log] == [
+        ("warning", "sharing has ended: its server is gone")
+    ]
 
 
 def test_a_disk_that_fills_up_ends_the_recording_in_time(

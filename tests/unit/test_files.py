@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import resource
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from ccplay.cli import main
 from ccplay.errors import CcplayError, RecordingError
 from ccplay.files import writing as files
+from ccplay.report.page.writing import _rescue
 from ccplay.stream.sinks import Recorder
 
 STRANGER, CALLER = 65533, (12345, 12346)
@@ -264,3 +267,46 @@ def test_reasons_are_reported_with_the_file(tmp_path: Path) -> None:
         files.explained(tmp_path / "none" / "x", CcplayError),
     ):
         files.write(tmp_path / "none" / "x", "")
+
+
+# --- folders for a while ------------------------------------------------------------------------
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from ccplay.files.writing import passing_folder
+with passing_folder(Path(sys.argv[1]), ".x-") as made:
+    (made / "earlier").mkdir()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_folder_that_a_killed_process_left_is_deleted_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders in use, with other names, or made by a user stay."""
+    monkeypatch.setattr("ccplay.files.writing._SETTLED_S", -1.0)
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    (left,) = tmp_path.iterdir()
+    (tmp_path / ".x-auserown").mkdir(mode=0o755)
+    (tmp_path / ".x-longername").mkdir(mode=0o700)
+    (tmp_path / ".x-aregular").touch()
+    (tmp_path / ".x-asymlink").symlink_to(left)
+    others = {*tmp_path.iterdir()} - {left}
+    rescued: list[Path] = []
+    with files.passing_folder(tmp_path, ".x-", rescued.append) as first:
+        assert rescued == [left]
+        with files.passing_folder(tmp_path, ".x-", rescued.append) as second:
+            assert {*tmp_path.iterdir()} == {*others, first, second}
+    assert {*tmp_path.iterdir()} == others
+    assert rescued == [left]
+
+
+def test_a_report_that_a_killed_process_moved_aside_is_put_back(tmp_path: Path) -> None:
+    left = tmp_path / ".report-12345678"
+    (left / "earlier" / "figures").mkdir(parents=True)
+    _rescue(tmp_path / "report", left)
+    assert (tmp_path / "report" / "figures").is_dir()
+    (left / "earlier").mkdir()
+    _rescue(tmp_path / "report", left)
+    assert (left / "earlier").is_dir(), "there is a report"

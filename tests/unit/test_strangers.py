@@ -346,6 +346,21 @@ def test_a_mutant_is_summed_up_and_exported_as_any_recording(tmp_path: Path) -> 
     assert done > 6
 
 
+def test_a_recording_with_a_flipped_bit_is_refused_before_anything_is_drawn(tmp_path: Path) -> None:
+    """Loading what draws takes seconds, which one bad byte must not cost."""
+    content = bytearray(REAL.read_bytes())
+    content[len(content) // 2] ^= 0x80
+    (tmp_path / "x.ccplay").write_bytes(content)
+    body = (
+        "import sys; from ccplay import cli; code = cli.main(sys.argv[1:]); "
+        "print(sorted({'matplotlib', 'fontTools', 'jinja2'} & sys.modules.keys())); sys.exit(code)"
+    )
+    argv = [sys.executable, "-c", body, "report", str(tmp_path / "x.ccplay")]
+    refused = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (refused.returncode, refused.stdout) == (4, "[]\n")
+    assert re.fullmatch("ccplay: .+/x.ccplay:[0-9]+: .+\n", refused.stderr)
+
+
 # --- run directories ----------------------------------------------------------------------------
 
 _TWICE = """

@@ -9,8 +9,8 @@ from __future__ import annotations
 import atexit
 import base64
 import io
-import shutil
 import tempfile
+from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from fontTools.ttLib import TTFont
 from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.ft2font import FT2Font
 
-from ccplay.files.writing import create
+from ccplay.files.writing import create, passing_folder
 
 WHOLE = "DejaVu Sans"
 FAMILY = "DejaVu Sans Latin"
@@ -32,8 +32,9 @@ _FAMILY_NAMES = (1, 4, 16)
 @lru_cache(maxsize=1)
 def cut() -> Path:
     """Return a folder with the reduced font in each weight; removed when this process exits."""
-    folder = Path(tempfile.mkdtemp(prefix="ccplay-font-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    held = ExitStack()
+    folder = held.enter_context(passing_folder(Path(tempfile.gettempdir()), "ccplay-font-"))
+    atexit.register(held.close)
     for weight in WEIGHTS:
         font = TTFont(findfont(FontProperties(family=WHOLE, weight=weight)), recalcTimestamp=False)
         options = subset.Options(hinting=False, layout_features=["kern"], notdef_outline=True)

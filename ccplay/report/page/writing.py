@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -20,6 +19,7 @@ import msgspec
 from ccplay.analysis.results import CaseResult
 from ccplay.errors import CcplayError, RecordingError, UsageError
 from ccplay.files import writing
+from ccplay.files.reading import read_regular
 from ccplay.report.data.graph import graph
 from ccplay.report.data.material import Material, slug
 from ccplay.report.data.naming import in_order
@@ -35,6 +35,9 @@ MANIFEST = ".ccplay-report.json"
 """Name of the file that lists a report's files, which may be deleted when it is rewritten."""
 _MOST_CASES = 8
 """Largest number of cases of which one run each is drawn in every format and panel by panel."""
+_EARLIER = "earlier"
+_MOST_OF_MANIFEST = 1 << 24
+"""Greatest number of bytes of a manifest: 100,000 figures take 5 MB."""
 _COLUMN_IN = 5.0
 
 Progress = Callable[[int, int, str], None]
@@ -70,15 +73,22 @@ def write(
     _claim(out)
     try:
         writing.make_directory(out.parent)
-        with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as made:
-            folder = Path(made) / out.name
+        rescue = partial(_rescue, out)
+        with writing.passing_folder(out.parent, f".{out.name}-", rescue) as made:
+            folder = made / out.name
             _fill(material, folder, out, progress, every=every, plots=plots)
-            writing.replace_directory(folder, out, Path(made) / "earlier")
+            writing.replace_directory(folder, out, made / _EARLIER)
     except OSError as error:
         raise RecordingError(f"can't write {out}: {error.strerror}") from None
     except BrokenProcessPool:
         raise CcplayError("a process that draws figures was killed: out of memory?") from None
     return out / "index.html"
+
+
+def _rescue(out: Path, left: Path) -> None:
+    """Put back a report that a killed process had moved aside."""
+    if not os.path.lexists(out) and (left / _EARLIER).is_dir():
+        (left / _EARLIER).rename(out)
 
 
 def _claim(out: Path) -> None:
@@ -88,7 +98,9 @@ def _claim(out: Path) -> None:
     if not out.exists() or not any(out.iterdir()):
         return
     try:
-        ours = set(msgspec.json.decode((out / MANIFEST).read_bytes(), type=list[str]))
+        ours = set(
+            msgspec.json.decode(read_regular(out / MANIFEST, _MOST_OF_MANIFEST), type=list[str])
+        )
     except (OSError, msgspec.MsgspecError):
         raise UsageError(
             f"{out} contains files that are not from a report: name another directory with --out"
