@@ -302,14 +302,12 @@ class Session:
                 # What was measured is whole without spectators, but not without its recording.
                 level = "error" if isinstance(error, RecordingError) else "warning"
                 self.state.apply(Log(t=self.state.now, level=level, text=str(error)))
-                if sink is self._archive:
-                    self._replace_archive(event)
-
-    def _replace_archive(self, event: AnyEvent | UnknownEvent) -> None:
-        """Keep the session in memory if the archive failed at its first event."""
-        if self.archived is not None:
-            self.cut_off = self.state.now
-        elif not any(isinstance(sink, Recording) for sink in self._sinks):
-            self.unsaved = Unsaved(self.title)
-            self.unsaved.put(event)
-            self._sinks.append(self.unsaved)
+                if sink is self._archive and self.archived is not None:
+                    self.cut_off = self.state.now
+                elif sink is self._archive and not any(
+                    isinstance(each, Recording) for each in self._sinks
+                ):
+                    # It failed at the first event, so a recording in memory misses nothing.
+                    self.unsaved = Unsaved(self.title)
+                    self.unsaved.put(event)
+                    self._sinks.append(self.unsaved)

@@ -8,6 +8,7 @@ import selectors
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from ccplay.errors import WireError
 from ccplay.model.events import AnyEvent, CaptureStarted, Ended, Health, Hello, Log
 from ccplay.model.samples import Sweep, Sweeps
-from ccplay.share import frames
+from ccplay.share import frames, places
 from ccplay.share.backlog import LIVE_S, MOST_CHUNKS, Backlog
 from ccplay.share.frames import Gap, Greeting, Over, Pointer, Present, PresenterView, Wants
 from ccplay.share.packing import Packer, Unpacker
@@ -494,3 +495,19 @@ def test_the_first_event_is_hello(backlog: Backlog, join: Callable[[Wants], Read
         reader = join(wants)
         reader.read()
         assert isinstance(reader.events[0], Hello)
+
+
+def test_the_socket_of_a_server_that_was_killed_with_its_presenter_is_deleted_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sockets on which a server listens, and files of other kinds, stay."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    with places.listen("dead").socket:
+        pass
+    (tmp_path / "ccplay" / "file.share").touch()
+    with places.listen("first").socket:
+        assert (tmp_path / "ccplay" / "dead.share").exists(), "it may not be listening yet"
+        monkeypatch.setattr(places, "_SETTLED_S", -1.0)
+        with places.listen("second").socket:
+            names = {each.name for each in (tmp_path / "ccplay").iterdir()}
+    assert names == {"file.share", "first.share", "second.share"}
