@@ -275,6 +275,12 @@ def replace_directory(made: Path, path: Path, aside: Path) -> None:
         raise
 
 
+def put_back(aside: Path, path: Path) -> None:
+    """Undo what ``replace_directory`` had done when its process was killed between its renames."""
+    if aside.is_dir() and not os.path.lexists(path):
+        aside.rename(path)
+
+
 @contextlib.contextmanager
 def explained(path: Path, kind: type[CcplayError]) -> Iterator[None]:
     """Turn an ``OSError`` into ``kind``, with the file that can't be written and the reason."""

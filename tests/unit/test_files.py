@@ -16,7 +16,6 @@ import pytest
 from ccplay.cli import main
 from ccplay.errors import CcplayError, RecordingError
 from ccplay.files import writing as files
-from ccplay.report.page.writing import _rescue
 from ccplay.stream.sinks import Recorder
 
 STRANGER, CALLER = 65533, (12345, 12346)
@@ -305,8 +304,8 @@ def test_a_folder_that_a_killed_process_left_is_deleted_at_the_next_start(
 def test_a_report_that_a_killed_process_moved_aside_is_put_back(tmp_path: Path) -> None:
     left = tmp_path / ".report-12345678"
     (left / "earlier" / "figures").mkdir(parents=True)
-    _rescue(tmp_path / "report", left)
+    files.put_back(left / "earlier", tmp_path / "report")
     assert (tmp_path / "report" / "figures").is_dir()
     (left / "earlier").mkdir()
-    _rescue(tmp_path / "report", left)
+    files.put_back(left / "earlier", tmp_path / "report")
     assert (left / "earlier").is_dir(), "there is a report"

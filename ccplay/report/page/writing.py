@@ -73,7 +73,10 @@ def write(
     _claim(out)
     try:
         writing.make_directory(out.parent)
-        rescue = partial(_rescue, out)
+
+        def rescue(left: Path) -> None:
+            writing.put_back(left / _EARLIER, out)
+
         with writing.passing_folder(out.parent, f".{out.name}-", rescue) as made:
             folder = made / out.name
             _fill(material, folder, out, progress, every=every, plots=plots)
@@ -83,12 +86,6 @@ def write(
     except BrokenProcessPool:
         raise CcplayError("a process that draws figures was killed: out of memory?") from None
     return out / "index.html"
-
-
-def _rescue(out: Path, left: Path) -> None:
-    """Put back a report that a killed process had moved aside."""
-    if not os.path.lexists(out) and (left / _EARLIER).is_dir():
-        (left / _EARLIER).rename(out)
 
 
 def _claim(out: Path) -> None:
