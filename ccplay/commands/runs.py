@@ -27,6 +27,7 @@ from ccplay.scenario.file.reading import load
 from ccplay.session.recorded import read_recording
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
+from ccplay.units import write_seconds
 
 
 def gather(paths: Sequence[Path], *, outline: bool = False) -> Material:
@@ -74,7 +75,8 @@ def _made_of(path: Path, result: Result) -> dict[str, Settings]:
         made = None if run.name in found else fingerprint_of(path, run)
         if made is not None:
             steps = [(each.at_s, each.after, each.command) for each in made.timeline]
-            found[run.name] = settings.of_run(made.build, steps)
+            ends = {"duration": write_seconds(made.duration_s), "until": made.until}
+            found[run.name] = settings.of_run(made.build, steps, ends)
     return found
 
 

@@ -49,6 +49,34 @@ def test_steps_are_compared_by_what_they_do() -> None:
     assert found == [Setting(name="start-flow 1, at", a="1.000 s", b="1.500 s")]
 
 
+def test_runs_of_different_lengths_differ() -> None:
+    long, short = ({"duration": text, "until": "duration"} for text in ("20 s", "6 s"))
+    assert differing(of_run(build(50), [], long), of_run(build(20), [], short)) == [
+        Setting(name="duration", a="20 s", b="6 s"),
+        Setting(name="links.bottleneck.queue.limit", a="50", b="20"),
+    ]
+    first = {**long, "until": "first"}
+    assert differing(of_run(build(50), [], long), of_run(build(50), [], first)) == [
+        Setting(name="until", a="duration", b="first")
+    ]
+
+
+def test_recordings_of_different_lengths_differ() -> None:
+    states = []
+    for seconds in (5, 5, 9):
+        state = LabState()
+        for event in stream(seconds=seconds):
+            state.apply(event)
+        assert state.hello is not None
+        state.hello = replace(state.hello, build=build(25))
+        states.append(of_recording(state))
+    assert differing(states[0], states[1]) == []
+    assert [each.name for each in differing(states[0], states[2])] == ["recorded"]
+    # What a scenario allows and how long a recording lasts are different things.
+    planned = of_run(build(25), [], {"duration": "60 s"})
+    assert not {"duration", "recorded"} & {each.name for each in differing(states[0], planned)}
+
+
 def test_what_the_end_stopped_is_no_setting() -> None:
     state = LabState()
     for event in stream(seconds=5):

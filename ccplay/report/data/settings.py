@@ -27,6 +27,10 @@ _FILLED_IN = ("src", "dst")
 """Keys for which the lab fills in defaults if a scenario leaves them out."""
 _SUBJECTS = (*(kind.name for kind in TRAFFIC), "capture", "host", "link")
 _MOMENT = "at"
+_ENDS = ("duration", "until", "recorded")
+"""Settings of a run's end. A recording has only its length, a run only what its scenario sets."""
+_NEAR_LENGTH_S = 0.5
+"""Seconds by which the lengths of two recordings that count as equal may differ."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,13 +43,18 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     b: str | None
 
 
-def of_run(build: Build, steps: Iterable[tuple[float, str | None, AnyCommand]]) -> Settings:
-    """Return the settings of a network and of its timeline.
+def of_run(
+    build: Build,
+    steps: Iterable[tuple[float, str | None, AnyCommand]],
+    ends: Mapping[str, str] | None = None,
+) -> Settings:
+    """Return the settings of a network, of its timeline and of its end.
 
     A step is its moment in seconds, the name that it counts from (None: the start), and its
-    command.
+    command. ``ends`` has settings named in ``_ENDS``.
     """
-    found = dict(_flat(tomllib.loads("\n".join(writing.network(build))), ()))
+    found = dict(ends or {})
+    found |= _flat(tomllib.loads("\n".join(writing.network(build))), ())
     seen: dict[str, int] = {}
     for at_s, after, command in steps:
         fields = writing.step(Applied(t=at_s, command=command), 0.0)
@@ -74,7 +83,7 @@ def of_recording(state: LabState) -> Settings:
             and each.t > state.now - _END_S
         )
     ]
-    return of_run(state.hello.build, done)
+    return of_run(state.hello.build, done, {"recorded": f"{state.now - ready_at:.1f} s"})
 
 
 def differing(a: Settings, b: Settings) -> list[Setting]:
@@ -87,9 +96,11 @@ def differing(a: Settings, b: Settings) -> list[Setting]:
     steps_a, steps_b = ({name.partition(", ")[0] for name in each} for each in (a, b))
     for name in dict.fromkeys([*a, *b]):
         step, _, key = name.partition(", ")
+        if name in _ENDS and (name not in a or name not in b):
+            continue
         if step not in steps_a or step not in steps_b:
             lone[step] = None
-        elif not _alike(key, a.get(name), b.get(name)):
+        elif not _alike(key or name, a.get(name), b.get(name)):
             found.append(Setting(name=name, a=a.get(name), b=b.get(name)))
     return found + [Setting(name=step, a=_whole(step, a), b=_whole(step, b)) for step in lone]
 
@@ -100,6 +111,9 @@ def _alike(key: str, one: str | None, other: str | None) -> bool:
     if key == _MOMENT and one is not None and other is not None:
         (t, _, after), (u, _, behind) = one.partition(" s"), other.partition(" s")
         return after == behind and abs(float(t) - float(u)) < _NEAR_S
+    if key == "recorded" and one is not None and other is not None:
+        lengths = [float(each.removesuffix(" s")) for each in (one, other)]
+        return abs(lengths[0] - lengths[1]) <= _NEAR_LENGTH_S
     return one == other
 
 
