@@ -26,6 +26,8 @@ _FREQUENCIES = {"hz": 1}
 _ALIASES = {"bps": "bit/s", "kbps": "kbit/s", "mbps": "mbit/s", "gbps": "gbit/s"} | {
     unit: f"{unit}/s" for unit in ("bit", "kbit", "mbit", "gbit")
 }
+_BYTE_RATES = {"B/s": 8, "kB/s": 8e3, "MB/s": 8e6, "GB/s": 8e9}
+"""Bits per second of units in which case tells bytes from bits: ``mb/s`` may be either."""
 
 
 class UnitError(ValueError):
@@ -44,13 +46,24 @@ def any_case(words: Iterable[str]) -> str:
     )
 
 
-def _pattern(units: Iterable[str]) -> str:
+def _exact(unit: str) -> str:
+    """Return a regular expression of a number with a unit, which is one itself."""
     number = r"([0-9]+(_[0-9]+)*(\.[0-9]+(_[0-9]+)*)?|\.[0-9]+)"
-    return rf"\s*{number}\s*({any_case(units)})\s*"
+    return rf"\s*{number}\s*({unit})\s*"
+
+
+def _pattern(units: Iterable[str]) -> str:
+    return _exact(any_case(units))
 
 
 PATTERNS = {
-    "rate": _pattern([*_RATES, *_ALIASES]),
+    "rate": "|".join(
+        (
+            _pattern([*_RATES, *(each for each in _ALIASES if not each.endswith("bps"))]),
+            _exact(r"[kKmMgG]?b[pP][sS]"),
+            _exact("[kMG]?B/s"),
+        )
+    ),
     "time": _pattern(_TIMES_US),
     "size": _pattern(_SIZES),
     "share": _pattern(["%"]),
@@ -60,8 +73,11 @@ PATTERNS = {
 
 
 def parse_rate(text: str) -> int:
-    """Read ``1.5 Mbit/s`` as bits per second. Raises ``ValueError`` with an example."""
-    known = "bit/s, kbit/s, Mbit/s, Gbit/s"
+    """Read ``1.5 Mbit/s``, or bytes such as ``2 MB/s``, as bits per second.
+
+    Raises ``ValueError`` with an example.
+    """
+    known = ", ".join(("bit/s, kbit/s, Mbit/s, Gbit/s", *_BYTE_RATES))
     return round(_parse(text, _RATES, "a rate such as '10 Mbit/s'", known))
 
 
@@ -171,6 +187,8 @@ def _parse(text: str, units: dict[str, float] | dict[str, int], expected: str, k
     match = _NUMBER.match(text) if len(text) <= _LONGEST else None
     unit = match[2].lower() if match else ""
     scale = units.get(_ALIASES.get(unit, unit))
+    if match and units is _RATES and re.fullmatch(r"\w?B(/s|ps)", match[2]):
+        scale = _BYTE_RATES.get(match[2])
     if scale is None and unit:
         raise UnitError(f"{text!r} is not {expected}", known)
     if match is None or scale is None or match[1].count(".") > 1:

@@ -6,10 +6,20 @@ import pytest
 
 from ccplay import units
 
+_RATES = "bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, MB/s, GB/s"
+
 
 @pytest.mark.parametrize(
     ("text", "bps"),
-    [("10 Mbit/s", 10_000_000), ("1.5Mbit", 1_500_000), ("100 kbps", 100_000), ("1 Gbit/s", 10**9)],
+    [
+        ("10 Mbit/s", 10_000_000),
+        ("1.5Mbit", 1_500_000),
+        ("10 MBit", 10_000_000),
+        ("100 kbps", 100_000),
+        ("1 Gbit/s", 10**9),
+        ("10 MB/s", 80_000_000),
+        ("187.5 kB/s", 1_500_000),
+    ],
 )
 def test_rates(text: str, bps: int) -> None:
     assert units.parse_rate(text) == bps
@@ -52,7 +62,10 @@ def test_a_rate_that_is_none_reports_what_would_fit(text: str) -> None:
     ("parse", "text", "known"),
     [
         (units.parse_time_us, "1 day", "us, ms, s, min, h"),
-        (units.parse_rate, "10 MB/s", "bit/s, kbit/s, Mbit/s, Gbit/s"),
+        (units.parse_rate, "10 Tbit/s", _RATES),
+        # Bits or bytes?
+        (units.parse_rate, "10 mb/s", _RATES),
+        (units.parse_rate, "10 MBps", _RATES),
         (units.parse_size, "2 TB", "bytes, kB, MB, GB, KiB, MiB"),
         (units.parse_ratio, "2 percent", "%"),
         (units.parse_frequency, "2 kHz", "Hz"),
