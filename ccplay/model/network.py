@@ -53,6 +53,8 @@ class Topology(Value, frozen=True):
     """All other parameters by name; a missing one has its generator's default."""
     written: Written | None = None
     """Nodes and cables of the kind ``written``."""
+    observed: Annotated[list[str], FEW] = []
+    """Directed links whose queue is observed, of other kinds; if empty, those of the generator."""
 
     @property
     def remarks(self) -> list[str]:

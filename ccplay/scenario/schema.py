@@ -184,9 +184,11 @@ def _definitions() -> dict[str, Shape]:
 def _topology() -> Shape:
     """Return the schema of a topology with numeric parameters."""
     kinds = [*generated()]
-    meanings = {"kind": "; ".join(f"{each.name} is {each.summary}" for each in kinds)}
+    known = {"kind": "; ".join(f"{each.name} is {each.summary}" for each in kinds)}
     kind: Shape = {"enum": [each.name for each in kinds]}
-    return table({"kind": kind, **_described(parameters())}, meanings)
+    known["observed"] = meanings.OBSERVED
+    observed = _list({"type": "string"})
+    return table({"kind": kind, **_described(parameters()), "observed": observed}, known)
 
 
 def _written() -> Shape:

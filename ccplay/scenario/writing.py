@@ -185,6 +185,8 @@ def _topology(topology: Topology) -> Iterator[str]:
     for each in known:
         if each.name == "pairs" or each.name in topology.parameters:
             table[each.name] = topology.parameter(each.name, each.default)
+    if topology.observed:
+        table["observed"] = [*topology.observed]
     yield f"topology = {toml(table)}"
 
 

@@ -108,6 +108,7 @@ def _undescribed(part: Any) -> Iterator[str]:
         'expect = [{ metric = "jain", value = 1, tolerance = "5 %", why = "x" }]',
         'expect = [{ metric = "jain", at_least = 1, at_most = 2, why = "x" }]',
         'topology = { kind = "written", hosts = ["a", "b-c"], links = [{ ends = ["a", "b-c"] }] }',
+        'topology = { kind = "linear", observed = ["h2->r"] }',
         "matrix.seed = [1, 2]",
         "matrix.a = { path = ['seed', 'repeats'], values = [1, 2] }",
         "matrix.a = { path = 'topology', values = [{}], names = ['x'] }",

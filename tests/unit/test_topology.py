@@ -10,12 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError, LabError
+from ccplay.lab.links.planned import planned
 from ccplay.lab.network.routing import Routing
 from ccplay.lab.paths.finder import PathFinder
 from ccplay.lab.paths.pins import Packets
 from ccplay.model.network import Link, Network, Topology, assemble
 from ccplay.model.topologies import describe_topology, plan
 from ccplay.model.topologies.dumbbell import PAIRS
+from ccplay.model.values import LinkSetting
 
 
 def test_linear_has_three_nodes_and_router_queues_under_study() -> None:
@@ -26,6 +28,31 @@ def test_linear_has_three_nodes_and_router_queues_under_study() -> None:
         "h2": "receiver",
     }
     assert network.bottlenecks == ["r->h2", "r->h1"]
+
+
+@pytest.mark.parametrize("kind", ["linear", "dumbbell", "fat-tree", "star"])
+def test_any_direction_can_be_observed(kind: str) -> None:
+    usual = plan(Topology(kind=kind))
+    chosen = [usual.links[0].name, usual.observed[-1]]
+    network = plan(Topology(kind=kind, observed=[*chosen, chosen[0]]))
+    assert network.observed == list(dict.fromkeys(chosen))
+    assert [each.name for each in network.resolve("bottleneck")] == network.observed
+    with pytest.raises(CommandError, match='no link "h2-r" in one direction'):
+        plan(Topology(kind=kind, observed=["h2-r"]))
+
+
+def test_only_links_observed_by_default_have_a_default_delay() -> None:
+    """What is named as observed is studied, so it has a rate and a queue, but no hidden delay."""
+    wanted = {"h1->r": LinkSetting(delay_us=5000)}
+    before = dict(planned(plan(Topology(kind="linear")), wanted))
+    assert {link.name: each.delay_us for link, each in before.items()} == {
+        "r->h2": 10_000,
+        "r->h1": 10_000,
+        "h1->r": 5000,
+    }
+    chosen = planned(plan(Topology(kind="linear", observed=["h2->r", "h1->r"])), wanted)
+    assert {link.name: each.delay_us for link, each in chosen} == {"h2->r": 0, "h1->r": 5000}
+    assert all(each.rate == 10_000_000 for _, each in chosen)
 
 
 @pytest.mark.parametrize("pairs", range(int(PAIRS.low or 0), int(PAIRS.high or 0) + 1))

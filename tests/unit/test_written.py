@@ -173,3 +173,21 @@ def test_peers_are_far_apart() -> None:
         "b1": "a2",
         "c1": "b2",
     }
+
+
+def test_observed_queues_are_chosen_in_any_topology() -> None:
+    head = 'duration = "9 s"\ntopology = { kind = "linear", observed = ["h2->r", "r->h2"] }\n'
+    build = parse(head, PATH).case().build
+    assert plan(build.topology).observed == ["h2->r", "r->h2"]
+    again = parse('duration = "9 s"\n' + "\n".join(written_again(build)), PATH).case().build
+    assert again.topology == build.topology
+    over = parse(head, PATH, ['topology.observed=["h1->r"]']).case().build
+    assert plan(over.topology).observed == ["h1->r"]
+
+
+def test_an_observed_queue_that_does_not_exist_is_refused_where_it_is_named() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        parse('duration = "9 s"\ntopology = { kind = "linear", observed = ["h2-r"] }\n', PATH)
+    (line,) = caught.value.lines
+    assert line.startswith("own.toml:2: topology.observed[0]: there is no link")
+    assert 'did you mean "h2->r"?' in line

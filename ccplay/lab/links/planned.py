@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from ccplay.errors import CommandError
 from ccplay.model.commands import SetLink
 from ccplay.model.network import Link, Network
@@ -12,7 +14,8 @@ from ccplay.model.values import LinkSetting, Qdisc
 DEFAULT_BOTTLENECK = LinkSetting(
     rate=10_000_000, delay_us=10_000, qdisc=Qdisc(kind="pfifo", options={"limit": 100})
 )
-"""Default rate, delay and queue of each observed link."""
+"""Default rate, delay and queue of each observed link. Links that a topology's ``observed`` names
+have no default delay; the others keep the one that they had before that key existed."""
 
 
 def planned(network: Network, wanted: Mapping[str, LinkSetting]) -> list[tuple[Link, LinkSetting]]:
@@ -20,7 +23,10 @@ def planned(network: Network, wanted: Mapping[str, LinkSetting]) -> list[tuple[L
 
     Raises ``CommandError`` for an MTU of one direction only.
     """
-    settings = dict.fromkeys(network.observed, DEFAULT_BOTTLENECK)
+    default = DEFAULT_BOTTLENECK
+    if network.topology.observed:
+        default = replace(default, delay_us=0)
+    settings = dict.fromkeys(network.observed, default)
     for name, change in wanted.items():
         if change.mtu is not None and "->" in name:
             both = name.replace("->", "-")

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ccplay.errors import CommandError
 from ccplay.model.fields import Field
 from ccplay.model.network import Network, Topology
+from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.topologies import (
     dumbbell,
     fat_tree,
@@ -80,7 +81,21 @@ def plan(topology: Topology) -> Network:
     for name in topology.parameters:
         if name not in [each.name for each in kind.parameters]:
             raise CommandError(f"topology {kind.name} has no parameter {name!r}")
-    return kind.generate(topology, *(value(each, topology) for each in kind.parameters))
+    network = kind.generate(topology, *(value(each, topology) for each in kind.parameters))
+    if not topology.observed:
+        return network
+    for each in topology.observed:
+        if problem := observed_problem(network, each):
+            raise CommandError(problem)
+    return replace(network, bottlenecks=list(dict.fromkeys(topology.observed)))
+
+
+def observed_problem(network: Network, link: str) -> str | None:
+    """Return why the queue of ``link`` can't be observed; None if it can."""
+    names = [each.name for each in network.links]
+    if link in names:
+        return None
+    return f"there is no link {quote(link)} in one direction{did_you_mean(link, names)}"
 
 
 def describe_topology(topology: Topology) -> str:

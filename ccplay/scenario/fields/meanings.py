@@ -28,6 +28,11 @@ STEP = {
 
 LINK = {"classes": STEP["classes"], "queue": "The queue in front of the link"}
 
+OBSERVED = (
+    'Directions whose queue is observed, such as "h2->r", in the order of the screen; links that '
+    "are named here have no default delay"
+)
+
 WRITTEN = {
     "kind": "Nodes and links written out one by one",
     "hosts": "Names of hosts; those of the first half send to those of the second by default",

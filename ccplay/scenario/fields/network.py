@@ -11,10 +11,16 @@ from ccplay.model.network import Network, Topology
 from ccplay.model.quantities import WHOLE
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.texts import ALGORITHM, choice
-from ccplay.model.topologies import TOPOLOGIES, generated, plan, topology_of
+from ccplay.model.topologies import (
+    TOPOLOGIES,
+    generated,
+    observed_problem,
+    plan,
+    topology_of,
+)
 from ccplay.model.values import LinkSetting
 from ccplay.scenario.fields.links import read_link
-from ccplay.scenario.fields.written import KEYS, read_written
+from ccplay.scenario.fields.written import KEYS, read_names, read_written
 from ccplay.scenario.file.tree import Node, Reader
 
 SEED = Field(
@@ -60,11 +66,13 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Network | 
     network = None
     if reader.mistakes.count == before:
         try:
-            network = plan(topology)
+            network = plan(replace(topology, observed=[]))
         except CommandError as error:
             # The topology may be one of --set, which has no line.
             place = case["topology"].place if "topology" in case else ("topology",)
             reader.mistakes.add(place, str(error))
+    if network is not None and topology.observed:
+        network = _observing(network, topology, case["topology"], reader)
     for link, node in reader.table(case.get("links")).items():
         setting = read_link(node, reader)
         # Settings from a written topology stay unless this changes them.
@@ -111,14 +119,26 @@ def _check_link(
         reader.mistakes.add((*node.place, "mark"), "no queue forms: give the link a rate")
 
 
+def _observing(network: Network, topology: Topology, node: Node, reader: Reader) -> Network | None:
+    """Return the network with the observed links of its topology; None if one does not exist."""
+    wrong = {
+        number: problem
+        for number, name in enumerate(topology.observed)
+        if (problem := observed_problem(network, name))
+    }
+    for number, problem in wrong.items():
+        reader.mistakes.add((*node.place, "observed", number), problem)
+    return None if wrong else plan(topology)
+
+
 def _topology(node: Node | None, reader: Reader) -> tuple[Topology, dict[str, LinkSetting]]:
     """Return the topology, and the settings given with its own links."""
-    having: dict[str, list[str]] = {key: ["written"] for key in KEYS}
+    having: dict[str, list[str]] = {key: ["written"] for key in KEYS if key != "observed"}
     for each in generated():
         for parameter in each.parameters:
             # A star has a number of hosts, a written network has their names.
             having[parameter.name] = [*having.get(parameter.name, ()), each.name]
-    table = reader.table(node, ("kind", *having))
+    table = reader.table(node, ("kind", "observed", *having))
     kind = TOPOLOGIES[reader.value(table.get("kind"), _KIND.read, Topology().kind)]
     for name in having.keys() & table.keys():
         if kind.name not in having[name]:
@@ -131,4 +151,5 @@ def _topology(node: Node | None, reader: Reader) -> tuple[Topology, dict[str, Li
         for each in kind.parameters
         if each.name in table
     }
-    return topology_of(kind.name, values), {}
+    observed = read_names(table.get("observed"), reader)
+    return replace(topology_of(kind.name, values), observed=observed), {}

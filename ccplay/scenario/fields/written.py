@@ -15,7 +15,7 @@ from ccplay.scenario.fields.links import read_link
 from ccplay.scenario.file.tree import Node, Reader
 
 KEYS = ("hosts", "routers", "links", "observed", "name", "remarks")
-"""Keys of a written topology."""
+"""Keys of a written topology. Others have ``observed`` too."""
 
 _NO_ENDS = ("", "")
 """Placeholder for the ends of a link that could not be read."""
@@ -41,12 +41,13 @@ def read_written(
         if ends is None:
             reader.mistakes.add(each.place, 'ends is missing, such as ends = ["h1", "r1"]')
         links.append((reader.value(ends, _ends, _NO_ENDS), setting))
-    hosts, routers = _names(table.get("hosts"), reader), _names(table.get("routers"), reader)
+    hosts = read_names(table.get("hosts"), reader)
+    routers = read_names(table.get("routers"), reader)
     written = Written(
         hosts=hosts,
         routers=routers,
         cables=[ends for ends, _ in links],
-        observed=_names(table.get("observed"), reader),
+        observed=read_names(table.get("observed"), reader),
         name=reader.value(table.get("name"), LINE.read, ""),
         remarks=[
             reader.value(each, LINE.read, "")
@@ -76,7 +77,8 @@ def _whole(setting: LinkSetting) -> LinkSetting:
     return setting if setting.delay_us is not None else replace(setting, delay_us=0)
 
 
-def _names(node: Node | None, reader: Reader) -> list[str]:
+def read_names(node: Node | None, reader: Reader) -> list[str]:
+    """Read a list of names; one that is no text is a mistake."""
     return [reader.value(each, _text, "") for each in reader.members(node, "names")]
 
 
