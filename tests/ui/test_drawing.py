@@ -123,6 +123,39 @@ async def test_what_can_t_be_drawn_is_a_table() -> None:
         await until(pilot, lambda: "queues, fullest first" in text_of(app, "map"))
 
 
+def quiet(network: Network, delays_us: dict[str, int]) -> Iterator[AnyEvent]:
+    """Yield a network without traffic, whose links have these delays."""
+    hello = next(stream())
+    assert isinstance(hello, Hello)
+    yield msgspec.structs.replace(hello, network=network)
+    for link, delay_us in delays_us.items():
+        setting = LinkSetting(rate=RATE, delay_us=delay_us)
+        yield LinkChanged(t=0.05, link=link, setting=setting, offloads=False, delay_engine="none")
+    yield Ready(t=0.1)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_a_delay_elsewhere_on_the_path_is_shown(size: tuple[int, int]) -> None:
+    """With 10 ms for r->h2 and h2->r alone, r->h1 keeps the default of linear networks."""
+    linear = plan(Topology(kind="linear"))
+    delays_us = dict.fromkeys(("r->h2", "h2->r"), 10_000)
+    async with playing(live(quiet(linear, delays_us)), size) as (app, _):
+        assert "h1 10 ms" not in text_of(app, "network")
+    async with playing(live(quiet(linear, delays_us | {"r->h1": 10_000})), size) as (app, _):
+        assert "r→h1 10 ms" in text_of(app, "network")
+        assert ("base RTT 30 ms" in text_of(app, "network")) == (size[0] > 80)
+
+
+async def test_b_goes_through_the_queues_that_are_observed() -> None:
+    network = plan(Topology(kind="linear", observed=["h2->r", "r->h2"]))
+    async with playing(live(quiet(network, {}))) as (app, pilot):
+        shown = []
+        for _ in range(3):
+            shown.append(app.main.view.link)
+            await pilot.press("b")
+        assert shown == ["h2->r", "r->h2", "h2->r"]
+
+
 async def test_a_frame_without_news_changes_no_cell() -> None:
     async with playing(live(fat_tree())) as (app, pilot):
         await pilot.press("N")

@@ -6,6 +6,7 @@
             ├─ r1 ══▶ ▕██████    ▏ ══▶ r2 ──┤
      s2 ■2 ─┘         61/100 pkt            └─ d2 ■2
                   10 Mbit/s · 20 ms · pfifo
+                 d1→r2 10 ms · base RTT 50 ms
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ccplay.ui.cells.sheet import Row, Run, fit, whole_items
 from ccplay.ui.panels import queues
 from ccplay.ui.panels.occupancy import gauge, occupancy
 from ccplay.ui.view import View
+from ccplay.units import format_time_us
 
 _NARROW = 50
 """Width in columns below which hosts have less room."""
@@ -202,4 +204,35 @@ def _middle(view: View, ends: tuple[str, str], width: int, *, back: bool) -> lis
         items = glyphs.translate(describe_link(setting)).split(", ")
         shown = whole_items(items, f" {glyphs.separator} ", width)
         rows.append([(shown.center(width), muted)])
+    if elsewhere := _delays_elsewhere(view):
+        items = [glyphs.translate(each) for each in elsewhere]
+        shown = whole_items(items, f" {glyphs.separator} ", width)
+        rows.append([(shown.center(width), muted)])
     return rows
+
+
+def _delays_elsewhere(view: View) -> list[str]:
+    """Return the delays on the path that the shown link's setting does not tell, and the base RTT.
+
+    A delay that its way back has too is told. Without others, return nothing.
+    """
+    network, shown = view.network, view.link
+    if network is None or shown is None:
+        return []
+    src = network.senders[0]
+    links = network.round_trip(src, network.peer(src))
+
+    def delay_us(name: str) -> int:
+        change = view.state.link_at(name, view.t)
+        return 0 if change is None else change.setting.delay_us or 0
+
+    back = network.opposite(network.link(shown)).name
+    told = {shown} | ({back} if delay_us(back) == delay_us(shown) else set())
+    others = [each for each in links if each.name not in told and delay_us(each.name)]
+    if not others:
+        return []
+    total = sum(delay_us(each.name) for each in links)
+    return [
+        *(f"{each.src}→{each.dst} {format_time_us(delay_us(each.name))}" for each in others),
+        f"base RTT {format_time_us(total)}",
+    ]
