@@ -5,16 +5,31 @@ Scenarios name metrics in ``metrics``, ``expect`` and ``published``; expectation
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from ccplay.analysis.results import CaseResult, Check
+from ccplay.analysis.results import (
+    CaseResult,
+    Check,
+    DirectionResult,
+    InterfaceResult,
+    QueueResult,
+)
 from ccplay.errors import ScenarioError
+from ccplay.model.base import Command
+from ccplay.model.commands import SetClasses, SetLink, SetQdisc
+from ccplay.model.network import BOTTLENECK, Network
 from ccplay.model.quoting import did_you_mean, quote
+from ccplay.model.starts import ends_of
+from ccplay.model.topologies import plan
 from ccplay.model.traffic import TRAFFIC, started_by
-from ccplay.model.traffic_commands import StartFlow
+from ccplay.model.traffic_commands import StartFlow, StartUdp
+from ccplay.model.values import TrafficClass
+from ccplay.scenario.fields.evidence import unaliased
 from ccplay.scenario.values import Case, Expectation, Scenario
 from ccplay.state.subflows import Subflow
 
@@ -23,14 +38,35 @@ NO_METRICS = frozenset(
 )
 """Fields of a result that are not metrics: they identify the run or qualify its trust."""
 
-_NAMED_BY_A_LAB = ("queues.", "interfaces.", "directions.")
-"""First parts of paths whose members are known only after a run."""
-
-_GROUPS = {kind.group for kind in TRAFFIC} | {"queues"}
+_GROUPS = {kind.group for kind in TRAFFIC} | {"queues", "interfaces", "directions"}
 _MEMBERS: dict[str, type[msgspec.Struct]] = {
     name: get_args(hint)[0] for name, hint in get_type_hints(CaseResult).items() if name in _GROUPS
 }
 """Type of a group's members in a result (flow, queue, ping …), by its key."""
+
+_MONITORED = ("delay_mean_ms", "delay_min_ms", "delay_max_ms")
+_MONITORED_FLOW = (*_MONITORED, "rx_bps", "packets", "packet_loss")
+"""Metrics of a flow that only ``monitor`` measures."""
+_OF_A_LINK = ("delay_p50_ms", "delay_p95_ms", "delay_p99_ms", "utilisation")
+"""Metrics of a queue that need a rate of its own, which a class does not have."""
+_SOJOURN = ("sojourn_p50_ms", "sojourn_p95_ms", "sojourn_p99_ms")
+_PLAIN = ("pfifo", "bfifo", "pfifo_fast", "tbf", "hhf")
+"""Disciplines of every kernel that mark no packet, and of which no sojourn time is measured."""
+
+_NEVER = {
+    "jain": "no two flows ran together for a second",
+    "converged_s": "the flows never shared fairly",
+    "fct_s": "the flow was not done before the end",
+    "fct_mean_s": "a flow of a fixed size was not done before the end",
+    "fct_max_s": "a flow of a fixed size was not done before the end",
+    "seconds": "the download was not done before the end",
+    "slow_start_s": "the flow never left slow start: ssthresh was not set",
+    "slow_start_cwnd": "the flow never left slow start: ssthresh was not set",
+    "marks": "the discipline counts no marks",
+    "lost": "the link counts no losses",
+    **dict.fromkeys(_SOJOURN, "the kernel's disciplines do not measure it"),
+}
+"""Why a run may not have measured a metric, by its last part."""
 
 
 def metrics_of(result: CaseResult) -> dict[str, float]:
@@ -55,6 +91,25 @@ def metric_of(result: CaseResult, name: str) -> float | None:
     return _number(result, name)
 
 
+def why_unmeasured(metric: str, runs: Sequence[CaseResult]) -> str:
+    """Return why these runs, which could have measured a metric, did not."""
+    group, _, rest = metric.partition(".")
+    member, _, field = rest.rpartition(".")
+    if not runs:
+        return "no run ended without errors"
+    if group in _MEMBERS and not any(
+        name == member or member.startswith(f"{name}.")
+        for run in runs
+        for name, _ in _members(getattr(run, group))
+    ):
+        return f"{member} never started" if group != "queues" else f"{member} was never sampled"
+    if group == "checkpoint":
+        return "no flow of a fixed size was done before the end"
+    if group in ("flows", "udp") and field in _MONITORED_FLOW:
+        return f"the packets of {member} were not followed: the log says why"
+    return _NEVER.get(field if group in _MEMBERS else metric, "no sample was taken")
+
+
 def check(case: Case, result: CaseResult) -> list[Check]:
     """Return all expectations of the case, held or not; one without a measured metric failed."""
     if result.interrupted or not case.expect:
@@ -70,33 +125,130 @@ def check_metrics(scenario: Scenario) -> None:
         named = [("metrics", metric) for metric in case.metrics]
         named += [(each.place or "expect", each.metric) for each in case.expect]
         named += [("published", each.metric) for each in case.published]
-        known = measurable(case)
+        network = plan(case.build.topology) if named else None
+        known = _reasons(case, network) if network is not None else {}
         for place, metric in named:
-            if metric not in known and not metric.startswith(_NAMED_BY_A_LAB):
-                where = f"{scenario.path.name}: {place}: "
-                what = f"nothing measures {quote(metric)}{did_you_mean(metric, known)}"
-                problems[where + what] = None
+            if network is not None and (problem := _problem(metric, known, network)):
+                problems[f"{scenario.path.name}: {place}: {problem}"] = None
     if problems:
         raise ScenarioError(*problems)
 
 
+def metric_problem(metric: str, case: Case) -> str:
+    """Return why no run of a case measures a metric; empty if one may."""
+    network = plan(case.build.topology)
+    return _problem(metric, _reasons(case, network), network)
+
+
+def _problem(metric: str, known: Mapping[str, str], network: Network) -> str:
+    metric = unaliased(metric, network)
+    if metric not in known:
+        group, _, rest = metric.partition(".")
+        link = rest.rpartition(".")[0]
+        links = [each.name for each in network.links]
+        text = f"nothing measures {quote(metric)}"
+        if group == "queues" and link in links and link not in network.observed:
+            return f'{text}: add "{link}" to topology.observed'
+        return text + did_you_mean(metric, [name for name, why in known.items() if not why])
+    return f"nothing measures {quote(metric)}: {why}" if (why := known[metric]) else ""
+
+
 def measurable(case: Case) -> list[str]:
-    """Return the metrics that a run of a case may have, except those named only by a lab."""
-    metrics = [name for name in _fields(CaseResult) if name not in _MEMBERS]
-    names: dict[str, list[str]] = {kind.group: [] for kind in TRAFFIC}
+    """Return the metrics that a run of a case may have."""
+    return [name for name, why in _reasons(case, plan(case.build.topology)).items() if not why]
+
+
+def _reasons(case: Case, network: Network) -> dict[str, str]:
+    """Return each metric, and why a case can't have it: empty if it may."""
+    found = dict.fromkeys((name for name in _fields(CaseResult) if name not in _MEMBERS), "")
+    starts = [step.command for step in case.timeline]
+    flows = [each for each in starts if isinstance(each, StartFlow)]
+    if len(flows) < 2:
+        found |= dict.fromkeys(("jain", "converged_s"), "it needs two flows")
+    if not flows:
+        found["goodput_bps"] = "no step starts a flow"
+    if not case.sizes:
+        sized = ("fct_mean_s", "fct_max_s", "checkpoint.elapsed_s", "checkpoint.ratio")
+        found |= dict.fromkeys(sized, "it needs flows of a fixed size: give them bytes")
+    else:
+        two = "" if len(case.sizes) == 2 else "it needs exactly two flows with bytes"
+        found |= {"checkpoint.elapsed_s": "", "checkpoint.ratio": two}
+        found |= {f"checkpoint.bytes.{each.flow}": "" for each in flows}
+    for command in starts:
+        kind = started_by(command)
+        if kind is not None and (name := kind.name_of(command)) is not None:
+            fields = dict.fromkeys(_fields(_MEMBERS[kind.group]), "") | dict(_lacking(command))
+            found |= {f"{kind.group}.{name}.{field}": why for field, why in fields.items()}
+        if isinstance(command, StartFlow) and command.mptcp:
+            found |= dict.fromkeys(_of_subflows(command), "")
+    found |= _of_queues(case, network)
+    for link in network.links:
+        fields = dict.fromkeys(_fields(InterfaceResult), "")
+        found |= {f"interfaces.{link.interface}.{field}": "" for field in fields}
+    ends = {f"{src}->{dst}" for src, dst in (ends_of(each, network) for each in flows)}
+    alone = "all flows have the same ends" if len(ends) < 2 else ""
+    for way in ends:
+        found |= {f"directions.{way}.{each}": alone for each in _fields(DirectionResult)}
+    return found
+
+
+def _lacking(command: Command) -> Iterator[tuple[str, str]]:
+    """Yield the metrics that a start of traffic can't have, with the reason."""
+    if isinstance(command, StartFlow) and command.bytes is None:
+        yield "fct_s", "the flow has no fixed size: give it bytes"
+    if isinstance(command, StartFlow | StartUdp) and not command.monitor:
+        fields = _MONITORED_FLOW if isinstance(command, StartFlow) else _MONITORED
+        for each in fields:
+            yield each, "only monitor = true measures it"
+
+
+def _of_queues(case: Case, network: Network) -> dict[str, str]:
+    """Return the metrics of the observed queues and their classes, each with why it can't be."""
+    found: dict[str, str] = {}
+    kinds, marks, classes = _queues_of(case, network)
+    plain = "" if kinds - set(_PLAIN) else f"{' and '.join(sorted(kinds))} "
+    for link in network.observed:
+        fields = dict.fromkeys(_fields(QueueResult), "")
+        if plain:
+            fields |= dict.fromkeys(
+                _SOJOURN, f"{plain}does not measure it: a kind such as codel.py does"
+            )
+            if not marks:
+                fields["marks"] = f"{plain}marks no packet"
+        found |= {f"queues.{link}.{field}": why for field, why in fields.items()}
+        for name in classes.get(link, ()):
+            own = fields | dict.fromkeys(_OF_A_LINK, "a class has no rate of its own")
+            own |= dict.fromkeys(_SOJOURN, "it is not measured in classes")
+            found |= {f"queues.{link} {name}.{field}": why for field, why in own.items()}
+    return found
+
+
+def _queues_of(case: Case, network: Network) -> tuple[set[str], bool, dict[str, list[str]]]:
+    """Return the kinds of all queues of a case, whether a link marks, and its links' classes."""
+    kinds, marks = {"pfifo"}, False
+    classes: dict[str, list[str]] = {}
+
+    def share(link: str | None, members: Iterable[TrafficClass]) -> None:
+        names = [each.name for each in members]
+        kinds.update(each.qdisc.kind for each in members if each.qdisc is not None)
+        for each in network.resolve(link or BOTTLENECK):
+            classes.setdefault(each.name, []).extend(names)
+
+    for name, setting in case.build.links.items():
+        kinds |= {setting.qdisc.kind} if setting.qdisc is not None else set()
+        marks = marks or bool(setting.mark)
+        share(name, setting.classes or ())
     for step in case.timeline:
-        kind = started_by(step.command)
-        if kind is not None and (name := kind.name_of(step.command)) is not None:
-            names[kind.group].append(name)
-        if isinstance(step.command, StartFlow) and step.command.mptcp:
-            metrics += _of_subflows(step.command)
-    for group, members in names.items():
-        for name in members:
-            metrics += [f"{group}.{name}.{field}" for field in _fields(_MEMBERS[group])]
-    if case.sizes:
-        metrics += ["checkpoint.elapsed_s", "checkpoint.ratio"]
-        metrics += [f"checkpoint.bytes.{name}" for name in names["flows"]]
-    return metrics
+        match step.command:
+            case SetQdisc(qdisc=qdisc):
+                kinds.add(qdisc.kind)
+            case SetClasses(link=link, classes=members):
+                share(link, members)
+            case SetLink(mark=int(mark)):
+                marks = marks or bool(mark)
+    if kinds - set(_PLAIN):
+        kinds.discard("pfifo")
+    return kinds, marks, classes
 
 
 def _of_subflows(command: StartFlow) -> Iterator[str]:
@@ -118,13 +270,14 @@ def _check(expected: Expectation, value: float | None) -> Check:
     )
 
 
+@cache
 def _fields(kind: type[msgspec.Struct]) -> list[str]:
     """Return the fields of a result that can be numbers."""
     hints = {field.name: str(field.type) for field in msgspec.structs.fields(kind)}
     return [
         name
         for name, hint in hints.items()
-        if name not in NO_METRICS and ("float" in hint or "int" in hint) and "[" not in hint
+        if name not in NO_METRICS and {"float", "int"}.intersection(re.findall(r"[\w\[]+", hint))
     ]
 
 

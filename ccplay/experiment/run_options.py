@@ -9,10 +9,12 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from ccplay.analysis.metrics import check_metrics, measurable
+from ccplay.analysis.metrics import check_metrics, metric_problem
 from ccplay.errors import ScenarioError, UsageError
 from ccplay.experiment.agenda import MOST_REPEATS, Goal
-from ccplay.model.quoting import did_you_mean, quote
+from ccplay.model.quoting import quote
+from ccplay.model.topologies import plan
+from ccplay.scenario.fields.evidence import unaliased
 from ccplay.scenario.values import Case, Scenario
 from ccplay.stream.sinks import Sink
 
@@ -83,13 +85,14 @@ def goal_of(scenario: Scenario, wanted: RunOptions) -> Goal | None:
 
 def _metric(case: Case, scenario: Scenario, wanted: RunOptions) -> str:
     metric = wanted.metric or next(iter(case.metrics), None)
+    if metric is not None:
+        metric = unaliased(metric, plan(case.build.topology))
     name = f"case {quote(case.name)}"
     if metric is None:
         raise ScenarioError(
             f"{scenario.path.name}: metrics: {name} has none for --until-ci to watch: "
             "name one here, or with --metric checkpoint.ratio"
         )
-    if metric not in (known := measurable(case)) and not metric.startswith("queues."):
-        hint = did_you_mean(metric, known)
-        raise UsageError(f"--metric: {name} does not measure {quote(metric)}{hint}")
+    if problem := metric_problem(metric, case):
+        raise UsageError(f"--metric: {name}: {problem}")
     return metric

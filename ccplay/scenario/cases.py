@@ -169,9 +169,9 @@ def _case(node: Node, reader: Reader) -> Case:
         repeats=value("repeats", 1),
         jitter_s=value("jitter", 0.0),
         balanced=value("balanced", default=False),
-        metrics=read_metrics(table.get("metrics"), reader),
-        expect=read_expect(table.get("expect"), reader),
-        published=read_published(table.get("published"), reader),
+        metrics=read_metrics(table.get("metrics"), reader, names),
+        expect=read_expect(table.get("expect"), reader, names),
+        published=read_published(table.get("published"), reader, names),
         published_in=value("published_in", ""),
     )
     _check_ends(case, table, reader)

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
-from ccplay.analysis.metrics import check_metrics, measurable, metric_of, metrics_of
+from ccplay.analysis.metrics import (
+    check_metrics,
+    measurable,
+    metric_of,
+    metric_problem,
+    metrics_of,
+    why_unmeasured,
+)
+from ccplay.analysis.results import CaseStatistics
 from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
+from ccplay.report.data.verdicts import unmeasured
 from ccplay.scenario.file.library import find
-from ccplay.scenario.file.reading import load
+from ccplay.scenario.file.reading import load, parse
 from ccplay.scenario.values import Expectation, Scenario
 from tests.unit.test_summary import session
 
@@ -46,6 +57,63 @@ def test_a_metric_that_nothing_measures_is_refused(metric: str) -> None:
 def test_a_metric_that_is_measured_passes() -> None:
     check_metrics(_expecting("checkpoint.ratio"))
     check_metrics(_expecting("queues.r->h2.qlen_p50"))
+
+
+@pytest.mark.parametrize(
+    ("metric", "why"),
+    [
+        ("queues.h2->r.drops", 'add "h2->r" to topology.observed'),
+        ("queues.bottlenck.drops", "did you mean"),
+        ("queues.bottleneck.dely_p50_ms", "did you mean"),
+        ("queues.bottleneck.sojourn_p50_ms", "does not measure it"),
+        ("queues.bottleneck.marks", "marks no packet"),
+        ("flows.1.delay_mean_ms", "only monitor = true"),
+        ("directions.h1->h2.goodput_bps", "the same ends"),
+        ("interfaces.r-eth9.lost", "did you mean"),
+        ("checkpoint", "nothing measures"),
+    ],
+)
+def test_what_this_network_or_traffic_cannot_give_is_refused_with_the_reason(
+    metric: str, why: str
+) -> None:
+    with pytest.raises(ScenarioError, match=f"nothing measures.*{why}"):
+        check_metrics(_linear(f'metrics = ["{metric}"]'))
+
+
+def test_bottleneck_is_the_first_observed_queue_everywhere() -> None:
+    scenario = _linear(
+        """
+metrics = ["queues.bottleneck.delay_p95_ms"]
+expect = [{ metric = "queues.bottleneck.drops", at_least = 1, why = "it fills" }]
+published = [{ metric = "queues.bottleneck.qlen_p50", values = [1] }]
+"""
+    )
+    check_metrics(scenario)
+    case = scenario.case()
+    assert case.metrics == ("queues.r->h2.delay_p95_ms",)
+    assert [each.metric for each in case.expect] == ["queues.r->h2.drops"]
+    assert [each.metric for each in case.published] == ["queues.r->h2.qlen_p50"]
+    assert metric_problem("queues.bottleneck.utilisation", case) == ""
+
+
+def test_a_metric_that_a_run_did_not_measure_has_a_reason() -> None:
+    run = summarise(session(), "a")
+    assert "was not done" in why_unmeasured("flows.1.fct_s", [run])
+    assert "never started" in why_unmeasured("flows.9.goodput_bps", [run])
+    assert "no run ended" in why_unmeasured("jain", [])
+    case = CaseStatistics(name="a", runs=1, metrics={}, reported=["flows.1.fct_s"])
+    assert unmeasured([case], [run]) == [
+        "flows.1.fct_s was not measured: the flow was not done before the end"
+    ]
+
+
+def _linear(text: str) -> Scenario:
+    head = """
+duration = "5 s"
+topology.kind = "linear"
+timeline = [{ at = "0 s", do = "start-flow" }, { at = "0 s", do = "start-flow", bytes = "1 MB" }]
+"""
+    return parse(head + text, Path("t.toml"))
 
 
 def _expecting(metric: str) -> Scenario:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ccplay.analysis.results import CaseResult, Check
+from ccplay.analysis.metrics import why_unmeasured
+from ccplay.analysis.results import CaseResult, CaseStatistics, Check
 from ccplay.report.data.amounts import write, write_bounds
+from ccplay.report.data.families import some_of
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -52,8 +54,8 @@ def verdicts(runs: Sequence[CaseResult]) -> list[Verdict]:
             why,
             cases=list(dict.fromkeys(run.name for run, _ in members)),
             total=len(members),
-            failed=[Failure(run, _value(check)) for run, check in members if not check.ok],
-            value=_value(members[0][1]),
+            failed=[Failure(run, _value(run, check)) for run, check in members if not check.ok],
+            value=_value(*members[0]),
         )
         for (metric, text, why), members in groups.items()
     ]
@@ -65,8 +67,29 @@ def run_name(run: CaseResult) -> str:
     return f"{run.name}, run {run.repeat}{again}"
 
 
-def _value(check: Check) -> str:
-    return "missing" if check.value is None else write(check.metric, check.value)
+def _value(run: CaseResult, check: Check) -> str:
+    if check.value is None:
+        return f"not measured ({why_unmeasured(check.metric, [run])})"
+    return write(check.metric, check.value)
+
+
+def unmeasured(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[str]:
+    """Return a sentence for each reported metric that no run of a case measured, with the reason.
+
+    Cases are named where not all of ``cases`` lack the metric.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for case in cases:
+        own = [run for run in runs if run.name == case.name and not run.errors]
+        for metric in case.reported:
+            if metric not in case.metrics:
+                why = why_unmeasured(metric, own)
+                found.setdefault((metric, why), []).append(case.name)
+    return [
+        f"{where}: {text}" if (where := some_of(names, cases)) else text
+        for (metric, why), names in found.items()
+        for text in [f"{metric} was not measured: {why}"]
+    ]
 
 
 def misbehaviours(run: CaseResult) -> list[str]:

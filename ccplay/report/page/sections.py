@@ -15,7 +15,7 @@ from ccplay.report.data.families import by_family, some_of
 from ccplay.report.data.findings import Column, Finding, Reading, columns, findings, readings
 from ccplay.report.data.material import Run, as_written
 from ccplay.report.data.naming import words
-from ccplay.report.data.verdicts import Verdict, misbehaviours, run_name, verdicts
+from ccplay.report.data.verdicts import Verdict, misbehaviours, run_name, unmeasured, verdicts
 from ccplay.state.columns import UNKNOWN
 
 
@@ -131,6 +131,7 @@ def checks(result: Result) -> list[Expected]:
 def troubles(result: Result) -> list[str]:
     """Return the reasons to doubt the values: failures, and runs that can't be trusted."""
     problems = [str(each) for each in result.machine_effects if each.differs]
+    problems += unmeasured(result.statistics, result.cases)
     for run in result.cases:
         name = f"{run.name}, run {run.repeat}"
         problems += [f"{name}: {each}" for each in (*run.errors, *misbehaviours(run))]

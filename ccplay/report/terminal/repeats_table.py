@@ -14,7 +14,13 @@ from ccplay.analysis.statistics import CONFIDENCE
 from ccplay.report.data.amounts import Unit, unit
 from ccplay.report.data.families import by_family, family_of, some_of
 from ccplay.report.data.findings import published_of, published_of_all, sources, values
-from ccplay.report.data.verdicts import Verdict, misbehaviours, run_name, verdicts
+from ccplay.report.data.verdicts import (
+    Verdict,
+    misbehaviours,
+    run_name,
+    unmeasured,
+    verdicts,
+)
 from ccplay.report.terminal.column_heads import GAP, Column, deal, table
 
 _UNKNOWN = "–"
@@ -151,6 +157,7 @@ def _remarks(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> lis
     )
     remarks: list[RenderableType] = [_line(f"published: {each}", "dim") for each in sources(cases)]
     remarks += [_line(line, "dim") for line in notes]
+    remarks += [_line(f"warning: {each}", "yellow") for each in unmeasured(cases, runs)]
     for run in runs:
         name = run_name(run)
         remarks += [_line(f"{name}: error: {error}", "red") for error in run.errors]

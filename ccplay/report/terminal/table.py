@@ -13,7 +13,7 @@ from rich.text import Text
 from ccplay.analysis.checkpoint import Checkpoint
 from ccplay.analysis.results import CaseResult, Machine, Result
 from ccplay.report.data.result_tables import Rows, result_tables
-from ccplay.report.data.verdicts import misbehaviours
+from ccplay.report.data.verdicts import misbehaviours, unmeasured
 from ccplay.report.terminal.repeats_table import check_lines, family_tables, in_families, run_count
 from ccplay.state.columns import UNKNOWN
 from ccplay.state.columns import Table as Described
@@ -29,11 +29,14 @@ def show(result: Result, console: Console) -> None:
             f"{each.name} ({run_count(runs[each.name])})" for each in result.machines
         )
         console.print(Text(f"measured on {machines}", style="dim"))
+    of_case = {each.name: each for each in result.statistics}
     together = {case.name for case in in_families(result)}
     for case in result.cases:
         if case.name not in together:
             console.print()
             console.print(case_table(case))
+            for each in unmeasured([of_case[case.name]], [case]) if case.name in of_case else ():
+                console.print(Text(f"  warning: {each}", style="yellow"))
     for family in family_tables(result, console.width):
         console.print()
         console.print(family)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from msgspec.structs import replace
+
+from ccplay.model.network import BOTTLENECK, Network
 from ccplay.model.quantities import NUMBER
 from ccplay.model.quoting import MisfitError, quote
 from ccplay.model.texts import LINE, PROSE, worded
@@ -14,13 +17,14 @@ from ccplay.scenario.values import Expectation, Published
 from ccplay.units import parse_ratio
 
 MOST_METRICS = 100
-METRIC_PATTERN = r"[a-z][a-z0-9_]*(\.[A-Za-z0-9_.:/>-]*[A-Za-z0-9_])?"
-"""Pattern of a metric's path in a result: ``flows.1.goodput_bps``, ``queues.r->h2.drops``."""
+METRIC_PATTERN = r"[a-z][a-z0-9_]*(\.[A-Za-z0-9_.:/> -]*[A-Za-z0-9_])?"
+"""Pattern of a metric's path in a result: ``flows.1.goodput_bps``, ``queues.r->h2 bulk.drops``."""
 
 EXPECTATION_KEYS = ("metric", "value", "tolerance", "at_least", "at_most", "why")
 PUBLISHED_KEYS = ("metric", "values", "note")
 
 _METRIC = re.compile(METRIC_PATTERN)
+_ALIAS = re.compile(rf"queues\.{BOTTLENECK}(?=[. ])")
 
 
 def metric(value: Any) -> str:
@@ -38,26 +42,45 @@ METRIC = worded(
 )
 
 
-def read_metrics(node: Node | None, reader: Reader) -> tuple[str, ...]:
+def unaliased(name: str, network: Network | None) -> str:
+    """Return a metric of the queue ``bottleneck`` as one of the first observed link."""
+    found = _ALIAS.match(name)
+    if found is None or network is None or not network.observed:
+        return name
+    return f"queues.{network.observed[0]}{name[found.end() :]}"
+
+
+def read_metrics(
+    node: Node | None, reader: Reader, network: Network | None = None
+) -> tuple[str, ...]:
     """Read the metrics to report first."""
     metrics: dict[str, None] = {}
     for each in _members(node, "metrics", reader):
-        name = reader.value(each, metric, "")
+        name = unaliased(reader.value(each, metric, ""), network)
         if name and name in metrics:
             reader.mistakes.add(each.place, f"{quote(name)} is named twice")
         metrics[name] = None
     return tuple(metrics)
 
 
-def read_expect(node: Node | None, reader: Reader) -> tuple[Expectation, ...]:
+def read_expect(
+    node: Node | None, reader: Reader, network: Network | None = None
+) -> tuple[Expectation, ...]:
     """Read the checks; those with a mistake are omitted."""
     checks = (_expectation(each, reader) for each in _members(node, "tables", reader))
-    return tuple(check for check in checks if check is not None)
+    return tuple(
+        replace(check, metric=unaliased(check.metric, network))
+        for check in checks
+        if check is not None
+    )
 
 
-def read_published(node: Node | None, reader: Reader) -> tuple[Published, ...]:
+def read_published(
+    node: Node | None, reader: Reader, network: Network | None = None
+) -> tuple[Published, ...]:
     """Read published values."""
-    return tuple(_published(each, reader) for each in _members(node, "tables", reader))
+    found = [_published(each, reader) for each in _members(node, "tables", reader)]
+    return tuple(replace(each, metric=unaliased(each.metric, network)) for each in found)
 
 
 def _members(node: Node | None, of: str, reader: Reader) -> list[Node]:
