@@ -10,6 +10,7 @@ import pytest
 from ccplay.analysis.explain import rules
 from ccplay.analysis.explain.evidence import Cut, Evidence, Waiting, gather
 from ccplay.analysis.explain.rules import explain
+from ccplay.model.traffic_events import UdpStarted
 from ccplay.session.recorded import read_recording
 from ccplay.state.lab_state import LabState
 
@@ -195,11 +196,35 @@ def test_who_holds_the_queue(waiting: Waiting | None, words: str) -> None:
         ({"goodput_bps": 5e6, "rate_bps": 1e7}, "5 Mbit/s, 50% of 10 Mbit/s, alone on that link."),
         ({"goodput_bps": 5e6, "rate_bps": 1e7, "sharing": 1}, "with one other flow."),
         ({"goodput_bps": 5e6, "rate_bps": 1e7, "sharing": 3}, "with 3 other flows."),
+        (
+            {"goodput_bps": 5e6, "rate_bps": 1e7, "beside": ("UDP u1",)},
+            "50% of 10 Mbit/s, beside UDP u1 on that link.",
+        ),
+        (
+            {"goodput_bps": 5e6, "rate_bps": 1e7, "sharing": 1, "beside": ("UDP u1",)},
+            "with one other flow, beside UDP u1.",
+        ),
     ],
 )
 def test_what_it_gets(known: dict[str, Any], words: str) -> None:
     said = rules.gets(evidence(**known))
     assert words in said if words else not said
+
+
+def test_a_flow_beside_udp_is_not_alone() -> None:
+    state = read_recording(RECORDING)
+    start = UdpStarted(
+        t=state.now, udp="u1", src="s1", dst="d1", rate_bps=1_500_000, packet_bytes=1024, port=5
+    )
+    before = gather(state, "1", 9.0)
+    state.apply(start)
+    state.traffic["u1"].started = 1.0  # type: ignore[misc]
+    after = gather(state, "1", 9.0)
+    assert before is not None
+    assert after is not None
+    assert before.beside == ()
+    assert [each.split()[-1] for each in after.beside] == ["u1"]
+    assert "alone" not in rules.gets(after)
 
 
 def test_a_real_flow_is_explained(state: LabState) -> None:

@@ -70,7 +70,7 @@ def test_a_metric_that_is_measured_passes() -> None:
         ("flows.1.delay_mean_ms", "only monitor = true"),
         ("directions.h1->h2.goodput_bps", "the same ends"),
         ("interfaces.r-eth9.lost", "did you mean"),
-        ("checkpoint", "nothing measures"),
+        ("checkpoint", "did you mean"),
     ],
 )
 def test_what_this_network_or_traffic_cannot_give_is_refused_with_the_reason(

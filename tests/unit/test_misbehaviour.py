@@ -39,7 +39,7 @@ def told(watchdog: Watchdog, each: TcpSamples, *, seconds: float, start: float =
     ("each", "words"),
     [
         (samples(1, 1), "keeps cwnd at 1"),
-        (samples(100_000, 60), "lets cwnd grow without bound"),
+        (samples(100_000, 60), "keeps cwnd above 8 times what is in flight"),
     ],
 )
 def test_what_lasts_is_reported_once(each: TcpSamples, words: str) -> None:

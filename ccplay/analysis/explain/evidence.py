@@ -8,9 +8,11 @@ import msgspec
 from msgspec.structs import replace
 
 from ccplay.model.network import Network
+from ccplay.model.traffic import KINDS
 from ccplay.state.base_rtt import base_rtt
 from ccplay.state.lab_state import Flow, LabState
 from ccplay.state.series import Series
+from ccplay.state.traffic import Routed, Traffic
 
 _CWR = 2
 """First congestion state, by number, in which cwnd is being reduced; include/uapi/linux/tcp.h."""
@@ -93,6 +95,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """Lowest rate on the flow's path in bits per second."""
     sharing: int = 0
     """Other flows over the link with that rate."""
+    beside: tuple[str, ...] = ()
+    """Other traffic that fills that link, in words: ``UDP u1``."""
 
 
 def gather(state: LabState, name: str, t: float) -> Evidence | None:
@@ -133,6 +137,7 @@ def gather(state: LabState, name: str, t: float) -> Evidence | None:
         waiting=_waiting(state, network, links, t),
         rate_bps=narrow[0],
         sharing=sum(narrow[1] in _path(network, each) for each in others) if narrow[1] else 0,
+        beside=tuple(_beside(state, network, narrow[1], t)),
     )
 
 
@@ -144,9 +149,19 @@ def _running(state: LabState, t: float) -> list[Flow]:
     ]
 
 
-def _path(network: Network, flow: Flow) -> list[str]:
-    """Return the links from the flow's sender to its receiver."""
-    if flow.paths:
+def _beside(state: LabState, network: Network, link: str, t: float) -> Iterable[str]:
+    """Yield the traffic without a row among flows that can fill a link at ``t``, as words."""
+    for each in state.traffic.values():
+        runs = each.started <= t and (each.ended is None or t < each.ended)
+        if not runs or each.name in state.flows or not KINDS[each.kind].fills:
+            continue
+        if link in _path(network, each):
+            yield f"{KINDS[each.kind].word} {each.name}"
+
+
+def _path(network: Network, flow: Traffic) -> list[str]:
+    """Return the links from the sender of traffic to its receiver."""
+    if isinstance(flow, Routed) and flow.paths:
         return list(flow.paths[-1].links)
     try:
         return [link.name for link in network.path(flow.src, flow.dst)]

@@ -194,6 +194,9 @@ def gets(e: Evidence) -> str:
     others = {0: "alone on that link", 1: "with one other flow"}.get(
         e.sharing, f"with {e.sharing} other flows"
     )
+    if e.beside:
+        beside = f"beside {' and '.join(e.beside)}"
+        others = f"{others}, {beside}" if e.sharing else f"{beside} on that link"
     return f"Over the last second it delivered {format_rate(e.goodput_bps)}, {share}, {others}."
 
 

@@ -1,4 +1,4 @@
-"""Misbehaving congestion controls: cwnd stuck at 1, or growing without bound.
+"""Misbehaving congestion controls: cwnd stuck at 1, or far above what is in flight.
 
 Also impossible windows: some kernels now and then skip a call of a BPF program.
 """
@@ -17,7 +17,7 @@ FAR_ABOVE = 8
 """Multiple of the segments in flight above which a cwnd limits nothing, if it also exceeds
 ``LEAST_RUNAWAY``."""
 LEAST_RUNAWAY = 1000
-"""Segments that a cwnd must exceed to count as growing without bound."""
+"""Segments that a cwnd must exceed to count as far above what is in flight."""
 _DISORDER, _LOSS = 1, 4
 """Numbers of the states ``TCP_CA_Disorder`` and ``TCP_CA_Loss``."""
 
@@ -113,5 +113,5 @@ def _wrong(cwnd: int, unacked: int) -> str:
     if cwnd <= 1:
         return "keeps cwnd at 1"
     if cwnd > max(LEAST_RUNAWAY, FAR_ABOVE * unacked):
-        return "lets cwnd grow without bound"
+        return f"keeps cwnd above {FAR_ABOVE} times what is in flight"
     return ""
