@@ -139,7 +139,11 @@ def _topology(node: Node | None, reader: Reader) -> tuple[Topology, dict[str, Li
             # A star has a number of hosts, a written network has their names.
             having[parameter.name] = [*having.get(parameter.name, ()), each.name]
     table = reader.table(node, ("kind", "observed", *having))
-    kind = TOPOLOGIES[reader.value(table.get("kind"), _KIND.read, Topology().kind)]
+    named = reader.value(table.get("kind", Node((), Topology().kind)), _KIND.read, "")
+    if not named:
+        # What its other keys mean is unknown.
+        return Topology(), {}
+    kind = TOPOLOGIES[named]
     for name in having.keys() & table.keys():
         if kind.name not in having[name]:
             text = f"only a {' or '.join(map(quote, having[name]))} has {name}"

@@ -18,6 +18,8 @@ from ccplay.scenario.lesson import units
 from ccplay.scenario.lesson.values import Measure, Take
 
 MOST_MEASURES = 12
+UNREAD = ""
+"""Name that stands for all traffic of a step that could not be read."""
 
 TAKES = ("mean", "least", "greatest", "last", "growth")
 MEASURE: dict[str, Field] = {
@@ -109,7 +111,7 @@ def _problems(
     if group == "queues" and network is not None and member:
         problem = link_problem(network, member)
         yield from [problem] if problem else []
-    elif group in kinds and member and member not in started:
+    elif group in kinds and member and member not in started and UNREAD not in started:
         yield f"no page up to this one starts {quote(member)}{did_you_mean(member, started)}"
     if not taken:
         if member and group not in (*kinds, "queues"):

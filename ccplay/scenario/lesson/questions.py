@@ -77,10 +77,12 @@ def _choices(node: Node, measures: dict[str, Measure], reader: Reader) -> tuple[
 
 
 def _bound(node: Node, measures: dict[str, Measure], reader: Reader) -> Bound:
+    before = reader.mistakes.count
     table = reader.table(node, BOUND)
     given = read_fields(node, table, BOUND, reader)
     bound = Bound(given.get("measure", ""), given.get("at_least"), given.get("at_most"))
-    _check_bound(node, bound, reader)
+    if reader.mistakes.count == before:
+        _check_bound(node, bound, reader)
     _check_measure(node, bound.measure, measures, reader)
     return bound
 

@@ -12,9 +12,9 @@ from ccplay.model.traffic import started_by
 from ccplay.scenario.fields.timeline import read_timeline
 from ccplay.scenario.file.mistakes import spell
 from ccplay.scenario.file.tree import Node, Reader
-from ccplay.scenario.lesson.measures import read_fields, read_measures
+from ccplay.scenario.lesson.measures import UNREAD, read_fields, read_measures
 from ccplay.scenario.lesson.questions import PLOTS, read_question
-from ccplay.scenario.lesson.values import Lesson, Look, Page
+from ccplay.scenario.lesson.values import Lesson, Look, Measure, Page
 from ccplay.scenario.rules.timeline import check_timeline
 from ccplay.scenario.step import Step
 
@@ -67,7 +67,10 @@ def _page(node: Node, network: Network | None, taken: dict[str, str], reader: Re
     measures = read_measures(table.get("measures"), network, taken, reader)
     question = None
     if "question" in table:
-        question = read_question(table["question"], measures, reader)
+        # A measure with a mistake has been reported, so the question may name it.
+        unread = Measure(metric="", text="")
+        names = dict.fromkeys(reader.table(table.get("measures")), unread)
+        question = read_question(table["question"], names | measures, reader)
         if not given.get("why"):
             reader.mistakes.add(node.place, "why is missing: the explanation of the answer")
     return Page(
@@ -94,6 +97,9 @@ def _steps(
     drafts = read_timeline(node, run_s or 600.0, reader)
     whole = reader.mistakes.count == before
     steps = check_timeline(drafts, network, reader.mistakes, whole=whole)
+    if not whole:
+        # A step that could not be read may start anything.
+        taken[UNREAD] = ""
     for step in steps:
         kind = started_by(step.command)
         name = kind.name_of(step.command) if kind is not None else None

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 - TOML 1.0 has an inline table on one line
 
+import re
 from pathlib import Path
 
 import pytest
@@ -188,3 +189,26 @@ def test_the_schema_takes_the_lessons_that_come_with_ccplay(name: str) -> None:
     content = bounded.loads(shipped()[name].read_text(encoding="utf-8"))
     errors = [error.message for error in Draft202012Validator(schema()).iter_errors(content)]
     assert errors == []
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ('take = "mean"', 'take = "meen"'),
+        ('kind = "linear"', 'kind = "lineer"'),
+        ('kind = "pfifo"', 'kind = "pfifi"'),
+        ('do = "start-flow"', 'do = "start-flaw"'),
+        ("at_least = ", 'at_least = "x" # '),
+    ],
+)
+def test_one_mistake_is_reported_once(right: str, wrong: str) -> None:
+    path = shipped()["bufferbloat"]
+    text = path.read_text()
+    assert right in text
+    if right.startswith("at_least"):
+        text = re.sub(r"at_least = [0-9.]+", 'at_least = "x"', text, count=1)
+    else:
+        text = text.replace(right, wrong, 1)
+    with pytest.raises(ScenarioError) as caught:
+        parse(text, path)
+    assert len(caught.value.lines) == 1, caught.value.lines
