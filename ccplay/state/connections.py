@@ -244,7 +244,7 @@ def _misbehaved(state: Connections, event: Misbehaved) -> None:
         flow.misbehaved.append(event)
     if event.wrong:
         text = f"flow {event.flow}: {event.cc} {event.wrong}"
-        state.write(event.t, "warning", f"{text}: if it is your own, check its program")
+        state.write(event.t, "warning", f"{text}: check its program, if it is your own")
 
 
 def _trace_started(state: Connections, event: TraceStarted) -> None:

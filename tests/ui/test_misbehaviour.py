@@ -46,9 +46,7 @@ async def test_the_flow_has_a_sign_and_the_reason_where_it_is_selected() -> None
         await pilot.press("down")
         assert "●!" in text_of(app, "flows")
         assert WRONG not in text_of(app, "flows")
-        assert f"flow 1: mine {WRONG}: if it is your own, check its program" in text_of(
-            app, "events"
-        )
+        assert f"flow 1: mine {WRONG}: check its program" in text_of(app, "events")
 
 
 @pytest.mark.parametrize("flow", ["1", "5", "8"])
