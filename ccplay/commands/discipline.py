@@ -60,7 +60,7 @@ def _new(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     from ccplay.errors import CcplayError
-    from ccplay.lab.custom import overdue, trial
+    from ccplay.lab.custom import trial
     from ccplay.lab.custom.files import custom_disciplines, no_file, text
     from ccplay.units import format_rate
 
@@ -69,8 +69,9 @@ def _check(arguments: argparse.Namespace) -> int:
         raise CcplayError(no_file(path))
     (name,) = custom_disciplines([path])
     source = text(path)
-    with overdue.watched():
-        found = trial.tried(name, source)
+    found = trial.tried_alone(name, source)
+    for line in found.printed:
+        notify(f"{path.name} printed: {printable(line)}")
     for mistake in found.mistakes:
         print("\n".join(map(printable, _lines(mistake, source))))
     if found.mistakes:

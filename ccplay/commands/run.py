@@ -184,13 +184,11 @@ def _try_disciplines(arguments: argparse.Namespace) -> None:
     """
     if not arguments.discipline or arguments.host is not None:
         return
-    from ccplay.lab.custom import overdue, trial
+    from ccplay.lab.custom import trial
     from ccplay.lab.custom.files import custom_disciplines, text
 
     for name, path in custom_disciplines(arguments.discipline).items():
-        with overdue.watched():
-            found = trial.tried(name, text(path))
-        for mistake in found.mistakes:
+        for mistake in trial.tried_alone(name, text(path)).mistakes:
             raise mistake
 
 

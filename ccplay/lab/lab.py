@@ -26,8 +26,7 @@ from ccplay.lab.probe.probe import Probe
 from ccplay.lab.probe.tracing import Tracing
 from ccplay.lab.queues.rate_accuracy import DrainMeter
 from ccplay.lab.reloading import Reloader, watchers
-from ccplay.lab.software.board import Board
-from ccplay.lab.software.client import Software
+from ccplay.lab.software.client import Forked, Software
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.misbehaviour import Watchdog
 from ccplay.lab.traffic.together import HANDSHAKES_S, LONGEST_S, Starting, Together
@@ -76,15 +75,15 @@ class Lab:
         place: Place | None = None,
         forked: PacketProcess | None = None,
         *,
-        disciplines: tuple[PacketProcess, Board] | None = None,
+        disciplines: Forked | None = None,
     ) -> None:
         """Prepare a lab; ``clock`` returns lab time in seconds, ``emit`` receives events.
 
         ``place`` is where captures are written, ``forked`` a delay line that waits for orders,
-        ``disciplines`` the process of disciplines in software and the memory it shares.
+        ``disciplines`` the processes of disciplines in software.
         """
         self._forked = forked
-        self._disciplines = disciplines or (None, None)
+        self._disciplines = disciplines
         self._place = place or Place()
         self.clock = clock
         self._emit = emit
@@ -138,7 +137,7 @@ class Lab:
         await engine.prepare()
         software = None
         if capabilities.has_software(self.capabilities):
-            software = Software(self._log, self._build.seed, *self._disciplines)
+            software = Software(self._log, self._build.seed, self._disciplines)
             self._stack.push_async_callback(software.close)
         built = building.build(self.network, self._progress, self._build.seed)
         self._built: BuiltNetwork = built

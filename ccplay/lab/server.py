@@ -24,7 +24,6 @@ from ccplay.lab.delay import line
 from ccplay.lab.lab import Lab
 from ccplay.lab.packets.process import PacketProcess, fork
 from ccplay.lab.software import client as software
-from ccplay.lab.software.board import Board
 from ccplay.model.base import Event
 from ccplay.model.commands import AnyCommand, Build, StartTogether
 from ccplay.model.disciplines import SUFFIX
@@ -64,9 +63,7 @@ def main() -> None:
     os._exit(code)
 
 
-async def _serve(
-    place: Place, forked: PacketProcess, disciplines: tuple[PacketProcess, Board]
-) -> int:
+async def _serve(place: Place, forked: PacketProcess, disciplines: software.Forked) -> int:
     outlet = Outlet()
     await outlet.open()
     start = time.monotonic()

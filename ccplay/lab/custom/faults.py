@@ -7,13 +7,16 @@ import traceback
 from ccplay.errors import CcplayError
 from ccplay.model.disciplines import SUFFIX
 
+MEMORY = 1 << 30
+"""Bytes of memory that a discipline may use, besides those of ccplay."""
+
 
 class SourceError(CcplayError):
     """A mistake in the file of a discipline: ``mine.py:12: NameError: ...``."""
 
     def __init__(self, name: str, line: int | None, words: str) -> None:
         """``name`` is the discipline's; ``line`` counts from 1, None if no line is known."""
-        self.line = line
+        self.name, self.line, self.words = name, line, words
         place = f"{name}{SUFFIX}" if line is None else f"{name}{SUFFIX}:{line}"
         super().__init__(f"{place}: {words}")
 
@@ -41,4 +44,8 @@ def fault(name: str, error: BaseException, otherwise: int | None = None) -> Sour
     words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, MisuseError):
         words = str(error)
+    elif isinstance(error, MemoryError):
+        words = f"MemoryError: a discipline may use {MEMORY >> 30} GiB"
+    elif isinstance(error, PermissionError) and error.filename is None:
+        words += ": a discipline may not start or signal processes"
     return SourceError(name, lines[-1] if lines else otherwise, words)

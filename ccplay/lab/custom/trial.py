@@ -7,15 +7,20 @@ dropped exactly once.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import random
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from ccplay.lab.custom import loading, overdue
+from ccplay.lab.custom import limits, loading
 from ccplay.lab.custom.faults import MisuseError, SourceError
+from ccplay.lab.custom.printed import Printed
 from ccplay.lab.disciplines.base import ECT_0, NOT_ECT, Discipline, Packet
+from ccplay.model.base import Option
 
 RATE = 10_000_000
 """Rate of the link in bits per second."""
@@ -32,6 +37,15 @@ _LOOK_EVERY = 20
 _SLOW_S = 80e-6
 """Seconds of CPU per packet above which the discipline is too slow for 100 Mbit/s."""
 
+_LONGEST_S = 30.0
+"""Longest time of a trial in seconds."""
+
+_REHEARSED = 20
+"""Number of packets that pass through a discipline before it serves a link."""
+
+_REHEARSAL_S = 5.0
+"""Longest time in seconds of loading a discipline and passing these packets."""
+
 _SMALL, _FULL = 98, 1514
 _MEAN = (_SMALL + 3 * _FULL) / 4
 """Mean length in bytes of the packets of four flows, of which one sends small packets."""
@@ -47,6 +61,8 @@ class Trial(msgspec.Struct):
     marked: int = 0
     cost_us: float = 0.0
     """Microseconds of CPU per packet."""
+    printed: list[str] = msgspec.field(default_factory=list)
+    """First lines that it printed."""
 
     @property
     def slow(self) -> bool:
@@ -66,9 +82,55 @@ def tried(name: str, source: str) -> Trial:
     return trial
 
 
+def tried_alone(name: str, source: str) -> Trial:
+    """Try a discipline as ``tried`` does, in a process of its own that is limited."""
+    try:
+        result = limits.alone(name, lambda: _encoded(name, source), _LONGEST_S)
+    except SourceError as fault:
+        return Trial([fault])
+    return msgspec.json.decode(
+        result, type=Trial, dec_hook=lambda _, words: SourceError(name, *words)
+    )
+
+
+def _encoded(name: str, source: str) -> bytes:
+    printed = Printed()
+    sys.stdout = sys.stderr = printed
+    trial = tried(name, source)
+    trial.printed = printed.take(time.monotonic()).splitlines()
+    return msgspec.json.encode(trial, enc_hook=lambda fault: (fault.line, fault.words))
+
+
+def rehearse(name: str, source: str, options: Mapping[str, Option]) -> None:
+    """Load a discipline and let some packets pass, in a process of its own that is limited.
+
+    Raises ``SourceError`` if it can't be loaded, or ends the process. Other exceptions over packets
+    are not reported: where it serves, a FIFO takes over, and no packet is lost.
+    """
+
+    def work() -> bytes:
+        sys.stdout = sys.stderr = Printed()
+        try:
+            with limits.Limited():
+                discipline = loading.made(name, source, options, seed=1)
+        except SourceError as fault:
+            return msgspec.json.encode((fault.line, fault.words))
+        with contextlib.suppress(Exception, SystemExit):
+            for now, packet in itertools.islice(_traffic(1.0), _REHEARSED):
+                packet.arrived = now
+                with limits.Limited():
+                    discipline.arrive(packet, now)
+                    discipline.depart(now)
+                    discipline.statistics()
+        return b"null"
+
+    if found := msgspec.json.decode(limits.alone(name, work, _REHEARSAL_S)):
+        raise SourceError(name, *found)
+
+
 def _mistakes(name: str, source: str, load: float, trial: Trial) -> Iterator[SourceError]:
     try:
-        with overdue.limited():
+        with limits.Limited():
             discipline = loading.made(name, source, {}, seed=1)
     except SourceError as fault:
         yield fault
@@ -76,7 +138,8 @@ def _mistakes(name: str, source: str, load: float, trial: Trial) -> Iterator[Sou
     kind = type(discipline)
     try:
         _Run(discipline, trial).through(load)
-        loading.check_statistics(name, kind, discipline.statistics())
+        with limits.Limited():
+            loading.check_statistics(name, kind, discipline.statistics())
         trial.dropped += discipline.drops.total()
         trial.marked += discipline.marks
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the user's code
@@ -102,11 +165,12 @@ class _Run:
                 self._since = now
             self._waiting[packet.number] = packet
             self._trial.packets += 1
-            with overdue.limited():
+            with limits.Limited():
                 self._discipline.arrive(packet, now)
             self._settle()
             if not self._trial.packets % _LOOK_EVERY:
-                self._discipline.statistics()
+                with limits.Limited():
+                    self._discipline.statistics()
         while self._waiting:
             now = max(now + _LOOK_S, self._free)
             self._send(now)
@@ -115,7 +179,7 @@ class _Run:
         """Send the packets that are due by ``now``."""
         self._free = max(self._free, self._since)
         while self._waiting and self._free <= now:
-            with overdue.limited():
+            with limits.Limited():
                 packet = self._discipline.depart(self._free)
             self._settle()
             if packet is None:

@@ -49,15 +49,18 @@ class Keeper(Generic[N]):
         on_news: Callable[[N], None],
         loss: str,
         forked: PacketProcess | None = None,
+        blame: Callable[[int], str] = lambda _: "",
     ) -> None:
         """``name`` names the process in messages about its end and its faults; ``log`` logs them.
 
         ``launch`` starts a new process, ``restore`` then sends the orders of all its queues, and
         ``on_news`` receives news that answer no order. ``loss`` describes what no longer works if
-        it keeps dying. ``forked`` is the first process, if it runs already.
+        it keeps dying. ``forked`` is the first process, if it runs already. ``blame`` receives the
+        exit code of one that died; if it returns the cause, it has logged and removed it.
         """
         self._name, self._loss = name, loss
         self._launch, self._restore, self._on_news, self._log = launch, restore, on_news, log
+        self._blame = blame
         self._decoder = msgspec.json.Decoder(news)
         self._forked = forked
         self._process: PacketProcess | None = None
@@ -138,12 +141,16 @@ class Keeper(Generic[N]):
             self._receive(self._decoder.decode(line))
         code = running.wait()
         self._process, self.lateness = None, None
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        cause = "" if self._closing else self._blame(code)
+        how = cause or (f"signal {-code}" if code < 0 else f"exit code {code}")
         for future in self._answers.values():
             if not future.done():
                 why = f"{self._name} died ({how}) before it answered: try again"
-                future.set_exception(_DiedError(why))
-        if not self._closing:
+                # What has ended it once is not asked again.
+                future.set_exception(LabError(why) if cause else _DiedError(why))
+        if cause:
+            await self.start()
+        elif not self._closing:
             await self._revive(how, time.monotonic() - born)
 
     def _receive(self, news: N) -> None:

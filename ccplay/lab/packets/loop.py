@@ -69,6 +69,7 @@ class PacketLoop(Generic[O]):
         self._orders = msgspec.json.Decoder(orders)
         self._news = msgspec.json.Encoder()
         self._unread = b""
+        self._to = _NEWS
         self._was_late = False
 
     def work(self) -> select.epoll:
@@ -82,7 +83,7 @@ class PacketLoop(Generic[O]):
     def run(self) -> None:
         """Work until stdin ends."""
         clock = time.monotonic
-        os.set_blocking(_NEWS, False)
+        os.set_blocking(self._to, False)
         report_due = clock() + 1.0
         waiting = self.idle
         while True:
@@ -98,7 +99,14 @@ class PacketLoop(Generic[O]):
         """Write news to the lab."""
         # A lab that does not read must not stop the packets; the news are lost.
         with contextlib.suppress(BlockingIOError):
-            os.write(_NEWS, self._news.encode(news) + b"\n")
+            os.write(self._to, self._news.encode(news) + b"\n")
+
+    def keep_news_apart(self) -> None:
+        """Write news to another descriptor than stdout, on which other code may write."""
+        self._to = os.dup(_NEWS)
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, _NEWS)
+        os.close(nothing)
 
     def _read_orders(self, data: bytes) -> bool:
         """Carry out the orders that ``data`` completes; return False at the end of stdin."""

@@ -66,8 +66,11 @@ class PacketProcess:
         self.wait()
 
 
-def fork(main: Callable[[], None]) -> PacketProcess:
-    """Fork a process that runs ``main``; the caller must have no threads and no event loop yet."""
+def fork(main: Callable[[], None], shared: int | None = None) -> PacketProcess:
+    """Fork a process that runs ``main``; the caller must have no threads and no event loop yet.
+
+    The descriptor ``shared``, if any, is descriptor 3 in that process, and all others are closed.
+    """
     (orders, ours), (theirs, news) = os.pipe(), os.pipe()
     if pid := os.fork():
         os.close(orders)
@@ -77,7 +80,9 @@ def fork(main: Callable[[], None]) -> PacketProcess:
     try:
         os.dup2(orders, 0)
         os.dup2(news, 1)
-        os.closerange(3, max(orders, ours, theirs, news) + 1)
+        if shared is not None:
+            os.dup2(shared, 3)
+        os.closerange(3 if shared is None else 4, max(orders, ours, theirs, news) + 1)
         main()
         code = 0
     except BaseException:  # noqa: BLE001 - no code of the lab may run on in the child

@@ -23,7 +23,7 @@ MOST_STATISTICS = 24
 
 _COUNTS = 10
 _WORDS = 256
-"""Words of a slot: version, counters, statistics, histogram of sojourn times."""
+"""Words of a slot: version, counters, statistics, histogram of sojourn times, and last ``busy``."""
 _STATISTICS_AT, _HISTOGRAM_AT = _COUNTS, _COUNTS + MOST_STATISTICS
 _TRIES = 100
 
@@ -41,6 +41,7 @@ class Board:
             descriptor = os.memfd_create("queues")
             os.ftruncate(descriptor, size)
         self.descriptor = descriptor
+        self._size = size
         self._words = memoryview(mmap.mmap(descriptor, size)).cast("Q")
 
     def slot(self, number: int) -> Slot:
@@ -48,6 +49,17 @@ class Board:
         if not 0 <= number < SLOTS:
             raise IndexError(f"at most {SLOTS} links can have a queue in software")
         return Slot(self._words[number * _WORDS : (number + 1) * _WORDS])
+
+    def last_words(self) -> int:
+        """Return a descriptor to which the process of disciplines writes its last words."""
+        os.lseek(self.descriptor, self._size, os.SEEK_SET)
+        return self.descriptor
+
+    def take_last_words(self) -> str:
+        """Return the last words of a process that has ended, and forget them."""
+        words = os.pread(self.descriptor, 1 << 16, self._size)
+        os.ftruncate(self.descriptor, self._size)
+        return words.decode(errors="replace")
 
 
 class Slot:
@@ -58,6 +70,11 @@ class Slot:
     def __init__(self, words: memoryview) -> None:
         self._words = words
         self._bytes = words.cast("B")
+
+    @property
+    def busy(self) -> memoryview:
+        """One word: 1 while a discipline of the user computes, otherwise 0."""
+        return self._words[-1:]
 
     def clear(self) -> None:
         """Reset all numbers."""

@@ -10,16 +10,17 @@ from typing import NamedTuple
 import msgspec
 
 from ccplay.errors import LabError
+from ccplay.lab.custom import limits
+from ccplay.lab.custom.faults import SourceError
 from ccplay.lab.custom.library import library
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.packets import process
 from ccplay.lab.packets.keeper import Keeper, Logger
 from ccplay.lab.packets.process import PacketProcess
 from ccplay.lab.queues.reading import Reading
-from ccplay.lab.software import histogram, rules, runner
+from ccplay.lab.software import histogram, rules, runner, serving, trying
 from ccplay.lab.software.board import Board, Slot
 from ccplay.lab.software.messages import News, Order
-from ccplay.lab.software.serving import FALLBACK_PACKETS
 from ccplay.lab.software.sojourns import Sojourns
 from ccplay.model.disciplines import SUFFIX
 from ccplay.model.events import SojournTimes
@@ -29,7 +30,7 @@ SHARES = (0.5, 0.95, 0.99, 1.0)
 """Quantiles of sojourn times that are reported."""
 
 
-FALLBACK = Qdisc(kind="pfifo", options={"limit": FALLBACK_PACKETS})
+FALLBACK = Qdisc(kind="pfifo", options={"limit": serving.FALLBACK_PACKETS})
 """Discipline that replaces one that fails; it has more room if more packets wait."""
 
 
@@ -43,6 +44,16 @@ class Egress(NamedTuple):
     interface: str
 
 
+class Forked(NamedTuple):
+    """Processes that the lab forks before anything else."""
+
+    serving: PacketProcess
+    board: Board
+    """Memory that the lab shares with ``serving``."""
+    trying: PacketProcess | None
+    """Process that tries the user's disciplines; None if there are none."""
+
+
 class Software:
     """All disciplines in software of a lab, in one process, which is restarted if it dies.
 
@@ -54,16 +65,15 @@ class Software:
         self,
         log: Logger,
         seed: int,
-        forked: PacketProcess | None = None,
-        board: Board | None = None,
+        forked: Forked | None = None,
     ) -> None:
-        """Start nothing yet; ``log`` logs faults, ``forked`` is the first process, with ``board``.
+        """Start nothing yet; ``log`` logs faults, ``forked`` are the first processes.
 
         Each queue is seeded with ``seed`` plus its number.
         """
         self._log = log
         self._seed = seed
-        self._board = board or Board()
+        self._board = Board() if forked is None else forked.board
         self._links: dict[int, _Link] = {}
         self._dropped: dict[int, int] = {}
         """Packets dropped by queues that have ended, by link."""
@@ -83,9 +93,22 @@ class Software:
             launch=lambda: start(self._board),
             restore=self._restore,
             on_news=self._on_news,
-            loss="a plain FIFO takes their place",
-            forked=forked,
+            loss="packets bypass them and wait in the kernel's queues",
+            forked=None if forked is None else forked.serving,
+            blame=self._blame,
         )
+        self._trying = Keeper(
+            "the process that tries disciplines",
+            News,
+            log,
+            launch=lambda: process.start(trying.__name__),
+            restore=lambda: None,
+            on_news=lambda _: None,
+            loss="none of yours can be chosen",
+            forked=None if forked is None else forked.trying,
+        )
+        self._tried: dict[str, tuple[str, object]] = {}
+        """Source and parameters with which each of the user's disciplines was tried last."""
 
     @property
     def processes(self) -> Iterable[int]:
@@ -154,6 +177,7 @@ class Software:
             rate=rate,
             seed=self._seed + at.number,
         )
+        await self._try(order)
         if (link := self._links.get(at.number)) is not None:
             await self._change(link, order)
             return
@@ -200,20 +224,33 @@ class Software:
         """Return whether a discipline is in use on any link, not replaced by a FIFO."""
         return any(each.works for each in self._links.values() if each.order.kind == kind)
 
-    async def renew(self, name: str, source: str) -> None:
+    async def renew(self, name: str, source: str) -> bool:
         """Use another source for the discipline of a link while packets wait in it.
 
-        Raises ``LabError`` with the mistake; then the earlier source stays in use.
+        Return whether it works: it may have failed at once, on the packets that wait. Raises
+        ``LabError`` with the mistake; then the earlier source stays in use.
         """
         link = next((each for each in self._links.values() if each.at.link == name), None)
         if link is not None:
             version = self._next_version()
             order = msgspec.structs.replace(link.order, source=source, version=version)
+            await self._try(order)
             await self._change(link, order)
+        return link is not None and link.works
 
     def _next_version(self) -> int:
         self._version += 1
         return self._version
+
+    async def _try(self, order: Order) -> None:
+        """Try one of the user's disciplines away from all packets. Raises ``LabError``."""
+        tried = order.source, order.options
+        if order.source and self._tried.get(order.kind) != tried:
+            await self._trying.start()
+            news = await self._trying.ask(msgspec.structs.replace(order, do="try"))
+            if news.failed:
+                raise LabError(news.failed)
+            self._tried[order.kind] = tried
 
     async def _change(self, link: _Link, order: Order) -> None:
         """Set rate and discipline of a link that has a discipline. Raises ``LabError``."""
@@ -258,6 +295,7 @@ class Software:
         """Finish the removal of rules, and end the process."""
         await asyncio.gather(*self._removing.values())
         await self._keeper.close()
+        await self._trying.close()
 
     async def _ask(self, order: Order) -> News:
         """Send an order and wait until it is done. Raises ``LabError`` with the reason."""
@@ -273,9 +311,34 @@ class Software:
         """Open the queues of all links in a new process."""
         for link in self._links.values():
             self._generation += 1
-            link.generation, link.failed = self._generation, 0
-            self._keeper.send(link.order)
+            link.generation = self._generation
+            order = link.order
+            if not link.works:
+                order = msgspec.structs.replace(order, kind=serving.FALLBACK, source="")
+            self._keeper.send(order)
             self._keeper.send(Order(queue=link.order.queue, do="begin"))
+
+    def _blame(self, code: int) -> str:
+        """Return how a user's discipline has ended the process, and let a FIFO take its place.
+
+        Returns an empty text if another cause has ended it.
+        """
+        words = self._board.take_last_words()
+        own = [each for each in self._links.values() if each.order.source and each.works]
+        at_fault = [each for each in own if each.slot.busy[0]]
+        if not at_fault and code > 0:
+            at_fault = own
+        causes = []
+        for link in at_fault:
+            line = limits.last_line(words, link.order.kind)
+            causes.append(str(SourceError(link.order.kind, line, limits.ended(words, code))))
+            link.failed, link.statistics = link.order.version, []
+            text = (
+                f"link {link.at.link}: {causes[-1]}; the packets that waited in software are lost"
+            )
+            self._log("error", f"{text}, and a FIFO takes its place", spoils=True)
+            self.changed(link.at.link)
+        return "; ".join(causes)
 
     def _on_news(self, news: News) -> None:
         link = self._links.get(news.queue)
@@ -310,10 +373,11 @@ class _Link(msgspec.Struct):
         return self.order.kind + SUFFIX if self.works else FALLBACK.kind
 
 
-def fork() -> tuple[PacketProcess, Board]:
-    """Fork a process for disciplines; the caller must have no threads and no event loop yet."""
+def fork() -> Forked:
+    """Fork the processes for disciplines; the caller must have no threads and no event loop yet."""
     board = Board()
-    return process.fork(lambda: runner.serve(board)), board
+    trials = process.fork(trying.serve) if library.files else None
+    return Forked(process.fork(runner.serve, board.descriptor), board, trials)
 
 
 def start(board: Board) -> PacketProcess:

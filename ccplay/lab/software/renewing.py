@@ -47,7 +47,8 @@ class Renewer:
         source = library.source(name)
         links = self._software.under(name)
         for link, qdisc in links:
-            await self._software.renew(link, source)
+            if not await self._software.renew(link, source):
+                continue
             now = self._clock()
             command = SetQdisc(link=link, qdisc=qdisc)
             self._emit(Applied(t=now, command=command, took_s=round(now - begun, 6), renewed=True))

@@ -5,25 +5,26 @@ Its name is ``software queue``.
 
 from __future__ import annotations
 
+import gc
 import io
 import select
 import sys
 import time
 
-from ccplay.lab.custom import overdue
+from ccplay.lab.custom import limits
+from ccplay.lab.custom.printed import Printed
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.packets.loop import PacketLoop, run_as
 from ccplay.lab.software.board import Board
 from ccplay.lab.software.headers import HeaderQueue
 from ccplay.lab.software.messages import News, Order
-from ccplay.lab.software.printed import Printed
 from ccplay.lab.software.serving import Served
 
 NAME = b"software queue"
 """Name of the process, which is its comm in proc(5)."""
 
 _BOARD = 3
-"""Descriptor of the board in a process with a new interpreter."""
+"""Descriptor of the board in the process."""
 
 _REST_S = 150e-6
 """Seconds before a packet is due in which arrivals do not wake the process."""
@@ -42,13 +43,24 @@ class Runner(PacketLoop[Order]):
         self._served: dict[int, Served] = {}
         self._versions: dict[int, int] = {}
         """Versions of the disciplines, by queue."""
-        # What a user's own discipline prints must not mix with the news on stdout.
-        sys.stdout, sys.stdin = self._printed, io.StringIO()
+        self._confined = False
         self._published = 0.0
         self._due = 0.0
 
     def work(self) -> select.epoll:
         """Read arrivals, send what is due, and return what to wait for next."""
+        try:
+            return self._work()
+        except MemoryError as error:
+            # It is in ccplay's own code, because a user's discipline has left no memory.
+            if not self._confined:
+                raise
+            for served in self._served.values():
+                served.give_up(error, time.monotonic())
+        gc.collect()
+        return self._work()
+
+    def _work(self) -> select.epoll:
         clock = time.monotonic
         earliest, more = 0.0, False
         for number, served in self._served.items():
@@ -89,10 +101,13 @@ class Runner(PacketLoop[Order]):
         match order.do:
             case "open" | "change":
                 if order.source:
-                    overdue.watch()
+                    self._confine()
                 settings = order.kind, order.options, order.rate, order.seed
                 served.change(*settings, now, source=order.source)
                 self._versions[order.queue] = order.version
+                if served.fault:
+                    # The lab must know before the answer that a FIFO serves.
+                    self._report_fault(order.queue, served)
             case "begin":
                 served.begin(now + order.busy_s)
             case "pass":
@@ -101,6 +116,17 @@ class Runner(PacketLoop[Order]):
             case "close":
                 self._close(order.queue)
         self.send(News(queue=order.queue, do=order.do, statistics=served.names))
+
+    def _confine(self) -> None:
+        """Limit this process before it runs a user's discipline for the first time."""
+        if self._confined:
+            return
+        self._confined = True
+        # What the discipline prints must not mix with the news on stdout.
+        sys.stdout, sys.stdin = self._printed, io.StringIO()
+        self.keep_news_apart()
+        limits.confine(self._board.last_words())
+        limits.watch()
 
     def _open(self, order: Order) -> Served:
         queue = HeaderQueue(Namespace(f"queue {order.queue}", order.pid), order.queue)
@@ -118,10 +144,10 @@ class Runner(PacketLoop[Order]):
         served.queue.close()
 
 
-def serve(board: Board) -> None:
+def serve() -> None:
     """Run disciplines until stdin ends."""
-    run_as(NAME, lambda: Runner(board))
+    run_as(NAME, lambda: Runner(Board(_BOARD)))
 
 
 if __name__ == "__main__":
-    serve(Board(_BOARD))
+    serve()

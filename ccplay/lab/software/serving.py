@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from ccplay.lab.custom import loading, overdue
+from ccplay.lab.custom import limits, loading
 from ccplay.lab.custom.faults import MisuseError
 from ccplay.lab.disciplines.base import CE, Discipline, Options, Packet
 from ccplay.lab.disciplines.fifo import FirstInFirstOut
@@ -33,6 +33,9 @@ _NEVER = float("inf")
 
 PATIENCE_S = 0.5
 """Longest time in seconds for which a discipline may send nothing while packets wait."""
+
+FALLBACK = "fifo"
+"""Kind of the FIFO that replaces a discipline that failed."""
 
 FALLBACK_PACKETS = 1000
 """Smallest limit, in packets, of the FIFO that replaces a discipline that failed."""
@@ -80,7 +83,8 @@ class Served:
         """Names of the statistics that the discipline reports, in the order of the slot."""
         self._slot = slot
         slot.clear()
-        self._discipline: Discipline = FirstInFirstOut(Options({"limit": FALLBACK_PACKETS}))
+        self._limited = limits.Limited(slot.busy)
+        self._discipline: Discipline = _fifo(FALLBACK_PACKETS)
         self._kind = ""
         self._source = ""
         self._stuck_since = 0.0
@@ -110,8 +114,10 @@ class Served:
         then the earlier discipline stays.
         """
         if source:
-            with overdue.limited():
+            with self._limited:
                 discipline = loading.made(kind, source, options, seed)
+        elif kind == FALLBACK:
+            discipline = _fifo(FALLBACK_PACKETS)
         else:
             discipline = made(kind, options, seed)
         self._link_s = 8 / rate
@@ -119,6 +125,11 @@ class Served:
         self._kind, self._source = kind, source
         self._stuck_since = 0.0
         self._replace(discipline, now)
+
+    def give_up(self, error: MemoryError, now: float) -> None:
+        """Replace a discipline of the user, which has left no memory, by a FIFO."""
+        if self._source:
+            self._fall_back(error, now)
 
     def begin(self, moment: float) -> None:
         """Allow packets to leave from ``moment`` on."""
@@ -134,7 +145,7 @@ class Served:
         self._waiting.clear()
         self._backlog = 0
         self._add_up()
-        self._discipline = FirstInFirstOut(Options({"limit": FALLBACK_PACKETS}))
+        self._discipline = _fifo(FALLBACK_PACKETS)
         self.queue.flush()
         self.publish()
 
@@ -199,7 +210,7 @@ class Served:
             return [max(0, each) for each in self._discipline.statistics().values()][
                 :MOST_STATISTICS
             ]
-        with overdue.limited():
+        with self._limited:
             own = self._discipline.statistics()
         found = (int(own.get(name, 0)) for name in self.names)
         return [min(max(0, each), _MOST_STATISTIC) for each in found]
@@ -209,7 +220,7 @@ class Served:
     def _arrive(self, packet: Packet, now: float) -> None:
         try:
             if self._source:
-                with overdue.limited():
+                with self._limited:
                     self._discipline.arrive(packet, now)
             else:
                 self._discipline.arrive(packet, now)
@@ -241,7 +252,7 @@ class Served:
         does not wait.
         """
         if self._source:
-            with overdue.limited():
+            with self._limited:
                 packet = self._discipline.depart(now)
                 rate = self._discipline.rate
         else:
@@ -302,11 +313,16 @@ class Served:
             where = f"{Path(last.filename).name}, line {last.lineno}"
             self.fault = f"{self._kind}: {type(error).__name__}: {error} ({where})"
         room = max(FALLBACK_PACKETS, 2 * len(self._waiting))
-        self._kind, self._source = "fifo", ""
+        self._kind, self._source = FALLBACK, ""
         self._stuck_since = 0.0
         # Drops that were decided but not carried out do not count: their packets still wait.
         self._drops -= _undone(self._discipline)
-        self._replace(FirstInFirstOut(Options({"limit": room})), now)
+        self._replace(_fifo(room), now)
+
+
+def _fifo(room: int) -> FirstInFirstOut:
+    """Return a FIFO with room for this many packets."""
+    return FirstInFirstOut(Options({"limit": room}))
 
 
 def _decided(discipline: Discipline) -> tuple[int, int]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ccplay.lab.custom import overdue, trial
+from ccplay.lab.custom import limits, trial
 from ccplay.lab.custom.faults import SourceError
-from ccplay.lab.software.printed import Printed
+from ccplay.lab.custom.printed import Printed
 from ccplay.lab.software.serving import PATIENCE_S
 from tests.unit.custom.sources import FIFO, POP, POP_LINE, PUSH, PUSH_LINE, instead
 from tests.unit.software.test_serving import RATE, Link
@@ -156,8 +156,8 @@ def test_drops_before_a_swap_are_counted_after_it() -> None:
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Limit calls of a discipline to 40 ms; in the process of disciplines the limit is 500 ms."""
-    monkeypatch.setattr(overdue, "LIMIT_S", 0.04)
-    with overdue.watched():
+    monkeypatch.setattr(limits, "LIMIT_S", 0.04)
+    with limits.watched():
         yield
 
 

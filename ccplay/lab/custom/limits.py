@@ -1,0 +1,319 @@
+"""Limits the process that runs a user's own discipline: time of a call, memory, no other processes.
+
+While a discipline computes, no packet of any link leaves, so an endless loop would stop all links.
+A timer checks twice per ``LIMIT_S`` whether the same call is still running, and interrupts it by an
+exception at its current line. C code, such as ``sum`` of an endless iterator, can't be interrupted:
+a thread ends the process after ``LONGEST_S``.
+
+The kernel refuses a ``fork``, a program, a signal to another process, and memory beyond ``MEMORY``.
+Python reports each as an exception in its line. If the process ends all the same, its last words
+show the line: ``last_line`` reads them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import faulthandler
+import gc
+import os
+import platform
+import re
+import resource
+import select
+import signal
+import struct
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from ccplay.lab.custom.faults import MEMORY, MisuseError, SourceError, file_of
+
+LIMIT_S = 0.5
+"""Seconds after which a call is interrupted, or up to half of that later."""
+
+LONGEST_S = 2.0
+"""Seconds after which a process ends whose call can't be interrupted."""
+
+_exit = os._exit
+
+
+# --- time -----------------------------------------------------------------------------------
+
+
+class _Call:
+    """The state of the call that is running."""
+
+    number = 0
+    running = False
+    seen = 0
+    looks = 0
+    watched = False
+    words = -1
+    """Descriptor for the last words of a process; -1 if it may not be ended."""
+
+
+def watch() -> None:
+    """Start watching calls; works only in the main thread of a process."""
+    if not _Call.watched:
+        _Call.watched = True
+        signal.signal(signal.SIGALRM, _look)
+        signal.setitimer(signal.ITIMER_REAL, LIMIT_S / 2, LIMIT_S / 2)
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Watch calls during the block; works only in the main thread of a process."""
+    before = signal.getsignal(signal.SIGALRM)
+    watch()
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        _Call.watched = False
+
+
+class Limited:
+    """Limits the time of a block while calls are watched.
+
+    The block raises ``TimeoutError`` at the line that is running then.
+    """
+
+    __slots__ = ("_at", "_words")
+
+    def __init__(self, words: memoryview | None = None, at: int = 0) -> None:
+        """``words[at]`` is 1 during the block, which another process may read, otherwise 0."""
+        self._words, self._at = words, at
+
+    def __enter__(self) -> None:
+        _Call.number += 1
+        _Call.running = True
+        if self._words is not None:
+            self._words[self._at] = 1
+
+    def __exit__(self, *_: object) -> None:
+        _Call.running = False
+        if self._words is not None:
+            self._words[self._at] = 0
+
+
+def _look(_number: int, _frame: FrameType | None) -> None:
+    _postpone_end()
+    if not _Call.running or _Call.seen != _Call.number:
+        _Call.seen, _Call.looks = _Call.number, 0
+        return
+    _Call.looks += 1
+    if _Call.looks >= 2:
+        _Call.looks = 0
+        raise TimeoutError(f"it is still computing after {LIMIT_S:g} s")
+
+
+def _postpone_end() -> None:
+    """Let the process end ``LONGEST_S`` from now, unless this is called again before."""
+    if _Call.words >= 0:
+        # Without memory for a thread, the earlier one would end the process, which is right.
+        with contextlib.suppress(RuntimeError, MemoryError):
+            faulthandler.dump_traceback_later(LONGEST_S, file=_Call.words, exit=True)
+
+
+# --- memory and processes -------------------------------------------------------------------
+
+_LOAD, _IF_EQUAL, _IF_SET, _RETURN = 0x20, 0x15, 0x45, 0x06
+"""Instructions of classic BPF: BPF_LD | BPF_W | BPF_ABS, BPF_JMP with BPF_JEQ and BPF_JSET, each |
+BPF_K, BPF_RET | BPF_K."""
+_NUMBER, _FIRST_ARGUMENT, _THIRD_ARGUMENT = 0, 16, 32
+"""Offsets in struct seccomp_data, of arguments their lower half on a little-endian machine."""
+_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+_SET_MODE_FILTER, _SPEC_ALLOW = 1, 1 << 2
+_SET_NO_NEW_PRIVS = 38
+_CLONE_THREAD = 0x10000
+_INSTRUCTION = struct.Struct("HBBI")
+
+_CALLS = {
+    "seccomp": (317, 277),
+    "fork": (57, None),
+    "vfork": (58, None),
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "execve": (59, 221),
+    "execveat": (322, 281),
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "pidfd_send_signal": (424, 424),
+    "setrlimit": (160, 164),
+    "prlimit64": (302, 261),
+}
+"""Numbers of system calls: of x86-64, and of asm-generic/unistd.h, which newer machines have."""
+_MACHINES = {"x86_64": 0, "aarch64": 1, "riscv64": 1}
+"""Columns of ``_CALLS``."""
+
+
+def confine(words: int) -> None:
+    """Limit this process until its end; ``words`` is the descriptor for its last words.
+
+    Must be called before it has other threads.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit_memory()
+    # A kernel without seccomp grants other processes; the limits of memory and time hold.
+    with contextlib.suppress(OSError):
+        _refuse_processes()
+    os._exit = _refuse_exit  # type: ignore[assignment]
+    _Call.words = words
+    faulthandler.enable(file=words)
+    _postpone_end()
+
+
+def _limit_memory() -> None:
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    limit = used + MEMORY if most == resource.RLIM_INFINITY else min(used + MEMORY, most)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _refuse_processes() -> None:
+    """Let calls that make or signal processes fail. Raises ``OSError`` without seccomp."""
+    column = _MACHINES.get(platform.machine())
+    if column is None:
+        raise OSError(errno.ENOSYS, f"seccomp is not known on {platform.machine()}")
+    calls = {name: each for name, row in _CALLS.items() if (each := row[column]) is not None}
+    refused = _INSTRUCTION.pack(_RETURN, 0, 0, _ERRNO | errno.EPERM)
+    allowed = _INSTRUCTION.pack(_RETURN, 0, 0, _ALLOW)
+
+    def when(call: str, *then: bytes) -> list[bytes]:
+        return [_INSTRUCTION.pack(_IF_EQUAL, 0, len(then), calls[call]), *then]
+
+    code = [_INSTRUCTION.pack(_LOAD, 0, 0, _NUMBER)]
+    for call in calls.keys() - {"seccomp", "clone", "clone3", "prlimit64"}:
+        code += when(call, refused)
+    # The C library then falls back on clone, whose flags the filter can read.
+    code += when("clone3", _INSTRUCTION.pack(_RETURN, 0, 0, _ERRNO | errno.ENOSYS))
+    # A thread is allowed: numerical libraries have some.
+    flags = _INSTRUCTION.pack(_LOAD, 0, 0, _FIRST_ARGUMENT)
+    thread = _INSTRUCTION.pack(_IF_SET, 0, 1, _CLONE_THREAD)
+    code += when("clone", flags, thread, allowed, refused)
+    # Without a new limit, the call only reads the present one.
+    limit = _INSTRUCTION.pack(_LOAD, 0, 0, _THIRD_ARGUMENT)
+    none = _INSTRUCTION.pack(_IF_EQUAL, 0, 1, 0)
+    code += [*when("prlimit64", limit, none, allowed, refused), allowed]
+    instructions = ctypes.create_string_buffer(b"".join(code))
+    # struct sock_fprog: number and address of the instructions.
+    program = struct.pack("H6xQ", len(code), ctypes.addressof(instructions))
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if libc.syscall(calls["seccomp"], _SET_MODE_FILTER, _SPEC_ALLOW, program) < 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+def _refuse_exit(code: int) -> NoReturn:
+    """Take the place of ``os._exit``, which would end the process without a word of the line."""
+    if _Call.running:
+        raise MisuseError(f"os._exit({code!r}) would end the process that serves the link")
+    _exit(code)
+
+
+def last_line(words: str, name: str) -> int | None:
+    """Return the innermost line of a discipline in a process's last words; None without one."""
+    found = re.search(rf'File "{re.escape(file_of(name))}", line (\d+)', words)
+    return int(found[1]) if found else None
+
+
+def ended(words: str, status: int) -> str:
+    """Return how a process ended, from its last words and its exit code; a signal is negative."""
+    if words.startswith("Timeout"):
+        return f"it is still computing after {LONGEST_S:g} s, in code that can't be interrupted"
+    if status < 0:
+        return f"it ended its process by signal {-status} ({_signal_name(-status)})"
+    return f"it ended its process with exit code {status}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "real-time"
+
+
+# --- a process of its own -------------------------------------------------------------------
+
+
+def alone(name: str, work: Callable[[], bytes], within_s: float) -> bytes:
+    """Return the result of ``work``, which a new process computes under all limits.
+
+    ``work`` runs code of the discipline ``name``. Raises ``SourceError`` if the process ends
+    before, or is not ready ``within_s`` seconds from now.
+    """
+    reader, writer = os.pipe()
+    last = os.memfd_create("last words")
+    with warnings.catch_warnings():
+        # The child runs nothing but the discipline, and waits for no lock of another thread.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        _be_child(work, writer, last)
+    os.close(writer)
+    try:
+        with os.fdopen(reader, "rb", 0) as results:
+            result = _read(results, child, time.monotonic() + within_s)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        words = os.pread(last, 1 << 16, 0).decode(errors="replace")
+        os.close(last)
+    if result is None:
+        why = f"its trial takes longer than {within_s:g} s"
+        raise SourceError(name, last_line(words, name), why)
+    if not result.endswith(b"\n"):
+        raise SourceError(name, last_line(words, name), ended(words, status))
+    return result
+
+
+def _be_child(work: Callable[[], bytes], writer: int, last: int) -> NoReturn:
+    code = 1
+    try:
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL, 0, 0, 0)
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_DFL)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(nothing, standard)
+        gc.freeze()
+        confine(last)
+        with watched():
+            result = work()
+        os.set_blocking(writer, True)
+        with os.fdopen(writer, "wb") as results:
+            results.write(result.replace(b"\n", b" ") + b"\n")
+        code = 0
+    finally:
+        _exit(code)
+
+
+def _read(results: Any, child: int, deadline: float) -> bytes | None:
+    """Return what the child writes until it ends; None if it has not ended at ``deadline``."""
+    found = b""
+    end = os.pidfd_open(child)
+    try:
+        poll = select.poll()
+        poll.register(results, select.POLLIN)
+        poll.register(end, select.POLLIN)
+        while (left := deadline - time.monotonic()) > 0:
+            for descriptor, _ in poll.poll(left * 1e3):
+                if descriptor == end:
+                    os.set_blocking(results.fileno(), False)
+                    return found + (results.read() or b"")
+                if data := os.read(results.fileno(), 1 << 16):
+                    found += data
+                else:
+                    poll.unregister(results)
+    finally:
+        os.close(end)
+    return None
