@@ -27,6 +27,12 @@ MOST_RATE = 100_000_000
 """Largest rate of full packets in bits per second that a discipline in software can serve."""
 
 
+NOT_OF_CLASS = (
+    "runs in software, which serves a whole link, never one of its classes: choose one of the "
+    "kernel's for the class"
+)
+"""Why a discipline in software can't be the queue of a class; follows its name."""
+
 custom: dict[str, Discipline] = {}
 """Disciplines of the user by name, which only the command line can add."""
 
@@ -52,6 +58,12 @@ def serves(kind: str, features: Iterable[Feature]) -> str:
 def is_software(kind: str) -> bool:
     """Return whether a kind names ccplay's discipline in software rather than the kernel's."""
     return kind.endswith(SUFFIX)
+
+
+def software_only(kind: str) -> bool:
+    """Return whether a kind is served in software whatever the kernel has."""
+    found = described(kind)
+    return found is not None and (is_software(kind) or not found.in_kernel)
 
 
 def plain(kind: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from statistics import median
 
+import msgspec
 import pytest
 
 from ccplay.model.commands import Build, SetClasses, SetLink, SetQdisc
@@ -184,6 +185,10 @@ async def test_rate_and_queues_change_under_classes() -> None:
             SetClasses(classes=[BULK, BULK]),
             SetClasses(classes=[TrafficClass(name="a", share=0.6), INTERACTIVE]),
             SetClasses(link="h1-r", classes=[BULK, INTERACTIVE]),
+            SetQdisc(traffic_class="bulk", qdisc=Qdisc(kind="codel.py")),
+            SetClasses(classes=[]),
+            SetQdisc(qdisc=Qdisc(kind="codel.py")),
+            SetClasses(classes=[BULK, msgspec.structs.replace(INTERACTIVE, qdisc=None)]),
         )
         for text in (
             "has a queue for each class: name one of bulk, interactive",
@@ -191,6 +196,8 @@ async def test_rate_and_queues_change_under_classes() -> None:
             "a class needs a unique, valid name, not 'bulk'",
             "the shares add up to 110%",
             "has no rate for classes to share",
+            "codel.py runs in software, which serves a whole link, never one of its classes",
+            "for the class (class interactive has none of its own)",
         ):
             await lab.until(lambda state, text=text: any(text in e.text for e in state.log))  # type: ignore[misc]
 

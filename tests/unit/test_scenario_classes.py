@@ -51,6 +51,27 @@ def test_classes_are_read_with_shares_traffic_and_queues() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (f"links.bottleneck.classes = {TWO}".replace('"bfifo"', '"codel.py"'), 7),
+        (
+            f"links.bottleneck = {{ queue = {{ kind = 'codel.py' }}, classes = {TWO} }}".replace(
+                "\n", ""
+            ),
+            5,
+        ),
+        (steps("do = 'set-qdisc', link = 'r->h2', class = 'rest', kind = 'codel.py'"), 6),
+    ],
+)
+def test_a_discipline_in_software_is_refused_for_a_class(text: str, line: int) -> None:
+    """In its own queue, as the queue of a link that a class takes over, and in a step."""
+    said = refusal(text.replace(', limit = "30 kB"', ""))
+    assert f"x.toml:{line}" in said
+    assert "codel.py runs in software, which serves a whole link, never one of its classes" in said
+    assert said.count("runs in software") == 1
+
+
 def test_steps_set_classes_and_a_classs_queue() -> None:
     (case,) = read(
         steps(

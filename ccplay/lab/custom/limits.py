@@ -40,6 +40,9 @@ LIMIT_S = 0.5
 LONGEST_S = 2.0
 """Seconds after which a process ends whose call can't be interrupted."""
 
+TIMEOUT = "Timeout"
+"""First of a process's last words if it was ended after ``LONGEST_S``."""
+
 _exit = os._exit
 
 
@@ -226,7 +229,7 @@ def last_line(words: str, name: str) -> int | None:
 
 def ended(words: str, status: int) -> str:
     """Return how a process ended, from its last words and its exit code; a signal is negative."""
-    if words.startswith("Timeout"):
+    if words.startswith(TIMEOUT):
         return f"it is still computing after {LONGEST_S:g} s, in code that can't be interrupted"
     if status < 0:
         return f"it ended its process by signal {-status} ({_signal_name(-status)})"

@@ -30,7 +30,7 @@ from ccplay.lab.queues.choosing import chosen
 from ccplay.lab.queues.leaf import Leaf
 from ccplay.lab.queues.reading import Reading
 from ccplay.lab.software.client import Software
-from ccplay.model.disciplines import is_software
+from ccplay.model.disciplines import NOT_OF_CLASS, is_software
 from ccplay.model.events import InterfaceCounters, LinkChanged
 from ccplay.model.fields import check
 from ccplay.model.network import Link, Network
@@ -303,6 +303,9 @@ class Shaper:
         in_software.check(interface, setting)
         if setting.classes:
             check_classes(link.name, setting.classes)
+            own = setting.qdisc or interface.software
+            if own is not None and is_software(own.kind):
+                _check_own(link.name, own, setting)
             tried = [
                 each
                 if each.qdisc is None
@@ -316,10 +319,7 @@ class Shaper:
         """Return the queue of a class, which is always the kernel's. Raises ``CommandError``."""
         found = chosen(qdisc, software=self._software is not None)
         if is_software(found.kind):
-            raise CommandError(
-                f"link {link.name}: {found.kind} is a discipline in software, which has a link "
-                "for itself: choose a queue of the kernel's for a class"
-            )
+            raise CommandError(f"link {link.name}: {found.kind} {NOT_OF_CLASS}")
         return found
 
     def _set_mtu(self, interface: Egress, mtu: int) -> None:
@@ -449,3 +449,11 @@ def _qdisc(software: Software | None, interface: Egress) -> Qdisc | None:
     """Return the queue in front of a link: a FIFO if its discipline in software has failed."""
     own = software if interface.software else None
     return (own.substitute(interface.arrival.number) if own else None) or interface.qdisc
+
+
+def _check_own(link: str, own: Qdisc, setting: LinkSetting) -> None:
+    """Raise ``CommandError`` if a class would take over a link's queue in software."""
+    without = next((each.name for each in setting.classes or () if each.qdisc is None), None)
+    if setting.qdisc is not None or without is not None:
+        who = "" if without is None else f" (class {without} has none of its own)"
+        raise CommandError(f"link {link}: {own.kind} {NOT_OF_CLASS}{who}")

@@ -326,7 +326,8 @@ class Software:
         words = self._board.take_last_words()
         own = [each for each in self._links.values() if each.order.source and each.works]
         at_fault = [each for each in own if each.slot.busy[0]]
-        if not at_fault and code > 0:
+        # A process that stood still as a whole is ended too, which is no discipline's fault.
+        if not at_fault and code > 0 and not words.startswith(limits.TIMEOUT):
             at_fault = own
         causes = []
         for link in at_fault:

@@ -304,10 +304,18 @@ class Served:
         self._drops += drops
         self._marks += marks
 
+    def _explained(self, error: BaseException) -> str:
+        try:
+            # The text of the exception may be computed by the user's code.
+            with self._limited:
+                return str(loading.explained(self._kind, error, type(self._discipline)))
+        except (Exception, SystemExit):  # noqa: BLE001 - it is the user's code
+            return f"{self._kind}.py: {type(error).__name__}"
+
     def _fall_back(self, error: BaseException, now: float) -> None:
         """Replace a discipline that failed by a FIFO, which receives all waiting packets."""
         if self._source:
-            self.fault = str(loading.explained(self._kind, error, type(self._discipline)))
+            self.fault = self._explained(error)
         else:
             last = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(last.filename).name}, line {last.lineno}"

@@ -51,7 +51,9 @@ def _class(node: Node, reader: Reader, *, is_last: bool) -> TrafficClass:
         name=reader.value(table.get("name"), fields["name"].read, ""),
         share=reader.value(table.get("share"), fields["share"].read, 1.0),
         traffic=[reader.value(each, NAME.read, "") for each in traffic],
-        qdisc=read_qdisc(queue.place, reader.table(queue), reader) if queue else None,
+        qdisc=(
+            read_qdisc(queue.place, reader.table(queue), reader, of_class=True) if queue else None
+        ),
     )
 
 

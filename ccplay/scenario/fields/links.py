@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ccplay.model.disciplines import NOT_OF_CLASS, software_only
 from ccplay.model.fields import fields_of
 from ccplay.model.values import LinkSetting
 from ccplay.scenario.fields.classes import read_classes
@@ -26,6 +27,9 @@ def read_link(node: Node, reader: Reader, besides: Iterable[str] = ()) -> LinkSe
         qdisc=read_qdisc(queue.place, reader.table(queue), reader) if queue else None,
         classes=read_classes(table.get("classes"), reader),
     )
+    if queue and setting.classes and setting.qdisc and software_only(setting.qdisc.kind):
+        # It would be the queue of each class that names none.
+        reader.mistakes.add(queue.place, f"{setting.qdisc.kind} {NOT_OF_CLASS}")
     if setting.jitter_us and setting.delay_us is not None and setting.jitter_us > setting.delay_us:
         reader.mistakes.add(table["jitter"].place, "can't be more than the delay that it varies")
     if setting.loss and setting.gemodel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ccplay.model.base import Option
-from ccplay.model.disciplines import described, kinds, validate
+from ccplay.model.disciplines import NOT_OF_CLASS, described, kinds, software_only, validate
 from ccplay.model.quantities import Plain
 from ccplay.model.quoting import MisfitError, quote
 from ccplay.model.texts import choice
@@ -24,8 +24,13 @@ def _kind(value: Any) -> str:
         raise MisfitError(f"{error}; if it is your own, add --discipline {value}.py") from None
 
 
-def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | None:
-    """Read ``{ kind = "codel", target = "5 ms" }``; None if it has a mistake."""
+def read_qdisc(
+    place: Place, table: dict[str, Node], reader: Reader, *, of_class: bool = False
+) -> Qdisc | None:
+    """Read ``{ kind = "codel", target = "5 ms" }``; None if it has a mistake.
+
+    ``of_class`` is whether it is the queue of a class, which must be the kernel's.
+    """
     if "kind" not in table:
         reader.mistakes.add(place, 'kind is missing: which queue, such as "pfifo"')
         return None
@@ -34,6 +39,8 @@ def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | 
     if discipline is None:
         return None
     before = reader.mistakes.count
+    if of_class and software_only(kind):
+        reader.mistakes.add(table["kind"].place, f"{kind} {NOT_OF_CLASS}")
     known = discipline.names
     options: dict[str, Option] = {}
     nothing: Option = False

@@ -105,7 +105,7 @@ def _command(place: Place, table: dict[str, Node], reader: Reader) -> Command | 
     values: dict[str, Any] = {}
     if action is SetQdisc:
         own = {key: table.pop(key) for key in list(table) if key not in ("link", "class")}
-        values["qdisc"] = read_qdisc(place, own, reader)
+        values["qdisc"] = read_qdisc(place, own, reader, of_class="class" in table)
     if action is SetClasses:
         if "classes" not in table:
             reader.mistakes.add(place, "classes is missing: a list of classes, or [] for one queue")

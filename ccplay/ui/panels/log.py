@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
+
 from ccplay.state.lab_state import Entry
 from ccplay.ui.cells.sheet import Row, Run, fit
 from ccplay.ui.view import View
@@ -23,18 +25,35 @@ WORDS = {"error": "failed: ", "warning": "warning: "}
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
-    """Return the title, then the last lines up to the moment shown."""
+    """Return the title, then the last lines up to the moment shown; errors are not cut.
+
+    If an error is longer than the panel, its first lines are shown, which have the place.
+    """
     title: list[Run] = [("events", f"bold {view.ink('text')}")]
-    entries = view.entries(height - 1)
-    return [title, *(_line(view, each, width) for each in entries)]
+    lines: list[Row] = []
+    for entry in reversed(view.entries(height - 1)):
+        room = height - 1 - len(lines)
+        lines = [*_lines(view, entry, width, room), *lines]
+        if len(lines) >= height - 1:
+            break
+    return [title, *lines]
 
 
-def _line(view: View, entry: Entry, width: int) -> list[Run]:
+def _lines(view: View, entry: Entry, width: int, most: int) -> list[Row]:
+    """Return an entry as one line, an error as up to ``most``."""
     sign = view.glyphs.dashed_vertical if entry.is_mark else " "
     text = view.glyphs.translate(WORDS.get(entry.kind, "") + " ".join(entry.text.split()))
     bold = "bold " if entry.kind == "error" else ""
+    room = max(width - 9, 1)
+    whole = wrap(text, room) if entry.kind in WORDS else [text]
+    if len(whole) > most > 0:
+        whole = [*whole[: most - 1], " ".join(whole[most - 1 :])]
+    heads = [format_clock(entry.t), *[" " * 5] * (len(whole) - 1)]
     return [
-        (format_clock(entry.t), view.ink("muted")),
-        (f" {sign} ", view.ink("mark")),
-        (fit(text, width - 9, view.glyphs.ellipsis), bold + view.ink(INKS[entry.kind])),
+        [
+            (head, view.ink("muted")),
+            (f" {sign} ", view.ink("mark")),
+            (fit(each, room, view.glyphs.ellipsis), bold + view.ink(INKS[entry.kind])),
+        ]
+        for head, each in zip(heads, whole, strict=True)
     ]
