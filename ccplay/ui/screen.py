@@ -127,7 +127,7 @@ class MainScreen(
         self._notified = 0
         self._ribbon = ribbon.Ribbon()
         self._drawing = drawing.Drawing()
-        self._lines = 0
+        self._lines = self._log_lines = 0
         self._laid_out: tuple[object, ...] = ()
         self._state = session.state
         self.marks = Marks(self)
@@ -173,7 +173,9 @@ class MainScreen(
         cramped = (self.shows_map and height < _TALL) or height < _LOW
         self._bands["top"].styles.height = 5 if cramped else max(around, listing, 5)
         self._bands["bottom"].display = not cramped
-        self._bands["bottom"].styles.height = max(min((height - 6) // 4, 12), 4)
+        # An error is not cut, unless it is longer than a third of the screen.
+        error = min(self._log_lines, height // 3)
+        self._bands["bottom"].styles.height = max(min((height - 6) // 4, 12), 4, error)
         self._sheets["flows"].styles.width = table
         self._sheets["network"].styles.width = width - table
         self.plots.lay_out(width)
@@ -230,7 +232,9 @@ class MainScreen(
     def _keep_up(self, *, tables: bool) -> None:
         """Lay out the screen again if needed; count the table's lines only if ``tables``."""
         before = self._lines
-        shown = (self.view.network, self.view.link, self.plots.shown)
+        if tables and (width := self._sheets["events"].width):
+            self._log_lines = log.height(self.view, width)
+        shown = (self.view.network, self.view.link, self.plots.shown, self._log_lines)
         lines = flows.height(self.view) if tables else before
         if shown == self._laid_out and before - _SPARE_LINES <= lines <= before:
             return

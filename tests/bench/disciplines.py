@@ -6,17 +6,21 @@ the verdict that sends it. A capture at the far end, outside the process, checks
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 from rich.console import Console
 from rich.table import Table
 
+from ccplay.lab.custom.writing import fresh
 from ccplay.lab.software.runner import NAME
 from ccplay.model.base import Option
 from ccplay.model.commands import Build, SetLink, SetQdisc
 from ccplay.model.disciplines import DISCIPLINES
-from ccplay.model.events import Applied, Health
+from ccplay.model.events import Applied, Health, Hello
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StartFlow
@@ -118,6 +122,29 @@ def _cpu_s(lab: WatchedLab) -> float:
     return 0.0
 
 
+async def saves() -> list[float]:
+    """Return the seconds from saving a file to the first packet under its new version."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "saved.py"
+        text = fresh("saved")
+        file.write_text(text)
+        link = LinkSetting(rate=RATES[1], delay_us=5_000, qdisc=Qdisc(kind="saved"))
+        build = Build(topology=Topology(kind="linear"), links={LINK: link})
+        async with running(build, [file]) as lab:
+            began = lab.all(Hello)[0].wall_time
+            await lab.send(StartFlow(cc="cubic"))
+            took = []
+            for number in range(4 * SWAPS):
+                # Files are looked at in intervals, so the moments of saving must not be.
+                await lab.run_for(0.3 + 0.0137 * number)
+                before = len(lab.all(Applied))
+                saved = time.time()
+                await asyncio.to_thread(file.write_text, f"{text}# {number}\n")
+                await lab.until(lambda before=before: len(lab.all(Applied)) > before)
+                took.append(began + lab.all(Applied)[-1].t - saved)
+        return took
+
+
 async def _swaps(lab: WatchedLab, rate: int) -> Table:
     """Return a table of the time to swap disciplines, parameters and rates under a flow."""
     sheet = table(
@@ -139,6 +166,7 @@ async def _swaps(lab: WatchedLab, rate: int) -> Table:
     for mbits in (9, 10):
         await lab.send(SetLink(link=LINK, rate=mbits * 1_000_000))
         took.setdefault("another rate", []).append(lab.all(Applied)[-1].took_s)
+    took["a user's own, from saving its file"] = await saves()
     for name, seconds in took.items():
         sheet.add_row(name, Spread.of(seconds).scaled(1e3, 1))
     return sheet

@@ -90,3 +90,26 @@ async def test_the_header_shows_what_stood_at_the_playhead() -> None:
         app.main.playhead.jump(14.0, 20.0)
         app.main.redraw()
         await until(pilot, lambda: "mine.py 1000 pkt" in text_of(app, "header"))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_a_mistake_in_a_saved_file_is_readable_whole_in_the_log(
+    size: tuple[int, int],
+) -> None:
+    """The longest that clang and the verifier report, of an algorithm, with its line and advice."""
+    text = (
+        "mine keeps the old version: mine.bpf.c:49: no write support to "
+        "'struct tcp_sock' at off 1692: a program may write only snd_cwnd, snd_ssthresh, the "
+        "pacing rate and its PRIVATE state"
+    )
+
+    def mistaken() -> Iterator[AnyEvent]:
+        yield from stream(seconds=5.0)
+        yield Log(t=5.0, level="error", text=text)
+
+    async with playing(live(mistaken()), size) as (app, pilot):
+        await until(pilot, lambda: "PRIVATE state" in text_of(app, "events"))
+        rows = text_of(app, "events").splitlines()
+        at = next(number for number, row in enumerate(rows) if "failed" in row)
+        shown = " ".join(row[8:].strip() for row in rows[at:]).strip()
+        assert shown == f"failed: {text}"

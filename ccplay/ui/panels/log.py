@@ -39,8 +39,14 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     return [title, *lines]
 
 
+def height(view: View, width: int) -> int:
+    """Return the lines in which the title and the newest entry fit, if it is an error."""
+    newest = view.entries(1)
+    return 1 + len(_lines(view, newest[0], width, 0)) if newest else 1
+
+
 def _lines(view: View, entry: Entry, width: int, most: int) -> list[Row]:
-    """Return an entry as one line, an error as up to ``most``."""
+    """Return an entry as one line, an error as up to ``most``; 0 means any number."""
     sign = view.glyphs.dashed_vertical if entry.is_mark else " "
     text = view.glyphs.translate(WORDS.get(entry.kind, "") + " ".join(entry.text.split()))
     bold = "bold " if entry.kind == "error" else ""
