@@ -12,7 +12,7 @@ from ccplay.model.base import Event
 from ccplay.model.commands import SetQdisc
 from ccplay.model.events import Applied, Log
 
-_LOOK_S = 0.05
+_LOOK_S = 0.01
 """Seconds between two checks of the files; a saved file is read once two checks find it alike."""
 
 
