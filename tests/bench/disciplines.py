@@ -138,9 +138,13 @@ async def saves() -> list[float]:
                 # Files are looked at in intervals, so the moments of saving must not be.
                 await lab.run_for(0.3 + 0.0137 * number)
                 before = len(lab.all(Applied))
+
+                def swapped(lab: WatchedLab = lab, before: int = before) -> bool:
+                    return len(lab.all(Applied)) > before
+
                 saved = time.time()
                 await asyncio.to_thread(file.write_text, f"{text}# {number}\n")
-                await lab.until(lambda before=before: len(lab.all(Applied)) > before)
+                await lab.until(swapped)
                 took.append(began + lab.all(Applied)[-1].t - saved)
         return took
 
