@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ccplay.ui.audience.kinds import Audience
     from ccplay.ui.lesson.lectern import Lectern
 
-    _Open = Callable[[Session], Audience]
+    _Open = Callable[[Session, Audience | None], Audience]
     Again = Callable[[Scenario], Session]
 
 
@@ -73,17 +73,35 @@ def show(
     )
 
 
-def _follow(watched: WatchSource, restricted: bool, _: Session) -> Audience:
+def watching(source: WatchSource) -> Session:
+    """Return the session of a spectator."""
+    from ccplay.session.session import Session
+
+    return Session(source, title=source.greeting.title, recorded=source.greeting.recorded)
+
+
+def _follow(
+    watched: WatchSource, restricted: bool, _: Session, before: Audience | None
+) -> Audience:
     """Return the audience of a spectator's screen, which follows a presenter."""
     from ccplay.ui.audience.following import Following
 
+    if isinstance(before, Following) and before.joined is not None:
+        watched = before.joined
     return Following(watched, restricted=restricted)
 
 
 def _present(
-    arguments: argparse.Namespace, label: str, recording: Path | None, session: Session
+    arguments: argparse.Namespace,
+    label: str,
+    recording: Path | None,
+    session: Session,
+    before: Audience | None,
 ) -> Audience:
-    """Return the audience of a presenter's screen, shared if requested. Raises ``CcplayError``."""
+    """Return the audience of a presenter's screen, shared if requested. Raises ``CcplayError``.
+
+    A network that follows another is shared if that was shared until its end.
+    """
     from ccplay.ui.audience.presenting import Presenting
 
     group: str | None = getattr(arguments, "share_group", None)
@@ -92,6 +110,8 @@ def _present(
         from ccplay.share.browsers import read_place
 
         read_place(web)
+    if isinstance(before, Presenting):
+        return before.followed_by(session)
     audience = Presenting(session, label, group=group, recording=recording)
     if group or getattr(arguments, "share", False):
         audience.start()
@@ -109,21 +129,25 @@ def _show_each(
     opens: _Open,
     lesson: Lectern | None,
 ) -> int:
-    """Show a session, and then those of other scenarios that the user asks for."""
+    """Show a session, and then those of other networks, which the user or the presenter starts."""
     starts = again is not None
-    audience = opens(session)
+    audience = opens(session, None)
     while True:
         code, wanted = _show(
             session, arguments, ghost, starts=starts, audience=audience, lesson=lesson
         )
-        if wanted is None or again is None:
-            return code
         ghost = lesson = None
-        session = again(wanted)
-        before, audience = audience, opens(session)
-        if before.shares and not audience.shares:
-            # It was shared by key: those who watched the last network can watch this one too.
-            audience.start()
+        if (joined := audience.joined) is not None:
+            session = watching(joined)
+        elif wanted is None or again is None:
+            return code
+        else:
+            try:
+                session = again(wanted)
+            except BaseException:
+                audience.give_up()
+                raise
+        audience = opens(session, audience)
 
 
 def _show(
@@ -160,10 +184,10 @@ def _show(
         app.run()
     finally:
         audience.close()
+    # The next network is shown over the same time span, in the same theme.
+    arguments.window, arguments.theme = app.main.playhead.width, app.look.name
     if not audience.keeps_files:
         return app.return_code or 0, None
-    # The next network is shown over the same time span.
-    arguments.window = app.main.playhead.width
     try:
         preferences.keep(app.changed_choices())
     except CcplayError as error:

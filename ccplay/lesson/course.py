@@ -1,7 +1,9 @@
 """The course of a lesson: its pages in turn, and how each is answered, run and revealed.
 
-The course is the timeline of its session: a page's steps run once its question is answered, and
-start with the network as the file describes it. So pages can be run in any order and repeated.
+The course is the timeline of its session. A page with steps opens with the network as the file
+describes it, changed by the page's own settings at 0 s, so that what is drawn agrees with its text.
+Its traffic and its later steps run once its question is answered. So pages can be run in any order
+and repeated.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from msgspec.structs import replace
 
 from ccplay.lesson.judge import Verdict, is_right, judge
 from ccplay.lesson.measuring import Span, measured
-from ccplay.lesson.restoring import is_clear, restoring
-from ccplay.model.commands import Build, SetClasses
+from ccplay.lesson.restoring import is_clear, is_setting, restoring
+from ccplay.model.commands import AnyCommand, Build, SetClasses
 from ccplay.model.traffic import started_by, stopped_by
 from ccplay.scenario.lesson.values import Lesson, Page
 from ccplay.scenario.step import Step
@@ -71,10 +73,18 @@ class Course:
         self.at = 0
         """Index of the open page."""
         self.turns = [Turn() for _ in lesson.pages]
+        self._again: dict[str, str] = {}
+        self._open_page()
+
+    def _open_page(self) -> None:
         self._script: Script | None = None
         self._clearing = False
         self._asked_at: float | None = None
-        self._again: dict[str, str] = {}
+        self._prepared: tuple[int, list[AnyCommand]] | None = None
+        """Number of commands that had taken effect when the page's network was requested, and the
+        commands that request it; None before that."""
+        self._names: dict[str, str] = {}
+        """The lab's names of the page's traffic, by the names in the lesson."""
 
     @property
     def page(self) -> Page:
@@ -99,6 +109,13 @@ class Course:
             return "asking"
         return "reading" if page.steps else "ready"
 
+    @property
+    def answerable(self) -> bool:
+        """Whether the open page's question takes answers: it does until the run starts."""
+        turn = self.turn
+        over = turn.span is not None or turn.verdict is not None or self._clearing
+        return self.page.question is not None and not over
+
     @staticmethod
     def _reveals(page: Page) -> bool:
         return bool(page.question or page.measures or page.why)
@@ -122,13 +139,13 @@ class Course:
 
     def answer(self, value: float) -> bool:
         """Set the answer of a page that has not run yet; return whether it was set."""
-        if self.page.question is None or self.turn.span or self.turn.verdict or self._clearing:
-            return False
-        self.turn.answer = value
-        return True
+        if self.answerable:
+            self.turn.answer = value
+            return True
+        return False
 
     def run(self) -> bool:
-        """Start the page's steps once the network is restored; return whether they will start.
+        """Start the page's steps once the network is empty; return whether they will start.
 
         They do not if the page has none, or if they were started before.
         """
@@ -165,25 +182,28 @@ class Course:
                 pass
 
     def turn_page(self, by: int) -> bool:
-        """Open the page ``by`` pages further; return whether it exists. Traffic keeps running."""
+        """Open the page ``by`` pages further; return whether it exists.
+
+        Traffic keeps running beside a page without steps.
+        """
         at = self.at + by
         if not 0 <= at < len(self.turns):
             return False
         self._leave()
         self.at = at
+        self._open_page()
         return True
 
     def again(self) -> None:
         """Reset the page; its answer and verdict are lost."""
         self._leave()
         self.turns[self.at] = Turn(tries=self.turn.tries)
+        self._open_page()
 
     def _leave(self) -> None:
-        """Cancel the page's remaining steps, and discard a run that is not revealed."""
-        unrevealed = self.turn.verdict is None
-        if unrevealed and (self._clearing or self.turn.span is not None):
+        """Discard a run that is not revealed."""
+        if self.turn.verdict is None:
             self.turn.span = None
-        self._script, self._clearing = None, False
 
     # --- the timeline of its session --------------------------------------------------------
 
@@ -194,40 +214,76 @@ class Course:
 
     def due(self, state: LabState) -> list[DueStep]:
         """Return the steps that are due; see ``session.Timed``."""
-        if self._clearing:
-            return self._clear(state)
-        due = self._script.due(state) if self._script is not None else []
+        due: list[DueStep] = []
+        if state.ready_at is None or not self.page.steps:
+            return due
+        if self._prepared is None:
+            due = self._prepare(state)
+        elif self._clearing:
+            due = self._clear(state)
+        elif self._script is not None:
+            due = self._script.due(state)
         # A page's run must match its text, whatever was set by hand before.
         return [replace(step, overrides=True) for step in due]
 
     def idle(self, state: LabState) -> bool:
         """Return whether no step can be due within the next second."""
-        return not self._clearing and (self._script is None or self._script.idle(state))
+        if self.page.steps and (self._prepared is None or self._clearing):
+            return False
+        return self._script is None or self._script.idle(state)
+
+    def _prepare(self, state: LabState) -> list[DueStep]:
+        """Return the steps that give the network the page's settings and stop all traffic."""
+        taken = {*state.traffic}
+        self._names = {name: _free(name, taken) for name in _names(self.page)}
+        steps = [_moved(each, 0.0, self._names) for each in self.page.steps if _at_once(each)]
+        due = [DueStep(state.now, each) for each in restoring(state)]
+        due += [DueStep(state.now, each.command, each.place) for each in steps]
+        self._prepared = len(state.applied), [each.command for each in due]
+        return due
 
     def _clear(self, state: LabState) -> list[DueStep]:
-        """Restore the network, and start the run once it is empty."""
-        if state.ready_at is None:
-            return []
+        """Stop what was started by hand, and start the run once the network is empty."""
         if self._asked_at is None:
             self._asked_at = state.now
-            if commands := restoring(state):
-                return [DueStep(state.now, each, overrides=True) for each in commands]
+            if self._is_changed(state):
+                return self._prepare(state)
         if not is_clear(state) and state.now < self._asked_at + _PATIENCE_S:
             return []
         self._begin(state)
         return []
 
+    def _is_changed(self, state: LabState) -> bool:
+        """Return whether traffic or settings are no longer those with which the page opened."""
+        if self._prepared is None:
+            return True
+        since, mine = self._prepared
+        stopped = {kind.name_of(each) for each in mine if (kind := stopped_by(each)) is not None}
+        return any(
+            each.ended is None and each.kind != "subflow" and name not in stopped
+            for name, each in state.traffic.items()
+        ) or any(
+            is_setting(each.command) and each.command not in mine for each in state.applied[since:]
+        )
+
     def _begin(self, state: LabState) -> None:
-        turn, page = self.turn, self.page
+        turn, page, names = self.turn, self.page, self._names
         began = state.now + _LEAD_S
         turn.tries += 1
-        taken = {*state.traffic}
-        names = {name: _free(name, taken) for name in _names(page)}
         self._again.update({name: now for name, now in names.items() if name != now})
         turn.span = Span(began, began + page.run_s, dict(self._again))
         since = began - (state.ready_at or 0.0)
-        self._script = Script([_moved(step, since, names) for step in page.steps])
+        later = [each for each in page.steps if not _at_once(each)]
+        self._script = Script([_moved(step, since, names) for step in later])
         self._clearing = False
+
+
+def _at_once(step: Step) -> bool:
+    """Return whether a step takes effect as the page opens: settings at 0 s do, traffic does not.
+
+    Traffic would give the answer away.
+    """
+    return step.at_s == 0 and step.after is None and is_setting(step.command)
 
 
 def _names(page: Page) -> list[str]:

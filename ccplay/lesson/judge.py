@@ -48,17 +48,26 @@ def judge(page: Page, values: Mapping[str, float | None]) -> Verdict:
     return Verdict(values, float(right[0]), not some or question.choices[right[0]].usual)
 
 
+def right_answers(question: Question, verdict: Verdict) -> tuple[float, float] | None:
+    """Return the least and the greatest right answer; None if the run decides nothing.
+
+    The answer to a question for a region is its lower end.
+    """
+    right, asked = verdict.right, question.range
+    if right is None:
+        return None
+    if asked is None:
+        return right, right
+    if asked.plot:
+        return right - asked.width, right
+    tolerance = asked.tolerance * abs(right)
+    return right - tolerance, right + tolerance
+
+
 def is_right(question: Question, answer: float, verdict: Verdict) -> bool | None:
     """Return whether an answer is right; None if the run decides nothing."""
-    if verdict.right is None:
-        return None
-    region = question.range
-    if region is None:
-        return answer == verdict.right
-    if region.plot:
-        # The answer is the lower end of the region.
-        return answer <= verdict.right <= answer + region.width
-    return abs(answer - verdict.right) <= region.tolerance * abs(verdict.right)
+    answers = right_answers(question, verdict)
+    return None if answers is None else answers[0] <= answer <= answers[1]
 
 
 def _unmeasured(page: Page, names: list[str]) -> str:

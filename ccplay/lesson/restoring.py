@@ -1,4 +1,4 @@
-"""Commands that restore the network as the lesson's file describes it, before a page's steps."""
+"""Commands that restore the network as the lesson's file describes it, for a page that opens."""
 
 from __future__ import annotations
 
@@ -9,6 +9,13 @@ from ccplay.model.traffic import KINDS, TRAFFIC
 from ccplay.model.values import LinkSetting
 from ccplay.session.inverse import LINK_FIELDS, link_value
 from ccplay.state.lab_state import LabState
+
+
+def is_setting(command: AnyCommand) -> bool:
+    """Return whether a command only changes a link, a queue or the default of a host."""
+    if isinstance(command, SetCongestionControl):
+        return command.flow is None
+    return isinstance(command, SetLink | SetQdisc | SetClasses)
 
 
 def restoring(state: LabState) -> list[AnyCommand]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from ccplay.lesson.judge import Verdict
 from ccplay.scenario.lesson import units
 from ccplay.scenario.lesson.values import Page
+from ccplay.share.frames import Board
 
 
 def answer_words(page: Page, answer: float | None) -> str:
@@ -39,3 +42,32 @@ def measured_lines(page: Page, verdict: Verdict) -> list[tuple[str, str]]:
         (measure.text, units.format_value(measure, verdict.values.get(name)))
         for name, measure in page.measures.items()
     ]
+
+
+def outcome(board: Board) -> list[str]:
+    """Return what the run says about a question, the right answer first; empty before the reveal.
+
+    If the run decides nothing, that is the reason.
+    """
+    if board.phase != "revealed" or not board.ask:
+        return []
+    if board.right is None:
+        return [board.problem or "the measurements do not decide this"]
+    if board.choices:
+        right = board.choices[int(board.right)]
+    else:
+        right = units.in_unit(board.right, board.unit)
+    found = [f"The right answer: {right}"]
+    if board.voted_right is not None and (voters := sum(board.counts)):
+        found.append(f"Votes: {board.voted_right} of {voters} right")
+    if not board.usual:
+        found.append("This run's result is unusual; the explanation describes the usual one.")
+    return found
+
+
+def bins(board: Board, votes: int) -> list[str]:
+    """Return the range of answers, of regions that of the middle, of each of ``votes`` counts."""
+    width = (board.high - board.low) / max(votes, 1)
+    edges = [f"{board.low + at * width:.4g}" for at in range(votes + 1)]
+    # A vote on the edge counts in the upper range.
+    return [f"{low} to {'' if high == edges[-1] else '<'}{high}" for low, high in pairwise(edges)]

@@ -1,4 +1,4 @@
-"""The ballot of a shared lesson: one vote per voter, which can be changed until the reveal."""
+"""The ballot of a shared lesson: one vote per voter, which can be changed until the run starts."""
 
 from __future__ import annotations
 
@@ -33,18 +33,27 @@ class Ballot:
 
     def __init__(self) -> None:
         self.question = ""
-        """Name of the open question; empty if none is open."""
+        """Name of the newest question; empty before the first."""
+        self.open = False
+        """Whether votes on the question count now."""
         self._choices = 0
         self._bounds: tuple[float, float] = (0.0, 0.0)
+        self._width = 0.0
         self._votes: dict[str, float] = {}
 
     def ask(
-        self, question: str, *, choices: int = 0, bounds: tuple[float, float] = (0.0, 0.0)
+        self,
+        question: str,
+        *,
+        choices: int = 0,
+        bounds: tuple[float, float] = (0.0, 0.0),
+        width: float = 0.0,
     ) -> None:
         """Open a question with ``choices`` choices, or for a number within ``bounds``.
 
-        Deletes the votes on an earlier question; the same question keeps its votes. Raises
-        ``ValueError`` for a question that can't be answered.
+        With a ``width`` the number is the lower end of a region. Deletes the votes on an earlier
+        question; the same question keeps its votes, also after ``close``. Raises ``ValueError``
+        for a question that can't be answered.
         """
         low, high = bounds
         if not (
@@ -53,11 +62,12 @@ class Ballot:
             raise ValueError("a question needs 2 to 9 choices, or two bounds")
         if question != self.question:
             self._votes = {}
-        self.question, self._choices, self._bounds = question, choices, (low, high)
+        self.question, self.open = question, True
+        self._choices, self._bounds, self._width = choices, (low, high), width
 
     def close(self) -> None:
-        """Accept no more votes, as the answer is revealed; the counts stay."""
-        self.question = ""
+        """Accept no more votes, as the run that answers the question starts; the counts stay."""
+        self.open = False
 
     def cast(self, voter: str, question: str, choice: object) -> bool:
         """Count a vote in place of the voter's earlier one; return False if it is ignored.
@@ -65,7 +75,7 @@ class Ballot:
         ``choice`` is the number of a choice, from 0, or a number within the bounds. Anything else,
         and a vote on a question that is not open, is ignored.
         """
-        if not question or question != self.question:
+        if not self.open or not question or question != self.question:
             return False
         if not voter or max(len(voter), len(question)) > _LONGEST_NAME:
             return False
@@ -87,10 +97,17 @@ class Ballot:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The number of votes for each choice, or in each eighth of the range of numbers."""
+        """The number of votes for each choice, or in each eighth of the range of numbers.
+
+        The vote for a region counts where its middle is.
+        """
         low, high = self._bounds
         counts = [0] * (self._choices or BINS)
         for vote in self._votes.values():
-            at = vote if self._choices else (vote - low) / (high - low) * BINS
+            at = vote if self._choices else (vote + self._width / 2 - low) / (high - low) * BINS
             counts[min(int(at), len(counts) - 1)] += 1
         return tuple(counts)
+
+    def within(self, low: float, high: float) -> int:
+        """Return the number of votes from ``low`` to ``high``, both included."""
+        return sum(low <= vote <= high for vote in self._votes.values())

@@ -164,9 +164,14 @@ class Board(Frame, frozen=True, tag="board"):
     plot: _Word = ""
     """Name of the plot of the region that is asked for."""
     open: bool = False
-    """Whether votes count now."""
+    """Whether answers count now, which they do until the page's run starts."""
     counts: Annotated[tuple[Count, ...], msgspec.Meta(max_length=9)] = ()
     """Votes for each choice, or for each eighth of the range of numbers; empty while hidden."""
+    voted_right: Count | None = None
+    """Number of right votes; None if it is unknown or hidden."""
+    answers: tuple[float, float] | None = None
+    """Least and greatest right answer, of a region the lower end; None before the reveal, or if
+    the run decides nothing."""
     right: float | None = None
     """Number of the right choice from 0, or the measured number; None before the reveal."""
     measured: Annotated[tuple[tuple[_Text, _Word], ...], msgspec.Meta(max_length=12)] = ()
@@ -185,6 +190,8 @@ class Votes(Frame, frozen=True, tag="votes"):
     question: Count
     counts: Annotated[tuple[Count, ...], msgspec.Meta(max_length=9)] = ()
     voters: Count = 0
+    right: Count | None = None
+    """Number of right votes; None before the reveal."""
 
 
 class Packed(Frame, frozen=True, tag="packed"):
@@ -210,6 +217,8 @@ class Over(Frame, frozen=True, tag="over"):
     """Reports that the presenter has stopped sharing; the last line of a stream."""
 
     reason: _Text = ""
+    another: bool = False
+    """Whether the presenter will share another network under the same name."""
 
 
 AnyFrame: TypeAlias = (

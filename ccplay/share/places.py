@@ -40,7 +40,7 @@ _PEER = struct.Struct("3i")
 _SETTLED_S = 10.0
 """Seconds after which a socket that refuses connections belongs to no server any more."""
 
-_PATIENCE_S = 10.0
+PATIENCE_S = 10.0
 """Seconds that a server may take to answer a hello."""
 
 
@@ -259,7 +259,7 @@ def find(word: str) -> Shared:
     raise UsageError(f"there is no shared session {printable(word)!r}; {known}")
 
 
-def join(path: Path, wants: Wants, patience_s: float = _PATIENCE_S) -> tuple[socket, Greeting]:
+def join(path: Path, wants: Wants, patience_s: float = PATIENCE_S) -> tuple[socket, Greeting]:
     """Connect to a shared session; return the connection and the server's greeting.
 
     Raises ``CcplayError`` with the reason if that is impossible.

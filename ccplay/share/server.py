@@ -48,12 +48,14 @@ class Server:
         self._ended = False
         self.ballot = Ballot()
         self._asked = 0
+        self._right: tuple[float, float] | None = None
+        """Least and greatest right answer to the question; None before the reveal."""
         self._reported: Votes | None = None
         self._counted = 0
         self._joined: dict[Spectator, float] = {}
         self._began = time.time()
         self._fed = time.monotonic()
-        self._reason = "the presenter has stopped sharing"
+        self._over = Over(reason="the presenter has stopped sharing")
         for each in (feed, listener):
             each.setblocking(False)
         self._selector.register(feed, selectors.EVENT_READ, self._read_feed)
@@ -88,7 +90,7 @@ class Server:
         self._listener.close()
         until = time.monotonic() + _LAST_S
         for each in self.spectators:
-            each.end(self._reason)
+            each.end(self._over)
         while self.spectators and (left := until - time.monotonic()) > 0:
             self._send_all()
             if self.spectators:
@@ -132,7 +134,7 @@ class Server:
                 self.backlog.write_board(line + b"\n")
                 self._ask(frame)
             elif isinstance(frame, Over):
-                self._reason = frame.reason
+                self._over = frame
         else:
             self.backlog.put(wire.decode_event(line + b"\n"))
 
@@ -141,11 +143,15 @@ class Server:
         with contextlib.suppress(ValueError):
             if board.open:
                 self.ballot.ask(
-                    str(board.question), choices=len(board.choices), bounds=(board.low, board.high)
+                    str(board.question),
+                    choices=len(board.choices),
+                    bounds=(board.low, board.high),
+                    width=board.width,
                 )
-                self._asked = board.question
+                self._asked, self._right = board.question, None
                 return
         self.ballot.close()
+        self._right = board.answers if board.question == self._asked else None
 
     def _begin(self, setup: Setup) -> None:
         """Prepare what the first spectator receives, then let spectators connect."""
@@ -165,7 +171,12 @@ class Server:
                 self._feed.send(frames.encode(Watching(count=watching)))
 
     def _report_votes(self) -> None:
-        votes = Votes(question=self._asked, counts=self.ballot.counts, voters=self.ballot.voters)
+        votes = Votes(
+            question=self._asked,
+            counts=self.ballot.counts,
+            voters=self.ballot.voters,
+            right=self.ballot.within(*self._right) if self._right else None,
+        )
         if self._asked and votes != self._reported:
             self._reported = votes
             with contextlib.suppress(OSError):

@@ -145,9 +145,9 @@ class Spectator:
         self._kept, self._at, self._t = backlog.chunked, backlog.end, backlog.now
         self._queue.append(frames.encode(Present()) + backlog.shown)
 
-    def end(self, reason: str) -> None:
-        """End the stream after what is left to send, with ``reason`` as the last line."""
-        self._finish = frames.encode(Over(reason=reason))
+    def end(self, over: Over) -> None:
+        """End the stream after what is left to send, with ``over`` as the last line."""
+        self._finish = frames.encode(over)
 
     def send(self) -> bool:
         """Send as much as the socket takes now; return False once the spectator is gone."""

@@ -6,14 +6,15 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from socket import SHUT_RDWR, socket
 
 from ccplay.errors import CcplayError, RecordingError, WireError
 from ccplay.model.commands import Order
 from ccplay.model.events import AnyEvent, Ended, Log
 from ccplay.model.samples import Sweep
-from ccplay.share import frames
-from ccplay.share.frames import AnyFrame, Board, Gap, Greeting, Over, Present, PresenterView
+from ccplay.share import frames, places
+from ccplay.share.frames import AnyFrame, Board, Gap, Greeting, Over, Present, PresenterView, Wants
 from ccplay.share.packing import Unpacker
 from ccplay.stream import wire
 from ccplay.stream.limits import RecordingLimits
@@ -21,6 +22,15 @@ from ccplay.stream.wire import UnknownEvent
 from ccplay.units import format_clock
 
 _CHUNK = 1 << 18
+
+_NEXT_S = 60.0
+"""Longest time in seconds to wait for the presenter's next network."""
+
+_TRY_S = 0.2
+"""Seconds between attempts to join it."""
+
+_TRY_PATIENCE_S = 2.0
+"""Seconds that its server may take to answer."""
 
 _TURN_S = 0.01
 """Seconds for which the past is read before other tasks run."""
@@ -33,6 +43,7 @@ class WatchSource:
 
     def __init__(self, connection: socket, greeting: Greeting) -> None:
         """Hold a connection and its greeting, as ``places.join`` returns them."""
+        self._place: tuple[Path, Wants] | None = None
         self.greeting = greeting
         self.view: PresenterView | None = None
         """The presenter's newest view; None before the first is received."""
@@ -43,7 +54,30 @@ class WatchSource:
         self._connection = connection
         self._limits = RecordingLimits()
         self._begun = self._ended = self._closing = False
+        self.another = False
+        """Whether the presenter has announced another network, under the same name."""
         self._now = 0.0
+
+    @classmethod
+    def join(cls, path: Path, wants: Wants, patience_s: float = places.PATIENCE_S) -> WatchSource:
+        """Join the session on the socket at ``path``. Raises ``CcplayError``."""
+        source = cls(*places.join(path, wants, patience_s))
+        source._place = path, wants
+        return source
+
+    async def rejoin(self) -> WatchSource | None:
+        """Join the next network after the end of this one, if the presenter has announced one.
+
+        Return None if there is none, or if it is not shared within a minute.
+        """
+        if not self.another or self._place is None:
+            return None
+        until = time.monotonic() + _NEXT_S
+        while time.monotonic() < until:
+            with contextlib.suppress(CcplayError):
+                return await asyncio.to_thread(WatchSource.join, *self._place, _TRY_PATIENCE_S)
+            await asyncio.sleep(_TRY_S)
+        return None
 
     async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
         """Yield every event; if some were missed, an empty sweep and a message in their place.
@@ -121,7 +155,10 @@ class WatchSource:
             self.board = frame if frame.page else None
         elif isinstance(frame, Present):
             self.present = True
-        elif isinstance(frame, Over) and self._begun and not self._ended:
+        elif isinstance(frame, Over):
+            self.another = frame.another
+            if not self._begun or self._ended:
+                return []
             self._ended = True
             return [Ended(t=self._now, reason=frame.reason)]
         elif isinstance(frame, Gap) and self._begun:

@@ -33,11 +33,12 @@ from ccplay.ui.playhead import WINDOW_S
 from ccplay.ui.plots.band import Band
 from ccplay.ui.plots.table import PANES
 from ccplay.ui.preferences import NONE, Preferences
+from ccplay.ui.preferences import path as preferences_path
 from ccplay.ui.screen import MainScreen
 from ccplay.ui.terminal import Terminal
 from ccplay.ui.themes import Look, StrokeName, load_looks
 
-_ANOTHER = "the presenter starts another network; ccplay watch shows it"
+_ANOTHER = "the presenter starts another network; this screen joins it"
 """Reason sent to spectators when the presenter leaves for another network."""
 
 _MOST_TYPED = 64
@@ -113,12 +114,19 @@ class CcplayApp(App[int]):
             window=window,
             ghost=ghost,
             lab_words=lab_words,
-            plots=Band(id="plots", chosen=mine.plots, large=mine.large.removeprefix(NONE)),
+            plots=Band(
+                id="plots",
+                chosen=mine.plots,
+                large=mine.large.removeprefix(NONE),
+                kept=self._tell_kept,
+            ),
             audience=audience,
         )
         """The screen below all dialogs."""
         self.main.lesson = lesson
         self._began_with = self._choices()
+        self._told = False
+        """Whether the log has said that the user's choices are kept."""
         self._typed: deque[tuple[events.Key, Screen[Any]]] = deque(maxlen=_MOST_TYPED)
 
     def get_default_screen(self) -> Screen[Any]:
@@ -191,11 +199,17 @@ class CcplayApp(App[int]):
 
     def on_mount(self) -> None:
         """Start processing the session's events."""
-        self.run_worker(self.session.run(), name="session", group="session", exit_on_error=True)
+        self.run_worker(self._run_session(), name="session", group="session", exit_on_error=True)
         self.call_after_refresh(_collect_garbage_again)
         for mistake in self._mistakes:
             self.notify(mistake, severity="warning", timeout=12, markup=False)
         self.main.notify_shared()
+
+    async def _run_session(self) -> None:
+        """Process the session's events; leave to watch the presenter's next network, if any."""
+        await self.session.run()
+        if await self.main.audience.rejoin():
+            self.exit()
 
     async def run_action(
         self,
@@ -220,6 +234,7 @@ class CcplayApp(App[int]):
         """Switch to another theme."""
         self.look = self.looks[name]
         self.theme = self.look.textual_theme.name
+        self._tell_kept()
         self.main.redraw()
 
     @property
@@ -233,6 +248,7 @@ class CcplayApp(App[int]):
     def use_stroke(self, stroke: StrokeName) -> None:
         """Draw plots with lines of another thickness."""
         self._stroke = stroke
+        self._tell_kept()
         self.main.redraw()
 
     def changed_choices(self) -> dict[str, object]:
@@ -245,18 +261,30 @@ class CcplayApp(App[int]):
 
     def _choices(self) -> dict[str, object]:
         # Own values of an algorithm exist only while it is in use.
-        plots = tuple(name for name in self.main.plots.picked if name in PANES)
+        plots = tuple(name for name in self.main.plots.preferred if name in PANES)
         return {
             "theme": self.look.name,
             "glyphs": self.glyphs.name,
             "stroke": self._stroke,
-            # A spectator's plots are usually the presenter's choice.
-            "plots": None if self.main.audience.watches else plots or None,
+            "plots": plots or None,
         }
+
+    def _tell_kept(self) -> None:
+        """Log once, on this screen alone, that the user's choices are kept."""
+        if self._told or not self.main.audience.keeps_files or not self.changed_choices():
+            return
+        self._told = True
+        text = "your theme, characters, lines and plots are kept for later sessions in "
+        text += str(preferences_path())
+        if self.session.live:
+            self.session.remark(text)
+        else:
+            self.notify(text, markup=False)
 
     def use_glyphs(self, glyphs: Glyphs) -> None:
         """Switch to another set of characters."""
         self.glyphs = glyphs
+        self._tell_kept()
         self.main.redraw()
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:

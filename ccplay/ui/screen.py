@@ -340,8 +340,9 @@ class MainScreen(
         if action == "show_all":
             return bool(self.listing.text)
         if action == "enlarge":
-            answers = self.asked in ("choices", "number")
-            return answers or (isinstance(place := parameters[0], int) and self.plots.has(place))
+            return bool(self.asked) or (
+                isinstance(place := parameters[0], int) and self.plots.has(place)
+            )
         if action == "speed":
             return self.session.recorded
         return True

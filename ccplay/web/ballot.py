@@ -40,7 +40,8 @@ class Ballot:
 
     def __init__(self, source: Watched) -> None:
         self.seats = Seats()
-        self._source = source
+        self.source = source
+        """Receiver of the votes."""
 
     def cast(self, name: str, body: bytes) -> HTTPStatus:
         """Check a browser's vote and pass it on; return the status of the response."""
@@ -52,10 +53,10 @@ class Ballot:
             vote = _decoder.decode(body)
         except (msgspec.MsgspecError, UnicodeError):
             return HTTPStatus.BAD_REQUEST
-        board = self._source.board
+        board = self.source.board
         if board is None or not board.open or board.question != vote.question:
             return HTTPStatus.CONFLICT
         if not answers(vote.choice, len(board.choices), (board.low, board.high)):
             return HTTPStatus.BAD_REQUEST
-        passed_on = self._source.vote_for(seat.number, vote.question, vote.choice)
+        passed_on = self.source.vote_for(seat.number, vote.question, vote.choice)
         return HTTPStatus.NO_CONTENT if passed_on else HTTPStatus.SERVICE_UNAVAILABLE

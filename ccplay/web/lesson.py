@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
+from ccplay.lesson.words import bins, outcome
 from ccplay.plots.table import PLOTS
 from ccplay.share.frames import Board
 from ccplay.web import prose
@@ -23,6 +23,7 @@ def lesson(board: Board | None, *, votes: bool) -> dict[str, Any] | None:
         "heading": board.heading,
         "text": prose.blocks(board.lines),
         "phase": board.phase,
+        "revealed": board.phase == "revealed",
         "question": _question(board, votes=votes) if board.question else None,
         "measured": board.measured,
         "why": prose.blocks(board.why),
@@ -48,7 +49,8 @@ def _question(board: Board, *, votes: bool) -> dict[str, Any]:
         "counts": board.counts,
         "bins": _bins(board),
         "right": board.right,
-        "verdict": _verdict(board),
+        "answers": board.answers,
+        "verdict": outcome(board),
     }
 
 
@@ -56,17 +58,4 @@ def _bins(board: Board) -> list[str]:
     """Return the range of answers that each count of votes for a number covers, as text."""
     if board.choices or not board.counts:
         return []
-    width = (board.high - board.low) / len(board.counts)
-    edges = [board.low + at * width for at in range(len(board.counts) + 1)]
-    return [f"{low:.4g} to {high:.4g} {board.unit}".rstrip() for low, high in pairwise(edges)]
-
-
-def _verdict(board: Board) -> list[str]:
-    """Return the reason, once revealed, why the explanation does not apply to this run."""
-    if board.phase != "revealed":
-        return []
-    if board.right is None:
-        return [board.problem or "the measurements do not decide this"]
-    if board.usual:
-        return []
-    return ["This run's result is unusual; the explanation describes the usual one."]
+    return [f"{each} {board.unit}".rstrip() for each in bins(board, len(board.counts))]

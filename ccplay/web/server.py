@@ -87,6 +87,10 @@ class Pages:
             path.name: path.read_bytes() for path in PAGE.iterdir() if path.suffix in _TYPES
         }
 
+    def show(self, feed: Feed, windows: Windows) -> None:
+        """Serve another session from now on."""
+        self._feed, self._windows = feed, windows
+
     def application(self) -> web.Application:
         """Return the application for an HTTP server."""
         application = web.Application(middlewares=[self._admit], client_max_size=1024)

@@ -15,7 +15,6 @@ import msgspec
 from ccplay.errors import CcplayError
 from ccplay.model.events import AnyEvent
 from ccplay.session.session import Session
-from ccplay.share import places
 from ccplay.share.browsers import Place
 from ccplay.share.frames import Wants
 from ccplay.share.watching import WatchSource
@@ -71,10 +70,9 @@ class Served(msgspec.Struct, frozen=True):
 class _Watched:
     """The session as this process watches it; also a sink that wakes the process at events."""
 
-    def __init__(self, path: Path) -> None:
-        """Join the session on the socket at ``path``. Raises ``CcplayError``."""
-        connection, greeting = places.join(path, Wants.BROWSERS)
-        self.source = WatchSource(connection, greeting)
+    def __init__(self, source: WatchSource) -> None:
+        """Watch the session of ``source``."""
+        self.source, greeting = source, source.greeting
         self.votes = greeting.seats > 0
         """Whether the session's server accepts browsers' votes and number from this process."""
         self._reported = 0
@@ -83,6 +81,19 @@ class _Watched:
             self.source, title=greeting.title, sinks=[self], recorded=self.recorded
         )
         self._event = asyncio.Event()
+        self._playing = asyncio.create_task(self.session.run())
+        self.feed = Feed(self.session, recorded=self.recorded, votes=self.votes)
+
+    async def read_past(self) -> None:
+        """Read the session's past, so that the first message to browsers contains it."""
+        while not (self.source.present or self.session.done):
+            await self.woken()
+        self.feed.messages(time.monotonic(), self.source.view, self.source.board)
+
+    async def leave(self) -> None:
+        """Leave the session."""
+        await self.session.close()
+        await self._playing
 
     def put(self, _: AnyEvent | UnknownEvent) -> None:
         """Wake the process for an event."""
@@ -113,7 +124,7 @@ async def serve(
     ready: Callable[[Served], None],
     count: Callable[[int], None],
 ) -> None:
-    """Serve the session on the socket at ``path`` until it ends.
+    """Serve the session on the socket at ``path`` until it ends, and those that follow it there.
 
     ``ready`` is called once with the link, ``count`` repeatedly with the number of browsers.
     Raises ``CcplayError`` if the session can't be watched, or the address can't be listened on.
@@ -125,13 +136,12 @@ async def serve(
     # Errors of clients must not appear on the presenter's terminal.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     _allow_files()
-    watched = _Watched(path)
-    session = watched.session
-    feed = Feed(session, recorded=watched.recorded, votes=watched.votes)
+    watched = _Watched(WatchSource.join(path, Wants.BROWSERS))
     broadcast = Broadcast()
     token = admission.make_token()
     ballot = Ballot(watched.source) if watched.votes else None
-    pages = Pages(Admission(place, token), feed, broadcast, Windows(session, feed), ballot)
+    windows = Windows(watched.session, watched.feed)
+    pages = Pages(Admission(place, token), watched.feed, broadcast, windows, ballot)
     runner = web.AppRunner(
         pages.application(),
         access_log=None,
@@ -141,39 +151,48 @@ async def serve(
         max_line_size=2048,
         max_field_size=4096,
     )
-    playing = asyncio.create_task(session.run())
     try:
-        while not (watched.source.present or session.done):
-            await watched.woken()
-        feed.messages(time.monotonic(), watched.source.view, watched.source.board)
+        await watched.read_past()
         await runner.setup()
         port = await _listen(web.TCPSite, runner, place)
         link = f"http://{admission.link_name(place)}:{port}/{token}/"
-        ready(Served(link, session.title))
+        ready(Served(link, watched.session.title))
 
         def counted() -> None:
             count(pages.browsers)
             watched.report(pages.browsers)
 
-        await _broadcast(watched, feed, broadcast, counted)
+        while True:
+            await _broadcast(watched, broadcast, counted)
+            if watched.source.another:
+                broadcast.put(message("another", {}))
+            if (following := await watched.source.rejoin()) is None:
+                break
+            await watched.leave()
+            watched = _Watched(following)
+            await watched.read_past()
+            if ballot is not None:
+                ballot.source = watched.source
+            pages.show(watched.feed, Windows(watched.session, watched.feed))
+            broadcast.put(watched.feed.opening())
+        session = watched.session
         reason = session.error or session.state.end_reason or "the session has ended"
+        if watched.source.another:
+            reason = "the presenter's next network was not shared"
         broadcast.put(message("over", {"reason": reason}))
         broadcast.close()
     finally:
         await runner.cleanup()
-        await session.close()
-        await playing
+        await watched.leave()
 
 
-async def _broadcast(
-    watched: _Watched, feed: Feed, broadcast: Broadcast, count: Callable[[], None]
-) -> None:
+async def _broadcast(watched: _Watched, broadcast: Broadcast, count: Callable[[], None]) -> None:
     """Broadcast new messages until the session ends."""
     while not watched.session.done:
         if await watched.woken():
             await asyncio.sleep(_GATHER_S)
         source = watched.source
-        if new := feed.messages(time.monotonic(), source.view, source.board):
+        if new := watched.feed.messages(time.monotonic(), source.view, source.board):
             broadcast.put(new)
         count()
 

@@ -17,11 +17,14 @@ from ccplay.scenario.file.reading import parse
 from ccplay.scenario.lesson.values import Lesson
 from ccplay.session.session import Session
 from ccplay.share import places
+from ccplay.share.frames import Votes
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.audience.following import Following
 from ccplay.ui.audience.presenting import Presenting
 from ccplay.ui.lesson.desk import Desk
 from ccplay.ui.lesson.lectern import Seat
+from ccplay.ui.lesson.panel import LessonPanel
+from ccplay.ui.lesson.words import Line
 from ccplay.ui.plots.canvas import Canvas
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import until
@@ -150,7 +153,7 @@ async def test_nobody_runs_a_page_without_having_predicted() -> None:
 
 async def test_a_region_is_moved_with_the_keys_and_drawn_on_its_plot() -> None:
     async with taking(at=1) as (app, pilot, desk):
-        app.main.plots.choose(("rtt", "cwnd"))
+        app.main.plots.lend(("rtt", "cwnd"))
         selected = app.main.selected
         first = desk.draft
         await pilot.press("up", "up", "down")
@@ -160,6 +163,97 @@ async def test_a_region_is_moved_with_the_keys_and_drawn_on_its_plot() -> None:
         await pilot.press("enter")
         assert desk.answer == first + 4.0
         assert desk.course.phase(20.0) == "clearing"
+
+
+@pytest.mark.parametrize(("keys", "low"), [("42", 32.0), ("0", 0.0), ("99", 80.0)])
+async def test_digits_on_a_page_with_a_region_answer_as_on_other_pages(
+    keys: str, low: float
+) -> None:
+    async with taking(at=1) as (app, pilot, desk):
+        await pilot.press(keys[0])
+        await until(pilot, lambda: app.screen is not app.main)
+        await pilot.press(*keys[1:], "enter")
+        await until(pilot, lambda: desk.answer == low)
+        assert desk.draft == low
+        assert not app.main.plots.large, "no plot was enlarged"
+
+
+async def test_what_a_lesson_shows_is_no_preference() -> None:
+    async with taking() as (app, pilot, _):
+        await until(pilot, lambda: app.main.plots.shown == ("cwnd",))
+        app.main.plots.toggle("rtt")
+        await pilot.press("1", "enter", "1", "1")
+        assert app.changed_choices() == {}
+        assert "later sessions" not in str(app.session.state.log)
+        await pilot.press("B")
+        assert app.changed_choices() == {"stroke": "bold"}
+
+
+async def test_enter_says_which_answer_is_missing() -> None:
+    async with taking(shares=True) as (app, pilot, desk), watching() as (other, crowd):
+        await until(crowd, lambda: "How fast?" in said(other))
+        await pilot.press("enter")
+        await crowd.press("enter")
+        notices = [[each.text for each in one.notices][-1:] for one in (app, other)]
+        assert notices == [
+            ["Answer with a key from 1 to 2 first: what do you expect?"],
+            ["Vote with a key from 1 to 2 first: what do you expect?"],
+        ]
+        desk.course.turn_page(2)
+        await until(pilot, lambda: "3/3" in said(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is not app.main)
+        await pilot.press("enter")
+        await until(pilot, lambda: "type your answer first: from 0 to 100 ms" in said(app))
+        assert desk.answer is None
+
+
+async def test_the_vote_closes_when_the_run_starts() -> None:
+    async with taking(shares=True) as (_, pilot, desk), watching() as (other, crowd):
+        await until(crowd, lambda: "How fast?" in said(other))
+        await crowd.press("2")
+        await until(pilot, lambda: desk.counts == (0, 1))
+        desk.course.turn.span = Span(1.0, 1e6)
+        await until(crowd, lambda: "the vote is closed: the run has started" in said(other))
+        seat = other.main.lesson
+        assert isinstance(seat, Seat)
+        assert not seat.give(0.0)
+        assert desk.counts == (0, 1)
+        desk.course.turn.span = None
+        await until(crowd, lambda: "your vote counts" in said(other))
+        assert desk.counts == (0, 1), "a run that is left is void, the votes are not"
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+async def test_the_verdict_stands_on_top_for_presenter_and_spectators(
+    size: tuple[int, int],
+) -> None:
+    async with taking(size, at=2, shares=True) as (app, pilot, desk), watching() as (other, crowd):
+        await crowd.resize_terminal(*size)
+        await until(crowd, lambda: "How much?" in said(other))
+        await crowd.press("2", "0", "enter")
+        await until(pilot, lambda: desk.voters == 1)
+        turn = desk.course.turn
+        turn.answer, turn.verdict = 60.0, Verdict({"rtt": 20.43}, 20.43)
+        for one, keys, mine in ((app, pilot, "Not this time."), (other, crowd, "That is right.")):
+            await until(keys, lambda one=one: "Votes: 1 of 1 right" in said(one))  # type: ignore[misc]
+            assert mine in said(one)
+            assert "The right answer: 20.4 ms" in said(one)
+            places = {each: one.main.query_one(f"#lesson-{each}").region for each in PARTS}
+            assert places["head"].bottom == places["verdict"].y
+            assert places["verdict"].bottom <= places["reading"].y
+        lines = [each.sign.strip() for each in _bars(other) if each.text.endswith("█ 1")]
+        assert lines == ["12.5 to <25"], "the range that contains the vote of 20"
+
+
+PARTS = ("head", "verdict", "reading")
+
+
+def _bars(app: CcplayApp) -> tuple[Line, ...]:
+    """Return the lines of the question, bars of votes among them."""
+    written = app.main.query_one(LessonPanel)._written
+    assert written is not None
+    return written.question
 
 
 async def test_a_number_is_typed() -> None:
@@ -256,10 +350,12 @@ async def test_the_first_page_offers_no_page_before_it_and_the_last_one_the_way_
 async def test_the_right_answer_and_the_key_that_scrolls_are_in_sight_on_a_small_screen() -> None:
     async with taking((80, 24)) as (app, pilot, desk):
         assert "more" not in said(app)
+        desk.votes = Votes(question=desk.question, counts=(3, 1), voters=4, right=1)
         turn = desk.course.turn
         turn.answer, turn.correct = 0.0, False
         turn.verdict = Verdict({"rate": 9.4, "top": 40.0}, 1.0)
-        await until(pilot, lambda: "✓ right: fast" in said(app))
+        await until(pilot, lambda: "✓ The right answer: fast" in said(app))
+        assert "Votes: 1 of 4 right" in said(app)
         await until(pilot, lambda: "pgdn more" in said(app))
         for _ in range(6):
             await pilot.press("pagedown")

@@ -153,6 +153,18 @@ async def test_only_what_was_changed_is_kept(
     assert kept == Preferences(glyphs="ascii", stroke="bold", plots=("cwnd", "rtt"))
 
 
+async def test_the_log_says_once_that_choices_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    async with playing(live()) as (app, pilot):
+        await pilot.press("2", "2", "a", "B")
+        app.main.plots.toggle("queue")
+        said = [each.text for each in app.session.state.log if "later sessions" in each.text]
+        text = "your theme, characters, lines and plots are kept for later sessions in "
+        assert said == [text + f"{tmp_path}/ccplay/config.toml"]
+
+
 @pytest.mark.parametrize("way", ["ascii", "NO_COLOR"])
 async def test_without_colours_lines_differ(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without colours four flows have four kinds of line: solid, dashed, dotted and dash-dot."""

@@ -115,7 +115,7 @@ async def test_a_theme_is_a_spectators_own() -> None:
     ):
         await pilot.press("t")
         assert app.look.name != shown.look.name
-        shown.main.plots.choose(("rtt", "cwnd"))
+        shown.main.plots.lend(("rtt", "cwnd"))
         await until(pilot, lambda: app.main.plots.chosen == ("rtt", "cwnd"))
         # What the presenter chose is no preference of the spectator.
         assert app.changed_choices() == {"theme": app.look.name}
@@ -216,6 +216,45 @@ async def test_a_restricted_spectator_reaches_no_file() -> None:
         await pilot.press("s", "S", "g", "ctrl+z")
         assert app.screen is app.main
         assert not app.notices
+
+
+async def test_a_spectator_joins_the_presenters_next_network() -> None:
+    first = live(SyntheticSource(stream(seconds=20), live=True))
+    audience = Presenting(first, "test")
+    audience.start()
+    source = WatchSource.join(places.find("test").path, Wants.WHOLE)
+    following = Following(source)
+    app = CcplayApp(Session(source, title="Live"), audience=following)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: source.present)
+        audience.announce("the presenter starts another network")
+        await asyncio.to_thread(audience.close)
+        second = audience.followed_by(Session(SyntheticSource(stream(seconds=5)), title="Next"))
+        try:
+            assert second.name == "test"
+            await until(pilot, lambda: following.joined is not None)
+            joined = following.joined
+            assert joined is not None
+            assert joined.greeting.title == "Next"
+            await joined.close()
+        finally:
+            second.close()
+    assert app.return_code == 0
+
+
+async def test_a_network_after_one_that_is_no_longer_shared_is_not_shared() -> None:
+    audience = Presenting(live(), "test")
+    audience.start()
+    audience.stop()
+    assert not audience.followed_by(live()).name
+
+
+async def test_a_spectator_of_a_session_that_has_ended_joins_no_other() -> None:
+    async with presenting(live()) as (shown, _), watching() as (app, pilot):
+        await until(pilot, lambda: not app.main.audience.reading)
+        await asyncio.to_thread(shown.main.audience.close)
+        await until(pilot, lambda: app.session.done)
+        assert not await app.main.audience.rejoin()
 
 
 async def test_a_presenter_who_dies_leaves_spectators_what_they_have() -> None:

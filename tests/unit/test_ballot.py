@@ -65,6 +65,33 @@ def test_numbers_are_counted_in_eighths_of_their_bounds() -> None:
     assert votes.counts == (2, 1, 0, 0, 0, 0, 0, 2)
 
 
+def test_the_vote_for_a_region_counts_where_its_middle_is() -> None:
+    votes = Ballot()
+    votes.ask("5", bounds=(0.0, 80.0), width=20.0)
+    for voter, low in enumerate((0, 30, 60)):
+        assert votes.cast(str(voter), "5", low)
+    assert votes.counts == (0, 1, 0, 0, 1, 0, 0, 1)
+
+
+def test_a_question_that_is_opened_again_keeps_its_votes() -> None:
+    """A run that is left is void: the class has voted already."""
+    votes = Ballot()
+    votes.ask("3", choices=2)
+    votes.cast("ann", "3", 1)
+    votes.close()
+    votes.ask("3", choices=2)
+    assert votes.counts == (0, 1)
+    assert votes.cast("bob", "3", 0)
+
+
+def test_right_votes_are_counted_exactly_whatever_the_intervals() -> None:
+    votes = Ballot()
+    votes.ask("5", bounds=(0.0, 100.0))
+    for voter, number in enumerate((14.9, 15, 20, 25, 25.1)):
+        votes.cast(str(voter), "5", number)
+    assert votes.within(15, 25) == 3
+
+
 def test_voters_are_bounded_but_can_still_change_their_votes() -> None:
     votes = Ballot()
     votes.ask("3", choices=2)

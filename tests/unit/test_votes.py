@@ -7,6 +7,7 @@ import socket
 import struct
 from typing import cast
 
+import msgspec
 import pytest
 
 from ccplay.errors import WireError
@@ -77,6 +78,29 @@ def test_votes_are_counted_and_reported_to_the_presenter(hosted: Hosted) -> None
     step(hosted)
     assert hosted.server.ballot.counts == (0, 0, 3)
     assert hosted.server.spectators
+    for connection in some:
+        connection.close()
+
+
+def test_the_class_learns_how_many_were_right(hosted: Hosted) -> None:
+    number = Board(page=2, pages=3, question=8, ask="?", low=0.0, high=100.0, open=True)
+    ask(hosted, number)
+    some = [hosted.connect() for _ in range(3)]
+    for connection, guess in zip(some, (12.4, 20, 24), strict=True):
+        connection.send(frames.encode_hello(Wants.NOW))
+        step(hosted)
+        connection.send(frames.encode_vote(8, guess))
+    step(hosted)
+    running = msgspec.structs.replace(number, open=False, phase="running")
+    ask(hosted, running)
+    counted = votes(hosted)
+    assert counted is not None
+    assert (counted.voters, counted.right) == (3, None)
+    some[0].send(frames.encode_vote(8, 20))
+    ask(hosted, msgspec.structs.replace(running, phase="revealed", answers=(15.0, 25.0)))
+    counted = votes(hosted)
+    assert counted is not None
+    assert (counted.counts[0], counted.right) == (1, 2)
     for connection in some:
         connection.close()
 

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ccplay.commands import offscreen, options
-from ccplay.commands.screen import has_terminal, show
+from ccplay.commands.screen import has_terminal, show, watching
 from ccplay.errors import UsageError
 from ccplay.visible import notify, printable
 
@@ -71,15 +71,12 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = places.find(word) if word else _choose(places.shared())
     if chosen is None:
         return 0
-    from ccplay.session.session import Session
     from ccplay.share.frames import Wants
     from ccplay.share.watching import WatchSource
 
     wants = Wants.NOW if arguments.from_now else Wants.WHOLE
-    connection, greeting = places.join(chosen.path, wants)
-    source = WatchSource(connection, greeting)
-    session = Session(source, title=greeting.title, recorded=greeting.recorded)
-    return show(session, arguments, watched=source)
+    source = WatchSource.join(chosen.path, wants)
+    return show(watching(source), arguments, watched=source)
 
 
 def _list(there: list[Shared]) -> int:

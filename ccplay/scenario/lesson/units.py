@@ -77,9 +77,12 @@ def factor(measure: Measure) -> float | None:
 
 def format_value(measure: Measure, value: float | None) -> str:
     """Return a measured value in the unit of its measure: ``486 ms``."""
-    if value is None:
-        return "not measured"
+    return "not measured" if value is None else in_unit(value, measure.unit)
+
+
+def in_unit(value: float, unit: str) -> str:
+    """Return a value with its unit, with as many digits as tell it from others: ``486 ms``."""
     size = abs(value)
     digits = 0 if size >= 100 or value == int(value) else 1 if size >= 10 else 2
-    gap = "" if not measure.unit else " "
-    return f"{value:,.{digits}f}{gap}{measure.unit}"
+    gap = "" if not unit else " "
+    return f"{value:,.{digits}f}{gap}{unit}"

@@ -101,7 +101,8 @@ class Page(msgspec.Struct, frozen=True):
     text: str
     """Text of the page in Markdown."""
     steps: tuple[Step, ...] = ()
-    """Steps that run once the question is answered; moments count from then."""
+    """Steps; settings at 0 s take effect as the page opens, all others once the question is
+    answered, and moments count from then."""
     run_s: float = 0.0
     """Seconds from the answer until the result can be revealed."""
     look: Look = msgspec.field(default_factory=Look)

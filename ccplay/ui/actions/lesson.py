@@ -10,7 +10,7 @@ from ccplay.share.frames import Board
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.audience.following import Following
 from ccplay.ui.audience.presenting import Presenting
-from ccplay.ui.lesson.lectern import Asks, Leading, Lectern, Seat, asks, region, step
+from ccplay.ui.lesson.lectern import Asks, Leading, Lectern, Seat, asks, placed, region, step
 
 if TYPE_CHECKING:
     # Most sessions have no lesson, and Markdown takes time to import.
@@ -104,7 +104,7 @@ class LessonActions(LookActions):
         if self._page[0] != number and network is not None:
             self._page = (number, "")
             if look.plots:
-                self.plots.choose(look.plots)
+                self.plots.lend(look.plots)
             if look.window_s is not None:
                 self.playhead.width = look.window_s
             if look.queue in network.observed:
@@ -129,8 +129,12 @@ class LessonActions(LookActions):
             return
         if asked == "region" and waits:
             lesson.give(lesson.draft)
-        elif asked == "choices" and waits and lesson.leads and not lesson.voters:
-            self.app.notify("Answer with a number key first: what do you expect?", markup=False)
+        elif asked == "choices" and lesson.answer is None and not (lesson.leads and lesson.voters):
+            keys = f"{self._digit(0)} to {self._digit(len(board.choices) - 1)}"
+            what = "Answer" if lesson.leads else "Vote"
+            self.app.notify(
+                f"{what} with a key from {keys} first: what do you expect?", markup=False
+            )
             return
         elif lesson.leads and board.phase == "revealed" and board.page == board.pages:
             self.app.notify("This is the last page.", markup=False)
@@ -168,8 +172,8 @@ class LessonActions(LookActions):
         """Choose the answer at this index, or begin to type a number; else enlarge a plot."""
         lesson = self.lesson
         board = lesson.board if lesson is not None else None
-        if lesson is not None and board is not None and self.asked == "number":
-            digit = self.appearance.keymap.shown(f"plot-{place + 1}")
+        if lesson is not None and board is not None and self.asked in ("number", "region"):
+            digit = self._digit(place)
             self._ask_number(board, digit if digit.isdigit() else "")
         elif lesson is None or board is None or self.asked != "choices":
             super().action_enlarge(place)
@@ -177,10 +181,14 @@ class LessonActions(LookActions):
             lesson.give(float(place))
             self._after_key()
 
+    def _digit(self, place: int) -> str:
+        """Return the key of the answer, or of the plot, at this index."""
+        return self.appearance.keymap.shown(f"plot-{place + 1}")
+
     def on_key(self, event: events.Key) -> None:
         """Begin to type a number with 0, the only digit that enlarges no plot."""
         board = self.lesson.board if self.lesson is not None else None
-        if event.character == "0" and board is not None and self.asked == "number":
+        if event.character == "0" and board is not None and self.asked in ("number", "region"):
             event.stop()
             self._ask_number(board, "0")
 
@@ -191,8 +199,7 @@ class LessonActions(LookActions):
         if lesson is None or board is None or self.asked != "region":
             super().action_select_flow(steps)
             return
-        moved = lesson.draft - steps * step(board)
-        lesson.draft = min(max(moved, board.low), board.high - board.width)
+        lesson.draft = placed(board, lesson.draft - steps * step(board))
         if lesson.answer is not None and lesson.leads:
             lesson.give(lesson.draft)
         self._after_key()
@@ -203,8 +210,13 @@ class LessonActions(LookActions):
         self.app.push_screen(PredictionDialog(board, begun), self._number_given)
 
     def _number_given(self, number: float | None) -> None:
-        if number is not None and self.lesson is not None:
-            self.lesson.give(number)
+        lesson = self.lesson
+        board = lesson.board if lesson is not None else None
+        if number is not None and lesson is not None and board is not None:
+            if board.plot:
+                number = lesson.draft = placed(board, number - board.width / 2)
+            if not lesson.give(number):
+                self.app.notify("Too late: the run has started.", severity="warning", markup=False)
         self._after_key()
 
     def _after_key(self) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ccplay.share.frames import Board, Pointer, PresenterView
 from ccplay.ui.audience.snapshot import Shown, take_over
+
+if TYPE_CHECKING:
+    from ccplay.share.watching import WatchSource
 
 ROAMING = frozenset(
     {
@@ -30,6 +33,9 @@ class Watched(Protocol):
     def vote(self, question: int, choice: float) -> None:
         """Vote on the question of a lesson."""
 
+    async def rejoin(self) -> WatchSource | None:
+        """Join the presenter's next network; None if there is none."""
+
 
 class Following:
     """Follows the presenter of a shared session, or lets the spectator roam."""
@@ -43,6 +49,8 @@ class Following:
         """Whether the screen shows what the presenter sees."""
         self.keeps_files = not restricted
         """Whether this spectator may read and write files."""
+        self.joined: WatchSource | None = None
+        """Source of the presenter's next network; None before it is joined."""
         self._source = source
         self._taken: PresenterView | None = None
         self._plots: tuple[str, ...] = ()
@@ -95,6 +103,14 @@ class Following:
 
     def announce(self, reason: str) -> None:
         """Do nothing: spectators have no audience."""
+
+    async def rejoin(self) -> bool:
+        """Wait for the presenter's next network; return whether it was joined."""
+        self.joined = await self._source.rejoin()
+        return self.joined is not None
+
+    def give_up(self) -> None:
+        """Do nothing: spectators start no network."""
 
     def close(self) -> None:
         """Do nothing: a spectator holds no resources here."""

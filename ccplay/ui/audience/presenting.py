@@ -28,6 +28,7 @@ class Presenting:
     following = False
     reading = False
     keeps_files = True
+    joined = None
 
     def __init__(
         self,
@@ -55,6 +56,8 @@ class Presenting:
         self._board: Board | None = None
         self.shares = False
         """Whether the user asked for sharing; if so, the next network is shared too."""
+        self._another = False
+        """Whether another network follows, to which the browsers are handed over."""
 
     @property
     def name(self) -> str:
@@ -87,6 +90,8 @@ class Presenting:
         finally:
             if past is not None:
                 past.close()
+        # Spectators find the next network under the same name.
+        self._label = self._sharing.name
         if not session.done and not recorded:
             session.join(self._sharing)
         self._sent = self._board = None
@@ -126,18 +131,43 @@ class Presenting:
         return self.browsers
 
     def announce(self, reason: str) -> None:
-        """Inform spectators why sharing is about to end."""
+        """Inform spectators why sharing is about to end: another network follows, to be joined."""
+        self._another = True
         if self._sharing is not None:
-            self._sharing.show(Over(reason=reason))
+            self._sharing.show(Over(reason=reason, another=True))
+
+    def followed_by(self, session: Session) -> Presenting:
+        """Return the audience of the next network, with the same name and browsers.
+
+        It is shared if this one was. Raises ``CcplayError``.
+        """
+        following = Presenting(session, self._label, group=self._group)
+        following.browsers, self.browsers = self.browsers, None
+        if self.shares:
+            try:
+                following.start()
+            except CcplayError:
+                following.close()
+                raise
+        return following
+
+    async def rejoin(self) -> bool:
+        """Return False: a presenter starts the next network."""
+        return False
+
+    def give_up(self) -> None:
+        """Stop serving browsers, because the network that was announced can't be started."""
+        self._another = False
+        self.close()
 
     def close(self) -> None:
-        """Stop sharing, and stop serving browsers."""
+        """Stop sharing, and stop serving browsers unless they go on to another network."""
         sharing, self._sharing, self.pointer = self._sharing, None, None
-        browsers, self.browsers = self.browsers, None
         if sharing is not None:
             sharing.close()
-        if browsers is not None:
-            browsers.close()
+        if self.browsers is not None and not self._another:
+            self.browsers.close()
+            self.browsers = None
         if sharing is not None:
             self._session.watched = False
 

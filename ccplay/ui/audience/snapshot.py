@@ -79,4 +79,4 @@ def take_over(screen: Shown, view: PresenterView) -> None:
     plots.logarithmic, plots.held = view.logarithmic, view.held
     known = tuple(name for name in view.plots if name in PANES)
     if known or not view.plots:
-        plots.choose(known, view.large if view.large in PANES else "")
+        plots.lend(known, view.large if view.large in PANES else "")

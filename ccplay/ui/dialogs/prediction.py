@@ -23,12 +23,15 @@ class PredictionDialog(Question[float]):
         self.HEADING = board.heading
         self._low, self._high = board.low, board.high
         unit = f" {board.unit}" if board.unit else ""
+        self._expected = f"from {board.low:g} to {board.high:g}{unit}"
+        if board.plot:
+            self._expected = f"the middle of the region, {self._expected}"
         self.number = Field(
             board.unit or "number",
             begun,
             self._read,
             self.glyphs,
-            optional=f"from {board.low:g} to {board.high:g}{unit}",
+            optional=self._expected,
         )
         self.number.add_class("wide")
         # Further digits are appended to those already typed.
@@ -48,5 +51,7 @@ class PredictionDialog(Question[float]):
         return (self.number,)
 
     def command(self) -> float | None:
-        """Return the number; None if none was typed."""
-        return self.number.value
+        """Return the number. Raises ``ValueError`` if none was typed."""
+        if (value := self.number.value) is None:
+            raise ValueError(f"type your answer first: {self._expected}, or leave with esc")
+        return value

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from ccplay.lesson.course import Course
+from ccplay.lesson.judge import right_answers
 from ccplay.lesson.words import measured_lines
 from ccplay.scenario.lesson.values import Look, Page
 from ccplay.session.session import Session
@@ -96,13 +97,16 @@ class Desk:
             phase=course.phase(self._session.state.now),
             until=turn.span.ended if turn.span is not None else 0.0,
         )
-        board = _with_question(board, page, self.question, revealed=turn.verdict is not None)
+        board = _with_question(board, page, self.question, open=course.answerable)
         verdict = turn.verdict
         if verdict is None:
             return board
+        answers = right_answers(page.question, verdict) if page.question is not None else None
         return _replace(
             board,
             counts=self.counts,
+            voted_right=self.votes.right if self.voters and self.votes is not None else None,
+            answers=answers,
             right=verdict.right,
             measured=tuple(measured_lines(page, verdict)),
             problem=verdict.problem,
@@ -116,10 +120,6 @@ class Desk:
         if taken:
             self._keep()
         return taken
-
-    def correct(self, board: Board) -> bool | None:  # noqa: ARG002 - signature of ``Lectern``
-        """Return whether the answer is right; None if that is unknown."""
-        return self.course.turn.correct
 
     def advance(self) -> None:
         """Start the run, reveal the result, or open the next page, whichever is next."""
@@ -157,11 +157,11 @@ def _replace(board: Board, **changed: object) -> Board:
     return msgspec.structs.replace(board, **changed)
 
 
-def _with_question(board: Board, page: Page, number: int, *, revealed: bool) -> Board:
+def _with_question(board: Board, page: Page, number: int, *, open: bool) -> Board:  # noqa: A002
     question = page.question
     if question is None:
         return board
-    board = _replace(board, question=number, ask=question.ask, open=not revealed)
+    board = _replace(board, question=number, ask=question.ask, open=open)
     if question.range is None:
         return _replace(board, choices=tuple(each.text for each in question.choices))
     wanted = question.range

@@ -77,16 +77,11 @@ class Lectern(Protocol):
     def give(self, value: float) -> bool:
         """Set the answer; return whether it counts."""
 
-    def correct(self, board: Board) -> bool | None:
-        """Return whether the answer is right; None if that is unknown."""
-
 
 def asks(lectern: Lectern) -> Asks:
     """Return the kind of answer that the open page accepts now."""
     board = lectern.board
     if board is None or not board.open or not board.question:
-        return ""
-    if lectern.leads and board.phase not in ("asking", "reading"):
         return ""
     if board.choices:
         return "choices"
@@ -96,6 +91,11 @@ def asks(lectern: Lectern) -> Asks:
 def step(board: Board) -> float:
     """Return the distance that one key press moves the region, in units of the axis."""
     return (board.high - board.low) / _STEPS
+
+
+def placed(board: Board, low: float) -> float:
+    """Return the lower end of the region nearest to ``low`` that fits between the bounds."""
+    return min(max(low, board.low), board.high - board.width)
 
 
 def region(lectern: Lectern) -> tuple[str, float, float] | None:
@@ -162,12 +162,3 @@ class Seat:
         self._votes[board.question] = value
         self._source.vote(board.question, value)
         return True
-
-    def correct(self, board: Board) -> bool | None:
-        """Return whether the vote is right; None for a number, whose tolerance is unknown here."""
-        answer = self.answer
-        if board.right is None or answer is None:
-            return None
-        if board.choices:
-            return answer == board.right
-        return answer <= board.right <= answer + board.width if board.plot else None

@@ -35,6 +35,7 @@ class LessonPanel(Vertical):
         & > .line { height: 1; width: 100%; }
         & > #lesson-head { color: $primary; text-style: bold; }
         & > #lesson-foot { color: $text-muted; }
+        & > #lesson-verdict { margin: 0 0 1 0; }
         & > #lesson-body { height: 1fr; layout: vertical; }
         & VerticalScroll { scrollbar-size-vertical: 1; }
         & #lesson-reading { height: auto; max-height: 60%; }
@@ -50,6 +51,7 @@ class LessonPanel(Vertical):
     }
     LessonPanel.-alone #lesson-reading { max-height: 100%; }
     LessonPanel.-below {
+        & > #lesson-verdict { margin: 0; }
         & > #lesson-body { layout: horizontal; }
         & #lesson-reading { width: 1fr; height: 100%; max-height: 100%; margin: 0 2 0 0; }
         & #lesson-answer { width: 1fr; height: 100%; }
@@ -61,6 +63,7 @@ class LessonPanel(Vertical):
         self._written: Written | None = None
         self._foot_shown = ""
         self._head = Static(id="lesson-head", classes="line", markup=False)
+        self._verdict = Static(id="lesson-verdict", markup=False)
         self._text = Markdown()
         self._question = Static(id="lesson-ask", markup=False)
         self._foot = Static(id="lesson-foot", classes="line", markup=False)
@@ -70,6 +73,8 @@ class LessonPanel(Vertical):
     def compose(self) -> ComposeResult:
         """Yield the parts of the panel from top to bottom."""
         yield self._head
+        self._verdict.display = False
+        yield self._verdict
         yield Container(self._reading, self._answer, id="lesson-body")
         yield self._foot
 
@@ -77,6 +82,8 @@ class LessonPanel(Vertical):
         """Set the panel's size and position; return the columns and lines left for other parts."""
         beside = width >= _WIDE
         self.set_class(not beside, "-below")
+        if self._written is not None:
+            self._write_verdict(self._written.verdict)
         if beside:
             mine = min(max(width - _BESIDE, _LEAST), max(width // 3, _LEAST), _MOST)
             self.styles.dock = "right"
@@ -92,6 +99,8 @@ class LessonPanel(Vertical):
         before, self._written = self._written, written
         if before is None or written.head != before.head:
             self._head.update(Text(written.head))
+        if before is None or written.verdict != before.verdict:
+            self._write_verdict(written.verdict)
         if before is None or written.reading != before.reading:
             self.run_worker(self._read(written.reading), group="reading", exclusive=True)
         if before is None or written.question != before.question:
@@ -103,6 +112,15 @@ class LessonPanel(Vertical):
         if foot != self._foot_shown:
             self._foot_shown = foot
             self._foot.update(Text(foot))
+
+    def _write_verdict(self, lines: tuple[Line, ...]) -> None:
+        """Show the verdict on top: line by line at the side, in one line at the bottom."""
+        self._verdict.display = bool(lines)
+        in_one = Text()
+        for each in lines:
+            style = "bold" if each.bold else ""
+            in_one.append(f"{each.sign}{each.text}", style).append("  ")
+        self._verdict.update(in_one if self.has_class("-below") else _table(lines))
 
     def _footer(self, written: Written) -> str:
         """Return the line of keys, with the key that scrolls while lines are hidden below."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ccplay.lesson.words import bins, outcome
 from ccplay.plots.table import PLOTS
 from ccplay.share.frames import Board
 from ccplay.ui.cells.glyphs import Glyphs
@@ -29,6 +30,8 @@ class Written(msgspec.Struct, frozen=True):
     """The texts of a lesson's panel."""
 
     head: str
+    verdict: tuple[Line, ...]
+    """What the run says about the question and about the answers; empty before the reveal."""
     reading: str
     """Text of the page in Markdown."""
     question: tuple[Line, ...]
@@ -45,19 +48,20 @@ def written(lectern: Lectern, board: Board, now: float, glyphs: Glyphs, keys: Ke
         reading = "\n".join((*board.why, "", "---", "", *board.lines))
     return Written(
         head=glyphs.translate(f"{board.page}/{board.pages}  {board.heading}"),
+        verdict=_drawable(_verdict(lectern, board, glyphs), glyphs),
         reading=glyphs.translate(reading),
-        question=tuple(
-            Line(glyphs.translate(each.text), each.bold, each.sign)
-            for each in _lines(lectern, board, glyphs)
-        ),
+        question=_drawable(_lines(lectern, board, glyphs), glyphs),
         foot=glyphs.translate(_foot(lectern, board, now, keys)),
         more=glyphs.translate(f"{keys.shown('lesson-down')} more"),
     )
 
 
+def _drawable(lines: Iterator[Line], glyphs: Glyphs) -> tuple[Line, ...]:
+    return tuple(Line(glyphs.translate(each.text), each.bold, each.sign) for each in lines)
+
+
 def _lines(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
     # The newest lines come first, because a small screen has room for few others.
-    yield from _verdict(lectern, board, glyphs)
     if board.measured:
         yield Line("Measured in this run", bold=True)
         for what, value in board.measured:
@@ -69,7 +73,7 @@ def _lines(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
         yield from _choices(lectern, board, glyphs)
     elif board.ask:
         yield from _number(lectern, board, glyphs)
-    if lectern.leads and board.open and lectern.voters:
+    if lectern.leads and board.phase != "revealed" and lectern.voters:
         yield Line(f"{lectern.voters} voted")
 
 
@@ -101,10 +105,12 @@ def _number(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
         yield Line(f"a number from {board.low:g} to {board.high:g}{unit}")
     most = max(lectern.counts, default=0)
     if most:
-        width = (board.high - board.low) / len(lectern.counts)
-        for number, count in enumerate(lectern.counts):
-            low = f"{board.low + number * width:>6.4g} "
-            yield Line(_bar(count, most, glyphs), sign=low)
+        if board.plot:
+            yield Line("votes, by the middle of their regions:")
+        labels = bins(board, len(lectern.counts))
+        across = max(map(len, labels))
+        for label, count in zip(labels, lectern.counts, strict=True):
+            yield Line(_bar(count, most, glyphs), sign=f"{label:>{across}} ")
 
 
 def _range(board: Board, low: float) -> str:
@@ -112,30 +118,28 @@ def _range(board: Board, low: float) -> str:
 
 
 def _verdict(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
-    if board.phase != "revealed" or not board.ask:
+    if not (said := outcome(board)):
         return
     if board.right is None:
-        text = board.problem or "the measurements do not decide this"
-        yield Line(text, bold=True, sign=f"{glyphs.missing} ")
-        yield Line("")
+        yield Line(said[0], bold=True, sign=f"{glyphs.missing} ")
         return
-    if lectern.answer is not None:
-        correct = lectern.correct(board)
-        if correct is not None:
-            sign = glyphs.available if correct else glyphs.missing
-            yield Line("That is right." if correct else "Not this time.", True, f"{sign} ")
-        if correct is False and board.choices:
-            # On a small screen the choices are out of sight.
-            yield Line(f"right: {board.choices[int(board.right)]}", True, f"{glyphs.available} ")
-    if not board.usual:
-        yield Line("This run's result is unusual; the explanation describes the usual one.")
-    yield Line("")
+    if lectern.answer is not None and board.answers is not None:
+        correct = board.answers[0] <= lectern.answer <= board.answers[1]
+        sign = glyphs.available if correct else glyphs.missing
+        yield Line("That is right." if correct else "Not this time.", True, f"{sign} ")
+    first, *others = said
+    yield Line(first, True, f"{glyphs.available} ")
+    for text in others:
+        yield Line(text, sign=f"{glyphs.separator} ")
 
+
+_RUNS = ("clearing", "running", "ready")
+"""Phases of a page from the start of its run until the reveal."""
 
 _ANSWERS: dict[Asks, str] = {
     "choices": "{first} to {last} answer",
     "number": "type a number",
-    "region": "{up}{down} move it, {next} answer",
+    "region": "{up}{down} move, {next} or digits answer",
 }
 
 
@@ -155,7 +159,8 @@ def _foot(lectern: Lectern, board: Board, now: float, keys: Keymap) -> str:
         if not board.question:
             return "the presenter turns the pages"
         if not board.open:
-            return "the vote is closed"
+            said = "the vote is closed"
+            return f"{said}: the run has started" if board.phase in _RUNS else said
         return f"{hint}{'  (your vote counts; it can be changed)' if answered else ''}"
     enter, again = key("lesson-next"), key("lesson-again")
     back = f"  {key('lesson-back')} back" if board.page > 1 else ""

@@ -34,14 +34,21 @@ class Band(Horizontal):
         id: str,  # noqa: A002
         chosen: tuple[str, ...] = (),
         large: str = "",
+        kept: Callable[[], None] = lambda: None,
     ) -> None:
         """Show the plots ``chosen``, from left to right, or the plot ``large`` alone.
 
-        If none is chosen, the plots depend on the width of the screen.
+        If none is chosen, the plots depend on the width of the screen. ``kept`` is called when the
+        user has chosen others.
         """
         super().__init__(id=id)
         self.picked = chosen
         """Names of the chosen plots; empty if none were chosen."""
+        self.preferred = chosen
+        """Names of the plots that the user chose for all sessions; empty if none were chosen."""
+        self._kept = kept
+        self._lent = False
+        """Whether a lesson or a presenter has chosen the plots, so that they are no preference."""
         self._began_unasked = not chosen
         self._large = large
         """Name of the plot that fills the whole band; empty if several share it."""
@@ -112,10 +119,20 @@ class Band(Horizontal):
         names = toggled(self.chosen, name, self._room)
         if self._began_unasked and names == unasked(self._screen_width):
             names = ()
-        self.choose(names)
+        self._choose(names)
+        if not self._lent:
+            self.preferred = self.picked
+            self._kept()
 
-    def choose(self, names: tuple[str, ...], large: str = "") -> None:
-        """Show these plots from left to right, or ``large`` alone; without names, the default."""
+    def lend(self, names: tuple[str, ...], large: str = "") -> None:
+        """Show these plots from left to right, or ``large`` alone, as a lesson or a presenter asks.
+
+        Without names, show the default. From now on, what is shown is no preference of the user.
+        """
+        self._lent = True
+        self._choose(names, large)
+
+    def _choose(self, names: tuple[str, ...], large: str = "") -> None:
         if (names, large) == (self.picked, self._large):
             return
         self.picked, self._large = names, large

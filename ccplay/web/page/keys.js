@@ -8,7 +8,7 @@ export const KEYS = [
   ["home end", "", "the beginning, and now"],
   ["↑ ↓", "", "select another flow"],
   ["o", "queue", "show another queue"],
-  ["1 … 9", "", "answer a lesson's question; else show or hide a plot, in the order of the list"],
+  ["1 … 9", "", "answer a lesson's question, or begin to; else show or hide a plot, in the order of the list"],
   ["a", "answer", "go to the answer of a lesson's question"],
   ["v", "values", "say the newest values of all plots"],
   ["t", "theme", "change the theme"],

@@ -35,7 +35,7 @@ export class Lesson {
     this.build();
     if (before?.place !== lesson.place || before?.title !== lesson.title)
       announce(`Lesson, page ${lesson.place.replace("/", " of ")}: ${lesson.heading}. ${this.question?.ask ?? ""}`);
-    else if (before.question?.open && !this.question?.open) say([...this.outcome(), ...this.measured()].join(" "));
+    else if (!before.revealed && lesson.revealed && this.question) say([...this.outcome(), ...this.measured()].join(" "));
   }
 
   /** The session is over: what was shown stays, and no vote counts. */
@@ -44,7 +44,7 @@ export class Lesson {
   }
 
   build() {
-    const { question, shown } = this, revealed = Boolean(question) && !question.open;
+    const { question, shown } = this, revealed = Boolean(question) && shown.revealed;
     const head = make("h2", "", "");
     head.id = "lesson-title";
     head.append(make("span", shown.place, "place"), ` ${shown.heading}`);
@@ -115,10 +115,13 @@ export class Lesson {
     this.changed();
   }
 
-  /** Answer by the number key of a choice; return whether it is one. */
+  /** Answer by a digit, or begin to; return whether the question takes answers. */
   press(at) {
-    if (this.asks !== "choices" || at >= this.question.choices.length) return false;
-    this.give(at);
+    if (!this.asks) return false;
+    if (this.asks !== "choices") {
+      if (this.asks === "number") this.field.value = String(at + 1);
+      this.field.focus();
+    } else if (at < this.question.choices.length) this.give(at);
     return true;
   }
 
@@ -162,26 +165,26 @@ export class Lesson {
     else if (!this.asks) this.region = mine === null ? null : [question.plot, mine, mine + question.width];
     this.changed();
     this.note(this.words());
-    this.verdict.replaceChildren(...(question && !question.open ? this.outcome().map((each) => make("p", each)) : []));
+    this.verdict.replaceChildren(...(question && this.shown.revealed ? this.outcome().map((each) => make("p", each)) : []));
   }
 
   words() {
-    const { question, mine } = this;
+    const { question, mine, shown } = this;
     if (!question) return "The presenter turns the pages.";
-    if (!question.open && question.counts.length && !question.counts.some(Boolean)) return "The vote is closed: nobody voted.";
-    if (!question.open) return "The vote is closed.";
+    if (shown.revealed && question.counts.length && !question.counts.some(Boolean)) return "The vote is closed: nobody voted.";
+    if (!question.open) return mine === null || shown.revealed ? "The vote is closed." : `The vote is closed. Your vote${this.voted} counts.`;
     if (!question.votes) return "This link can't vote: ask the presenter for theirs.";
-    if (mine !== null) return `Your vote${question.kind === "choices" ? "" : `, ${span(question, mine)},`} counts. It can be changed until the answer is revealed.`;
+    if (mine !== null) return `Your vote${this.voted} counts. It can be changed until the run starts.`;
     return { choices: "Tap an answer, or press its number.", number: "Type a number and vote.", region: "Move it to where you expect it, and vote." }[question.kind];
   }
 
+  get voted() { return this.question.kind === "choices" ? "" : `, ${span(this.question, this.mine)},`; }
+
   /** What was revealed, in sentences. */
   outcome() {
-    const { question, mine } = this, { right, kind } = question, found = [];
-    const range = kind === "choices" ? mine === right : mine <= right && right <= mine + question.width;
-    if (right !== null && mine !== null && kind !== "number") found.push(range ? "✓ That is right." : "✗ Not this time.");
+    const { question, mine } = this, { answers, kind } = question, found = [];
+    if (answers && mine !== null) found.push(answers[0] <= mine && mine <= answers[1] ? "✓ That is right." : "✗ Not this time.");
     if (mine !== null && kind !== "choices") found.push(`Your answer: ${span(question, mine)}.`);
-    if (right !== null && kind === "choices") found.push(`The right answer: ${question.choices[right]}`);
     found.push(...question.verdict);
     return found;
   }
@@ -225,15 +228,16 @@ function bar(counts, at) {
   return whole;
 }
 
-function bars({ counts, bins }) {
+function bars({ kind, counts, bins }) {
   if (!counts.some(Boolean)) return [];
+  const caption = kind === "region" ? [make("p", "Votes, by the middle of their regions:")] : [];
   const list = make("ul", "", "bins");
   list.append(...bins.map((words, at) => {
     const item = make("li", words);
     item.append(bar(counts, at));
     return item;
   }));
-  return [list];
+  return [...caption, list];
 }
 
 function measured(rows) {

@@ -36,12 +36,13 @@ const page = {
 const view = page.view;
 const elements = Object.fromEntries(["title", "state", "notice", "plots", "offered", "help", "keys"].map((id) => [id, document.getElementById(id)]));
 const network = new Network(page, chooseLink), table = new Table(page, chooseFlow);
-let plots = new Map(), connection = "connecting", over = "", missed = "", dirty = true, unwritten = false, unworded = false, wrote = 0, worded = 0;
+let plots = new Map(), connection = "connecting", over = "", missed = "", awaited = "", dirty = true, unwritten = false, unworded = false, wrote = 0, worded = 0;
 
 // --- messages
 
 const TAKE = {
   opening(opening) {
+    awaited = "";
     document.title = `${opening.title || "ccplay"} · ccplay`;
     elements.title.textContent = opening.title || "ccplay";
     Object.assign(view, { recorded: opening.recorded, now: opening.now });
@@ -79,7 +80,17 @@ const TAKE = {
     if (presented.pointer?.text && presented.pointer.text !== pointed) say(`The presenter points at ${clock(presented.pointer.t)}: ${presented.pointer.text}`);
   },
   gap() { missed = "This browser was too slow and missed some seconds; they are read again."; },
-  over({ reason }) { over = reason; page.lesson.end(); say(`The session is over: ${reason}`); },
+  another() {
+    awaited = "The presenter starts another network; this page joins it.";
+    view.restart();
+    say(awaited);
+  },
+  over({ reason }) {
+    awaited = "";
+    over = reason;
+    page.lesson.end();
+    say(`The session is over: ${reason}`);
+  },
 };
 
 connect((kind, content) => { TAKE[kind](content); dirty = true; }, (word) => {
@@ -176,7 +187,7 @@ function state() {
   elements.state.className = lost ? "lost" : "";
   const pointer = view.presenter?.pointer;
   const pointed = pointer ? `▾ ${clock(pointer.t)} ${pointer.text ?? ""}` : "";
-  const notice = over ? `The session is over: ${over}. This page keeps what it has received.` : missed || pointed;
+  const notice = over ? `The session is over: ${over}. This page keeps what it has received.` : awaited || missed || pointed;
   elements.notice.hidden = !notice;
   if (elements.notice.textContent !== notice) elements.notice.textContent = notice;
   document.querySelector("[data-does=follow]").setAttribute("aria-pressed", String(view.follows));

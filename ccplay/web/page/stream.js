@@ -12,7 +12,7 @@ function named() {
   return drawn;
 }
 
-const KINDS = ["opening", "facts", "lines", "log", "frame", "view", "gap", "over"];
+const KINDS = ["opening", "facts", "lines", "log", "frame", "view", "gap", "another", "over"];
 
 /** Call `take(kind, content)` for each message, and `status(word)` when the connection changes. */
 export function connect(take, status) {

@@ -4,16 +4,21 @@ const DEFAULT = ["cwnd", "queue", "rtt", "throughput"];
 
 export class View {
   constructor() {
+    this.plots = DEFAULT;
+    this.width = 30;
+    this.restart();
+  }
+
+  /** Begin anew, following the presenter, with another network. */
+  restart() {
     this.presenter = null; // the newest view of the presenter
     this.since = 0; // when it arrived, in ms
     this.following = true;
     this.recorded = false;
     this.live = true; // whether the axis runs
     this.left = 0;
-    this.width = 30;
     this.selected = null;
     this.observed = 0;
-    this.plots = DEFAULT;
     this.hover = null;
     this.now = 0;
     this.seen = 0;

@@ -18,7 +18,7 @@ from yarl import URL
 
 from ccplay.errors import CcplayError
 from ccplay.share import places
-from ccplay.share.frames import Board, Greeting, Wants
+from ccplay.share.frames import Board, Greeting, Over, Wants
 from ccplay.share.sharing import Sharing
 from ccplay.share.watching import WatchSource
 from ccplay.web.server import PAGE
@@ -95,6 +95,28 @@ async def test_a_session_that_ends_reports_it(stage: Stage) -> None:
     link = await stage.serve()
     async with aiohttp.ClientSession() as client, client.get(f"{link}events") as answer:
         await read_until(answer, "opening")
+        ending = asyncio.create_task(stage.over())
+        found = await read_until(answer, "over")
+        assert "stopped sharing" in found[-1][1]["reason"]
+        await ending
+
+
+async def test_browsers_go_on_to_the_presenters_next_network(stage: Stage) -> None:
+    stage.play(5)
+    link = await stage.serve()
+    async with aiohttp.ClientSession() as client, client.get(f"{link}events") as answer:
+        await read_until(answer, "opening")
+        stage.sharing.show(Over(reason="another", another=True))
+        await asyncio.to_thread(stage.sharing.close)
+        await read_until(answer, "another")
+        stage.sharing = Sharing("test", "Next")
+        for event in stage.events[:50]:
+            stage.sharing.put(event)
+        opening = (await read_until(answer, "opening"))[-1][1]
+        assert opening["title"] == "Next"
+        async with client.get(f"{link}events") as later:
+            assert (await read_until(later, "opening"))[0][1]["title"] == "Next"
+        await presented(stage, lambda it: it.watching >= 1)
         ending = asyncio.create_task(stage.over())
         found = await read_until(answer, "over")
         assert "stopped sharing" in found[-1][1]["reason"]

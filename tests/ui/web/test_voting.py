@@ -36,7 +36,9 @@ REVEALED = msgspec.structs.replace(
     phase="revealed",
     open=False,
     counts=(1, 0, 3),
+    voted_right=3,
     right=2,
+    answers=(2, 2),
     measured=(("RTT of the ping", "48 ms"),),
     why=("It **waits**.",),
 )
@@ -163,8 +165,11 @@ async def test_a_region_is_moved_and_drawn(stage: Stage, tab: Tab) -> None:
     await tab.evaluate(f"(document.activeElement.value = 48, {moved})")
     assert await tab.evaluate(output) == "48 to 248 ms"
     await tab.evaluate(f"{LESSON}.querySelector('button').click()")
-    await voted(stage, 68, (1, 0, 0, 0, 0, 0, 0, 0))
-    closed = msgspec.structs.replace(REGION, open=False, phase="revealed", right=100.0)
+    # Its middle, 148 ms, is in the second eighth of 600 ms.
+    await voted(stage, 68, (0, 1, 0, 0, 0, 0, 0, 0))
+    closed = msgspec.structs.replace(
+        REGION, open=False, phase="revealed", right=100.0, answers=(-100.0, 100.0)
+    )
     stage.sharing.show(closed)
     await tab.until(f"{TEXT}.includes('That is right.')")
     assert "Your answer: 48 to 248 ms." in await tab.evaluate(TEXT)

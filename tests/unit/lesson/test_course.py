@@ -12,12 +12,13 @@ from ccplay.lesson import progress
 from ccplay.lesson.course import Course
 from ccplay.lesson.library import Opened, open_lesson
 from ccplay.model.base import Event
-from ccplay.model.commands import AnyCommand, SetQdisc
-from ccplay.model.events import HostChanged, LinkChanged, Log, Ready
+from ccplay.model.commands import AnyCommand, SetCongestionControl, SetQdisc
+from ccplay.model.events import Applied, HostChanged, LinkChanged, Log, Ready
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
 from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.traffic_events import FlowStarted
+from ccplay.model.values import Qdisc
 from ccplay.session.manual_overrides import ByHand
 from ccplay.state.lab_state import LabState
 from tests.fake_lab import AT_FIRST, PFIFO, SHORT, over
@@ -124,6 +125,87 @@ def test_a_page_begins_with_the_network_of_the_file(opened: Opened) -> None:
         SetQdisc(link="r1->r2", qdisc=PFIFO),
         StartFlow(flow="a"),
     ]
+
+
+OWN_NETWORK = """
+[[lesson.pages]]
+title = "Short"
+text = "A queue of ten."
+run = "5 s"
+steps = [
+  { at = "0 s", do = "start-flow", flow = "c" },
+  { at = "0 s", do = "set-qdisc", kind = "pfifo", limit = 10 },
+  { at = "0 s", do = "set-congestion-control", host = "s1", cc = "reno" },
+  { at = "1 s", do = "set-qdisc", kind = "pfifo", limit = 20 },
+]
+"""
+
+
+def short(limit: int) -> SetQdisc:
+    return SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": limit}))
+
+
+@pytest.fixture
+def with_own_network(tmp_path: Path) -> Opened:
+    file = tmp_path / "own.toml"
+    file.write_text(HEAD + OWN_NETWORK + PAGES)
+    return open_lesson(str(file))
+
+
+def test_settings_at_0_s_take_effect_as_the_page_opens_and_traffic_waits(
+    with_own_network: Opened,
+) -> None:
+    lab = Lab(course := Course(with_own_network.lesson))
+    settings = [short(10), SetCongestionControl(host="s1", cc="reno")]
+    assert lab.pass_time(4.0) == settings
+    assert course.phase(lab.state.now) == "reading"
+    course.run()
+    assert lab.pass_time(9.0) == [StartFlow(flow="c"), short(20)], "they are not sent again"
+
+
+def test_what_was_set_by_hand_on_a_page_is_undone_before_its_run(with_own_network: Opened) -> None:
+    lab = Lab(course := Course(with_own_network.lesson))
+    opened = lab.pass_time(4.0)
+    lab.apply(
+        Applied(t=4.0, command=short(99)),
+        LinkChanged(
+            t=4.0,
+            link="r1->r2",
+            setting=msgspec.structs.replace(AT_FIRST, qdisc=SHORT),
+            offloads=False,
+            delay_engine="none",
+        ),
+    )
+    course.run()
+    undone = [SetQdisc(link="r1->r2", qdisc=PFIFO), *opened]
+    assert lab.pass_time(5.0)[: len(undone)] == undone
+
+
+def test_the_next_page_opens_with_its_own_network(with_own_network: Opened) -> None:
+    lab = Lab(course := Course(with_own_network.lesson))
+    course.run()
+    lab.pass_time(9.0)
+    lab.apply(HostChanged(t=9.0, host="s1", cc="reno"))
+    course.reveal(lab.state)
+    course.turn_page(1)
+    assert lab.pass_time(12.0) == [
+        StopFlow(flow="c"),
+        SetCongestionControl(host="s1", cc="cubic"),
+    ]
+    assert course.phase(lab.state.now) == "asking"
+
+
+def test_answers_count_until_the_run_starts(opened: Opened) -> None:
+    lab = Lab(course := Course(opened.lesson))
+    assert course.answerable
+    course.answer(1.0)
+    assert course.answerable
+    course.run()
+    assert not course.answerable
+    lab.pass_time(20.0)
+    assert not course.answerable
+    course.reveal(lab.state)
+    assert not course.answerable
 
 
 def test_a_page_taken_again_has_traffic_of_another_name(opened: Opened) -> None:
