@@ -347,10 +347,13 @@ async def test_the_first_page_offers_no_page_before_it_and_the_last_one_the_way_
         await until(pilot, lambda: any("last page" in each.message for each in app._notifications))
 
 
-async def test_the_right_answer_and_the_key_that_scrolls_are_in_sight_on_a_small_screen() -> None:
+async def test_the_right_answer_and_the_key_that_scrolls_are_in_sight_on_a_small_screen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with taking((80, 24)) as (app, pilot, desk):
         assert "more" not in said(app)
-        desk.votes = Votes(question=desk.question, counts=(3, 1), voters=4, right=1)
+        votes = Votes(question=desk.question, counts=(3, 1), voters=4, right=1)
+        monkeypatch.setattr(Presenting, "votes", votes)
         turn = desk.course.turn
         turn.answer, turn.correct = 0.0, False
         turn.verdict = Verdict({"rate": 9.4, "top": 40.0}, 1.0)
