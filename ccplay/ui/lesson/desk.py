@@ -28,8 +28,8 @@ class Desk:
         self.course = course
         self.title = ""
         self.draft = 0.0
-        self.votes: Votes | None = None
-        """Latest votes of spectators."""
+        self._votes: dict[int, Votes] = {}
+        """Latest votes of spectators, by question."""
         self._session = session
         self._keep = keep
         self._rounds = [0] * len(course.turns)
@@ -56,16 +56,24 @@ class Desk:
         return self.course.turn.answer
 
     @property
+    def votes(self) -> Votes | None:
+        """Latest votes of spectators on this page's question; None if there are none."""
+        return self._votes.get(self.question)
+
+    @votes.setter
+    def votes(self, votes: Votes | None) -> None:
+        if votes is not None:
+            self._votes[votes.question] = votes
+
+    @property
     def counts(self) -> tuple[int, ...]:
         """Number of votes for each answer to this page's question; empty if there are none."""
-        votes = self.votes
-        return votes.counts if votes is not None and votes.question == self.question else ()
+        return self.votes.counts if self.votes is not None else ()
 
     @property
     def voters(self) -> int:
         """Number of votes on this page's question."""
-        votes = self.votes
-        return votes.voters if votes is not None and votes.question == self.question else 0
+        return self.votes.voters if self.votes is not None else 0
 
     @property
     def look(self) -> Look:
@@ -105,7 +113,7 @@ class Desk:
         return _replace(
             board,
             counts=self.counts,
-            voted_right=self.votes.right if self.voters and self.votes is not None else None,
+            voted_right=self.votes.right if self.votes is not None else None,
             answers=answers,
             right=verdict.right,
             measured=tuple(measured_lines(page, verdict)),
