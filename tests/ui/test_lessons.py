@@ -217,6 +217,11 @@ async def test_the_vote_closes_when_the_run_starts() -> None:
         await until(crowd, lambda: "the vote is closed: the run has started" in said(other))
         seat = other.main.lesson
         assert isinstance(seat, Seat)
+        await crowd.press("1")
+        assert "Too late" in other.notices[-1].text
+        assert isinstance(other.main.audience, Following)
+        assert other.main.audience.following, "a late vote is no roaming"
+        assert not other.main.plots.large
         assert not seat.give(0.0)
         assert desk.counts == (0, 1)
         desk.course.turn.span = None

@@ -29,6 +29,7 @@ class AudienceActions(LessonActions):
         """Let a spectator roam after a key that changes the view."""
         name = action.partition("(")[0].rpartition(".")[2]
         votes = self.asked and name in ("enlarge", "select_flow")
+        votes = votes or (self.is_late and name == "enlarge")
         if isinstance(self.audience, Following) and name in ROAMING and not votes:
             self.audience.roam()
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ccplay.ui.lesson.panel import LessonPanel
 
 
+_TOO_LATE = "Too late: the vote is closed, because the run has started."
 _PAGES_RUN = "this page's run starts traffic"
 _BEFORE_RUN = ("asking", "reading", "clearing", "running")
 """Phases of a page until its run, which starts the traffic, has ended."""
@@ -35,6 +36,14 @@ class LessonActions(LookActions):
     def asked(self) -> Asks:
         """The kind of answer that keys can give now; empty for none."""
         return "" if self.lesson is None else asks(self.lesson)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a spectator's digit is a vote that came too late, rather than for a plot."""
+        board = self.lesson.board if self.lesson is not None else None
+        if self.lesson is None or self.lesson.leads or board is None or not board.question:
+            return False
+        return not board.open and board.phase != "revealed"
 
     @property
     def predicted(self) -> tuple[str, float, float] | None:
@@ -175,6 +184,8 @@ class LessonActions(LookActions):
         if lesson is not None and board is not None and self.asked in ("number", "region"):
             digit = self._digit(place)
             self._ask_number(board, digit if digit.isdigit() else "")
+        elif self.is_late:
+            self.app.notify(_TOO_LATE, severity="warning", markup=False)
         elif lesson is None or board is None or self.asked != "choices":
             super().action_enlarge(place)
         elif place < len(board.choices):
@@ -216,7 +227,7 @@ class LessonActions(LookActions):
             if board.plot:
                 number = lesson.draft = placed(board, number - board.width / 2)
             if not lesson.give(number):
-                self.app.notify("Too late: the run has started.", severity="warning", markup=False)
+                self.app.notify(_TOO_LATE, severity="warning", markup=False)
         self._after_key()
 
     def _after_key(self) -> None:
