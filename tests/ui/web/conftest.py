@@ -35,6 +35,10 @@ class Stage:
             self.sharing.put(self.events[self._next])
             self._next += 1
 
+    def restart(self) -> None:
+        """Begin the events again, for another network."""
+        self._next = 0
+
     async def serve(self, port: int = 0) -> str:
         """Start the server for browsers; return the link."""
         ready = asyncio.get_running_loop().create_future()

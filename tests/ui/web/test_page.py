@@ -14,7 +14,8 @@ import pytest_asyncio
 from ccplay.model.commands import Mark
 from ccplay.model.events import Applied
 from ccplay.model.traffic_events import FlowStarted
-from ccplay.share.frames import Pointer, PresenterView
+from ccplay.share.frames import Over, Pointer, PresenterView
+from ccplay.share.sharing import Sharing
 from tests.ui.web.chromium import Tab, needs_chromium, new_tab
 from tests.ui.web.conftest import Stage
 
@@ -183,4 +184,19 @@ async def test_light_and_dark_follow_the_system_and_a_key(tab: Tab) -> None:
     await tab.until(f"{ground} !== 'rgb(17, 22, 28)'")
     await tab.press("t")
     await tab.until(f"{ground} === 'rgb(17, 22, 28)'")
+    assert tab.complaints == []
+
+
+async def test_the_page_joins_the_presenters_next_network(stage: Stage, tab: Tab) -> None:
+    await tab.press("-")
+    assert await tab.evaluate("document.querySelector('[data-does=follow]').ariaPressed") == "false"
+    stage.sharing.show(Over(reason="another", another=True))
+    await asyncio.to_thread(stage.sharing.close)
+    await tab.until("document.getElementById('notice').textContent.includes('another network')")
+    stage.sharing = Sharing("test", "Next")
+    stage.restart()
+    stage.play(3)
+    await tab.until("document.getElementById('title').textContent === 'Next'")
+    await tab.until("document.getElementById('notice').hidden")
+    await tab.until("document.querySelectorAll('#plots figure').length > 0")
     assert tab.complaints == []

@@ -110,8 +110,8 @@ async def test_browsers_go_on_to_the_presenters_next_network(stage: Stage) -> No
         await asyncio.to_thread(stage.sharing.close)
         await read_until(answer, "another")
         stage.sharing = Sharing("test", "Next")
-        for event in stage.events[:50]:
-            stage.sharing.put(event)
+        stage.restart()
+        stage.play(1)
         opening = (await read_until(answer, "opening"))[-1][1]
         assert opening["title"] == "Next"
         async with client.get(f"{link}events") as later:

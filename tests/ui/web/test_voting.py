@@ -104,6 +104,10 @@ async def test_a_tap_votes_a_key_changes_it_and_the_reveal_is_reported(
     assert (await voted(stage, 66, (0, 0, 1))).voters == 1
     assert await tab.evaluate("document.querySelectorAll('#plots figure').length") == 4
     assert "3 votes" not in await tab.evaluate(TEXT)
+    stage.sharing.show(msgspec.structs.replace(BOARD, phase="running", open=False, until=20.0))
+    await tab.until(f"{STATUS} === 'The vote is closed. Your vote counts.'")
+    assert not await tab.evaluate(ENABLED)
+    assert "right" not in await tab.evaluate(TEXT)
     stage.sharing.show(REVEALED)
     await tab.until(f"{TEXT}.includes('That is right.')")
     shown = await tab.evaluate(TEXT)
@@ -111,6 +115,8 @@ async def test_a_tap_votes_a_key_changes_it_and_the_reveal_is_reported(
     assert "48 ms" in shown
     assert "It waits." in shown
     assert "The right answer: three" in await tab.until(SPOKEN)
+    assert "Votes: 3 of 4 right" in shown
+    assert shown.index("That is right.") < shown.index("It waits.")
     assert not await tab.evaluate(ENABLED)
     # Digit keys choose plots again.
     await tab.press("2")
@@ -151,6 +157,20 @@ async def test_a_number_is_typed(stage: Stage, tab: Tab) -> None:
     stage.sharing.show(msgspec.structs.replace(NUMBER, phase="running", until=12.0))
     stage.sharing.show(msgspec.structs.replace(NUMBER, open=False, phase="revealed", right=3.0))
     await tab.until(f"{TEXT}.includes('Your answer: 9.5 Mbit/s.')")
+    assert tab.complaints == []
+
+
+async def test_digits_begin_a_number_and_go_to_a_region_and_choose_no_plot(
+    stage: Stage, tab: Tab
+) -> None:
+    await tab.until("document.querySelectorAll('#plots figure').length === 4")
+    for board, kind, value in ((NUMBER, "number", "9"), (REGION, "range", "192")):
+        stage.sharing.show(board)
+        await tab.until(f"{ENABLED} && {LESSON}.querySelector('input[type={kind}]')")
+        await tab.press("9")
+        await tab.until(f"document.activeElement.type === '{kind}'")
+        assert await tab.evaluate("document.activeElement.value") == value
+    assert await tab.evaluate("document.querySelectorAll('#plots figure').length") == 4
     assert tab.complaints == []
 
 
