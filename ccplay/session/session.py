@@ -232,11 +232,6 @@ class Session:
         if not self.done:
             self._take(Log(t=self.state.now, level="warning", text=text, spoils=True))
 
-    def remark(self, text: str) -> None:
-        """Log a message on this screen alone: in no recording, and for no spectator."""
-        self._fold()
-        self._shown.apply(Log(t=self._shown.now, level="info", text=text))
-
     async def close(self) -> None:
         """End the source and finish the sinks."""
         await self._source.close()

@@ -19,6 +19,7 @@ from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from ccplay.errors import UsageError
+from ccplay.model.events import Log
 from ccplay.scenario.values import Scenario
 from ccplay.session.session import Session
 from ccplay.state.lab_state import Entry
@@ -277,7 +278,9 @@ class CcplayApp(App[int]):
         text = "your theme, characters, lines and plots are kept for later sessions in "
         text += str(preferences_path())
         if self.session.live:
-            self.session.remark(text)
+            # Into the state alone: no recording has it, and no spectator.
+            state = self.session.state
+            state.apply(Log(t=state.now, level="info", text=text))
         else:
             self.notify(text, markup=False)
 
