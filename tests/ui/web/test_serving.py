@@ -287,8 +287,8 @@ async def test_where_another_user_serves_browsers_they_watch_and_do_not_vote(
 
     greeted = places.join
 
-    def joined(path: Path, wants: Wants) -> tuple[socket.socket, Greeting]:
-        connection, greeting = greeted(path, wants)
+    def joined(path: Path, wants: Wants, patience_s: float) -> tuple[socket.socket, Greeting]:
+        connection, greeting = greeted(path, wants, patience_s)
         return connection, msgspec.structs.replace(greeting, seats=0)
 
     monkeypatch.setattr(places, "join", joined)
