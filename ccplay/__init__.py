@@ -1,3 +1,3 @@
 """ccplay: see TCP congestion control work, live, on real Linux stacks."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -136,7 +136,8 @@ def _register(lib: ctypes.CDLL, table: int, messages: list[str]) -> int:
     if not attached:
         raise refused("the kernel refuses to register it", messages)
     if _version(lib) >= _LINK_BY_ITSELF:
-        return os.dup(lib.bpf_link__fd(attached))
+        # Not a copy: nothing closes the original, which would keep the algorithm registered.
+        return int(lib.bpf_link__fd(attached))
     link: int = lib.bpf_link_create(lib.bpf_map__fd(table), 0, _STRUCT_OPS, None)
     if link < 0:
         raise refused("the kernel refuses to register it", messages)

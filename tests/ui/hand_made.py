@@ -75,7 +75,7 @@ def lab(*, full: bool = False, flows: int = 1, pairs: int = 2) -> LabState:
         Hello(
             t=0.0,
             format=FORMAT,
-            version="0.1.0",
+            version="0.2.0",
             wall_time=0.0,
             sample_hz=50.0,
             capabilities=capabilities(full=full),

@@ -33,7 +33,7 @@ from ccplay.stream import wire
 HELLO = Hello(
     t=0.0,
     format=wire.FORMAT,
-    version="0.1.0",
+    version="0.2.0",
     wall_time=0.0,
     sample_hz=50,
     capabilities=Capabilities(
