@@ -52,8 +52,7 @@ def client_argv(
     limit = ("-t", "0")
     if itself and command.duration_s is not None:
         # Its own -t takes only whole seconds.
-        packets = round(command.rate_bps / 8 * command.duration_s / command.packet_bytes)
-        limit = ("-n", str(max(packets, 1) * command.packet_bytes))
+        limit = ("-n", str(_packets(command, command.duration_s) * command.packet_bytes))
     return [
         # Otherwise it reports only at its end that it has begun to send.
         *("stdbuf", "-oL"),
@@ -62,6 +61,19 @@ def client_argv(
         *("-b", str(command.rate_bps), "-l", str(command.packet_bytes)),
         *limit,
     ]
+
+
+def _packets(command: StartUdp, duration_s: float) -> int:
+    """Return the number of packets that are due within a duration, the first at its beginning."""
+    return max(round(command.rate_bps / 8 * duration_s / command.packet_bytes), 1)
+
+
+def _sending_s(command: StartUdp, duration_s: float) -> float:
+    """Return when to stop a sender that has no limit of its own, in seconds after its first packet.
+
+    That is midway between the last packet due and the next one, which it would send at the end.
+    """
+    return (_packets(command, duration_s) - 0.5) * command.packet_bytes * 8 / command.rate_bps
 
 
 class Lines:
@@ -247,7 +259,8 @@ class Udp:
         self._agreed = loop.call_later(min(_AGREED_S, shortest_s), self._end_bypass)
         self._sends.set()
         if self._command.duration_s is not None and not self._ends_itself:
-            self._timer = loop.call_later(self._command.duration_s, self.begin_stop)
+            stop_at = t + _sending_s(self._command, self._command.duration_s)
+            self._timer = loop.call_later(stop_at - self._clock(), self.begin_stop)
         if self.watched is not None:
             self._sampling = asyncio.create_task(self._sample(self.watched))
         self._emit(
