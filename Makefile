@@ -1,6 +1,7 @@
 # Two commands do all their own set-up on Debian and Ubuntu:
 #   make play   open the playground (without a terminal: run it headless, print the result)
 #   make test   run every test
+# make test-debian13 runs both on a minimal Debian 13, in a chroot made anew in build/debian13.
 # make picture draws README's picture anew, from a run of the playground.
 # make guest installs QEMU and a full kernel of the distribution for `ccplay --guest` (some 100 MB).
 # make algorithms installs clang and bpftool (400 MB), for congestion controls as BPF programs.
@@ -16,17 +17,45 @@ TOOLS := mnexec:mininet iperf3:iperf3 ping:iputils-ping wget:wget ip:iproute2 un
          iptables-legacy:iptables tcpdump:tcpdump
 missing = $(foreach t,$(1),$(if $(shell PATH=$$PATH:/usr/sbin:/sbin command -v $(word 1,$(subst :, ,$t))),,$(word 2,$(subst :, ,$t))))
 PACKAGES = $(call missing,$(TOOLS))
+VENVS = $(shell $(PYTHON) -c 'import ensurepip' 2>/dev/null || echo python3-venv)
 VIRTUAL = $(call missing,qemu-system-x86_64:qemu-system-x86 depmod:kmod xz:xz-utils zstd:zstd)
 COMPILERS = $(call missing,clang:clang bpftool:bpftool)
+TESTED = $(call missing,xz:xz-utils zstd:zstd)
+BOOTSTRAP = $(call missing,debootstrap:debootstrap debootstrap:debian-archive-keyring)
 INSTALL = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
+install = if [ -n "$(strip $(1))" ]; then \
+	  echo "installing $(strip $(1))"; $(SUDO) apt-get update -qq && $(INSTALL) $(strip $(1)) >/dev/null; fi
 
-.PHONY: play test lint check format bench wheel clean system algorithms guest picture
+.PHONY: play test test-debian13 lint check format bench wheel clean system algorithms guest picture
 
 play: $(VENV)/ready
 	@$(BIN)/ccplay
 
 test: $(VENV)/dev algorithms
+	@$(call install,$(TESTED))
 	$(SUDO) $(BIN)/python -m tests
+
+# Debian's mirror and apt's proxy, as this machine's own sources name them.
+MIRROR = $(or $(shell apt-get indextargets --format '$$(REPO_URI)' 2>/dev/null | grep -m1 '/debian/$$'),http://deb.debian.org/debian/)
+PROXY = $(shell apt-config dump --format '%v' Acquire::http::Proxy)
+CHROOT := $(CURDIR)/build/debian13
+
+# What is committed is tried. apt, pip, names and certificates are set as on this machine. All mounts are in a
+# namespace of their own; the chroot is bound to itself, because labs need a root that is a mount point.
+test-debian13:
+	@$(call install,$(BOOTSTRAP))
+	$(SUDO) rm -rf --one-file-system $(CHROOT)
+	$(SUDO) mkdir -p $(CHROOT)
+	$(SUDO) env $(if $(PROXY),http_proxy=$(PROXY)) PATH=$$PATH:/usr/sbin:/sbin \
+	  debootstrap --variant=minbase --include=make trixie $(CHROOT) $(MIRROR) >/dev/null
+	apt-config dump Acquire | $(SUDO) tee $(CHROOT)/etc/apt/apt.conf.d/90host >/dev/null
+	for each in /etc/pip.conf /etc/resolv.conf /etc/hosts /etc/ssl/certs; do \
+	  if [ -e $$each ]; then $(SUDO) mkdir -p $(CHROOT)/etc/ssl && $(SUDO) cp -rLT $$each $(CHROOT)$$each || exit; fi; done
+	$(SUDO) mkdir $(CHROOT)/srv/ccplay
+	git archive HEAD | $(SUDO) tar -x -C $(CHROOT)/srv/ccplay
+	$(SUDO:sudo=sudo --preserve-env) unshare --mount --pid --fork --kill-child sh -ec ' \
+	  mount --bind $$0 $$0; mount -t proc proc $$0/proc; mount --rbind /sys $$0/sys; mount --rbind /dev $$0/dev; \
+	  unset MAKEFLAGS MAKELEVEL MFLAGS; exec chroot $$0 sh -ec "cd /srv/ccplay; make play </dev/null; make test"' $(CHROOT)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
@@ -54,29 +83,14 @@ wheel: $(VENV)/dev
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
 
 system:
-	@missing="$(strip $(PACKAGES))"; \
-	$(PYTHON) -c 'import ensurepip' 2>/dev/null || missing="$$missing python3-venv"; \
-	if [ -n "$$missing" ]; then \
-	  echo "installing $$missing"; \
-	  $(SUDO) apt-get update -qq && \
-	  $(INSTALL) $$missing >/dev/null; \
-	fi
+	@$(call install,$(PACKAGES) $(VENVS))
 
 # Where they can't be installed, everything else still works and is tested.
 algorithms: | system
-	@missing="$(strip $(COMPILERS))"; \
-	if [ -n "$$missing" ]; then \
-	  echo "installing $$missing"; \
-	  $(SUDO) apt-get update -qq && $(INSTALL) $$missing >/dev/null || \
-	    echo "no BPF algorithms: $$missing can't be installed"; \
-	fi
+	@$(call install,$(COMPILERS)) || echo "no BPF algorithms: $(strip $(COMPILERS)) can't be installed"
 
 guest: $(VENV)/ready
-	@missing="$(strip $(VIRTUAL))"; \
-	if [ -n "$$missing" ]; then \
-	  echo "installing $$missing"; \
-	  $(SUDO) apt-get update -qq && $(INSTALL) $$missing >/dev/null; \
-	fi
+	@$(call install,$(VIRTUAL))
 	@$(BIN)/ccplay guest
 
 $(VENV)/ready: pyproject.toml | system

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import NamedTuple
 
 from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
+from ccplay.assets import SUFFIX
 from ccplay.errors import CcplayError
 from ccplay.guest import boot
 from ccplay.model.commands import Build
+from ccplay.model.disciplines import SUFFIX as PY
 from ccplay.model.events import Hello
 from ccplay.model.network import Topology
 from ccplay.model.values import Capabilities, Feature
@@ -30,6 +35,28 @@ SECTIONS = (
     ("tools", "Programs"),
 )
 """Fields of ``Capabilities``, each with its heading, in the order of the output."""
+
+_NAMED = ("congestion_controls", "qdiscs", "tools")
+"""Fields whose features are known by their names; those of others by their heading."""
+
+_LISTS = {
+    "algorithms": _NAMED[:1],
+    "disciplines": _NAMED[1:2],
+    "features": [name for name, _ in SECTIONS if name not in (*_NAMED, "schedulers")],
+    "programs": _NAMED[2:],
+}
+"""Lists of what works, and the fields that each holds."""
+
+_CAPTURING = ("tcpdump", "dumpcap")
+"""Programs of which one is enough."""
+
+_COMMANDS = (
+    (re.compile(r"apt install ([^;,()]+)"), "apt install"),
+    (re.compile(r"modprobe (?:-a )?([^;,()]+)"), "as root: modprobe -a"),
+    (re.compile(r"sysctl ([^;,()]+)"), "as root: sysctl"),
+    (re.compile(r"\bas root\b|not root"), "sudo ccplay"),
+)
+"""Patterns of remedies, the easiest first, and the command of each before the pattern's group."""
 
 SMALLEST = Build(topology=Topology(kind="linear"))
 """Smallest network, for a lab that only reports what a machine supports."""
@@ -60,27 +87,6 @@ def obstacles(capabilities: Capabilities) -> list[Feature]:
     return missing
 
 
-def show(capabilities: Capabilities, console: Console) -> None:
-    """Print every feature of this machine, and the reason and the remedy for each missing one."""
-    console.print(f"kernel {capabilities.kernel}, {capabilities.privilege}\n")
-    for name, heading in SECTIONS:
-        table = Table(title=heading, title_justify="left", box=None, pad_edge=False)
-        table.add_column("", width=3)
-        table.add_column("", no_wrap=True)
-        table.add_column("", overflow="fold")
-        for feature in getattr(capabilities, name):
-            table.add_row(*_row(feature))
-        table.show_header = False
-        console.print(table)
-        console.print()
-    missing = obstacles(capabilities)
-    if missing:
-        names = ", ".join(each.name for each in missing)
-        console.print(f"[bold]A lab can't run here:[/] {names} missing.")
-    else:
-        console.print("[bold]A lab can run here.[/]")
-
-
 class Way(NamedTuple):
     """A way to run a lab on this machine, or to do without one."""
 
@@ -106,31 +112,132 @@ def ways() -> list[Way]:
     ]
 
 
-def further(chain: list[Way]) -> str:
-    """Return the command that makes a better way possible; empty if there is none."""
-    lacks = {each.name: each.lack for each in chain}
-    if lacks["root"] and lacks["rootless"]:
-        return "sudo ccplay doctor" if os.geteuid() != 0 else ""
-    if lacks["guest"] and boot.is_possible():
-        return "ccplay guest"
-    return "sudo ccplay" if lacks["root"] and os.geteuid() != 0 else ""
+def cures(capabilities: Capabilities, chain: list[Way]) -> dict[str, list[str]]:
+    """Return what is missing by what cures it, the easiest cure first: a command, where one does.
 
-
-def show_ways(chain: list[Way], console: Console) -> None:
-    """Print the ways to run a lab, and the command that makes a better one possible."""
-    table = Table(title="Ways to run a lab here", title_justify="left", box=None, pad_edge=False)
-    for options in ({"width": 3}, {"no_wrap": True}, {"overflow": "fold"}):
-        table.add_column("", **options)
-    table.show_header = False
-    for each in chain:
-        feature = Feature(
-            name=each.name, available=not each.lack, summary=each.gives, reason=each.lack
+    ``chain`` holds the ways to run a lab; it is empty if only the features count.
+    """
+    kernel = "another kernel"
+    missing = [
+        (
+            each.lack,
+            {"root": "labs as root", "rootless": "labs without root"}.get(each.name, "a guest"),
         )
-        table.add_row(*_row(feature))
+        for each in chain
+        if each.lack and (each.name != "guest" or boot.is_possible())
+    ]
+    for way in chain:
+        if way.name == "guest" and (not way.lack or boot.is_possible()):
+            kernel = "ccplay guest" if way.lack else "ccplay --guest"
+    for section, heading in SECTIONS:
+        features: list[Feature] = getattr(capabilities, section)
+        names = {each.name for each in features if not each.available}
+        if section == "tools" and not names.issuperset(_CAPTURING):
+            names -= set(_CAPTURING)
+        if section == "delay_engines" and len(names) < len(features):
+            names = set()
+        missing += [
+            (each.remedy, _words(each, section, heading))
+            for each in features
+            # With an algorithm its program is missing, too, or takes its place.
+            if each.name in names and _plain(each.name) not in names - {each.name}
+        ]
+    modules: list[str] = []
+    groups: dict[tuple[int, str], list[str]] = {}
+    for remedy, words in missing:
+        cure = (len(_COMMANDS), kernel)
+        for rank, (pattern, command) in enumerate(_COMMANDS):
+            if (match := pattern.search(remedy)) is not None:
+                arguments = match[1].split() if pattern.groups else []
+                if "modprobe" in command:
+                    modules += arguments
+                    arguments = []
+                cure = rank, " ".join([command, *arguments])
+                break
+        found = groups.setdefault(cure, [])
+        if words not in found:
+            found.append(words)
+    return {
+        " ".join([cure, *dict.fromkeys(modules)] if "modprobe" in cure else [cure]): groups[
+            rank, cure
+        ]
+        for rank, cure in sorted(groups)
+    }
+
+
+def _words(feature: Feature, section: str, heading: str) -> str:
+    """Return how a feature is called in a list."""
+    if section in _NAMED:
+        return feature.name
+    # ECN stays as it is.
+    return heading[0].lower() + heading[1:] if heading[1].islower() else heading
+
+
+def _plain(name: str) -> str:
+    """Return the kernel's name of what ccplay's own ``name`` does as well."""
+    return name.removesuffix(SUFFIX).removesuffix(PY)
+
+
+def show(capabilities: Capabilities, chain: list[Way], console: Console) -> None:
+    """Print on one screen what works, and what is missing, by what cures it."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column("", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for title, sections in _LISTS.items():
+        works: list[str] = []
+        for section, heading in SECTIONS:
+            features = getattr(capabilities, section) if section in sections else ()
+            names = {each.name for each in features if each.available}
+            works += [
+                _words(each, section, heading)
+                for each in features
+                if each.name in names and _plain(each.name) not in names - {each.name}
+            ]
+        if works:
+            between = "; " if title == "features" else ", "
+            table.add_row(f"[bold]{title}[/]", escape(between.join(dict.fromkeys(works))))
+    if here := [each.name for each in chain if not each.lack]:
+        table.add_row("[bold]ways to run[/]", ", ".join(here))
+    _show_verdict(capabilities, console)
     console.print()
     console.print(table)
-    if command := further(chain):
-        console.print(f"\nNext step: [bold]{command}[/]")
+    _show_cures(capabilities, chain, console)
+    console.print("\nEach feature, and why a missing one does not work: ccplay doctor --all")
+
+
+def show_all(capabilities: Capabilities, chain: list[Way], console: Console) -> None:
+    """Print every feature of this machine, and the reason and the remedy for each missing one."""
+    here = [Feature(each.name, not each.lack, each.gives, each.lack) for each in chain]
+    sections = [(heading, getattr(capabilities, section)) for section, heading in SECTIONS]
+    for heading, features in (*sections, ("Ways to run a lab here", here)):
+        if not features:
+            continue
+        table = Table(title=heading, title_justify="left", box=None, pad_edge=False)
+        for options in ({"width": 3}, {"no_wrap": True}, {"overflow": "fold"}):
+            table.add_column("", **options)
+        for feature in features:
+            table.add_row(*_row(feature))
+        table.show_header = False
+        console.print(table)
+        console.print()
+    _show_verdict(capabilities, console)
+    _show_cures(capabilities, chain, console)
+
+
+def _show_verdict(capabilities: Capabilities, console: Console) -> None:
+    verdict = "A lab can run here"
+    if missing := obstacles(capabilities):
+        verdict = f"A lab can't run here without {', '.join(each.name for each in missing)}"
+    place = f"Linux {capabilities.kernel}, {capabilities.privilege}"
+    console.print(f"[bold]{escape(verdict)}[/] ({escape(place)}).", highlight=False)
+
+
+def _show_cures(capabilities: Capabilities, chain: list[Way], console: Console) -> None:
+    if found := cures(capabilities, chain):
+        console.print("\nMissing, by what cures it:")
+    for cure, names in found.items():
+        line = f"[bold]{escape(cure)}[/]: {escape(', '.join(names))}"
+        console.print(Padding(line, (0, 0, 0, 2)), highlight=False)
 
 
 def _row(feature: Feature) -> tuple[str, str, str]:

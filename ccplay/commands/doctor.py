@@ -10,7 +10,11 @@ from ccplay.commands import options
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
+        "--all", action="store_true", help="describe each feature, and why missing ones do not work"
+    )
+    form.add_argument("--json", action="store_true", help="print one JSON object")
     options.add_place(parser)
     parser.set_defaults(run=run)
 
@@ -29,8 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         sys.stdout.write(wire.encode_value(capabilities).decode() + "\n")
     else:
-        console = Console()
-        doctor.show(capabilities, console)
-        if arguments.host is None:
-            doctor.show_ways(doctor.ways(), console)
+        show = doctor.show_all if arguments.all else doctor.show
+        elsewhere = arguments.host is not None or arguments.guest
+        show(capabilities, [] if elsewhere else doctor.ways(), Console())
     return LabError.exit_code if doctor.obstacles(capabilities) else 0

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from textual.command import CommandList
 from textual.events import Key
+from textual.pilot import Pilot
 
 from ccplay.model.commands import AnyCommand, Mark, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.disciplines import DISCIPLINES
@@ -231,7 +232,17 @@ async def test_the_help_scrolls_to_its_end_on_a_small_screen() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
 def test_how_the_help_looks(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
-    assert snap_compare(Stage(lab()), press=["question_mark"], terminal_size=size)
+    async def drawn(pilot: Pilot[None]) -> None:
+        """Open the help and wait until its page has its size."""
+        await pilot.press("question_mark")
+        while not isinstance(pilot.app.screen, HelpScreen):
+            await pilot.pause()
+        while not pilot.app.screen.query("#page") or pilot.app.screen._layout_required:
+            await pilot.pause()
+        while not pilot.app.screen.query_one("#page").virtual_size.height:
+            await pilot.pause()
+
+    assert snap_compare(Stage(lab()), run_before=drawn, terminal_size=size)
 
 
 async def test_enter_twice_at_once_runs_one_line_of_the_palette() -> None:

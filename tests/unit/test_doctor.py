@@ -1,35 +1,102 @@
-"""The ways to run a lab that ``ccplay doctor`` ends with."""
+"""What ``ccplay doctor`` reports: what works, what is missing, and what cures it."""
 
 from __future__ import annotations
 
+import io
 import os
 
 import pytest
+from rich.console import Console
 
-from ccplay.doctor import Way, further, ways
+from ccplay.assets import algorithms
+from ccplay.doctor import Way, cures, show, ways
 from ccplay.guest import boot
+from ccplay.model.algorithms import CATALOGUE
+from ccplay.model.disciplines import DISCIPLINES
+from ccplay.model.values import Capabilities, Feature
 from ccplay.session import launch
+
+PACKAGES = "apt install clang bpftool"
+VEGAS = "a kernel with CONFIG_TCP_CONG_VEGAS has it; or, for vegas.bpf: "
+
+
+def lacking(
+    cc_remedy: str = VEGAS + PACKAGES, bpf_remedy: str = PACKAGES, **more: list[Feature]
+) -> Capabilities:
+    """Return what a kernel without modules and a machine without clang have."""
+
+    def no(name: str, remedy: str) -> Feature:
+        return Feature(name, available=False, reason="gone", remedy=remedy)
+
+    fields: dict[str, list[Feature]] = {
+        "congestion_controls": [
+            *(Feature("reno", available=True), Feature("cubic", available=True)),
+            *(no("vegas", cc_remedy), no("lp", "a kernel with CONFIG_TCP_CONG_LP has it")),
+            *(no("cubic.bpf", bpf_remedy), no("vegas.bpf", bpf_remedy)),
+        ],
+        "qdiscs": [
+            *(Feature("pfifo", available=True), Feature("codel", available=True)),
+            *(Feature("codel.py", available=True), no("hhf", "as root: modprobe sch_hhf")),
+            no("sfb", "as root: modprobe sch_sfb"),
+        ],
+        "delay_engines": [no("netem", "a kernel with it"), Feature("delay line", available=True)],
+        "tools": [Feature("tcpdump", available=True), no("dumpcap", "apt install wireshark")],
+        "markers": [no("threshold", bpf_remedy)],
+        "tracepoints": [no("tcp_probe", bpf_remedy), no("tcp_cong_state_set", bpf_remedy)],
+    }
+    return Capabilities(kernel="6.1", privilege="root", **(fields | more))
+
+
+GUEST_LACK = "no guest is installed in /x: run make guest, or ccplay guest"
 
 
 @pytest.mark.parametrize(
-    ("lacks", "user", "command"),
+    ("guest", "possible", "kernel"),
     [
-        (("", "", ""), 0, ""),
-        (("", "", "none"), 0, "ccplay guest"),
-        (("not root", "", "none"), 1000, "ccplay guest"),
-        (("not root", "", ""), 1000, "sudo ccplay"),
-        (("not root", "forbidden", "none"), 1000, "sudo ccplay doctor"),
-        (("no namespaces", "no namespaces", ""), 0, ""),
+        ("", True, "ccplay --guest"),
+        (GUEST_LACK, True, "ccplay guest"),
+        (GUEST_LACK, False, "another kernel"),
+        (None, True, "another kernel"),
     ],
 )
-def test_one_command_gets_further(
-    lacks: tuple[str, ...], user: int, command: str, monkeypatch: pytest.MonkeyPatch
+def test_each_group_of_what_is_missing_has_one_cure(
+    guest: str | None, possible: bool, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: user)
-    monkeypatch.setattr(boot, "is_possible", lambda: True)
-    names = ("root", "rootless", "guest")
-    chain = [Way(name, lack, "") for name, lack in zip(names, lacks, strict=True)]
-    assert further(chain) == command
+    """What a second engine or program does, too, is not missing."""
+    monkeypatch.setattr(boot, "is_possible", lambda: possible)
+    chain = [] if guest is None else [Way("root", "", ""), Way("guest", guest, "")]
+    found = cures(lacking(), chain)
+    assert found.pop(kernel) == (["a guest"] if guest and possible else []) + ["lp"]
+    bpf = ["vegas", "cubic.bpf", "ECN marks in front of any queue", "traces of every ACK"]
+    assert list(found.items()) == [
+        (PACKAGES, bpf),
+        ("as root: modprobe -a sch_hhf sch_sfb", ["hhf", "sfb"]),
+    ]
+
+
+def test_an_ordinary_user_learns_what_root_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = "start the lab as root"
+    forbidden = "user.max_user_namespaces is 0 (remedy: sysctl user.max_user_namespaces=9, or sudo)"
+    chain = [Way("root", "you are not root", ""), Way("rootless", forbidden, "")]
+    found = cures(lacking(VEGAS + root, root), chain)
+    assert found["as root: sysctl user.max_user_namespaces=9"] == ["labs without root"]
+    assert found["sudo ccplay"][:3] == ["labs as root", "vegas", "cubic.bpf"]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
+def test_it_is_one_screen(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With every algorithm and discipline of ccplay, most of them missing."""
+    names = [*CATALOGUE, *(each for each in algorithms())]
+    algorithm = [
+        Feature(name, name in ("reno", "cubic"), remedy=VEGAS + PACKAGES) for name in names
+    ]
+    every = [*DISCIPLINES, *(f"{each}.py" for each in DISCIPLINES)]
+    discipline = [Feature(name, available=True) for name in every]
+    found = lacking(congestion_controls=algorithm, qdiscs=discipline)
+    text = io.StringIO()
+    show(found, [Way("guest", GUEST_LACK, "")], Console(file=text, width=size[0]))
+    assert len(text.getvalue().splitlines()) < size[1]
+    assert text.getvalue().count(PACKAGES) == 1
 
 
 def test_the_chain_reports_what_each_way_costs(monkeypatch: pytest.MonkeyPatch) -> None:
