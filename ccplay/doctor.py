@@ -128,7 +128,7 @@ def cures(capabilities: Capabilities, chain: list[Way]) -> dict[str, list[str]]:
     ]
     for way in chain:
         if way.name == "guest" and (not way.lack or boot.is_possible()):
-            kernel = "ccplay guest" if way.lack else "ccplay --guest"
+            kernel = f"{'ccplay guest, then ' if way.lack else ''}ccplay --guest"
     for section, heading in SECTIONS:
         features: list[Feature] = getattr(capabilities, section)
         names = {each.name for each in features if not each.available}

@@ -45,7 +45,9 @@ def test_what_is_never_meant_is_refused(tmp_path: Path, cut: str, wrong: str) ->
 def test_a_file_of_an_editor_that_marks_its_encoding_is_taken(tmp_path: Path) -> None:
     source = tmp_path / "mine.bpf.c"
     source.write_bytes(codecs.BOM_UTF8 + TEMPLATE.encode())
-    build(source)
+    image, warnings = build(source)
+    assert image.startswith(b"\x7fELF")
+    assert warnings == []
 
 
 def test_the_line_of_a_mistake_is_found_under_any_name(tmp_path: Path) -> None:

@@ -63,3 +63,4 @@ async def test_a_network_without_hosts_and_traffic_without_sweeps_are_drawn(
         )
         await draw(app, read_recording(path))
         await pilot.pause()
+        assert app.is_running

@@ -6,6 +6,7 @@ import io
 import os
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from ccplay.assets import algorithms
@@ -20,31 +21,30 @@ PACKAGES = "apt install clang bpftool"
 VEGAS = "a kernel with CONFIG_TCP_CONG_VEGAS has it; or, for vegas.bpf: "
 
 
-def lacking(
-    cc_remedy: str = VEGAS + PACKAGES, bpf_remedy: str = PACKAGES, **more: list[Feature]
-) -> Capabilities:
+def lacking(cc_remedy: str = VEGAS + PACKAGES, bpf_remedy: str = PACKAGES) -> Capabilities:
     """Return what a kernel without modules and a machine without clang have."""
 
     def no(name: str, remedy: str) -> Feature:
         return Feature(name, available=False, reason="gone", remedy=remedy)
 
-    fields: dict[str, list[Feature]] = {
-        "congestion_controls": [
+    return Capabilities(
+        kernel="6.1",
+        privilege="root",
+        congestion_controls=[
             *(Feature("reno", available=True), Feature("cubic", available=True)),
             *(no("vegas", cc_remedy), no("lp", "a kernel with CONFIG_TCP_CONG_LP has it")),
             *(no("cubic.bpf", bpf_remedy), no("vegas.bpf", bpf_remedy)),
         ],
-        "qdiscs": [
+        qdiscs=[
             *(Feature("pfifo", available=True), Feature("codel", available=True)),
             *(Feature("codel.py", available=True), no("hhf", "as root: modprobe sch_hhf")),
             no("sfb", "as root: modprobe sch_sfb"),
         ],
-        "delay_engines": [no("netem", "a kernel with it"), Feature("delay line", available=True)],
-        "tools": [Feature("tcpdump", available=True), no("dumpcap", "apt install wireshark")],
-        "markers": [no("threshold", bpf_remedy)],
-        "tracepoints": [no("tcp_probe", bpf_remedy), no("tcp_cong_state_set", bpf_remedy)],
-    }
-    return Capabilities(kernel="6.1", privilege="root", **(fields | more))
+        delay_engines=[no("netem", "a kernel with it"), Feature("delay line", available=True)],
+        tools=[Feature("tcpdump", available=True), no("dumpcap", "apt install wireshark")],
+        markers=[no("threshold", bpf_remedy)],
+        tracepoints=[no("tcp_probe", bpf_remedy), no("tcp_cong_state_set", bpf_remedy)],
+    )
 
 
 GUEST_LACK = "no guest is installed in /x: run make guest, or ccplay guest"
@@ -54,7 +54,7 @@ GUEST_LACK = "no guest is installed in /x: run make guest, or ccplay guest"
     ("guest", "possible", "kernel"),
     [
         ("", True, "ccplay --guest"),
-        (GUEST_LACK, True, "ccplay guest"),
+        (GUEST_LACK, True, "ccplay guest, then ccplay --guest"),
         (GUEST_LACK, False, "another kernel"),
         (None, True, "another kernel"),
     ],
@@ -92,7 +92,7 @@ def test_it_is_one_screen(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
     ]
     every = [*DISCIPLINES, *(f"{each}.py" for each in DISCIPLINES)]
     discipline = [Feature(name, available=True) for name in every]
-    found = lacking(congestion_controls=algorithm, qdiscs=discipline)
+    found = replace(lacking(), congestion_controls=algorithm, qdiscs=discipline)
     text = io.StringIO()
     show(found, [Way("guest", GUEST_LACK, "")], Console(file=text, width=size[0]))
     assert len(text.getvalue().splitlines()) < size[1]

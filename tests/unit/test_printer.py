@@ -54,4 +54,5 @@ def test_a_reader_that_has_gone_ends_nothing() -> None:
         for _ in range(3):
             printer.write("one")
             printer.drain(None)
+        assert printer._size == 0
     os.close(writer)

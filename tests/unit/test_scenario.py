@@ -541,7 +541,9 @@ def test_what_only_the_kernels_own_discipline_does_is_known(text: str, said: str
 
 
 def test_what_a_kernel_has_passes() -> None:
-    check_against(parse(steps('at = "0 s", do = "start-flow", cc = "reno"'), PATH), kernel())
+    scenario = parse(steps('at = "0 s", do = "start-flow", cc = "reno"'), PATH)
+    check_against(scenario, kernel())
+    assert only_in_guest(scenario, kernel()) is None
 
 
 def test_an_mtu_is_of_both_directions() -> None:

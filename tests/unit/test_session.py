@@ -277,5 +277,6 @@ async def test_a_lab_that_was_killed_is_not_waited_for_while_others_hold_its_pip
                 await asyncio.sleep(0.01)
             await source.close()
             await reading
+        assert session.done
     finally:
         os.kill(int(left.read_text()), signal.SIGKILL)
