@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import shlex
+from ctypes import CDLL
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from ccplay.assets import ALGORITHMS, algorithms
+from ccplay.bpf import libbpf
 from ccplay.bpf.build import BuildError
 from ccplay.bpf.catalogue import summary
 from ccplay.bpf.custom_files import custom_algorithms
@@ -240,3 +244,19 @@ def test_list_names_them_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["algorithm", "list"]) == 0
     said = capsys.readouterr().out
     assert [line.split()[0] for line in said.splitlines()] == list(algorithms())
+
+
+@pytest.mark.parametrize(("version", "held"), [((1, 1), 8), ((1, 2), 7), ((1, 5), 7)])
+def test_the_descriptor_that_is_closed_is_the_only_one_of_the_link(
+    version: tuple[int, int], held: int
+) -> None:
+    """A copy would leave libbpf's own open, and a replaced algorithm in the kernel."""
+    lib = SimpleNamespace(
+        libbpf_major_version=lambda: version[0],
+        libbpf_minor_version=lambda: version[1],
+        bpf_map__attach_struct_ops=lambda _: 1,
+        bpf_link__fd=lambda _: 7,
+        bpf_map__fd=lambda _: 6,
+        bpf_link_create=lambda *_: 8,
+    )
+    assert libbpf._register(cast(CDLL, lib), 5, []) == held
