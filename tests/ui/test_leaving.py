@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from textual.command import CommandList
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -202,7 +203,8 @@ async def test_the_palette_lays_the_last_session_under_this_one() -> None:
         await pilot.press("ctrl+p")
         await until(pilot, lambda: isinstance(app.screen, Palette))
         app.screen.query_one(Input).value = "ghost: last session"
-        await pilot.pause(0.2)
+        found = app.screen.query_one(CommandList)
+        await until(pilot, lambda: found.option_count == 1)
         await pilot.press("enter")
         await until(pilot, lambda: app.main.ghosts.shown is not None)
         assert app.main.ghosts.shown is not None

@@ -1,5 +1,6 @@
 """The palette and the help offer every command and key, and only those that are current."""
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -20,6 +21,7 @@ from ccplay.ui.palette import Palette
 from ccplay.ui.palette_entries import entries, typed
 from tests.ui.hand_made import lab
 from tests.ui.stage import Stage
+from tests.ui.test_main import DEADLINE_S
 
 
 def commands(state: LabState) -> dict[str, AnyCommand]:
@@ -99,10 +101,10 @@ async def run_in_palette(app: Stage, query: str) -> None:
     async with app.run_test() as pilot:
         await pilot.press("ctrl+p", *("space" if each == " " else each for each in query))
         found = app.screen.query_one(CommandList)
-        for _ in range(200):  # the palette searches in a task of its own: some 3 rounds are enough
-            if found.option_count and query.rsplit(maxsplit=1)[-1] in str(found.options[0].prompt):
-                break
-            await pilot.pause()
+        last = query.rsplit(maxsplit=1)[-1]
+        async with asyncio.timeout(DEADLINE_S):
+            while not found.option_count or last not in str(found.options[0].prompt):
+                await pilot.pause()
         await pilot.press("enter")
         await pilot.pause()
 
@@ -158,10 +160,9 @@ async def test_what_was_typed_in_full_stands_first() -> None:
     async with app.run_test() as pilot:
         await pilot.press("ctrl+p", *"delay", "space", "5")
         found = app.screen.query_one(CommandList)
-        for _ in range(200):  # as above
-            if found.option_count == 2:
-                break
-            await pilot.pause()
+        async with asyncio.timeout(DEADLINE_S):
+            while found.option_count != 2:
+                await pilot.pause()
         shown = [str(each.prompt).splitlines()[0] for each in found.options]
         assert shown == ["delay: 5 ms", "delay: 50 ms"]
 

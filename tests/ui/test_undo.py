@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from textual.command import CommandList
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -94,6 +95,7 @@ async def test_the_palette_reports_what_would_be_undone_and_undoes_it() -> None:
         await pilot.press("ctrl+p")
         await until(pilot, lambda: isinstance(app.screen, Palette))
         app.screen.query_one(Input).value = BACK
-        await pilot.pause(0.2)
+        found = app.screen.query_one(CommandList)
+        await until(pilot, lambda: found.option_count == 1)
         await pilot.press("enter")
         await until(pilot, lambda: lab.links["r1->r2"].qdisc == PFIFO)
