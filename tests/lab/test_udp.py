@@ -107,6 +107,7 @@ def queued(state: LabState, queue: str = "r->h2") -> float | None:
 
 
 @needs_tcpdump
+@physical
 async def test_how_it_agrees_with_its_receiver_is_not_seen_on_the_network(tmp_path: Path) -> None:
     async with capturing(tmp_path) as lab:
         lab.send(StartCapture(capture="c1"), StartUdp(duration_s=0.5, packet_bytes=500))
@@ -114,7 +115,8 @@ async def test_how_it_agrees_with_its_receiver_is_not_seen_on_the_network(tmp_pa
         lab.send(StopCapture(capture="c1"))
         await lab.until(lambda state: not state.captures)
     found = await packets_in(only_file(tmp_path))
-    assert sum("UDP, length 500" in each for each in found) == 125
+    # From iperf3 3.16 on, the lab has 2 ms to stop it in.
+    assert sum("UDP, length 500" in each for each in found) == lab.state.of(Udp)["u1"].sent == 125
     # No hello and no connection opened; what iperf3 says at the end comes behind the packets.
     assert not any(each.endswith("UDP, length 4") for each in found)
     assert not any("Flags [S" in each for each in found)
