@@ -11,7 +11,7 @@ from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
 from ccplay.lab.links.filters import udp_packets
 from ccplay.lab.traffic.iperf import looks_after_each_packet
-from ccplay.lab.traffic.udp import Lines, client_argv
+from ccplay.lab.traffic.udp import Lines, _sending_s, client_argv
 from ccplay.model.events import InterfaceCounters
 from ccplay.model.traffic_commands import StartUdp, StopUdp
 from ccplay.model.traffic_events import UdpEnded, UdpStarted
@@ -184,3 +184,15 @@ def test_what_interfaces_counted_are_figures_too() -> None:
     assert result.interfaces[0].node == "r"
     assert result.interfaces[0].lost is None
     assert metrics_of(result)["interfaces.r-eth1.dropped"] == 2
+
+
+@pytest.mark.parametrize(
+    ("rate_bps", "size", "duration_s", "last_s", "next_s"),
+    [(1_000_000, 500, 1.0, 0.996, 1.0), (200_000, 200, 1.0, 0.992, 1.0), (8_000, 1000, 0.1, 0, 1)],
+)
+def test_a_sender_without_a_limit_is_stopped_between_two_packets(
+    rate_bps: int, size: int, duration_s: float, last_s: float, next_s: float
+) -> None:
+    """Behind the last packet that is due, and before the one at the end of the duration."""
+    command = StartUdp(rate_bps=rate_bps, packet_bytes=size)
+    assert _sending_s(command, duration_s) == pytest.approx((last_s + next_s) / 2)
