@@ -31,7 +31,7 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.model.disciplines import AVERAGING, DISCIPLINES, thresholds
+from ccplay.model.disciplines import AVERAGING, DISCIPLINES, software_only, thresholds
 from ccplay.model.events import AnyEvent, Applied, Hello, HostChanged, LinkChanged, Log, Ready
 from ccplay.model.fields import Field, fields_of
 from ccplay.model.network import Network, Topology
@@ -187,7 +187,7 @@ def classes(draw: st.DrawFn) -> list[TrafficClass]:
             name=name,
             share=draw(st.floats(0.01, 1 / 3)),
             traffic=takes[2 * at : 2 * at + draw(st.integers(1, 2))],
-            qdisc=draw(st.none() | queues()),
+            qdisc=draw(st.none() | queues().filter(lambda each: not software_only(each.kind))),
         )
         for at, name in enumerate(("a", "b", "c")[:number])
     ]
