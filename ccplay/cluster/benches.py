@@ -21,6 +21,7 @@ from ccplay.cluster.spool import key_of
 from ccplay.errors import CcplayError, LabError, UnsupportedError
 from ccplay.experiment.bench import Bench
 from ccplay.experiment.orders import Order
+from ccplay.visible import printable_json
 
 LOOK_S = 0.5
 """Interval in seconds between queries for the present workers."""
@@ -229,7 +230,7 @@ class ClusterBenches:
         """Query a new worker's capabilities; use it if it fits."""
         try:
             text = await self.call(address, labs.describe, self.files, within_s=_JOIN_S)
-            report = msgspec.json.decode(text, type=BenchReport)
+            report = msgspec.json.decode(printable_json(text), type=BenchReport)
             if (why := self._unfit(report)) is None:
                 answer = await self._attendance(address, self._wanted(address), spare=True)
                 self._adopt(address, answer.running)
@@ -321,7 +322,7 @@ class ClusterBenches:
         except BaseException:
             self._forget[address] |= forget
             raise
-        return msgspec.json.decode(text, type=Attendance)
+        return msgspec.json.decode(printable_json(text), type=Attendance)
 
     async def _end(self) -> None:
         for task in [*self._tasks, *self._joining.values()]:

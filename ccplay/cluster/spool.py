@@ -20,6 +20,7 @@ from ccplay.errors import LabError, RecordingError
 from ccplay.experiment.files import Folder
 from ccplay.experiment.orders import Finished, Order
 from ccplay.files.writing import Directory, passing_folder
+from ccplay.visible import printable_json
 
 _KEPT_S = 30 * 86_400.0
 """Seconds for which a finished run is kept if its experiment does not fetch it."""
@@ -62,7 +63,7 @@ def unpack(packed: bytes, file: BinaryIO | None) -> Finished:
     """
     try:
         size = int.from_bytes(packed[:4])
-        finished = _FINISHED.decode(packed[4 : 4 + size])
+        finished = _FINISHED.decode(printable_json(packed[4 : 4 + size]))
         expand, rest = zlib.decompressobj(), packed[4 + size :]
         while file is not None and (rest or not expand.eof):
             chunk = expand.decompress(rest, _CHUNK)
@@ -70,7 +71,7 @@ def unpack(packed: bytes, file: BinaryIO | None) -> Finished:
             if not chunk and not rest:
                 break
             file.write(chunk)
-    except (msgspec.MsgspecError, zlib.error) as error:
+    except (msgspec.MsgspecError, UnicodeError, zlib.error) as error:
         raise RecordingError(f"a worker's answer is not a finished run: {error}") from None
     return finished
 

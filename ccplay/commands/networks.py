@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ccplay.errors import CcplayError, CommandError, LabError, ScenarioError, UsageError
+from ccplay.visible import printable_json
 
 if TYPE_CHECKING:
     from typing import Any
@@ -114,7 +115,7 @@ def _mininet(host: str | None, file: Path | None, topo: str) -> dict[str, Any]:
     except OSError as error:
         raise LabError(f"{argv[0]}: {error.strerror}") from None
     try:
-        answer = json.loads(done.stdout[: LARGEST_FILE + 1])
+        answer = json.loads(printable_json(done.stdout[: LARGEST_FILE + 1]))
     except ValueError:
         raise CcplayError(f"{what} ended without a network (exit code {done.returncode})") from None
     if not isinstance(answer, dict):

@@ -39,7 +39,7 @@ from ccplay.state.kinds import RunResult
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.units import format_size
-from ccplay.visible import printable, printable_json
+from ccplay.visible import printable, printable_json, printable_lines
 
 FORMAT = 1
 """Version of the format of ``Kept``."""
@@ -386,7 +386,8 @@ def fingerprint_of(path: Path, run: CaseResult) -> Fingerprint | None:
 
 def scenario_of(path: Path) -> str:
     """Return the scenario file of a run directory, as text. Raises ``RecordingError``."""
-    return _read(path / SCENARIO, MOST_OF_SCENARIO).decode(errors="replace")
+    text = _read(path / SCENARIO, MOST_OF_SCENARIO).decode(errors="replace")
+    return printable_lines(text.replace("\r\n", "\n"))
 
 
 def _read(path: Path, most: int) -> bytes:

@@ -16,6 +16,7 @@ from ccplay.files.reading import open_regular
 from ccplay.lesson.course import Course, Run, Turn
 from ccplay.lesson.judge import Verdict
 from ccplay.lesson.library import Opened
+from ccplay.visible import printable_json
 
 _LARGEST = 1 << 20
 """Number of bytes read of a progress file; a larger one is not valid."""
@@ -63,7 +64,7 @@ def take_up(opened: Opened) -> Course:
     course = Course(opened.lesson)
     with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
         with as_caller(), open_regular(path_of(opened)) as file:
-            found = msgspec.json.decode(file.read(_LARGEST), type=_Progress)
+            found = msgspec.json.decode(printable_json(file.read(_LARGEST)), type=_Progress)
         if len(found.turns) == len(course.turns) and found.at < len(course.turns):
             course.at = found.at
             course.turns = [_turn(each) for each in found.turns]

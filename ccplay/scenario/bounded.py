@@ -1,10 +1,12 @@
-"""TOML from strangers: texts that would take long to read are refused before they are parsed."""
+"""TOML from strangers: what would take long to read, or control a terminal, is refused."""
 
 from __future__ import annotations
 
 import re
 import tomllib
 from typing import Any
+
+from ccplay.visible import control_in
 
 LARGEST_FILE = 1_000_000
 """Size of the largest file in bytes."""
@@ -32,12 +34,22 @@ class TooMuchError(ValueError):
     """Raised for a text that exceeds a bound, which the message names."""
 
 
+class ControlError(ValueError):
+    """Raised for a control character, written as such or by an escape."""
+
+    def __init__(self, character: str, place: tuple[str | int, ...] = (), line: int = 0) -> None:
+        """Report ``character`` in the value or key at ``place``, or outside of all on ``line``."""
+        super().__init__(f"has the control character {character}, which is not allowed: remove it")
+        self.place = place
+        self.line = line
+
+
 def loads(text: str) -> dict[str, Any]:
     """Parse TOML in a time that depends only on the length of ``text``.
 
-    Raises ``TooMuchError`` for too many or too deeply nested values, and ``ValueError`` for text
-    that is not TOML (``tomllib.TOMLDecodeError``) or has a number or date that Python can't
-    represent.
+    Raises ``TooMuchError`` for too many or too deeply nested values, ``ControlError`` for
+    a control character, and ``ValueError`` for text that is not TOML (``tomllib.TOMLDecodeError``)
+    or has a number or date that Python can't represent.
     """
     bare = _TEXT.sub('""', text)
     # Each value, header and part of a key has one of these characters beside it.
@@ -50,19 +62,37 @@ def loads(text: str) -> dict[str, Any]:
         table = tomllib.loads(text)
     except RecursionError:
         raise TooMuchError(_TOO_DEEP) from None
-    _check_depth(table, 0)
+    _check(table, ())
+    _check_comments(text)
     return table
 
 
 _TOO_DEEP = f"tables or lists are nested too deeply (more than {DEEPEST} levels)"
 
 
-def _check_depth(value: Any, depth: int) -> None:
-    if depth > DEEPEST:
+def _check(value: Any, place: tuple[str | int, ...]) -> None:
+    if len(place) > DEEPEST:
         raise TooMuchError(_TOO_DEEP)
-    if isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, list):
-        return
-    for each in value:
-        _check_depth(each, depth + 1)
+    if isinstance(value, str):
+        _check_text(value, place)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            _check_text(key, (*place, key))
+            _check(each, (*place, key))
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            _check(each, (*place, number))
+
+
+def _check_text(text: str, place: tuple[str | int, ...]) -> None:
+    if character := control_in(text):
+        raise ControlError(character, place)
+
+
+def _check_comments(text: str) -> None:
+    # What stands in no value may be shown too, as in the page that a student hands in.
+    text = text.replace("\r\n", "\n")
+    if control_in(text):
+        for number, line in enumerate(text.split("\n"), 1):
+            if character := control_in(line):
+                raise ControlError(character, line=number)

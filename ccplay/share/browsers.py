@@ -16,6 +16,7 @@ import msgspec
 
 from ccplay.errors import CcplayError, UsageError
 from ccplay.model.base import Count
+from ccplay.visible import printable_json
 
 _LONGEST = 1 << 16
 """Greatest number of bytes read from the process at once."""
@@ -128,8 +129,8 @@ class Browsers:
             return
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
-            with contextlib.suppress(msgspec.MsgspecError):
-                self._take(_decoder.decode(line))
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeError):
+                self._take(_decoder.decode(printable_json(line)))
 
     def _take(self, news: News) -> None:
         self.link, self.code = news.link or self.link, news.code or self.code

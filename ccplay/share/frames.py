@@ -11,7 +11,7 @@ import msgspec
 
 from ccplay.errors import WireError
 from ccplay.model.base import Count, Moment, WallTime
-from ccplay.visible import printable_value
+from ccplay.visible import printable_json
 
 PROTOCOL = 3
 """Version of the frames; a spectator can join only a server of the same version."""
@@ -247,7 +247,7 @@ def decode(line: bytes) -> AnyFrame:
     if len(line) > LONGEST_FRAME:
         raise WireError(f"a frame of {len(line):,} bytes; the limit is {LONGEST_FRAME:,}")
     try:
-        return _decoder().decode(_encoder.encode(printable_value(msgspec.json.decode(line))))
+        return _decoder().decode(printable_json(line))
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise WireError(f"not a frame of this version: {error}") from None
 

@@ -15,7 +15,7 @@ from ccplay.model.events import AnyEvent, Hello
 from ccplay.model.samples import Sweep, Sweeps, TraceSamples
 from ccplay.stream import sweep_codec
 from ccplay.visible import printable as printable  # noqa: PLC0414 - others find it here
-from ccplay.visible import printable_value as printable_value  # noqa: PLC0414 - the same
+from ccplay.visible import printable_json
 
 FORMAT = 2
 """Version of the stream's format, given in ``Hello``. A reader accepts its own and older versions.
@@ -101,9 +101,7 @@ def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
     """
     _check_size(line)
     try:
-        if not is_printable(line):
-            # An untrusted recording must not send control characters to the terminal.
-            line = _encoder.encode(printable_value(msgspec.json.decode(line)))
+        line = printable_json(line)
         event = _events().decode(line)
     except _NOT_JSON as error:
         try:
@@ -173,11 +171,6 @@ def _check_size(line: bytes) -> None:
         raise WireError(f"a line of {len(line):,} bytes; the limit is {most:,}")
     if (parts := line.count(b"[") + line.count(b"{")) > _MOST_PARTS:
         raise WireError(f"{parts:,} arrays and objects in a line; the limit is {_MOST_PARTS:,}")
-
-
-def is_printable(line: bytes) -> bool:
-    """Return whether all text in a line of JSON is printable, without decoding it."""
-    return b"\\" not in line and (line.isascii() or line.rstrip(b"\n").decode().isprintable())
 
 
 def _shorten(line: bytes) -> str:

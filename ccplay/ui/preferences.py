@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -15,6 +14,7 @@ from ccplay.files.caller import as_caller, config_folder
 from ccplay.files.reading import open_regular
 from ccplay.files.writing import is_safe, make_directory, write
 from ccplay.model.quoting import did_you_mean, quote
+from ccplay.scenario import bounded
 from ccplay.scenario.file.lines import locate, nearest
 from ccplay.ui import themes
 from ccplay.ui.keymap import REMAPPABLE, Keymap, as_in_file, remapped
@@ -68,7 +68,7 @@ def load(looks: Collection[str]) -> Preferences:
 def parse(text: str, file: str, looks: Collection[str]) -> Preferences:
     """Read preferences from a TOML text; ``file`` names it in mistakes."""
     try:
-        content = tomllib.loads(text)
+        content = bounded.loads(text)
     except ValueError as error:
         return Preferences(mistakes=(f"{file}: {error}; it is ignored",))
     lines = locate(text)

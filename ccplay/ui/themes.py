@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +17,7 @@ from ccplay.errors import UsageError
 from ccplay.files.caller import as_caller, config_folder
 from ccplay.files.reading import open_regular
 from ccplay.model.quoting import did_you_mean
+from ccplay.scenario import bounded
 
 DEFAULT = "dark"
 """Default theme."""
@@ -134,7 +134,7 @@ def read_look(path: Path) -> Look:
     """Read one theme. Raises ``UsageError`` with the file, the place and a suggestion."""
     try:
         with open_regular(path) as file:
-            content = tomllib.load(file)
+            content = bounded.loads(file.read(bounded.LARGEST_FILE).decode())
         return _look(path.stem, content)
     except (OSError, ValueError) as error:
         raise UsageError(f"theme {path}: {error}; it is ignored") from None

@@ -37,7 +37,7 @@ def parse(text: str, path: Path, settings: Sequence[str] = ()) -> Scenario:
     """Read the text of a scenario file called ``path``. Raises ``ScenarioError``."""
     text = text.replace("\r\n", "\n")
     mistakes = Mistakes(path.name, text)
-    root = renewed(grow(_toml(text, path)), mistakes)
+    root = renewed(grow(_toml(text, path, mistakes)), mistakes)
     scenario = _scenario(root, path, settings, Reader(mistakes))
     mistakes.raise_any()
     return scenario
@@ -100,9 +100,15 @@ def _meant(path: Path) -> str:
     )
 
 
-def _toml(text: str, path: Path) -> dict[str, object]:
+def _toml(text: str, path: Path, mistakes: Mistakes) -> dict[str, object]:
     try:
         return bounded.loads(text)
+    except bounded.ControlError as error:
+        if error.line:
+            raise ScenarioError(f"{path.name}:{error.line}: {error}") from None
+        mistakes.add(error.place, str(error))
+        mistakes.raise_any()
+        raise
     except bounded.TooMuchError as error:
         raise ScenarioError(f"{path.name}: {error}: too much for a scenario") from None
     except ValueError as error:

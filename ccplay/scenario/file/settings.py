@@ -13,6 +13,7 @@ from ccplay.scenario.file.mistakes import Mistakes, Place, SetPath
 from ccplay.scenario.file.older_names import renewed, renewed_path
 from ccplay.scenario.file.paths import KeyPath, split_setting
 from ccplay.scenario.file.tree import Node, Reader, grow
+from ccplay.visible import control_in
 
 MOST_SETTINGS = 1000
 _OPENS = ("[", "{", '"', "'")
@@ -65,9 +66,11 @@ def _setting(text: str, mistakes: Mistakes) -> Setting:
 
 def _value(text: str) -> Any:
     """Read a value as TOML, else as plain text, which saves a second pair of quotes."""
+    if character := control_in(text):
+        raise MisfitError(f"{quote(text)} {bounded.ControlError(character)}")
     try:
         table = bounded.loads(f"value = {text}")
-    except bounded.TooMuchError as error:
+    except (bounded.TooMuchError, bounded.ControlError) as error:
         raise MisfitError(str(error)) from None
     except ValueError as error:
         if not text.startswith(_OPENS):
