@@ -1,13 +1,24 @@
-"""A lesson in words: answers and measurements, for terminals and pages."""
+"""A lesson in words: its Markdown, answers and measurements, for terminals and pages."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
+from markdown_it import MarkdownIt
+
 from ccplay.lesson.judge import Verdict
 from ccplay.scenario.lesson import units
 from ccplay.scenario.lesson.values import Page
 from ccplay.share.frames import Board
+
+
+def markdown() -> MarkdownIt:
+    """Return the parser of a lesson's Markdown, which may be a stranger's.
+
+    HTML, links and images stay as they are written: they are shown, and nobody can follow them.
+    """
+    parser = MarkdownIt("commonmark", {"html": False})
+    return parser.disable(["link", "image", "autolink", "reference"])
 
 
 def answer_words(page: Page, answer: float | None) -> str:

@@ -154,12 +154,18 @@ class CcplayApp(App[int]):
         title: str = "",
         severity: SeverityLevel = "information",
         timeout: float | None = None,
-        markup: bool = True,
+        markup: bool = False,
     ) -> None:
-        """Show a toast, and keep its text for the list of events and messages."""
+        """Show a toast, and keep its text for the list of events and messages.
+
+        The text is no markup, which could run actions when clicked, unless ``markup`` says so.
+        """
         kind = {"information": "info"}.get(severity, severity)
         self.notices.append(Entry(self.session.state.now, kind, message))
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
+
+    def open_url(self, url: str, *, new_tab: bool = True) -> None:
+        """Open nothing: a browser would have the rights of a spectator's account, or of root."""
 
     def action_command_palette(self) -> None:
         """Open the command palette, unless another screen covers the main screen."""

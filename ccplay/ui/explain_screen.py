@@ -10,6 +10,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.content import Content
 from textual.widgets import Static
 
 from ccplay.ui.cells.glyphs import Glyphs
@@ -55,6 +56,7 @@ class ExplainScreen(Modal[None]):
         for each in self._sentences:
             table.add_row(self._glyphs.separator, Text(self._glyphs.translate(each)))
         box = VerticalScroll(Static(table), id="sentences")
-        box.border_title = self._glyphs.translate(self._heading)
+        # Not markup: the names of a recording are in it.
+        box.border_title = Content(self._glyphs.translate(self._heading))
         box.border_subtitle = self._glyphs.translate("↑↓ scroll  esc leave")
         yield box

@@ -133,7 +133,7 @@ class LabProvider(Provider):
         """List all entries except values of links and queues, which are found by typing."""
         for text, help_text, run in self._all():
             if not text.startswith(("rate:", "delay:", "loss:", "queue:")):
-                yield DiscoveryHit(text, run, help=help_text)
+                yield DiscoveryHit(Content(text), run, text=text, help=escape(help_text))
 
     async def search(self, query: str) -> Hits:
         """List the command that the query spells out, then the entries that match.
@@ -156,7 +156,9 @@ class LabProvider(Provider):
             score = matcher.match(text)
             same = entry is not None and entry.text == text
             if score > 0 and not same and text.lower().startswith(value.lower()):
-                yield Hit(score, matcher.highlight(text), run, text=text, help=help_text)
+                # Names of a recording are no markup, which could run actions when clicked.
+                prompt = Content(text) if "[" in text else matcher.highlight(text)
+                yield Hit(score, prompt, run, text=text, help=escape(help_text))
 
     @property
     def _lab(self) -> _Lab:

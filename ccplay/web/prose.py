@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from ccplay.lesson.words import markdown
 
 ELEMENTS = frozenset(
     {"p", "ul", "ol", "li", "strong", "em", "code", "pre", "blockquote", "h3", "hr", "br"}
 )
-"""Elements that a lesson may contain; of others, such as links and pictures, the text is kept."""
+"""Elements that a lesson may contain; of others the text is kept."""
 
 DEEPEST = 20
 """Largest depth of nested elements; of deeper ones the text is kept."""
@@ -28,7 +29,7 @@ _NAMES = {
     "code_block": "pre",
 }
 
-_parser = MarkdownIt("commonmark", {"html": False})
+_parser = markdown()
 
 
 def blocks(lines: Sequence[str]) -> list[object]:

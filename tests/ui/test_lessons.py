@@ -111,6 +111,25 @@ async def test_a_page_and_the_network_share_the_screen(at: int) -> None:
             assert app.main.query_one("#header").region.width >= 80
 
 
+async def test_links_are_shown_and_never_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    followed: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda url, **_: followed.append(url))
+    links = "[go](https://a.example/x) <https://a.example/y> ![picture](https://a.example/z)"
+    monkeypatch.setattr("tests.ui.test_lessons.PAGES", PAGES.replace("Read *this*.", links))
+    async with taking(size=(160, 40)) as (app, pilot, _):
+        await until(pilot, lambda: "picture" in said(app))
+        shown = said(app).splitlines()
+        text = app.main.query_one("#lesson Markdown").region
+        for y in range(text.y, text.bottom):
+            # A link has two characters or more, so that every second column hits each.
+            for x in range(text.x, text.x + len(shown[y][text.x : text.right].rstrip()), 2):
+                await pilot.click(offset=(x, y))
+        app.open_url("https://a.example/w")
+        await pilot.pause()
+        assert followed == []
+        assert "https://a.example/x" in said(app)
+
+
 async def test_number_keys_answer_and_enter_runs_reveals_and_turns_the_page() -> None:
     async with taking() as (app, pilot, desk):
         course = desk.course

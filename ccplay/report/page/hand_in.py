@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
-from markdown_it import MarkdownIt
 from markupsafe import Markup
 from msgspec.structs import replace
 
@@ -15,7 +14,7 @@ from ccplay import __version__
 from ccplay.errors import RecordingError
 from ccplay.lesson.course import Course, Run, Turn
 from ccplay.lesson.library import Opened
-from ccplay.lesson.words import answer_words, measured_lines, right_words
+from ccplay.lesson.words import answer_words, markdown, measured_lines, right_words
 from ccplay.report.data.scene import Scene, scene
 from ccplay.report.figures import fonts, run
 from ccplay.report.figures.style import Inks, look
@@ -79,9 +78,8 @@ def _pages(opened: Opened, course: Course) -> Iterator[Mapping[str, object]]:
         }
 
 
-def _html(markdown: str) -> Markup:
-    # Raw HTML is escaped and links are validated, because a lesson may come from anyone.
-    return Markup(MarkdownIt("commonmark", {"html": False}).render(markdown))  # noqa: S704
+def _html(text: str) -> Markup:
+    return Markup(markdown().render(text))  # noqa: S704 - raw HTML is escaped
 
 
 def _figure(number: int, page: Page, turn: Turn) -> _Figure:

@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.containers import Container, Vertical, VerticalScroll
 from textual.widgets import Markdown, Static
 
+from ccplay.lesson.words import markdown
 from ccplay.ui.lesson.words import Line, Written
 
 _WIDE = 116
@@ -64,7 +65,7 @@ class LessonPanel(Vertical):
         self._foot_shown = ""
         self._head = Static(id="lesson-head", classes="line", markup=False)
         self._verdict = Static(id="lesson-verdict", markup=False)
-        self._text = Markdown()
+        self._text = Markdown(parser_factory=markdown, open_links=False)
         self._question = Static(id="lesson-ask", markup=False)
         self._foot = Static(id="lesson-foot", classes="line", markup=False)
         self._reading = VerticalScroll(self._text, id="lesson-reading", can_focus=False)

@@ -16,13 +16,16 @@ from tests.unit.lesson.test_reading import HEAD, PAGES
 RECORDING = Path(__file__).parents[2] / "ui" / "recordings" / "playground.ccplay"
 
 
+LINKS = "[go](https://a.example/x) <https://a.example/y> ![picture](https://a.example/z.png)"
+
+
 @pytest.fixture
 def lesson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Change to a temporary folder, and return the file of a lesson with hostile text in it."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "mine.toml"
-    evil = PAGES.replace("Read *this*.", "Read *this* <script>alert(1)</script> [x](javascript:y).")
+    evil = PAGES.replace("Read *this*.", f"Read *this* <script>alert(1)</script> [x](javascript:y). {LINKS}")
     file.write_text(HEAD + evil)
     return file
 
@@ -53,7 +56,9 @@ def test_answers_and_figures_are_handed_in_on_one_page(
     assert "flow 2" not in page, "it started later"
     assert "start-flow&#34;" in page, "the scenario itself"
     assert "<script" not in page
-    assert 'href="javascript' not in page
+    assert "<a " not in page
+    assert "<img" not in page
+    assert "![picture](https://a.example/z.png)" in page, "shown as it is written"
     assert "Not revealed yet." in page
 
 
