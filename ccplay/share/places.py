@@ -11,9 +11,11 @@ import stat
 import struct
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
 from pathlib import Path
-from socket import AF_UNIX, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
+from socket import AF_UNIX, MSG_PEEK, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
 
 import msgspec
 
@@ -41,7 +43,16 @@ _SETTLED_S = 10.0
 """Seconds after which a socket that refuses connections belongs to no server any more."""
 
 PATIENCE_S = 10.0
-"""Seconds that a server may take to answer a hello."""
+"""Seconds that a server may take for its whole answer to a hello."""
+
+_LIST_S = 5.0
+"""Seconds that all servers together may take, asked side by side, when sessions are listed."""
+
+_MOST_ASKED = 64
+"""Greatest number of sockets asked in one folder."""
+
+_THREADS = 256
+"""Greatest number of sockets asked at the same moment."""
 
 
 class Listener(msgspec.Struct, frozen=True):
@@ -211,24 +222,44 @@ def is_presenters(connection: socket) -> bool:
 
 def shared() -> list[Shared]:
     """Return the sessions that this user can watch, the most recently shared first."""
-    found = []
-    for path in _sockets():
-        try:
-            connection, greeting = join(path, Wants.GREETING, patience_s=2.0)
-        except CcplayError:
-            continue
-        connection.close()
-        found.append(Shared(path.name.removesuffix(_SUFFIX), path, greeting))
+    paths = list(_sockets())
+    if not paths:
+        return []
+    ends = time.monotonic() + _LIST_S
+    with ThreadPoolExecutor(min(len(paths), _THREADS)) as pool:
+        found = [each for each in pool.map(partial(_greeted, ends), paths) if each is not None]
     return sorted(found, key=lambda each: each.greeting.began, reverse=True)
 
 
+def _greeted(ends: float, path: Path) -> Shared | None:
+    """Return the session on a socket; None if it can't be watched by the moment ``ends``."""
+    try:
+        connection, greeting = join(path, Wants.GREETING, max(ends - time.monotonic(), 0.01))
+    except CcplayError:
+        return None
+    connection.close()
+    return Shared(path.name.removesuffix(_SUFFIX), path, greeting)
+
+
 def _sockets() -> Iterator[Path]:
-    for folder in (*_own_folders(), *_folders_of_others()):
+    """Yield the sockets that only this user, root, or the owner of the folder can have made."""
+    for folder in (*filter(_is_closed, _own_folders()), *_folders_of_others()):
         with contextlib.suppress(OSError):
-            for name in sorted(os.listdir(folder)):  # noqa: PTH208 - iterdir() starts later
-                path = folder / name
-                if name.endswith(_SUFFIX) and stat.S_ISSOCK(path.lstat().st_mode):
-                    yield path
+            owners = {0, folder.lstat().st_uid}
+            names = os.listdir(folder)  # noqa: PTH208 - iterdir() starts later
+            for name in sorted(each for each in names if each.endswith(_SUFFIX))[:_MOST_ASKED]:
+                facts = (folder / name).lstat()
+                open_to_all = facts.st_mode & stat.S_IWOTH
+                if stat.S_ISSOCK(facts.st_mode) and facts.st_uid in owners and not open_to_all:
+                    yield folder / name
+
+
+def _is_closed(folder: Path) -> bool:
+    """Whether a folder exists, and nobody but this user and root can write into it."""
+    with contextlib.suppress(OSError):
+        facts = folder.lstat()
+        return stat.S_ISDIR(facts.st_mode) and is_safe(facts)
+    return False
 
 
 def _folders_of_others() -> Iterator[Path]:
@@ -264,12 +295,14 @@ def join(path: Path, wants: Wants, patience_s: float = PATIENCE_S) -> tuple[sock
 
     Raises ``CcplayError`` with the reason if that is impossible.
     """
+    ends = time.monotonic() + patience_s
     connection = socket(AF_UNIX, SOCK_STREAM)
     connection.settimeout(patience_s)
     try:
         _connect(connection, path)
         connection.sendall(frames.encode_hello(wants))
-        first = frames.decode(_first_line(connection))
+        first = frames.decode(_first_line(connection, ends))
+        connection.settimeout(None)
     except (OSError, WireError) as error:
         connection.close()
         reason = getattr(error, "strerror", None) or error
@@ -292,14 +325,21 @@ def _connect(connection: socket, path: Path) -> None:
         os.close(folder)
 
 
-def _first_line(connection: socket) -> bytes:
-    """Return the first line from the server, without reading any byte after it."""
+def _first_line(connection: socket, ends: float) -> bytes:
+    """Return the server's first line, all of it before the moment ``ends``, and nothing after it.
+
+    Raises ``OSError`` and ``WireError``.
+    """
     line = bytearray()
     while not line.endswith(b"\n"):
-        byte = connection.recv(1)
-        if not byte:
+        left_s = ends - time.monotonic()
+        if left_s <= 0:
+            raise WireError("its server is too slow")
+        connection.settimeout(left_s)
+        there = connection.recv(LONGEST_FRAME, MSG_PEEK)
+        if not there:
             raise WireError("its server does not answer")
-        line += byte
+        line += connection.recv(there.find(b"\n") + 1 or len(there))
         if len(line) > LONGEST_FRAME:
             raise WireError("its server does not follow ccplay's protocol")
     return bytes(line)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import signal
 import time
 from collections.abc import AsyncIterator
@@ -338,6 +340,52 @@ def test_a_group_may_connect_to_a_socket_for_it(folders: Path) -> None:
     assert there.path in list(places._sockets())
     there.path.parent.chmod(0o777)
     assert there.path not in list(places._sockets())
+    there.socket.close()
+
+
+def test_a_socket_that_sends_a_byte_at_a_time_delays_nobody(
+    folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import socket
+    import threading
+
+    over = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError):
+            while not over.wait(0.02):
+                connection.send(b"x")
+
+    with contextlib.ExitStack() as stack:
+        sharing = stack.enter_context(contextlib.closing(Sharing("zebra", "honest")))
+        monkeypatch.setattr(places, "_LIST_S", DEADLINE_S)
+        assert [each.name for each in places.shared()] == ["zebra"], "its server has started"
+        monkeypatch.setattr(places, "_LIST_S", 1.0)
+        for number in range(5):
+            listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+            listener.bind(str(sharing.path.parent / f"{number}.share"))
+            listener.listen()
+            threading.Thread(target=drip, args=(listener,), daemon=True).start()
+        began = time.monotonic()
+        assert [each.name for each in places.shared()] == ["zebra"]
+        # One after the other would take five seconds, and without a deadline for all bytes hours.
+        assert time.monotonic() - began < 4.0
+        over.set()
+
+
+def test_what_others_may_write_is_not_asked(folders: Path) -> None:
+    there = places.listen("mine")
+    assert list(places._sockets()) == [there.path]
+    there.path.chmod(0o666)
+    assert not list(places._sockets())
+    there.path.chmod(0o600)
+    there.path.parent.chmod(0o770)
+    assert not list(places._sockets())
+    there.path.parent.chmod(0o700)
+    if os.geteuid() == 0:
+        os.chown(there.path, 12345, -1)
+        assert not list(places._sockets())
     there.socket.close()
 
 

@@ -25,7 +25,9 @@ def lesson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "mine.toml"
-    evil = PAGES.replace("Read *this*.", f"Read *this* <script>alert(1)</script> [x](javascript:y). {LINKS}")
+    evil = PAGES.replace(
+        "Read *this*.", f"Read *this* <script>alert(1)</script> [x](javascript:y). {LINKS}"
+    )
     file.write_text(HEAD + evil)
     return file
 
