@@ -53,7 +53,10 @@ class Admission:
     @staticmethod
     def is_same(origin: str | None, host: str) -> bool:
         """Return whether a request is from our page, or has no origin, as a link opened by hand."""
-        return origin is None or urlsplit(origin).netloc == host
+        try:
+            return origin is None or urlsplit(origin).netloc == host
+        except ValueError:
+            return False
 
 
 def link_name(place: Place) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -61,8 +62,6 @@ _HEADERS = {
     "Server": "ccplay",
 }
 
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
 
 class Pages:
     """The HTTP handlers that serve the page of one session."""
@@ -91,34 +90,42 @@ class Pages:
         """Serve another session from now on."""
         self._feed, self._windows = feed, windows
 
-    def application(self) -> web.Application:
-        """Return the application for an HTTP server."""
-        application = web.Application(middlewares=[self._admit], client_max_size=1024)
-        application.router.add_get("/{token}/events", self._events, allow_head=False)
-        application.router.add_get("/{token}/window", self._window, allow_head=False)
-        application.router.add_get("/{token}/looks", self._looks, allow_head=False)
-        application.router.add_post("/{token}/vote", self._vote)
-        application.router.add_get("/{token}/{name:[a-z.]*}", self._file)
-        return application
+    def server(self, **options: Any) -> web.Server:
+        """Return the HTTP server, all of whose responses are ours."""
+        return _Server(self._respond, access_log=None, auto_decompress=False, **options)
 
-    @web.middleware
-    async def _admit(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         """Refuse requests that are not from the page; add the headers to all responses."""
-        refusal = self._refusal(request)
-        if refusal is not None:
-            return refusal
         try:
-            response = await handler(request)
-        except web.HTTPException as error:
-            response = web.Response(status=error.status)
+            response = self._refusal(request) or await self._answer(request)
+        except ValueError:
+            # The library checks some parts of a request when they are read.
+            response = web.Response(status=400)
         if not response.prepared:
             response.headers.update(_HEADERS)
         return response
 
-    def _refusal(self, request: web.Request) -> web.Response | None:
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        name = request.path.split("/", 2)[2:]
+        if request.method == "POST":
+            return await self._vote(request) if name == ["vote"] else web.Response(status=405)
+        if request.method not in ("GET", "HEAD"):
+            return web.Response(status=405)
+        match name:
+            case ["events"] if request.method == "GET":
+                return await self._events(request)
+            case ["window"]:
+                return await self._window(request)
+            case ["looks"]:
+                return self._looks()
+            case [file]:
+                return self._file(file or "index.html")
+        return web.Response(status=404)
+
+    def _refusal(self, request: web.BaseRequest) -> web.Response | None:
         host = request.headers.get("Host", "")
         if not self._admission.is_ours(host):
-            return web.Response(status=421, headers=_HEADERS)
+            return web.Response(status=421)
         origin = request.headers.get("Origin")
         ours = self._admission.is_same(origin, host)
         site = request.headers.get("Sec-Fetch-Site", "none")
@@ -127,23 +134,23 @@ class Pages:
             # Browsers send Origin with a POST; a request without it is not from our page.
             ours, followed = ours and origin is not None, False
         if not ours or (site not in ("none", "same-origin") and not followed):
-            return web.Response(status=403, headers=_HEADERS)
-        if not self._admission.knows(request.path.split("/")[1]):
-            return web.Response(status=404, headers=_HEADERS)
+            return web.Response(status=403)
+        # What is no path, as in "OPTIONS *", has no slash.
+        if not self._admission.knows(request.path.partition("/")[2].partition("/")[0]):
+            return web.Response(status=404)
         return None
 
-    async def _file(self, request: web.Request) -> web.Response:
-        name = request.match_info["name"] or "index.html"
+    def _file(self, name: str) -> web.Response:
         if (content := self._files.get(name)) is None:
             return web.Response(status=404)
         kind = _TYPES[Path(name).suffix]
         return web.Response(body=content, content_type=kind, charset="utf-8")
 
-    async def _looks(self, _: web.Request) -> web.Response:
+    def _looks(self) -> web.Response:
         body = msgspec.json.encode(looks())
         return web.Response(body=body, content_type="application/json")
 
-    async def _window(self, request: web.Request) -> web.Response:
+    async def _window(self, request: web.BaseRequest) -> web.Response:
         try:
             since, until = (float(request.query[name]) for name in ("from", "to"))
         except (KeyError, ValueError):
@@ -158,7 +165,7 @@ class Pages:
         response.enable_compression()
         return response
 
-    async def _vote(self, request: web.Request) -> web.Response:
+    async def _vote(self, request: web.BaseRequest) -> web.Response:
         if self._ballot is None:
             return web.Response(status=403)
         if request.content_type != "application/json":
@@ -184,7 +191,7 @@ class Pages:
             if seats is not None and seat is not None:
                 seats.leave(name)
 
-    async def _events(self, request: web.Request) -> web.StreamResponse:
+    async def _events(self, request: web.BaseRequest) -> web.StreamResponse:
         if self.browsers >= MOST_BROWSERS:
             return web.Response(status=503)
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
@@ -223,3 +230,29 @@ class Pages:
                 missed = message("gap", {})
                 lines = missed + self._feed.opening()
             place = broadcast.end
+
+
+class _Connection(web.RequestHandler):
+    """A connection that refuses what it can't read as briefly as everything else."""
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,  # noqa: ARG002 - the library's
+        message: str | None = None,  # noqa: ARG002 - the same
+    ) -> web.StreamResponse:
+        """Return a response without content, in place of the library's with its banner."""
+        if request.writer.output_size > 0:
+            raise ConnectionError("a part of the response is sent already")
+        response = web.Response(status=status, headers=_HEADERS)
+        response.force_close()
+        return response
+
+
+class _Server(web.Server):
+    """A server of such connections."""
+
+    def __call__(self) -> web.RequestHandler:
+        """Return what reads the requests of a new connection."""
+        return _Connection(self, loop=self._loop, **self._kwargs)

@@ -142,15 +142,10 @@ async def serve(
     ballot = Ballot(watched.source) if watched.votes else None
     windows = Windows(watched.session, watched.feed)
     pages = Pages(Admission(place, token), watched.feed, broadcast, windows, ballot)
-    runner = web.AppRunner(
-        pages.application(),
-        access_log=None,
-        handler_cancellation=True,
-        keepalive_timeout=15.0,
-        shutdown_timeout=_LAST_S,
-        max_line_size=2048,
-        max_field_size=4096,
+    server = pages.server(
+        handler_cancellation=True, keepalive_timeout=15.0, max_line_size=2048, max_field_size=4096
     )
+    runner = web.ServerRunner(server, shutdown_timeout=_LAST_S)
     try:
         await watched.read_past()
         await runner.setup()

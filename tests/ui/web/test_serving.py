@@ -395,6 +395,83 @@ def hostile(made: random.Random, path: str) -> bytes:
     )
 
 
+def odd_requests(path: str, made: random.Random) -> list[bytes]:
+    """Return requests that are none, or no browser's, and random ones like them."""
+    host = b"Host: 127.0.0.1\r\n"
+    page = path.encode()
+    targets = [
+        b"*",
+        b"127.0.0.1:80",
+        b"",
+        b"/",
+        b"//",
+        b"/%",
+        b"?",
+        b"http://[",
+        b"http://a/",
+        page,
+    ]
+    targets += [page + each for each in (b"events/x", b"window?from=%ff&to=1", b"%2e%2e/", b"\xff")]
+    methods = [b"OPTIONS", b"CONNECT", b"GET", b"HEAD", b"POST", b"PUT", b"TRACE", b"BREW", b"get"]
+    headers = [b"Origin: http://[\r\n", b"Origin: //[\r\n", b"Origin: \xff\r\n", b"Host: [\r\n"]
+    headers += [b"Content-Length: -1\r\n", b"Content-Length: 9" + b"9" * 40 + b"\r\n"]
+    headers += [b"Transfer-Encoding: x\r\n", b"Expect: 100-continue\r\n", b"Expect: a\r\n"]
+    headers += [
+        b"Content-Type: \xff;=\r\n",
+        b"A\r\n",
+        b" a: b\r\n",
+        b"Range: x\r\n",
+        b"Cookie: =;\r\n",
+    ]
+    headers += [b"If-Modified-Since: x\r\n", b"Upgrade: websocket\r\nConnection: Upgrade\r\n"]
+    headers += [b"Content-Encoding: gzip\r\n", b"A: " + b"b" * 9000 + b"\r\n", b"A: b\r\n" * 200]
+    versions = [b"HTTP/1.1", b"HTTP/1.0", b"HTTP/9.9", b"HTTP/2", b""]
+    found = [
+        *(b"%b %b HTTP/1.1\r\n%b\r\n" % (way, to, host) for way in methods for to in targets),
+        *(b"GET %b HTTP/1.1\r\n%b%b\r\n" % (page, host, each) for each in headers),
+        *(b"POST %bvote HTTP/1.1\r\n%b%b\r\n" % (page, host, each) for each in headers),
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\r\n\r\n",
+    ]
+    for _ in range(200):
+        parts = (made.choice(methods), made.choice(targets), made.choice(versions))
+        fields = b"".join(made.sample(headers, made.randrange(4)))
+        found.append(b" ".join(parts) + b"\r\n" + made.choice([host, b""]) + fields + b"\r\n")
+    return found
+
+
+async def test_every_answer_is_ours(stage: Stage) -> None:
+    """No request is answered with an error of this program, nor with the library's words."""
+    stage.play(5)
+    link = urlsplit(await stage.serve())
+    answered = 0
+    for request in odd_requests(link.path, random.Random(5)):
+        if b" %bevents " % link.path.encode() in request:
+            continue
+        reader, writer = await asyncio.open_connection("127.0.0.1", link.port)
+        writer.write(request)
+        head = b""
+        # To some, such as half a request, the answer would be given after more bytes.
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, TimeoutError):
+            async with asyncio.timeout(1):
+                head = await reader.readuntil(b"\r\n\r\n")
+                if head.startswith(b"HTTP/1.1 100 "):
+                    head = await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        if not head:
+            continue
+        answered += 1
+        status = int(head.split()[1])
+        assert status < 500, request
+        assert b"Python" not in head, request
+        if status != 100:
+            assert b"\r\nServer: ccplay\r\n" in head, request
+            assert b"\r\nContent-Security-Policy: default-src 'none'" in head, request
+        if status >= 400 and not request.startswith(b"HEAD"):
+            assert b"\r\nContent-Length: 0\r\n" in head, request
+    assert answered > 250
+
+
 async def test_an_address_in_use_is_reported(stage: Stage) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
