@@ -84,7 +84,10 @@ def _printable_escape(found: re.Match[bytes]) -> bytes:
     except ValueError:
         # Not valid JSON: whoever decodes it reports the place.
         return escape
-    return escape if text.isprintable() else printable(text).encode()
+    if text.isprintable() or "\ud800" <= text <= "\udfff":
+        # Half of a surrogate pair is no text: the decoder refuses it.
+        return escape
+    return printable(text).encode()
 
 
 def _table(text: str) -> dict[int, str]:
