@@ -86,7 +86,7 @@ class Unpacker:
         elif self._context is None:
             raise WireError("a chunk without those before it")
 
-    def _unpacked(self, packed: bytes) -> list[bytes]:
+    def _unpacked(self, packed: bytes) -> Iterator[bytes]:
         context = self._context
         assert context is not None  # noqa: S101 - ``_expect`` has seen to it
         try:
@@ -95,4 +95,9 @@ class Unpacker:
             raise WireError(f"a chunk can't be unpacked: {error}") from None
         if context.unconsumed_tail or not lines.endswith(b"\n"):
             raise WireError(f"a chunk of more than {wire.LONGEST_LINE:,} bytes, or cut off")
-        return lines.splitlines(keepends=True)
+        # One at a time: a list of the shortest lines takes twenty times the bytes of all of them.
+        begin = 0
+        while begin < len(lines):
+            end = lines.index(b"\n", begin) + 1
+            yield lines[begin:end]
+            begin = end

@@ -6,6 +6,7 @@ import contextlib
 import random
 import selectors
 import socket
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -478,6 +479,17 @@ def test_a_small_chunk_does_not_become_a_large_one() -> None:
     assert len(packed) < 100_000
     with pytest.raises(WireError, match="more than"):
         list(Unpacker().lines(packed))
+
+
+def test_a_small_chunk_does_not_become_millions_of_lines_at_once() -> None:
+    packed, _ = Packer().pack(b"{}\n" * (wire.LONGEST_LINE // 3))
+    assert len(packed) < 100_000
+    tracemalloc.start()
+    try:
+        assert next(Unpacker().lines(packed)) == b"{}\n"
+        assert tracemalloc.get_traced_memory()[1] < 3 * wire.LONGEST_LINE
+    finally:
+        tracemalloc.stop()
 
 
 @given(st.lists(st.binary(min_size=1, max_size=50), max_size=8), st.integers(1, 40))
