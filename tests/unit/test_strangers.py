@@ -10,7 +10,7 @@ import subprocess
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,14 @@ from msgspec.structs import replace
 
 from ccplay import cli
 from ccplay.analysis.summary import machine, summarise
+from ccplay.cli import main
 from ccplay.commands.runs import gather
-from ccplay.errors import CcplayError, RecordingError
+from ccplay.errors import CcplayError, RecordingError, ScenarioError, WireError
 from ccplay.experiment.grouping import Gathering
 from ccplay.experiment.index import indexed
 from ccplay.experiment.plan import plan
 from ccplay.experiment.store import Store, read_run_directory
+from ccplay.model.events import Log
 from ccplay.model.samples import (
     QdiscRows,
     QdiscSamples,
@@ -42,6 +44,7 @@ from ccplay.report.page.overviews import overviews
 from ccplay.scenario.file.reading import parse
 from ccplay.scenario.values import Scenario
 from ccplay.session.recorded import read_recording
+from ccplay.share import frames
 from ccplay.state.lab_state import FLOW_SERIES, QUEUE_SERIES, LabState
 from ccplay.state.trace import TRACE_SERIES
 from ccplay.stream import sweep_codec, wire
@@ -54,6 +57,10 @@ from ccplay.stream.limits import (
     OF_SEGMENT,
     RecordingLimits,
 )
+from ccplay.stream.wire import UnknownEvent
+from ccplay.ui import preferences
+from ccplay.visible import control_in
+from tests.unit.lesson.test_reading import HEAD, PAGES
 from tests.unit.mutants import REAL, changed, mutants, real_lines
 from tests.unit.test_session import HELLO
 
@@ -458,3 +465,142 @@ def test_the_index_of_a_run_directory_is_written_and_never_read(
 def test_mutants_are_made_of_all_kinds_of_lines() -> None:
     kinds = {json.loads(line)["event"] for line in real_lines()}
     assert {"hello", "sweeps", "flow-started", "ping-sample", "health", "ended"} <= kinds
+
+
+# --- control characters -------------------------------------------------------------------------
+
+CONTROLS = (
+    *("\x1b]0;TITLE\x1b\\", "\x1b]52;c;QQ==\x07", "\x1b[?1049l", "\x1bc", "\x00", "\x08", "\r"),
+    *("\x7f", "\x9b31m", "\x9d0;TITLE\x9c", "\u202e", "\u2066", "\u200f", "\u2028", "\ufeff"),
+)
+"""What takes a terminal, or shows other text than is there."""
+
+
+def escaped(text: str) -> str:
+    return "".join(f"\\u{ord(each):04x}" for each in text)
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_a_file_with_a_control_character_is_refused_with_its_line(control: str) -> None:
+    lesson = HEAD + PAGES
+    # Written by an escape, in a value and in a key.
+    for line in lesson.splitlines():
+        if line.startswith(("text = ", "why = ", "title = ", "questions = ")):
+            name, _, value = line.partition(" = ")
+            changed = f'{name} = "x{escaped(control)}"'
+            with pytest.raises(
+                ScenarioError, match=r"mine\.toml:\d+: .*control character|one line"
+            ):
+                parse(lesson.replace(line, changed if value else line), Path("mine.toml"))
+    with pytest.raises(ScenarioError, match=r"mine\.toml:1: .*control character"):
+        parse(f'"a{escaped(control)}" = 1\n{lesson}', Path("mine.toml"))
+    # As it is, in a comment; a lone CR, NUL and others are no TOML.
+    with pytest.raises(ScenarioError, match=r"mine\.toml:1: "):
+        parse(f"# {control}x\n{lesson}", Path("mine.toml"))
+    setting = f"about=x{control}y"
+    with pytest.raises(ScenarioError, match="control character"):
+        parse(lesson, Path("mine.toml"), [setting])
+    found = preferences.parse(f'theme = "{escaped(control)}"', "config.toml", ())
+    assert "control character" in found.mistakes[0]
+
+
+def test_texts_in_any_script_are_read() -> None:
+    text = "h\u00e4\u00a0\u4e2d \u0646\u0645\u200c\u06cc \U0001f469\u200d\U0001f52c\tx\u00ad"
+    page = PAGES.replace("Read *this*.", text)
+    found = parse(HEAD + page, Path("mine.toml")).lesson
+    assert found is not None
+    assert found.pages[0].text.startswith(text)
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_what_is_read_as_json_controls_no_terminal(control: str) -> None:
+    for written in (json.dumps(f"x{control}"), json.dumps(f"x{control}", ensure_ascii=False)):
+        event = f'{{"event":"log","t":1,"level":"info","text":{written}}}'.encode()
+        read = wire.decode_event(event)
+        assert isinstance(read, Log)
+        assert read.text.startswith("x")
+        assert read.text.isprintable()
+        frame = frames.decode(f'{{"share":"over","reason":{written}}}'.encode())
+        assert isinstance(frame, frames.Over)
+        assert frame.reason.isprintable()
+
+
+def hostile_recording() -> bytes:
+    """Return a real recording in which every text that may be any text ends in controls."""
+    lines = [json.loads(line) for line in real_lines()]
+    texts = {text for line in lines for text in texts_of(line)}
+    for text in sorted(texts):
+        changed = [renamed(line, text, text + "".join(CONTROLS)) for line in lines]
+        try:
+            for number, line in enumerate(changed):
+                if line is not lines[number]:
+                    read = wire.decode_event(json.dumps(line).encode())
+                    assert not isinstance(read, UnknownEvent)
+        except (WireError, AssertionError):
+            continue
+        lines = changed
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from texts_of(each)
+        yield from value if isinstance(value, dict) else ()
+
+
+def renamed(value: Any, text: str, new: str) -> Any:
+    """Return a value with a text replaced in it; the value itself if it is not in it."""
+    if text not in texts_of(value):
+        return value
+    if isinstance(value, dict):
+        # The names of fields are no texts: an event would lose them.
+        return {
+            new if key == text and text not in _FIELDS else key: renamed(each, text, new)
+            for key, each in value.items()
+        }
+    return [renamed(each, text, new) for each in value] if isinstance(value, list) else new
+
+
+_FIELDS = {name for kind in wire.AnyEvent.__args__ for name in kind.__struct_encode_fields__}  # type: ignore[attr-defined]
+OURS = re.compile(r"\x1b\[[0-9;]*[mHCJK]|\x1b\[\?25[lh]")
+"""Codes that ccplay itself sends: colours, the cursor's place and whether it is seen."""
+
+
+def assert_harmless(output: str) -> None:
+    left = OURS.sub("", output)
+    assert control_in(left) == ""
+    assert "\x1b" not in left
+
+
+def test_no_output_of_a_recording_has_a_control_character(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Picture, cast, script, report, tables and exports of a hostile recording."""
+    monkeypatch.chdir(tmp_path)
+    path = Path("x\x1bc\x9b\u202e.ccplay")
+    path.write_bytes(hostile_recording())
+    name = str(path)
+    for argv in (
+        ["replay", name, "--picture", "5", "--out", "x.svg"],
+        ["replay", name, "--cast", "x.cast", "--from", "4", "--to", "5"],
+        ["report", name, "--out", "report"],
+        ["export", name, "--out", "export"],
+        ["script", name],
+    ):
+        code = main(argv)
+        said = capsys.readouterr()
+        assert_harmless(said.out + said.err)
+        # Names such as these make no scenario.
+        assert code == (3 if argv[0] == "script" else 0), (argv, said.err)
+    (cast,) = tmp_path.glob("*.cast")
+    for line in cast.read_text(encoding="utf-8").splitlines()[1:]:
+        assert_harmless(json.loads(line)[2].replace("\x1b[2J", ""))
+    written = [each for each in tmp_path.rglob("*") if each.suffix in (".svg", ".html", ".csv")]
+    assert len(written) > 3
+    texts = [each.read_text(encoding="utf-8") for each in written]
+    assert any("\N{REPLACEMENT CHARACTER}" in each for each in texts), "the texts are there"
+    for each in texts:
+        assert_harmless(each)
