@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from rich.console import RenderableType
-from textual import events
 from textual._compositor import ChopsUpdate
 from textual.actions import ActionParseResult
 from textual.app import App
@@ -30,6 +29,7 @@ from ccplay.ui.cells.diff_writer import ThriftyUpdate
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
 from ccplay.ui.keymap import Keymap
 from ccplay.ui.lesson.lectern import Lectern
+from ccplay.ui.modal import OrderlyApp
 from ccplay.ui.playhead import WINDOW_S
 from ccplay.ui.plots.band import Band
 from ccplay.ui.plots.table import PANES
@@ -42,14 +42,11 @@ from ccplay.ui.themes import Look, StrokeName, load_looks
 _ANOTHER = "the presenter starts another network; this screen joins it"
 """Reason sent to spectators when the presenter leaves for another network."""
 
-_MOST_TYPED = 64
-"""Number of recent keys for which the receiving screen is remembered."""
-
 _MOST_NOTICES = 500
 """Largest number of toasts whose text is kept; older texts are discarded."""
 
 
-class CcplayApp(App[int]):
+class CcplayApp(OrderlyApp[int]):
     """The screen of one session, live or recorded."""
 
     TITLE = "ccplay"
@@ -128,24 +125,10 @@ class CcplayApp(App[int]):
         self._began_with = self._choices()
         self._told = False
         """Whether the log has said that the user's choices are kept."""
-        self._typed: deque[tuple[events.Key, Screen[Any]]] = deque(maxlen=_MOST_TYPED)
 
     def get_default_screen(self) -> Screen[Any]:
         """Return the main screen."""
         return self.main
-
-    async def on_event(self, event: events.Event) -> None:
-        """Record which screen receives a key."""
-        if isinstance(event, events.Key) and not event.is_forwarded:
-            self._typed.append((event, self.screen))
-        await super().on_event(event)
-
-    def on_key(self, event: events.Key) -> None:
-        """Forward a key to the dialog that has opened since the key was typed."""
-        went_to = next((screen for key, screen in self._typed if key is event), self.screen)
-        if self.screen is not went_to:
-            event.prevent_default()
-            (self.focused or self.screen)._forward_event(events.Key(event.key, event.character))
 
     def notify(
         self,

@@ -24,21 +24,18 @@ APP: list[BindingType] = [
 """Keys that work on every screen."""
 
 MAIN: list[BindingType] = [
-    # Priority: run at once, so that keys typed after one of these reach its dialog.
-    Binding("f", "dialog('FlowDialog')", "New flow", id="flow", priority=True),
-    Binding("w", "dialog('DownloadDialog')", "Download", id="download", priority=True),
-    Binding("p", "dialog('PingDialog')", "Ping", id="ping", priority=True),
-    Binding("u", "dialog('UdpDialog')", "UDP cross traffic", id="udp", priority=True),
-    Binding("n", "dialog('ShortFlowsDialog')", "Short flows", id="short-flows", priority=True),
-    Binding(
-        "c", "dialog('CongestionDialog')", "Congestion control", id="congestion", priority=True
-    ),
-    Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue", priority=True),
-    Binding("l", "dialog('LinkDialog')", "Link", id="link", priority=True),
+    Binding("f", "dialog('FlowDialog')", "New flow", id="flow"),
+    Binding("w", "dialog('DownloadDialog')", "Download", id="download"),
+    Binding("p", "dialog('PingDialog')", "Ping", id="ping"),
+    Binding("u", "dialog('UdpDialog')", "UDP cross traffic", id="udp"),
+    Binding("n", "dialog('ShortFlowsDialog')", "Short flows", id="short-flows"),
+    Binding("c", "dialog('CongestionDialog')", "Congestion control", id="congestion"),
+    Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue"),
+    Binding("l", "dialog('LinkDialog')", "Link", id="link"),
     Binding("P", "path", "Another path, of several", id="path", tooltip=_PATH),
-    Binding("k", "capture", "Capture packets, or stop", id="capture", priority=True),
+    Binding("k", "capture", "Capture packets, or stop", id="capture"),
     Binding("h", "trace", "Trace every ACK, or stop", id="trace"),
-    Binding("m", "mark", "Set or change a mark", id="mark", priority=True),
+    Binding("m", "mark", "Set or change a mark", id="mark"),
     Binding("enter", "put_mark", "Put the mark here", id="put-mark"),
     Binding("escape", "leave_mark", "Leave the mark where it was", id="leave-mark"),
     Binding("escape", "show_all", "Show all flows again", id="show-all"),
@@ -64,9 +61,9 @@ MAIN: list[BindingType] = [
     Binding("T", "stack", "Stack rates, classes of a queue", id="stack"),
     Binding("d", "sort", "Sort by the next column", id="sort"),
     Binding("D", "reverse", "Reverse the order", id="reverse"),
-    Binding("slash", "filter", "Filter flows", id="filter", priority=True),
+    Binding("slash", "filter", "Filter flows", id="filter"),
     Binding("b", "other_queue", "Next observed queue", id="way-back"),
-    Binding("ctrl+n", "new_network", "New network…", id="network", priority=True),
+    Binding("ctrl+n", "new_network", "New network…", id="network"),
     Binding("N", "map", "Network drawn large, or plots", id="map"),
     Binding("v", "variable(1)", "Variables of algorithms", id="variable", tooltip=_VALUES),
     Binding("V", "variable(-1)", id="variable-before"),
@@ -101,7 +98,7 @@ MAIN: list[BindingType] = [
     Binding("pagedown", "lesson_scroll(1)", "Lesson: scroll the page", id="lesson-down"),
     Binding("pageup", "lesson_scroll(-1)", id="lesson-up"),
     Binding("s", "picture", "Save a picture (SVG, PNG)", id="picture"),
-    Binding("S", "save_scenario", "Save as scenario", id="scenario", priority=True),
+    Binding("S", "save_scenario", "Save as scenario", id="scenario"),
     Binding("question_mark", "help", "Help", id="help"),
 ]
 """Keys of the main screen."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeAlias, cast
 
+from textual import events
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.css.query import NoMatches
 from textual.markup import escape
 from textual.widget import Widget
 from textual.widgets import Button, Input
-from textual.worker import WorkerError
 
 from ccplay.model.commands import AnyCommand
 from ccplay.state.lab_state import LabState
@@ -112,18 +111,13 @@ class Palette(CommandPalette, Modal[None]):
         if not self.answered:
             super()._select_or_command(event)
 
-    async def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Wait until the list matches the whole text, so that enter never runs an outdated entry.
-
-        A second enter before the palette closes does nothing.
-        """
-        if self._selected_command is not None:
-            event.prevent_default()
-            return
-        for worker in list(self.workers):
-            if worker.group == self._GATHER_COMMANDS_GROUP:
-                with contextlib.suppress(WorkerError):
-                    await worker.wait()
+    def holds(self, event: events.Event) -> bool:
+        """Return whether the list must match the whole text before a key acts; letters need not."""
+        letter = isinstance(event, events.Key) and event.is_printable
+        return not letter and any(
+            worker.group == self._GATHER_COMMANDS_GROUP and not worker.is_finished
+            for worker in self.workers
+        )
 
 
 class LabProvider(Provider):

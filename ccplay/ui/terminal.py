@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import sys
 import termios
 from codecs import getincrementaldecoder
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from typing import Any
 
 from textual._xterm_parser import XTermParser
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key
+from textual.message import Message
 
+from ccplay.ui.appearance import appearance
 from ccplay.ui.writer import Writer
 
 _CHUNK = 1 << 12
@@ -33,6 +37,12 @@ _FOREGROUND_S = 0.2
 """Interval in seconds of checks for ``fg`` after ``bg``, which no signal reports."""
 
 _PARTING = "ccplay keeps running, with lab, timeline and recording; fg shows it again\r\n"
+
+_ESCAPE = re.compile(r"\x1b(?=[^\x1b\[Obf\t\x7f])")
+"""Escape before a key with which it forms no sequence; terminals send alt+x as escape and x too.
+
+``[`` and ``O`` begin the sequences of other keys; with b, f, tab and DEL it edits in a field.
+"""
 
 _CANCEL = b"\x18"
 """Byte that ends a truncated escape sequence: CAN of ECMA-48."""
@@ -63,6 +73,7 @@ class Terminal(LinuxDriver):
         )
         self._aside = False
         """Whether the shell has the terminal while ccplay runs in the background."""
+        self._has_alt = any("alt+" in keys for keys in appearance(app).keymap.own.values())
         for number in _ENDING:
             self._loop.add_signal_handler(number, self._leave, number)
         self._loop.add_signal_handler(signal.SIGTSTP, self._step_aside)
@@ -110,10 +121,20 @@ class Terminal(LinuxDriver):
                 if not data:
                     self._soon(self._hang_up)
                     return
-                for message in parser.feed(decode(data)):
+                for message in self._typed(parser, decode(data)):
                     self.process_message(message)
             for message in parser.tick():
                 self.process_message(message)
+
+    def _typed(self, parser: XTermParser, text: str) -> Iterator[Message]:
+        """Parse one read; escape and the key typed after it stay two keys."""
+        *before, last = [text] if self._has_alt else _ESCAPE.split(text)
+        for part in before:
+            if part:
+                yield from parser.feed(part)
+            yield Key("escape", "\x1b")
+        if last:
+            yield from parser.feed(last)
 
     def _step_aside(self) -> None:
         """Return the terminal to the shell and continue in the background."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.screen import Screen
@@ -20,6 +20,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.ui.cells.glyphs import UNICODE, Glyphs
 from ccplay.ui.dialogs import Dialog
 from ccplay.ui.help import HelpScreen
+from ccplay.ui.modal import OrderlyApp
 from ccplay.ui.palette import Palette
 from ccplay.ui.themes import Look, load_looks
 
@@ -119,7 +120,7 @@ class Backdrop(Screen[None]):
         self.app.push_screen(HelpScreen())
 
 
-class Stage(App[None]):
+class Stage(OrderlyApp[None]):
     """An app that shows a dialog, the palette or the help over the backdrop."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

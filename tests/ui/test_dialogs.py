@@ -4,15 +4,22 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from textual import timer
+from textual._xterm_parser import XTermParser
 from textual.events import Key, Paste
+from textual.message import Message
 from textual.pilot import Pilot
-from textual.widgets import Input, Static
+from textual.screen import Screen
+from textual.widgets import Input, OptionList, Static
 
 from ccplay.model.commands import AnyCommand, Mark, SetCongestionControl, SetLink, SetQdisc
+from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import (
     StartDownload,
     StartFlow,
@@ -21,8 +28,13 @@ from ccplay.model.traffic_commands import (
     StartUdp,
 )
 from ccplay.model.values import Qdisc
+from ccplay.session.session import Session
+from ccplay.session.unsaved import Unsaved
+from ccplay.share.frames import Board
+from ccplay.state.lab_state import Entry
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
 from ccplay.ui.dialogs import (
+    CaptureDialog,
     CongestionDialog,
     Dialog,
     DownloadDialog,
@@ -34,11 +46,24 @@ from ccplay.ui.dialogs import (
     ShortFlowsDialog,
     UdpDialog,
 )
-from ccplay.ui.dialogs.fields import Field
+from ccplay.ui.dialogs.fields import Field, Steps
+from ccplay.ui.dialogs.ghost import GhostDialog
+from ccplay.ui.dialogs.leaving import LeaveDialog
+from ccplay.ui.dialogs.mark import ChangeMarkDialog
 from ccplay.ui.dialogs.menu import Menu
 from ccplay.ui.dialogs.mptcp import MptcpRows
+from ccplay.ui.dialogs.network import NetworkDialog
+from ccplay.ui.dialogs.pointing import PointDialog
+from ccplay.ui.dialogs.prediction import PredictionDialog
+from ccplay.ui.dialogs.saving import SaveDialog
+from ccplay.ui.modal import Modal
+from ccplay.ui.palette import Palette
+from ccplay.ui.playhead import Playhead
+from ccplay.ui.themes import load_looks
+from ccplay.ui.view import View
 from tests.ui.hand_made import REASON, REMEDY, lab
 from tests.ui.stage import Stage
+from tests.ui.synthetic import SyntheticSource, stream
 
 DIALOGS = [
     FlowDialog,
@@ -527,3 +552,99 @@ async def test_enter_twice_at_once_asks_for_one_thing() -> None:
         assert app.screen is app.backdrop
     assert len(app.answers) == 1
     assert isinstance(app.answers[0], StartFlow)
+
+
+def other_dialogs() -> dict[str, Callable[[], Modal[Any]]]:
+    """Return what makes each modal screen that isn't made from a state alone, by name."""
+    entry = Entry(1.0, "mark", "hello", name="mark1")
+    board = Board(heading="Predict", low=0, high=100, unit="ms")
+    return {
+        "ChangeMarkDialog": lambda: ChangeMarkDialog(entry),
+        "PointDialog": lambda: PointDialog(1.0),
+        "PredictionDialog": lambda: PredictionDialog(board, "1"),
+        "NetworkDialog": lambda: NetworkDialog(Topology(kind="dumbbell", pairs=2)),
+        "SaveDialog": lambda: SaveDialog(lab(), Playhead(recorded=False), "test"),
+        "LeaveDialog": lambda: LeaveDialog(Unsaved()),
+        "GhostDialog": lambda: GhostDialog(earlier_view()),
+    }
+
+
+def earlier_view() -> View:
+    """Return the view of a recording, from which the ghost dialog begins."""
+    session = Session(SyntheticSource(stream(seconds=5)), title="test")
+    return View(session, Playhead(), load_looks()["dark"], UNICODE)
+
+
+MODAL: dict[str, Callable[[], Modal[Any]]] = {
+    **{each.__name__: partial(each, lab(full=True, flows=2), "1") for each in DIALOGS},
+    "CaptureDialog": partial(CaptureDialog, lab(full=True), None),
+    **other_dialogs(),
+    "Palette": Palette,
+}
+
+
+def keys_of(data: str) -> list[Message]:
+    """Return what Textual's parser makes of ``data``, which came in one read."""
+    return list(XTermParser().feed(data))
+
+
+def contents(screen: Screen[Any]) -> list[object]:
+    """Return what the user has entered on a screen, and where the focus is."""
+    entered: list[object] = [type(screen), repr(screen.focused)]
+    for each in screen.query("*"):
+        if isinstance(each, Input):
+            entered.append((each.value, each.cursor_position))
+        elif isinstance(each, Steps):
+            entered.append(each.value)
+        elif isinstance(each, OptionList):
+            entered.append((each.highlighted, each.option_count))
+        elif isinstance(each, Field):
+            entered.append(each.reason)
+    return entered
+
+
+async def entered(dialog: Callable[[], Modal[Any]], keys: str, *, at_once: bool) -> list[object]:
+    """Return the answers and contents after ``keys``, typed one by one or all in one read."""
+    app = Stage(lab(full=True, flows=2))
+    async with app.run_test(size=(100, 50)) as pilot:
+        await pilot.pause()
+        app.push_screen(dialog(), app.answers.append)
+        for message in keys_of(keys):
+            if not at_once:
+                await settled(app, pilot)
+            app.post_message(message)
+        await settled(app, pilot)
+        return [app.answers, *contents(app.screen)]
+
+
+async def settled(app: Stage, pilot: Pilot[None]) -> None:
+    """Wait until every key has had its effect."""
+    await pilot.pause()
+    while app.keys_wait:
+        await pilot.pause()
+
+
+TAB, DOWN, RIGHT, BACKSPACE = "\t", "\x1b[B", "\x1b[C", "\x7f"
+
+
+@pytest.mark.parametrize("dialog", MODAL)
+@pytest.mark.parametrize(
+    "keys",
+    [
+        f"abc\r{BACKSPACE}5",
+        f"\x1b[Z7{TAB}b{BACKSPACE}9{DOWN}{RIGHT}5\x1b[200~60\x1b[201~{BACKSPACE}{TAB}x\x1b[D0\r\r",
+    ],
+    ids=["number", "fields"],
+)
+async def test_keys_that_come_in_one_read_act_like_keys_typed_one_by_one(
+    dialog: str, keys: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over a slow line many keys come together; none may overtake another, none may be lost."""
+    for module in ("saving", "leaving"):
+        monkeypatch.setattr(f"ccplay.ui.dialogs.{module}.proposal", lambda *_: "session")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "one")
+    singly = await entered(MODAL[dialog], keys, at_once=False)
+    monkeypatch.chdir(tmp_path / "two")
+    assert await entered(MODAL[dialog], keys, at_once=True) == singly

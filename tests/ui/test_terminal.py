@@ -33,6 +33,16 @@ def test_quitting_is_no_failure() -> None:
         assert shown.ended(PATIENCE_S)[0] == 0
 
 
+def test_escape_and_the_next_key_in_one_read_are_two_keys() -> None:
+    """Over a slow line they come together, as a terminal sends alt and a key."""
+    with on_terminal(REPLAY) as shown:
+        shown.read_until_shown("^q")
+        shown.type(b"?")
+        shown.read_until_shown("Help")
+        shown.type(b"\x1be")
+        shown.read_until_shown("Events and messages")
+
+
 def test_the_screen_is_drawn_on_stdout_alone(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with log.open("wb") as file, on_terminal(REPLAY, stderr=file.fileno()) as shown:

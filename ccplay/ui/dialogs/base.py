@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar, Generic, TypeVar
@@ -10,9 +9,8 @@ from typing import ClassVar, Generic, TypeVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.events import DescendantFocus, Key, Resize
+from textual.events import DescendantFocus, Resize
 from textual.geometry import Size
-from textual.message_pump import MessagePump
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 
@@ -53,15 +51,11 @@ class Question(Modal[Answer | None], Generic[Answer]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "do", "apply"),
         Binding("escape", "leave", "leave"),
-        # With priority, because the keys typed next must find the focus already moved.
-        Binding("tab", "move(1)", "next", show=False, priority=True),
-        Binding("shift+tab", "move(-1)", "previous", show=False, priority=True),
-        Binding("down", "app.focus_next", "next", show=False),
-        Binding("up", "app.focus_previous", "previous", show=False),
+        Binding("tab,down", "app.focus_next", "next", show=False),
+        Binding("shift+tab,up", "app.focus_previous", "previous", show=False),
     ]
 
-    AUTO_FOCUS = ""
-    START: ClassVar[str] = "Menu, Input, Steps"
+    AUTO_FOCUS = "Menu, Input, Steps"
     """Selector of controls; the first match receives the focus when the dialog opens."""
     HEADING: str
     VERB: str
@@ -75,7 +69,6 @@ class Question(Modal[Answer | None], Generic[Answer]):
         super().__init__()
         self.glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
         self._complaint = Static(id="complaint", markup=False)
-        self._early: list[Key] | None = []
 
     @abstractmethod
     def controls(self) -> Iterable[Widget]:
@@ -104,48 +97,6 @@ class Question(Modal[Answer | None], Generic[Answer]):
 
     def _use_room(self, size: Size) -> None:
         self.set_class(size.width >= 110 and size.height >= 32, "roomy")
-
-    def on_key(self, event: Key) -> None:
-        """Keep keys typed before any control has the focus, because presenters type fast."""
-        if self._early is not None:
-            self._early.append(event)
-            event.stop()
-            event.prevent_default()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave tab to ``on_key`` until the dialog is open."""
-        if action == "move" and self._early is not None:
-            return False
-        return super().check_action(action, parameters)
-
-    def on_mount(self) -> None:
-        """Open the dialog once all keys typed so far have arrived."""
-        self.call_later(self._open)
-
-    def _open(self) -> None:
-        # A control that is still starting would undo the effect of a key.
-        if any(_has_messages(each) for each in (self.app, self, *self.query("*"))):
-            # Not at once, or the app's queue would never be empty; not with ``set_timer``, because
-            # Textual drops a short timer if its task is interrupted for longer than that.
-            asyncio.get_running_loop().call_later(0.002, self.call_next, self._open)
-            return
-        early, self._early = self._early, None
-        self.set_focus(self.query(self.START).first())
-        for key in early or ():
-            self.app.post_message(Key(key.key, key.character).set_sender(self.app))
-
-    async def action_move(self, by: int) -> None:
-        """Move the focus to the next control or the previous one."""
-        await self.settle()
-        if by > 0:
-            self.focus_next()
-        else:
-            self.focus_previous()
-
-    async def settle(self) -> None:
-        """Wait until the focused control has processed the keys typed so far."""
-        while self.focused is not None and _has_messages(self.focused):  # noqa: ASYNC110 - no event
-            await asyncio.sleep(0)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Highlight the label of the focused control."""
@@ -207,11 +158,6 @@ class Dialog(Question[AnyCommand]):
         self.selected_flow = selected_flow
         self.capabilities: Capabilities = state.hello.capabilities
         self.network: Network = state.hello.network
-
-
-def _has_messages(pump: MessagePump) -> bool:
-    """Return whether a message waits, in the queue or already taken from it by Textual."""
-    return bool(pump.message_queue_size) or pump._pending_message is not None
 
 
 def _in_use(field: Widget) -> bool:

@@ -23,7 +23,7 @@ class CaptureDialog(Dialog):
     """Asks which link's packets to capture, into a file of limited size on the lab's machine."""
 
     HEADING = "Capture packets"
-    START = "Menu"
+    AUTO_FOCUS = "Menu"
     VERB = "capture"
     HINT = "k stops it  ·  tab size"
 

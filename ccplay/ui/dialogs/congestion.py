@@ -20,7 +20,7 @@ class CongestionDialog(Dialog):
     """Asks for the algorithm of a running flow, or of a host's new connections."""
 
     HEADING = "Congestion control"
-    START = "Menu"
+    AUTO_FOCUS = "Menu"
     VERB = "switch"
     HINT = "←→ flow or host  ·  1-9 a-z jump"
 

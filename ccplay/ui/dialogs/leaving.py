@@ -26,7 +26,7 @@ class LeaveDialog(Question[bool]):
     """
 
     HEADING = "This session is not recorded"
-    START = "Menu"
+    AUTO_FOCUS = "Menu"
     VERB = "apply"
     HINT = "tab file"
     ESCAPE = "stay"

@@ -72,7 +72,7 @@ class LinkDialog(Dialog):
     """
 
     HEADING = "Link"
-    START = "Input"
+    AUTO_FOCUS = "Input"
     VERB = "change"
     HINT = "empty: unchanged  ·  ^y copy tc"
     BINDINGS: ClassVar[list[BindingType]] = [COPY]

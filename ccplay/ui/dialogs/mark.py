@@ -46,7 +46,7 @@ class MarkDialog(Dialog):
 class ChangeMarkDialog(Question[AnyCommand | Entry]):
     """Asks what to do with a mark; the answer is the mark itself if it should be moved."""
 
-    START = "Menu"
+    AUTO_FOCUS = "Menu"
     VERB = "apply"
 
     def __init__(self, mark: Entry) -> None:

@@ -38,7 +38,7 @@ class NetworkDialog(Question[Scenario]):
     """
 
     HEADING = "New network"
-    START = "Steps"
+    AUTO_FOCUS = "Steps"
     VERB = "start"
 
     def __init__(self, topology: Topology | None) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.widget import AwaitMount, Widget
+from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.model import tc
@@ -28,7 +28,7 @@ class QueueDialog(Dialog):
     """Asks for a discipline and its parameters; each kind keeps the text typed for it."""
 
     HEADING = "Queue"
-    START = "Menu"
+    AUTO_FOCUS = "Menu"
     VERB = "replace"
     HINT = "←→ link  ·  tab fields  ·  ^y copy tc"
 
@@ -51,7 +51,6 @@ class QueueDialog(Dialog):
         first = self.menu.item
         self._place = Vertical(*(() if first.missing else (self._new_form(first.key),)))
         self._line = Static(classes="tc", markup=False)
-        self._mounting: AwaitMount | None = None
 
     def controls(self) -> Iterable[Widget]:
         """Return the link, the kinds, and the parameters of the highlighted kind."""
@@ -74,7 +73,7 @@ class QueueDialog(Dialog):
 
     def _show_form(self, item: Item) -> None:
         if not item.missing and item.key not in self._forms:
-            self._mounting = self._place.mount(self._new_form(item.key))
+            self._place.mount(self._new_form(item.key))
         for kind, form in self._forms.items():
             form.display = kind == item.key
 
@@ -86,14 +85,6 @@ class QueueDialog(Dialog):
     def action_copy(self) -> None:
         """Copy the commands of tc(8) for this queue."""
         self.copy("\n".join(self._lines()))
-
-    async def settle(self) -> None:
-        """Wait also until the highlighted kind's form is mounted."""
-        await super().settle()
-        self.chosen(self.menu)
-        if self._mounting is not None:
-            await self._mounting
-            self._mounting = None
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
         """Show the queue of another link."""

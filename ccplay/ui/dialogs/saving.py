@@ -28,7 +28,7 @@ class SaveDialog(Question[Path]):
     """
 
     HEADING = "Save as scenario"
-    START = "Input"
+    AUTO_FOCUS = "Input"
     VERB = "save"
 
     def __init__(self, state: LabState, playhead: Playhead, title: str) -> None:

@@ -22,7 +22,7 @@ class ShortFlowsDialog(PathDialog):
     """Asks for TCP transfers at random moments, each over a connection of its own."""
 
     HEADING = "Short flows"
-    START = "Input"
+    AUTO_FOCUS = "Input"
     VERB = "start"
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:

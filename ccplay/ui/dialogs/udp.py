@@ -16,7 +16,7 @@ class UdpDialog(PathDialog):
     """Asks for UDP traffic at a rate that ignores congestion."""
 
     HEADING = "UDP cross traffic"
-    START = "Input"
+    AUTO_FOCUS = "Input"
     VERB = "start"
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
