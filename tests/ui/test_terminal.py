@@ -36,11 +36,11 @@ def test_quitting_is_no_failure() -> None:
 def test_escape_and_the_next_key_in_one_read_are_two_keys() -> None:
     """Over a slow line they come together, as a terminal sends alt and a key."""
     with on_terminal(REPLAY) as shown:
-        shown.read_until_shown("^q")
+        shown.read_until_shown("? help")
         shown.type(b"?")
         shown.read_until_shown("Help")
         shown.type(b"\x1be")
-        shown.read_until_shown("Events and messages")
+        shown.read_until_shown("copy the tc lines")
 
 
 def test_the_screen_is_drawn_on_stdout_alone(tmp_path: Path) -> None:
