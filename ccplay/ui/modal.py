@@ -26,6 +26,9 @@ _PATIENCE_S = 2.0
 _LOOK_S = 0.001
 """Interval in seconds of checks whether that effect is complete."""
 
+_LEAVING = ("dismiss", "leave")
+"""Actions that work before the screen's widgets exist."""
+
 
 class OrderlyApp(App[Answer]):
     """An app that delivers a key or a paste once everything that the one before caused is done."""
@@ -88,8 +91,8 @@ class Modal(ModalScreen[Answer]):
         return False
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Ignore keys after dismissal."""
-        return not self.answered
+        """Ignore keys after dismissal; until the widgets exist, accept only keys that leave."""
+        return not self.answered and (self.is_mounted or action in _LEAVING)
 
     def copy(self, text: str) -> None:
         """Copy commands of tc(8) to the terminal's clipboard (OSC 52), and confirm in a toast."""
