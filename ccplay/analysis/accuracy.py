@@ -11,11 +11,11 @@ MOST_DELAY_OFF = 0.05
 LEAST_DELAY_OFF_US = 3_000.0
 """Acceptable error of any base RTT in µs: a busy machine may delay each packet that long."""
 _SMALL_PACKET_BITS = 8 * 98
-"""Length in bits of the packets that measure the least RTT: a ping, or a SYN with its options."""
+"""Length in bits of the packets that measure the minimum RTT: a ping, or a SYN with its options."""
 
 
 def delay_off(state: LabState) -> str | None:
-    """Return where the least RTT of a run differs from the links' delays; None if nowhere.
+    """Return where the minimum RTT of a run differs from the links' delays; None if nowhere.
 
     A lower RTT is always wrong. Of a higher RTT only the part counts that the shortest queue at the
     bottleneck does not explain.
@@ -25,13 +25,13 @@ def delay_off(state: LabState) -> str | None:
         allowed = max(LEAST_DELAY_OFF_US, MOST_DELAY_OFF * base)
         off = max(least - base - slack - allowed, base - least - allowed)
         if off > 0 and (worst is None or off > worst[0]):
-            text = f"the least RTT of {name} was {least / 1000:.1f} ms"
+            text = f"the minimum RTT of {name} was {least / 1000:.1f} ms"
             worst = (off, f"{text}, that of the links is {base / 1000:.1f} ms")
     return worst[1] if worst else None
 
 
 def _round_trips(state: LabState) -> Iterator[tuple[str, float, float, float]]:
-    """Yield name, least RTT, base RTT, and the delay that a standing queue may add, in µs."""
+    """Yield name, minimum RTT, base RTT, and the delay that a standing queue may add, in µs."""
     if state.hello is None:
         return
     network = state.hello.network
@@ -57,9 +57,9 @@ def _round_trips(state: LabState) -> Iterator[tuple[str, float, float, float]]:
 def _least_rtts(
     state: LabState,
 ) -> Iterator[tuple[Flow | Ping, list[str], float]]:
-    """Yield traffic, the links of its path from the sender, and the least RTT in µs.
+    """Yield traffic, the links of its path from the sender, and the minimum RTT in µs.
 
-    Traffic that took several paths is left out, because its least RTT belongs to an unknown one.
+    Traffic that took several paths is left out, because its minimum RTT belongs to an unknown one.
     """
     for flow in state.flows.values():
         if flow.mptcp or len(flow.paths) > 1:

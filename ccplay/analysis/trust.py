@@ -133,7 +133,7 @@ def _reasons(
         return ["ended before the lab had checked its own health (1 s)"]
     reasons = []
     if missed > MOST_MISSED * (ticks + missed):
-        reasons.append(f"{missed} of {ticks + missed} sweeps were missed")
+        reasons.append(f"{missed} of {ticks + missed} samples were missed")
     if (steal := _mean([each.steal for each in healths]) or 0) > MOST_STEAL:
         reasons.append(f"the hypervisor took {steal:.0%} of the time")
     if (busy := _mean([each.host_cpu for each in healths]) or 0) > MOST_HOST_CPU:
@@ -141,7 +141,7 @@ def _reasons(
     if delay_late is not None and delay_late > MOST_DELAY_LATE_US:
         reasons.append(f"the delay line was {delay_late / 1000:.1f} ms late (p99)")
     if dropped:
-        reasons.append(f"{dropped} sweeps were lost on a slow pipe")
+        reasons.append(f"{dropped} samples were lost on a slow pipe")
     return reasons
 
 

@@ -152,7 +152,7 @@ FLOW_VARIABLES = (
     Variable("ssthresh", "ssthresh", "segments", "flow", combined="sum", kept=True),
     Variable("srtt_us", "RTT", "us", "flow", digits=0, combined="mean", kept=True),
     Variable("rttvar_us", "RTT variation", "us", "flow", combined="mean"),
-    Variable("min_rtt_us", "least RTT", "us", "flow", combined="mean", kept=True),
+    Variable("min_rtt_us", "minimum RTT", "us", "flow", combined="mean", kept=True),
     Variable("mss", "segment size", "bytes", "flow"),
     Variable("unacked", "unacknowledged", "segments", "flow", combined="sum", kept=True),
     Variable("lost", "lost", "segments", "flow", combined="sum"),

@@ -153,7 +153,7 @@ TABLES = (
                 ("p50", "p95", "p99"),
                 brief=(0, 2),
             ),
-            Column("least RTT", ("min_rtt_ms",), MILLISECONDS, brief=()),
+            Column("minimum RTT", ("min_rtt_ms",), MILLISECONDS, brief=()),
         ),
     ),
     SUBFLOWS,

@@ -83,7 +83,7 @@ TABLES = (
 METRICS = {
     "sent": "pings sent",
     "lost": "pings lost",
-    "min_ms": "least RTT",
+    "min_ms": "minimum RTT",
     "p50_ms": "median RTT",
     "p95_ms": "95th percentile of RTT",
     "max_ms": "greatest RTT",

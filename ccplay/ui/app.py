@@ -157,6 +157,10 @@ class CcplayApp(OrderlyApp[int]):
         if self.screen is self.main:
             self.push_screen(Palette())
 
+    def action_help_quit(self) -> None:
+        """Name the key that quits: Ctrl-C, a key too, copies what is selected in a field."""
+        self.notify(f"{self.keymap.shown('quit')} quits ccplay.", markup=False)
+
     async def action_quit(self) -> None:
         """Quit; ask first if the session is not recorded, unless the question is already open."""
         if self.session.unsaved is None or self.session.state.ready_at is None:

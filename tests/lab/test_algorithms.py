@@ -230,7 +230,7 @@ def test_veno_takes_loss_without_a_queue_for_random(ridden: Ridden) -> None:
 @pytest.mark.parametrize("name", ["westwood.bpf", "westwood-plus.bpf"])
 @physical
 def test_westwood_falls_to_what_the_wires_hold(ridden: Ridden, name: str) -> None:
-    """Bandwidth times least RTT is 16.5 segments, where Reno would fall to 33."""
+    """Bandwidth times minimum RTT is 16.5 segments, where Reno would fall to 33."""
     ride = settled(ridden, name)
     falls = [tooth[0].ssthresh for tooth in ride.teeth()]
     assert 0.7 * ride.path.wires < median(each or 0 for each in falls) < 1.4 * ride.path.wires

@@ -97,6 +97,47 @@ async def test_v_reports_where_there_is_nothing_to_draw() -> None:
         assert "RTT ms" in title(app)
 
 
+def switching() -> Iterator[AnyEvent]:
+    """Yield a session in which flow 1 has BBR's values until 10 s, and then those of Vegas."""
+    for event in telling():
+        if isinstance(event, Sweep) and event.own and event.t > 10:
+            several = [None] * (len(event.tcp.flow) - 1) if event.tcp else []
+            yield replace(event, own={"vegas_diff_segments": [2, *several]})
+        else:
+            yield event
+
+
+async def test_v_begins_with_the_algorithm_in_use() -> None:
+    """Variables of the algorithm before it, which has no values any more, come last."""
+    async with playing(SyntheticSource(switching()), start_at=15.0) as (app, pilot):
+        await pilot.press("v")
+        assert "vegas diff" in title(app)
+        await pilot.press("v")
+        assert "bbr bw" in title(app)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("N v", "N shows the plots, where v draws variables."),
+        (
+            "1 v",
+            "v draws variables in place of RTT, which is not on the screen: 1 shows all plots.",
+        ),
+        ("toggle v", "v draws variables in place of RTT, which is not on the screen: choose plot:"),
+    ],
+)
+async def test_v_names_the_key_that_shows_its_plot(keys: str, said: str) -> None:
+    async with playing(SyntheticSource(telling()), start_at=12.0) as (app, pilot):
+        for key in keys.split():
+            if key == "toggle":
+                app.main.plots.toggle("rtt")
+            else:
+                await pilot.press(key)
+        assert app.main.variable is None
+        assert [each.message[: len(said)] for each in app._notifications] == [said]
+
+
 async def test_an_earlier_run_lies_under_it() -> None:
     earlier = LabState()
     for event in telling():

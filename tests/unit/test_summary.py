@@ -48,6 +48,7 @@ HELLO = Hello(
     ),
     network=Network(topology=Topology(kind="linear"), nodes=[], links=[], bottlenecks=["r->h2"]),
 )
+from ccplay.ui.panels.header import trouble
 
 
 def health(t: float, **changes: float) -> Health:
@@ -236,12 +237,12 @@ def test_the_documented_keys_are_there() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"missed": 5}, "sweeps were missed"),
+        ({"missed": 5}, "samples were missed"),
         ({"steal": 0.17}, "the hypervisor took 17%"),
         ({"rate_accuracy": 0.92}, "a busy link carried 92% of its rate"),
         ({"host_cpu": 0.99}, "the machine was 99% busy"),
         ({"delay_late_p99_us": 9000.0}, "9.0 ms late"),
-        ({"events_dropped": 4}, "4 sweeps were lost"),
+        ({"events_dropped": 4}, "4 samples were lost"),
     ],
 )
 def test_a_run_that_the_machine_spoilt_reports_it(changes: dict[str, float], reason: str) -> None:
@@ -278,3 +279,21 @@ def test_percentiles_are_linear_between_values() -> None:
     assert percentile([1.0, 2.0, 3.0, 4.0], 0) == 1.0
     assert percentile([1.0, 2.0, 3.0, 4.0], 100) == 4.0
     assert percentile(list(range(101)), 95) == 95
+
+
+@pytest.mark.parametrize(
+    ("missed", "words"),
+    [
+        ([1], []),
+        ([3], ["3 of 53 samples missed"]),
+        ([1] * 20, ["20 samples missed in 20 s"]),
+        ([1] * 20 + [0], ["20 samples missed in 21 s"]),
+        ([0] * 59 + [1], []),
+    ],
+    ids=str,
+)
+def test_the_header_reports_missed_samples_that_could_change_a_conclusion(
+    missed: list[int], words: list[str]
+) -> None:
+    """One of the first 51 samples changes none, one in each of 20 seconds does."""
+    assert trouble([health(float(t), missed=n) for t, n in enumerate(missed)]) == words

@@ -89,7 +89,7 @@ def reduced(e: Evidence) -> str:
     if cut.ca_state == _LOSS:
         text += ", because of a retransmission timeout"
     elif cut.cc.startswith("bbr") and cut.ca_state < _CWR and cut.after <= _LEAST_OF_BBR:
-        text += ", the least that BBR keeps: every 10 s it measures the least RTT that way"
+        text += ", the least that BBR keeps: every 10 s it measures the minimum RTT that way"
     elif cut.steps > 1:
         text += f", in {cut.steps} reductions"
     elif beta is not None and abs(cut.after - beta * cut.before) <= max(1.0, _NEAR * cut.before):

@@ -33,7 +33,7 @@ _QUANTITIES = {
     "marks": "ECN marks",
     "ratio": "checkpoint ratio",
     "jain": "Jain's index",
-    "min_rtt_ms": "least RTT",
+    "min_rtt_ms": "minimum RTT",
     "srtt_mean_ms": "mean srtt",
     "sent_bytes": "bytes sent",
     "received_bytes": "bytes received",

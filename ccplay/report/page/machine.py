@@ -24,7 +24,7 @@ def machine(material: Material, hello: Hello | None) -> list[tuple[str, str]]:
             ("privilege", found.privilege),
             ("delay by", ", ".join(found.delay_engines) or "no link delays"),
             ("segmentation offloads", "on" if found.offloads else "off"),
-            ("sampling", f"{found.sample_hz:g} sweeps per second"),
+            ("sampling", f"{found.sample_hz:g} samples per second"),
             ("versions", f"ccplay {found.ccplay}, Python {found.python}"),
         ]
     runs = Counter(run.machine for run in material.result.cases)

@@ -110,15 +110,15 @@ def _distributions(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overv
 
 
 _OF = {
-    "rtt": "share of sweeps",
+    "rtt": "share of samples",
     "ping": "share of pings",
-    "delay": "share of sweeps",
+    "delay": "share of samples",
     "sojourn": "share of packets",
 }
 _CDF = {
-    "rtt": "Smoothed RTT of the long-lived flows over all sweeps of all runs.",
+    "rtt": "Smoothed RTT of the long-lived flows over all samples of all runs.",
     "ping": "All replies of all runs.",
-    "delay": "Backlog over rate at the bottleneck, over all sweeps of all runs.",
+    "delay": "Backlog over rate at the bottleneck, over all samples of all runs.",
     "sojourn": "Sojourn time of each packet in a software discipline, of all runs, to within 6 %.",
 }
 

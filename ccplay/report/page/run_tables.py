@@ -56,7 +56,7 @@ def health(result: Result) -> Grid:
         ("case", ""),
         ("run", ""),
         ("lab", ""),
-        ("sweeps", ""),
+        ("samples", ""),
         ("missed", ""),
         ("late", "worst p99, ms"),
         ("cores busy", "%"),

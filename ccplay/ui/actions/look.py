@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from ccplay.errors import CcplayError
+from ccplay.plots.table import RTT
 from ccplay.session import archive
 from ccplay.state.lab_state import Entry
 from ccplay.ui import selection
@@ -36,6 +37,9 @@ class LookActions(Actions):
     def action_variable(self, steps: int) -> None:
         """Draw another own value of an algorithm or queue in place of RTT, or RTT again."""
         view = self.view
+        if hint := self._hides_rtt():
+            self.app.notify(hint, severity="warning", timeout=8, markup=False)
+            return
         choices, now = own_values.choices(view), own_values.shown(view)
         if choices == [now]:
             self.app.notify(own_values.silence(view), timeout=8, markup=False)
@@ -43,6 +47,19 @@ class LookActions(Actions):
         at = choices.index(now) if now in choices else 0
         self.variable = choices[(at + steps) % len(choices)]
         self.redraw()
+
+    def _hides_rtt(self) -> str:
+        """Return which key shows the plot of RTT, whose place variables take; empty if it is."""
+        shown = self.appearance.keymap.shown
+        if self.shows_map:
+            return f"{shown('map')} shows the plots, where {shown('variable')} draws variables."
+        if RTT.name in self.plots.shown:
+            return ""
+        what = f"{shown('variable')} draws variables in place of RTT, which is not on the screen:"
+        if large := self.plots.large:
+            place = self.plots.chosen.index(large) if large in self.plots.chosen else 0
+            return f"{what} {shown(f'plot-{place + 1}')} shows all plots."
+        return f"{what} choose plot: RTT with ^p."
 
     def action_next_look(self) -> None:
         """Switch to the next theme."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
+
 from ccplay.model.events import Health, LinkChanged
 from ccplay.model.topologies import describe_topology
 from ccplay.model.wording import describe_qdisc
@@ -14,6 +17,12 @@ _LATE_US = 2_000
 """Lateness of the delay line at p99, in µs, above which RTTs of tens of ms are distorted."""
 
 _STEAL = 0.05
+
+_MOST_MISSED = 0.05
+"""Largest share of a second's samples that may be missed before the plots show gaps."""
+
+_ENOUGH_S, _RECENT_S = 10, 60
+"""Smallest and largest number of seconds over which missed samples are added up."""
 
 
 def rows(view: View, width: int) -> list[Row]:
@@ -87,20 +96,34 @@ def _health(view: View) -> list[Run]:
         word = "rest unreadable" if view.session.recorded else "lab died"
         word = "connection lost" if view.watching else word
         return [(word, f"bold {view.ink('bad')}")]
-    health = next((h for h in reversed(view.state.healths) if h.t <= view.t), None)
-    words = trouble(health) if health else []
+    healths = view.state.healths
+    until = bisect_right(healths, view.t, key=lambda each: each.t)
+    recent = healths[max(until - _RECENT_S, 0) : until]
+    words = trouble(recent)
     if view.setting is not None and view.setting.offloads:
         words.append("offloads on")
     if words:
         return [(", ".join(words), f"bold {view.ink('warn')}")]
-    return [("health ok", view.ink("muted"))] if health else []
+    return [("health ok", view.ink("muted"))] if recent else []
 
 
-def trouble(health: Health) -> list[str]:
-    """Return the reasons why a second's measurements can't be trusted; empty if they can."""
-    words = []
-    if health.missed:
-        words.append(f"{health.missed} of {health.ticks + health.missed} sweeps missed")
+def trouble(recent: Sequence[Health]) -> list[str]:
+    """Return the reasons why the last second's measurements can't be trusted; empty if they can.
+
+    A single missed sample changes no conclusion, unless they add up over the seconds before.
+    """
+    if not recent:
+        return []
+    health, words = recent[-1], []
+    every = health.ticks + health.missed
+    if health.missed > _MOST_MISSED * every:
+        words.append(f"{health.missed} of {every} samples missed")
+    elif len(recent) >= _ENOUGH_S:
+        from ccplay.analysis.trust import MOST_MISSED  # noqa: PLC0415 - after first paint
+
+        missed = sum(each.missed for each in recent)
+        if missed > MOST_MISSED * (missed + sum(each.ticks for each in recent)):
+            words.append(f"{missed} samples missed in {len(recent)} s")
     if health.steal > _STEAL:
         words.append(f"{health.steal:.0%} CPU stolen")
     if (health.delay_late_p99_us or 0) > _LATE_US:

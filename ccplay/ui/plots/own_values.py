@@ -30,17 +30,15 @@ def choices(view: View) -> list[str | None]:
     """Return the choices: None for RTT, then the own values of algorithms and disciplines.
 
     Values of the selected flow are first, then those of the shown queue, then those that only the
-    ghost has.
+    ghost has. What an algorithm or discipline reports no more, since it was replaced, comes last.
     """
     flow = view.state.flows.get(view.selected or "")
-    names = [name for name in flow.own if _has_value(view, flow, name)] if flow else []
-    names += [
-        name
-        for queue in link_queues(view)
-        for name, series in queue.own.items()
-        if _in_window(view, series)
-    ]
-    return [None, *dict.fromkeys([*names, *ghost_plots.variables(view)])]
+    own = [*(flow.own.items() if flow else ())]
+    own += [each for queue in link_queues(view) for each in queue.own.items()]
+    inside = [(name, series) for name, series in own if _in_window(view, series)]
+    now = [name for name, series in inside if series.at(view.tick) is not None]
+    before = [name for name, _ in inside]
+    return [None, *dict.fromkeys([*now, *before, *ghost_plots.variables(view)])]
 
 
 def silence(view: View) -> str:
