@@ -29,6 +29,7 @@ from ccplay.report.terminal.table import show
 from ccplay.state.lab_state import LabState
 from ccplay.state.rounding import percentile
 from ccplay.stream import wire
+from ccplay.ui.panels.header import trouble
 
 HELLO = Hello(
     t=0.0,
@@ -48,7 +49,6 @@ HELLO = Hello(
     ),
     network=Network(topology=Topology(kind="linear"), nodes=[], links=[], bottlenecks=["r->h2"]),
 )
-from ccplay.ui.panels.header import trouble
 
 
 def health(t: float, **changes: float) -> Health:
