@@ -125,6 +125,7 @@ class MainScreen(
         self._drawn_at = 0.0
         self._numbers_at = 0.0
         self._notified = 0
+        self._failing = ""
         self._ribbon = ribbon.Ribbon()
         self._drawing = drawing.Drawing()
         self._lines = self._log_lines = 0
@@ -308,12 +309,20 @@ class MainScreen(
         return self.selected != before
 
     def _notify_new(self) -> None:
-        """Show a toast for each new failure and each new file."""
+        """Show a toast for each new failure and each new file; news of the cure end a failure's.
+
+        A message begins with its subject: ``mine keeps the old version``, ``mine was saved``.
+        """
         fresh = self.session.state.log[self._notified :]
         self._notified += len(fresh)
         if not self.session.recorded and not self.audience.watches:
             for entry in fresh:
-                if entry.kind == "error":
+                subject = entry.text.partition(" ")[0]
+                if entry.kind == "info" and subject == self._failing:
+                    self._failing = ""
+                    self.app.call_later(self.app.clear_notifications)
+                elif entry.kind == "error":
+                    self._failing = subject
                     self.app.notify(entry.text, severity="error", timeout=8, markup=False)
                 elif entry.kind == "file":
                     self.app.notify(entry.text, timeout=8, markup=False)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -83,6 +86,28 @@ async def test_a_save_is_an_event_and_a_mark_and_an_exception_is_a_toast() -> No
         marks = [entry for entry in app.session.state.log if entry.is_mark]
         assert [entry.t for entry in marks if "the new mine.py" in entry.text] == [12.0]
         assert "pfifo 1000 pkt" in text_of(app, "header")
+
+
+async def test_the_toast_of_a_failure_ends_with_the_cure() -> None:
+    """After the next save nothing on the screen says any more that the file can't be used."""
+    cured = asyncio.Event()
+
+    class Saved(SyntheticSource):
+        async def events(self) -> AsyncIterator[Any]:
+            async for event in super().events():
+                if isinstance(event, Log) and event.level == "info":
+                    await cured.wait()
+                yield event
+
+    texts = {"error": "mine keeps the old version: mine.py:3", "info": "mine was saved"}
+    news = (Log(t=20.0, level=level, text=text) for level, text in texts.items())
+    source = Saved(itertools.chain(stream(seconds=19.0), news), live=True)
+    async with playing(source) as (app, pilot):
+        await until(pilot, lambda: list(app._notifications))
+        cured.set()
+        await until(pilot, lambda: "mine was saved" in text_of(app, "events"))
+        await until(pilot, lambda: not list(app._notifications))
+        assert texts["error"] in [each.text for each in app.notices]
 
 
 async def test_the_header_shows_what_stood_at_the_playhead() -> None:
