@@ -96,6 +96,7 @@ async def test_the_toast_of_a_failure_ends_with_the_cure() -> None:
         async def events(self) -> AsyncIterator[Any]:
             async for event in super().events():
                 if isinstance(event, Log) and event.level == "info":
+                    self.drained = True
                     await cured.wait()
                 yield event
 
