@@ -25,7 +25,7 @@ from ccplay.state.lab_state import Entry
 from ccplay.ui import bindings
 from ccplay.ui.audience.following import WITH_FILES
 from ccplay.ui.audience.kinds import Audience
-from ccplay.ui.cells.diff_writer import ThriftyUpdate
+from ccplay.ui.cells.diff_writer import Colourless, ThriftyUpdate
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
 from ccplay.ui.keymap import Keymap
 from ccplay.ui.lesson.lectern import Lectern
@@ -83,6 +83,8 @@ class CcplayApp(OrderlyApp[int]):
         Raises ``UsageError`` if there is no such theme.
         """
         super().__init__(driver_class=Terminal)
+        # A terminal without colours, such as TERM=dumb, counts as the user's wish for none.
+        self.no_color = self.no_color or self.console.color_system is None
         self.session = session
         self.starts = starts
         self.wanted: Scenario | None = None
@@ -101,6 +103,8 @@ class CcplayApp(OrderlyApp[int]):
         self.notices: deque[Entry] = deque(maxlen=_MOST_NOTICES)
         for each in self.looks.values():
             self.register_theme(each.textual_theme)
+        if self.no_color:
+            self._filters = [Colourless(lambda: self.look.textual_theme.dark)]
         # Assigning ``theme`` would call its watcher, which parses the stylesheet a second time.
         self.set_reactive(App.theme, self.look.textual_theme.name)
         self.stylesheet.set_variables(self.get_css_variables())

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import signal
 import sys
 import threading
@@ -50,6 +51,35 @@ def test_the_screen_is_drawn_on_stdout_alone(tmp_path: Path) -> None:
         shown.type(b"\x11")
         assert shown.ended(PATIENCE_S)[0] == 0
     assert log.read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("environment", "most"),
+    [
+        ({"TERM": "dumb", "COLORTERM": ""}, 0),
+        ({"NO_COLOR": "1"}, 0),
+        ({"TERM": "linux", "COLORTERM": ""}, 8),
+        ({"TERM": "xterm-256color", "COLORTERM": ""}, 256),
+        ({}, 1 << 24),
+    ],
+    ids=["dumb", "NO_COLOR", "linux", "256", "truecolor"],
+)
+def test_a_terminal_receives_no_colours_that_it_lacks(
+    environment: dict[str, str], most: int
+) -> None:
+    with on_terminal(REPLAY, environment=environment) as shown:
+        drawn = shown.read_until(b"events", b"help")
+        # A dialog is drawn by Textual itself.
+        shown.type(b"?")
+        drawn += shown.read_until(b"scroll")
+        shown.type(b"\x1b\x11")
+    codes = re.findall(rb"\x1b\[([0-9;]*)m", drawn)
+    colours = {
+        1 << 24: any(b"8;2;" in each for each in codes),
+        256: any(b"8;5;" in each for each in codes),
+        8: any(re.fullmatch(rb"(.*;)?(3|4|9|10)[0-7](;.*)?", each) for each in codes),
+    }
+    assert max((depth for depth, used in colours.items() if used), default=0) == most
 
 
 def test_a_replay_without_keys_is_refused() -> None:

@@ -8,9 +8,10 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import ChopsUpdate
+from textual.color import Color
 from textual.strip import Strip
 
-from ccplay.ui.cells.diff_writer import ThriftyUpdate
+from ccplay.ui.cells.diff_writer import Colourless, ThriftyUpdate
 
 WIDTH = 12
 STYLES = [
@@ -84,7 +85,11 @@ def _state(style: Style) -> str:
 
 
 def test_a_terminal_without_colours_gets_none() -> None:
-    strip = Strip([Segment("hello", STYLES[1])])
-    update = ChopsUpdate([{0: strip}], [(0, 0, 5)], [[5]])
-    console = Console(color_system=None, force_terminal=True)
-    assert ThriftyUpdate(update).render_segments(console) == "\x1b[1;1H\x1b[1mhello\x1b[0m"
+    """Attributes stand for colours: reversed on a bright background, dim where hard to see."""
+    styles = (STYLES[1], Style.parse("#000000 on #ffffff"), Style.parse("#333333 on #000000"))
+    strip = Strip([Segment("hello", style) for style in styles])
+    strip = strip.apply_filter(Colourless(lambda: True), Color.parse("black"))
+    update = ChopsUpdate([{0: strip}], [(0, 0, 15)], [[15]])
+    written = ThriftyUpdate(update).render_segments(Console(color_system=None, force_terminal=True))
+    expected = "\x1b[1;1H\x1b[1mhello\x1b[0m\x1b[7mhello\x1b[0m\x1b[2mhello\x1b[0m"
+    assert written == expected

@@ -44,7 +44,6 @@ class CellsUpdate(CompositorUpdate):
     def render_segments(self, console: Console) -> str:
         """Return the bytes for the terminal."""
         pen = Pen(COLOR_SYSTEMS[console.color_system or "truecolor"])
-        pen.colourless = console.color_system is None
         for y, x, sheet, cells in self._pieces:
             pen.move(x, y)
             pen.write_cells(cells, sheet.base)

@@ -1,4 +1,4 @@
-"""Writes only changed cells to the terminal, and a colour only when it changes.
+"""Writes only changed cells to the terminal, and a colour only when it changes, or no colours.
 
 For a partial update, Textual 8 writes each line from the left edge of the widget, and each run of
 one style with both of its colours and a reset. On a screen that is mostly plots, this module writes
@@ -7,16 +7,22 @@ a tenth of those bytes, which makes a demonstration over SSH usable.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS, Console
+from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate
+from textual.color import Color
+from textual.filter import LineFilter
 from textual.strip import Strip
 
 from ccplay.ui.cells.sheet import Run, runs_of, style_of
+
+_UNLIKE, _FAINT = 0.35, 0.35
+"""Smallest difference in brightness of an unlike background; largest of faint text to its own."""
 
 _RESET = "\x1b[0m"
 _ATTRIBUTES = (
@@ -39,7 +45,6 @@ class ThriftyUpdate(CompositorUpdate):
     def render_segments(self, console: Console) -> str:
         """Return the bytes for the terminal."""
         pen = Pen(COLOR_SYSTEMS[console.color_system or "truecolor"])
-        pen.colourless = console.color_system is None
         for y, x1, x2 in self._update.spans:
             line, ends = self._update.chops[y], self._update.chop_ends[y]
             for end, (x, strip) in zip(ends, line.items(), strict=False):
@@ -51,6 +56,39 @@ class ThriftyUpdate(CompositorUpdate):
         return pen.finish()
 
 
+class Colourless(LineFilter):
+    """Replaces colours by attributes that every terminal has.
+
+    Text on a background unlike the theme's is reversed, such as cursors; faint text is dim.
+    """
+
+    def __init__(self, dark: Callable[[], bool]) -> None:
+        """Ask ``dark`` whether the background of the theme in use is dark."""
+        super().__init__()
+        self._dark = dark
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002
+        """Return the segments without colours."""
+        dark = self._dark()
+        return [
+            Segment(text, None if style is None else _plain(style, dark), control)
+            for text, style, control in segments
+        ]
+
+
+@lru_cache(maxsize=1024)
+def _plain(style: Style, dark: bool) -> Style:
+    """Return the attributes that stand for a style's colours on a dark or a bright screen."""
+    paper = 0.0 if dark else 1.0
+    ink, behind = (
+        default if colour is None or colour.is_default else Color.from_rich_color(colour).brightness
+        for colour, default in ((style.color, 1.0 - paper), (style.bgcolor, paper))
+    )
+    reverse = bool(style.reverse) != (abs(behind - paper) > _UNLIKE)
+    dim = bool(style.dim) or abs(ink - behind) < _FAINT
+    return style.without_color + Style(reverse=reverse, dim=dim)
+
+
 class Pen:
     """Collects output, and tracks the terminal's cursor and colours."""
 
@@ -59,7 +97,6 @@ class Pen:
         self._out: list[str] = []
         self._at: tuple[int, int] | None = None
         self._codes: tuple[str, str, str] = ("", "", "")
-        self.colourless = False
 
     def move(self, x: int, y: int) -> None:
         """Move the cursor."""
@@ -90,8 +127,6 @@ class Pen:
             self._at = (self._at[0] + len(cells), self._at[1])
 
     def _switch(self, codes: tuple[str, str, str]) -> None:
-        if self.colourless:
-            codes = (codes[0], "", "")
         before, self._codes = self._codes, codes
         if codes == before:
             return
