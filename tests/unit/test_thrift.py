@@ -86,7 +86,11 @@ def _state(style: Style) -> str:
 
 def test_a_terminal_without_colours_gets_none() -> None:
     """Attributes stand for colours: reversed on a bright background, dim where hard to see."""
-    styles = (STYLES[1], Style.parse("#000000 on #ffffff"), Style.parse("#333333 on #000000"))
+    styles = (
+        Style.parse("bold #ffffff on #000000"),
+        Style.parse("#000000 on #ffffff"),
+        Style.parse("#333333 on #000000"),
+    )
     strip = Strip([Segment("hello", style) for style in styles])
     strip = strip.apply_filter(Colourless(lambda: True), Color.parse("black"))
     update = ChopsUpdate([{0: strip}], [(0, 0, 15)], [[15]])
