@@ -163,10 +163,11 @@ class View(msgspec.Struct):
         return self.glyphs.flow_glyph(self.number(name))
 
     def flow_kind(self, name: str) -> LineKind:
-        """Return the dash pattern of a flow's line: solid if colours distinguish the flows."""
+        """Return the dash pattern of a flow's line: the same until colours are used again."""
+        number = self.number(name)
         if not self.colourless and self.glyphs.plot_cells == "braille":
-            return "solid"
-        return LINE_KINDS[self.number(name) % len(LINE_KINDS)]
+            number //= len(self.look.flows)
+        return LINE_KINDS[number % len(LINE_KINDS)]
 
     def running(self) -> list[Flow]:
         """Return the flows, downloads included, that run at the moment shown."""

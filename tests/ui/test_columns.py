@@ -3,6 +3,7 @@
 import pytest
 
 from ccplay.assets import algorithms
+from ccplay.ui.cells.sheet import abbreviated
 from ccplay.ui.panels.columns import columns, with_sign
 
 NARROW, WIDE = 38, 58
@@ -76,3 +77,17 @@ def test_names_take_the_room_that_is_left_and_end_with_a_blank(name: str, shown:
     cells = columns(40, [name], ["vegas.bpf"])
     assert cells.named(name, "…") == shown
     assert cells.indent + cells.cc + len(cells.numbers("1", "2", "3", "4")) <= 40
+
+
+def test_names_that_begin_alike_are_told_apart() -> None:
+    """Two flows or two recordings never become the same text, as long as there is room."""
+    names = ["alpha-one", "alpha-two", "vegas-alone", "1"]
+    cells = columns(NARROW, names, ["westwood.bpf"])
+    shown = [cells.named(each, "…").rstrip() for each in names]
+    assert len(set(shown)) == len(names)
+    assert abbreviated(frozenset(names), 3) == {
+        "alpha-one": "a…e",
+        "alpha-two": "a…o",
+        "vegas-alone": "ve…",
+        "1": "1",
+    }

@@ -178,3 +178,15 @@ def test_a_flow_that_runs_back_points_left(state: LabState) -> None:
     assert lineup.path(view, flow) == "s1 → d1"
     back: Any = SimpleNamespace(kind="flow", src=flow.dst, dst=flow.src)
     assert lineup.path(view, back) == "s1 ← d1"
+
+
+def test_flows_of_one_colour_have_different_lines() -> None:
+    """The ninth flow has the colour of the first, so its line is dashed; no two look the same."""
+    state = LabState()
+    for event in stream(pairs=8, flows=20, seconds=25):
+        state.apply(event)
+    view = seen(state)
+    looks = {(view.flow_ink(name), view.flow_kind(name)) for name in state.flows}
+    assert len(looks) == 20
+    assert view.flow_ink("1") == view.flow_ink("9")
+    assert [view.flow_kind(each) for each in ("1", "8", "9")] == ["solid", "solid", "dashed"]

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 
-from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.console import (
+    Console,
+    ConsoleOptions,
+    Group,
+    JustifyMethod,
+    RenderableType,
+    RenderResult,
+)
 from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
@@ -15,7 +23,7 @@ from ccplay.analysis.results import CaseResult, Machine, Result
 from ccplay.report.data.result_tables import Rows, result_tables
 from ccplay.report.data.verdicts import misbehaviours, unmeasured
 from ccplay.report.terminal.repeats_table import check_lines, family_tables, in_families, run_count
-from ccplay.state.columns import UNKNOWN
+from ccplay.state.columns import UNKNOWN, Column
 from ccplay.state.columns import Table as Described
 
 
@@ -75,12 +83,8 @@ def _remarks(case: CaseResult) -> list[Text]:
     return remarks
 
 
-def _table(table: Described, rows: Rows) -> Table:
-    """Return a table in which only the second column wraps if space is short.
-
-    Columns without any known value are left out.
-    """
-    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+def _table(table: Described, rows: Rows) -> RenderableType:
+    """Return a table without the columns that have no known value."""
     columns = [each for each in table.columns if each.in_brief]
     cells = [[column.brief_cell(row) for _, row in rows] for column in columns]
     known = [
@@ -88,12 +92,54 @@ def _table(table: Described, rows: Rows) -> Table:
         for column, texts in zip(columns, cells, strict=True)
         if any(each != UNKNOWN for each in texts)
     ]
-    for index, (column, _) in enumerate(known):
-        justify: JustifyMethod = "left" if column.is_words else "right"
-        shown.add_column(column.brief_title, justify=justify, no_wrap=index != 1)
-    for row in zip(*(texts for _, texts in known), strict=True):
-        shown.add_row(*(escape(cell) for cell in row))
-    return shown
+    return _Fitting(known)
+
+
+_LESS = ("time", "bytes", "jitter", "retr", "path")
+"""Heads of the columns that are left out if space is short, the least important first."""
+
+_GAP = 2
+"""Blanks between two columns."""
+
+
+class _Fitting:
+    """A table that leaves out less important columns rather than cut what tells rows apart."""
+
+    def __init__(self, columns: Sequence[tuple[Column, Sequence[str]]]) -> None:
+        self._columns = list(columns)
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        """Show the columns that have room; only the second one wraps."""
+        kept = self._columns
+        for head in _LESS:
+            if _least_width(kept) <= options.max_width:
+                break
+            kept = [each for each in kept if each[0].brief_title != head]
+        shown = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
+        for index, (column, texts) in enumerate(kept):
+            justify: JustifyMethod = "left" if column.is_words else "right"
+            least = _longest_word([column.brief_title, *texts]) if index == 1 else None
+            shown.add_column(
+                column.brief_title, justify=justify, no_wrap=index != 1, min_width=least
+            )
+        for row in zip(*(texts for _, texts in kept), strict=True):
+            shown.add_row(*(escape(cell) for cell in row))
+        yield shown
+
+
+def _least_width(columns: Sequence[tuple[Column, Sequence[str]]]) -> int:
+    """Return the columns that a table needs if only its second column wraps, between words."""
+    widths = [
+        _longest_word([column.brief_title, *texts])
+        if index == 1
+        else max(map(len, [column.brief_title, *texts]))
+        for index, (column, texts) in enumerate(columns)
+    ]
+    return sum(widths) + _GAP * len(widths)
+
+
+def _longest_word(texts: Iterable[str]) -> int:
+    return max(len(word) for text in texts for word in text.split() or [""])
 
 
 def _machine_line(machine: Machine) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
@@ -213,6 +214,30 @@ def fit(text: str, width: int, ellipsis: str = "…") -> str:
     if len(text) > width > 0:
         text = text[: width - 1] + ellipsis
     return set_cell_size(text, max(width, 0))
+
+
+@lru_cache(maxsize=256)
+def abbreviated(names: frozenset[str], width: int, ellipsis: str = "…") -> Mapping[str, str]:
+    """Return ``names``, each cut to ``width`` cells so that no two become the same text.
+
+    A name is cut at its end; names that begin alike are cut in the middle, before they differ.
+    """
+    short: dict[str, str] = {}
+    pending = sorted(names)
+    for tail in (0, *dict.fromkeys([width // 2 - 1, *range(1, width - 1)])):
+        tail = max(tail, 0)
+        head = max(width - 1 - tail, 0)
+        cut = {each: _cut(each, head, tail, width, ellipsis) for each in pending}
+        taken = Counter([*cut.values(), *short.values()])
+        short |= {each: text for each, text in cut.items() if taken[text] == 1}
+        pending = [each for each in pending if each not in short]
+    return short | {each: _cut(each, width - 1, 0, width, ellipsis) for each in pending}
+
+
+def _cut(name: str, head: int, tail: int, width: int, ellipsis: str) -> str:
+    if len(name) <= width:
+        return name
+    return f"{name[:head]}{ellipsis}{name[len(name) - tail :]}"
 
 
 def first_fitting(width: int, *texts: str) -> str:

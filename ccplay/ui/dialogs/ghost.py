@@ -15,7 +15,7 @@ from ccplay.model.wording import describe
 from ccplay.session import archive
 from ccplay.session.recordings import Found, find, glance
 from ccplay.stream.sources import check_recording
-from ccplay.ui.cells.sheet import fit
+from ccplay.ui.cells.sheet import abbreviated
 from ccplay.ui.dialogs.base import Question, available
 from ccplay.ui.dialogs.fields import Field, LabelledRow, Steps
 from ccplay.ui.dialogs.menu import Item, Menu
@@ -55,7 +55,10 @@ class GhostDialog(Question[Choice]):
         items.append(self._own(text))
         sessions = archive.earlier(view.session.archived)
         items += [_session(name, path) for name, path in sessions[:1]]
-        items += [_item(found) for found in find(folder or Path())]
+        there = find(folder or Path())
+        # The names of one experiment's recordings often differ at their ends alone.
+        short = abbreviated(frozenset(each.name for each in there), _NAME)
+        items += [replace(_item(each), label=short[each.name]) for each in there]
         items += [_session(name, path) for name, path in sessions[1:]]
         if len(items) == 1:
             items.append(Item("", "no recordings here", missing="record with --record FILE"))
@@ -138,11 +141,11 @@ def _meant(view: View) -> tuple[float, str]:
 
 def _item(found: Found) -> Item:
     if found.problem:
-        return Item(str(found.path), fit(found.name, _NAME).rstrip(), missing=found.problem)
+        return Item(str(found.path), found.name, missing=found.problem)
     length = "" if found.seconds is None else f"{found.seconds:.0f} s"
     words = [f"{found.began:%Y-%m-%d %H:%M}", f"{length:>6}", f"{format_size(found.size):>8}"]
     summary = "  ".join([*words, ", ".join(found.algorithms)])
-    return Item(str(found.path), fit(found.name, _NAME).rstrip(), summary)
+    return Item(str(found.path), found.name, summary)
 
 
 def _session(name: str, path: Path) -> Item:

@@ -124,15 +124,14 @@ class LessonPanel(Vertical):
         self._verdict.update(in_one if self.has_class("-below") else _table(lines))
 
     def _footer(self, written: Written) -> str:
-        """Return the line of keys, with the key that scrolls while lines are hidden below."""
+        """Return the keys that have room, and the one that scrolls while lines are hidden below."""
         parts = (self._reading, self._answer)
-        if not any(part.scroll_y < part.max_scroll_y for part in parts):
-            return written.foot
-        room = self._foot.size.width - len(written.more) - 2
+        hides = any(part.scroll_y < part.max_scroll_y for part in parts)
+        more = [written.more] if hides else []
         keys = written.foot.split("  ")
-        while len(keys) > 1 and len("  ".join(keys)) > room:
+        while len(keys) > 1 and len("  ".join([*keys, *more])) > self._foot.size.width > 0:
             keys.pop()
-        return "  ".join((*keys, written.more))
+        return "  ".join([*keys, *more])
 
     async def _read(self, markdown: str) -> None:
         await self._text.update(markdown)

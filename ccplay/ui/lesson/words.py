@@ -161,7 +161,7 @@ def _foot(lectern: Lectern, board: Board, now: float, keys: Keymap) -> str:
         if not board.open:
             said = "the vote is closed"
             return f"{said}: the run has started" if board.phase in _RUNS else said
-        return f"{hint}{'  (your vote counts; it can be changed)' if answered else ''}"
+        return f"{hint}{'  (your vote counts)  (it can be changed)' if answered else ''}"
     enter, again = key("lesson-next"), key("lesson-again")
     back = f"  {key('lesson-back')} back" if board.page > 1 else ""
     match board.phase:

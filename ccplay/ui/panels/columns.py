@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ccplay.ui.cells.sheet import fit
+from ccplay.ui.cells.sheet import abbreviated, fit
 
 GLYPHS = 3
 """Number of cells before a name: pointer, glyph, and the sign of a warning or a trace."""
@@ -30,6 +30,8 @@ class Columns(msgspec.Struct, frozen=True):
     rate: int
     retr: int
     """Width of the column of retransmits in cells; 0 if names of algorithms need its room."""
+    names: frozenset[str]
+    """Names of all traffic in the table."""
     path: int = 0
     """Width of the column of source and destination in cells; 0 if there is no room for it."""
     tight: bool = False
@@ -41,8 +43,9 @@ class Columns(msgspec.Struct, frozen=True):
         return self.width >= _WIDE
 
     def named(self, name: str, ellipsis: str) -> str:
-        """Return a name cut or padded to its column, which ends with a blank."""
-        return f"{fit(name, self.name - 1, ellipsis)} "
+        """Return a name cut or padded to its column, unlike any other, and a blank."""
+        short = abbreviated(self.names, self.name - 1, ellipsis).get(name, name)
+        return f"{fit(short, self.name - 1, ellipsis)} "
 
     @property
     def indent(self) -> int:
@@ -71,6 +74,7 @@ def columns(
     cwnd, rtt, rate, retr = (6, 8, 13, 6) if wide else (5, 6, 6, 5)
     # Names of traffic have up to 16 characters.
     shortest, longest = (4, 10) if wide else (3, 6)
+    names = frozenset(names)
     whole = max(map(len, names), default=0) + 1
     name = min(max(shortest, whole), longest)
     cc = max([10 if wide else 8, *(len(each) + 1 for each in algorithms)])
@@ -87,7 +91,7 @@ def columns(
     path = max((len(each) + 1 for each in paths), default=0)
     if path > room - retr - cc:
         path = 0
-    return Columns(width, name, cc, cwnd, rtt, rate, retr, path, tight)
+    return Columns(width, name, cc, cwnd, rtt, rate, retr, names, path, tight)
 
 
 def with_sign(head: str, word: str, sign: str) -> tuple[str, str, str]:

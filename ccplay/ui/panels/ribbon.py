@@ -19,7 +19,7 @@ from ccplay.state.lab_state import Flow
 from ccplay.state.series import Series
 from ccplay.state.trace import Trace
 from ccplay.ui import lineup
-from ccplay.ui.cells.sheet import Row, Run, fit
+from ccplay.ui.cells.sheet import Row, Run, abbreviated, fit
 from ccplay.ui.plots.axes import GUTTER
 from ccplay.ui.plots.strokes import is_long
 from ccplay.ui.view import View
@@ -93,13 +93,16 @@ class Ribbon:
             # Values missing in these columns may yet be read.
             self._page = None
         # The selected flow has a row even if others have no room.
-        found = nsmallest(height - 1, _listed(view), key=lambda row: (not row.chosen, row.number))
+        listed = list(_listed(view))
+        words = frozenset(row.word for row in listed)
+        found = nsmallest(height - 1, listed, key=lambda row: (not row.chosen, row.number))
         found.sort(key=lambda row: row.number)
         long = view.listing.grouped or is_long(head.width / columns)
-        rows = (self._row(view, each, columns, long=long) for each in found)
+        short = abbreviated(words, GUTTER - 2, view.glyphs.ellipsis)
+        rows = (self._row(view, each, short[each.word], columns, long=long) for each in found)
         return [title(view, width, long=long), *rows]
 
-    def _row(self, view: View, row: _Listed, columns: int, *, long: bool) -> list[Run]:
+    def _row(self, view: View, row: _Listed, word: str, columns: int, *, long: bool) -> list[Run]:
         known = self._known.setdefault(tuple(flow.name for flow in row.flows), [])
         # The last column was not complete when it was drawn.
         del known[-1:]
@@ -108,7 +111,7 @@ class Ribbon:
             known += _long(view, row.flows, columns, len(known))
         else:
             known += [_worst(view, state) for state in states(view, flow, columns, len(known))]
-        label = f"{view.flow_glyph(flow.name)}{row.word}"
+        label = f"{view.flow_glyph(flow.name)}{word}"
         head = fit(label, GUTTER - 1, view.glyphs.ellipsis)
         return [(f"{head} ", f"bold {view.flow_ink(flow.name)}"), *known]
 
