@@ -72,7 +72,7 @@ class OrderlyApp(App[Answer]):
 
     def _is_busy(self) -> bool:
         screen = self.screen
-        if isinstance(screen, Modal) and screen.holds(self._typed[0]):
+        if isinstance(screen, Modal) and self._typed and screen.holds(self._typed[0]):
             return True
         return _has_messages(self) or any(
             _has_messages(each) or not each.is_mounted

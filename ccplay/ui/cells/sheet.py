@@ -224,8 +224,7 @@ def abbreviated(names: frozenset[str], width: int, ellipsis: str = "…") -> Map
     """
     short: dict[str, str] = {}
     pending = sorted(names)
-    for tail in (0, *dict.fromkeys([width // 2 - 1, *range(1, width - 1)])):
-        tail = max(tail, 0)
+    for tail in (0, *dict.fromkeys([max(width // 2 - 1, 0), *range(1, width - 1)])):
         head = max(width - 1 - tail, 0)
         cut = {each: _cut(each, head, tail, width, ellipsis) for each in pending}
         taken = Counter([*cut.values(), *short.values()])

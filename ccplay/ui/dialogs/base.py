@@ -19,7 +19,7 @@ from ccplay.model.network import Network
 from ccplay.model.values import Capabilities
 from ccplay.state.lab_state import LabState
 from ccplay.ui.cells.glyphs import UNICODE, Glyphs
-from ccplay.ui.dialogs.fields import Field, Label
+from ccplay.ui.dialogs.fields import Field, Row
 from ccplay.ui.dialogs.menu import Menu
 from ccplay.ui.modal import Modal
 
@@ -42,8 +42,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
         & .detail { height: 2; color: $foreground; padding-left: 2; }
         & .gap { height: 1; }
     }
-    Question Label.named { color: $primary; text-style: bold; }
-    Question.ascii Menu, Question.ascii Field .meaning { text-overflow: clip; scrollbar-size: 0 0; }
+    Question.ascii Menu { text-overflow: clip; scrollbar-size: 0 0; }
     Question.ascii > #box { border: ascii $primary; scrollbar-size: 0 0; }
     Question.roomy > #box { width: 96; padding: 1 2; }
     """
@@ -100,8 +99,8 @@ class Question(Modal[Answer | None], Generic[Answer]):
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Highlight the label of the focused control."""
-        for label in self.query(Label):
-            label.set_class(label.parent is event.widget.parent, "named")
+        for row in self.query(Row):
+            row.named = row is event.widget.parent
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Accept the answer when enter is pressed on a line."""

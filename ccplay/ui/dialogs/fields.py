@@ -4,39 +4,67 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import wrap
 from typing import Any, Generic, TypeVar
 
 import msgspec
-from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.events import Key
+from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from ccplay.model.fields import Field as Setting
 from ccplay.model.fields import fields_of
 from ccplay.ui.cells.glyphs import Glyphs
+from ccplay.ui.cells.sheet import fit
 
 T = TypeVar("T")
 
 
-class Field(Vertical, Generic[T]):
+class Row(Widget):
+    """A row that writes its label itself: a widget costs a millisecond when a dialog opens."""
+
+    DEFAULT_CSS = """
+    Row { layout: horizontal; width: 1fr; height: auto; color: $foreground; }
+    """
+
+    named: reactive[bool] = reactive(False)
+    """Whether the label is highlighted, because the control has the focus."""
+    indent = 14
+    """Width of the label in columns, with the gap to the control."""
+
+    def __init__(self, label: str, control: Widget) -> None:
+        super().__init__(control)
+        self.label = label
+        self._control = control
+        control.styles.margin = (0, 0, 0, self.indent)
+
+    def widen(self, indent: int) -> None:
+        """Leave room for longer labels."""
+        self.indent = indent
+        self._control.styles.margin = (0, 0, 0, indent)
+
+    def render(self) -> Content:
+        """Return the label."""
+        style = "bold $primary" if self.named else "$text-muted"
+        return Content.assemble((fit(self.label, self.indent), style))
+
+
+class LabelledRow(Row):
+    """A row with a label and any control."""
+
+
+class Field(Row, Generic[T]):
     """A text field, checked at every key; the reason for invalid text is shown below it."""
 
     DEFAULT_CSS = """
     Field {
-        height: auto;
-        & > Horizontal { height: 1; }
         & Input, & Input:focus { width: 22; height: 1; border: none; padding: 0 1;
             background: $panel; color: $foreground; background-tint: $foreground 0%; }
         &.wide Input, &.wide Input:focus { width: 1fr; }
-        & .meaning { width: 1fr; height: 1; padding-left: 2; color: $text-muted;
-            text-wrap: nowrap; text-overflow: ellipsis; }
-        & .reason { display: none; height: auto; padding-left: 14; color: $error; }
-        &.wrong .reason { display: block; }
     }
     """
 
@@ -58,8 +86,6 @@ class Field(Vertical, Generic[T]):
         ``optional`` is shown in an empty field, and describes its effect; without ``optional``, the
         field must not be empty. ``meaning`` is shown beside the field.
         """
-        super().__init__()
-        self._label = label
         self.glyphs = glyphs
         self._read = read
         self._optional = optional
@@ -71,7 +97,7 @@ class Field(Vertical, Generic[T]):
             select_on_focus=True,
             compact=True,
         )
-        self._reason = Static(classes="reason", markup=False)
+        super().__init__(label, self.input)
 
     @property
     def value(self) -> T | None:
@@ -103,15 +129,27 @@ class Field(Vertical, Generic[T]):
         if not self.changed:
             self._initial = self.input.value = self.glyphs.translate(text)
 
-    def compose(self) -> ComposeResult:
-        """Compose label, text and meaning in one line, with the reason below."""
-        with Horizontal():
-            yield Label(self._label)
-            yield self.input
-            if self._meaning:
-                text = self.glyphs.translate(self._meaning)
-                yield Static(text, classes="meaning", markup=False)
-        yield self._reason
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        """Return the number of lines: the field's, and those of the reason."""
+        return 1 + len(self._reasons(width))
+
+    def render(self) -> Content:
+        """Return label and meaning in one line, with the reason below."""
+        width = self.size.width
+        blank = " " * (_FIELD + _GAP)
+        room = width - self.indent - len(blank)
+        meaning = fit(self.glyphs.translate(self._meaning), room, self.glyphs.ellipsis)
+        lines = Content.assemble(super().render(), blank, (meaning, "$text-muted"))
+        for each in self._reasons(width):
+            lines = Content.assemble(lines, "\n", " " * self.indent, (each, "$error"))
+        return lines
+
+    def _reasons(self, width: int) -> list[str]:
+        """Return the lines of the reason; none while the text is valid."""
+        if not self.has_class("wrong"):
+            return []
+        text = self.glyphs.translate(f"{self.glyphs.missing} {self.reason}")
+        return wrap(text, max(width - self.indent, 1))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Check the changed text."""
@@ -121,9 +159,10 @@ class Field(Vertical, Generic[T]):
 
     def check(self) -> bool:
         """Show or hide the reason; return whether the text is valid."""
-        reason = self.reason
-        self._reason.update(self.glyphs.translate(f"{self.glyphs.missing} {reason}"))
+        reason, before = self.reason, self._reasons(self.size.width)
         self.set_class(bool(reason), "wrong")
+        if self._reasons(self.size.width) != before:
+            self.refresh(layout=True)
         return not reason
 
 
@@ -152,16 +191,8 @@ def typed(fields: Mapping[str, Field[Any]]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-class Label(Static):
-    """Text to the left of a control; bold while the control has the focus."""
-
-    DEFAULT_CSS = """
-    Label { width: 14; height: 1; padding-right: 1; color: $text-muted; }
-    """
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text, markup=False)
-
+_FIELD, _GAP = 22, 2
+"""Columns of a field, and of the gap before its meaning."""
 
 _STEPS = {"right": 1, "space": 1, "left": -1}
 
@@ -246,12 +277,3 @@ class Steps(Widget, can_focus=True):
 def _initials(text: str) -> set[str]:
     """Return the first characters of a text's words and numbers: ``s`` and ``1`` of ``s12``."""
     return {each[0].lower() for each in re.findall(r"[^\W\d]+|\d+", text)}
-
-
-class LabelledRow(Horizontal):
-    """A row with a label and its control."""
-
-    DEFAULT_CSS = "LabelledRow { height: 1; }"
-
-    def __init__(self, label: str, control: Widget) -> None:
-        super().__init__(Label(label), control)

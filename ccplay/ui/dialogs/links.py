@@ -66,7 +66,6 @@ class LinkDialog(Dialog):
     """Asks for a link's settings, including whether it is down; only edited ones are sent."""
 
     DEFAULT_CSS = """
-    LinkDialog LabelledRow { height: auto; }
     LinkDialog .tc { height: auto; margin-top: 1; padding-left: 2; color: $text-muted; }
     LinkDialog .note { width: 1fr; height: auto; padding-left: 1; color: $text-muted; }
     """

@@ -29,7 +29,6 @@ class MptcpRows(Vertical):
 
     DEFAULT_CSS = """
     MptcpRows { height: auto; }
-    MptcpRows LabelledRow { height: auto; }
     MptcpRows .note { width: 1fr; height: auto; padding-left: 1; color: $text-muted; }
     """
 

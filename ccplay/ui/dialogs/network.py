@@ -33,7 +33,7 @@ class NetworkDialog(Question[Scenario]):
     """Asks for a topology, its parameters, and the links of each tier."""
 
     DEFAULT_CSS = """
-    NetworkDialog LabelledRow, NetworkDialog .kind { height: auto; }
+    NetworkDialog .kind { height: auto; }
     NetworkDialog .note { height: auto; color: $text-muted; margin-top: 1; }
     """
 

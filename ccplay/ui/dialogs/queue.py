@@ -35,7 +35,6 @@ class QueueDialog(Dialog):
     DEFAULT_CSS = """
     QueueDialog Menu { max-height: 8; }
     QueueDialog Vertical { height: auto; }
-    QueueDialog _Form Label { width: 22; }
     QueueDialog .tc { height: auto; margin-top: 1; padding-left: 2; color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [COPY]
@@ -165,6 +164,8 @@ class _Form(Vertical):
         self.fields = {
             each.name: entry(each, dialog.glyphs, _text(each, values)) for each in parameters
         }
+        for field in self.fields.values():
+            field.widen(22)
         super().__init__(*self.fields.values())
 
     def fill(self, values: dict[str, Option]) -> None:
