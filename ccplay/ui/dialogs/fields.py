@@ -95,7 +95,8 @@ class Field(Row, Generic[T]):
             self._initial,
             placeholder=glyphs.translate(optional),
             select_on_focus=True,
-            compact=True,
+            # Its own validation would style each field anew.
+            validate_on=(),
         )
         super().__init__(label, self.input)
 
