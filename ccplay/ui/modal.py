@@ -17,6 +17,7 @@ from textual.await_complete import AwaitComplete
 from textual.driver import Driver
 from textual.message_pump import MessagePump
 from textual.screen import ModalScreen
+from textual.widget import Widget
 
 Answer = TypeVar("Answer")
 
@@ -76,7 +77,7 @@ class OrderlyApp(App[Answer]):
             return True
         return _has_messages(self) or any(
             _has_messages(each) or not each.is_mounted
-            for each in screen.walk_children(with_self=True)
+            for each in screen.walk_children(Widget, with_self=True)
         )
 
 

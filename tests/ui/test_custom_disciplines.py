@@ -104,7 +104,7 @@ async def test_the_toast_of_a_failure_ends_with_the_cure() -> None:
     news = (Log(t=20.0, level=level, text=text) for level, text in texts.items())
     source = Saved(itertools.chain(stream(seconds=19.0), news), live=True)
     async with playing(source) as (app, pilot):
-        await until(pilot, lambda: list(app._notifications))
+        await until(pilot, lambda: bool(list(app._notifications)))
         cured.set()
         await until(pilot, lambda: "mine was saved" in text_of(app, "events"))
         await until(pilot, lambda: not list(app._notifications))

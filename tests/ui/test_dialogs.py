@@ -4,7 +4,6 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +30,7 @@ from ccplay.model.values import Qdisc
 from ccplay.session.session import Session
 from ccplay.session.unsaved import Unsaved
 from ccplay.share.frames import Board
-from ccplay.state.lab_state import Entry
+from ccplay.state.lab_state import Entry, LabState
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
 from ccplay.ui.dialogs import (
     CaptureDialog,
@@ -554,6 +553,11 @@ async def test_enter_twice_at_once_asks_for_one_thing() -> None:
     assert isinstance(app.answers[0], StartFlow)
 
 
+def made_from_a_state(dialog: Callable[[LabState, str], Modal[Any]]) -> Callable[[], Modal[Any]]:
+    """Return what makes a dialog from the state of a lab."""
+    return lambda: dialog(lab(full=True, flows=2), "1")
+
+
 def other_dialogs() -> dict[str, Callable[[], Modal[Any]]]:
     """Return what makes each modal screen that isn't made from a state alone, by name."""
     entry = Entry(1.0, "mark", "hello", name="mark1")
@@ -576,8 +580,7 @@ def earlier_view() -> View:
 
 
 MODAL: dict[str, Callable[[], Modal[Any]]] = {
-    **{each.__name__: partial(each, lab(full=True, flows=2), "1") for each in DIALOGS},
-    "CaptureDialog": partial(CaptureDialog, lab(full=True), None),
+    **{each.__name__: made_from_a_state(each) for each in (*DIALOGS, CaptureDialog)},
     **other_dialogs(),
     "Palette": Palette,
 }

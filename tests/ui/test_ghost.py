@@ -18,6 +18,7 @@ from ccplay.stream import wire
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.sheet import Sheet
+from ccplay.ui.dialogs.fields import Field
 from ccplay.ui.dialogs.ghost import GhostDialog
 from ccplay.ui.plots import ghost_plots
 from ccplay.ui.plots.axes import GUTTER
@@ -239,7 +240,7 @@ async def test_the_reason_why_a_path_is_no_recording_is_reported(
         await pilot.press("tab", "enter")
         await pilot.pause()
         assert app.screen is dialog
-        assert said in str(dialog.query_one(".reason").render())
+        assert said in str(dialog.query_one(Field).render())
 
 
 async def test_a_path_that_is_typed_wins_over_the_list(here: Path) -> None:
