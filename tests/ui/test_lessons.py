@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from textual.events import Key
+from textual.geometry import Size
 from textual.pilot import Pilot
 
 from ccplay.lesson.course import Course, Turn
@@ -24,7 +27,7 @@ from ccplay.ui.audience.presenting import Presenting
 from ccplay.ui.lesson.desk import Desk
 from ccplay.ui.lesson.lectern import Seat
 from ccplay.ui.lesson.panel import LessonPanel
-from ccplay.ui.lesson.words import Line
+from ccplay.ui.lesson.words import Line, Written
 from ccplay.ui.plots.canvas import Canvas
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import until
@@ -409,3 +412,13 @@ async def test_a_run_stays_in_sight_while_its_explanation_is_read() -> None:
         await pilot.press("enter")
         assert desk.course.at == 1
         assert playhead.t == desk._session.state.now, "the next page is about what happens now"
+
+
+def test_a_line_of_keys_leaves_out_whole_keys() -> None:
+    """A spectator's line on a narrow panel ends with a whole word."""
+    panel: Any = LessonPanel()
+    panel._foot = SimpleNamespace(size=Size(36, 1))
+    panel._reading = panel._answer = SimpleNamespace(scroll_y=0, max_scroll_y=0)
+    foot = "1 to 4 answer  (your vote counts)  (it can be changed)"
+    written = Written(head="", reading="", question=(), foot=foot, more="")
+    assert panel._footer(written) == "1 to 4 answer  (your vote counts)"

@@ -7,12 +7,15 @@ import json
 import msgspec
 import pytest
 from msgspec.structs import replace
+from rich.console import Console
 
 from ccplay.report.data.findings import columns, findings, readings
 from ccplay.report.data.material import MOST_DRAWN, MOST_SHOWN
 from ccplay.report.data.naming import in_order, words
 from ccplay.report.data.tables import MOST_IN_MARKDOWN, Cell, Table, tables
 from ccplay.report.data.verdicts import verdicts
+from ccplay.report.terminal.table import _Fitting
+from ccplay.state.columns import Column
 from tests.unit.reports import PUBLISHED, experiment, material, variants
 
 
@@ -130,3 +133,25 @@ def test_of_a_large_experiment_one_run_of_the_first_cases_is_drawn() -> None:
     many = replace(large, result=msgspec.structs.replace(large.result, statistics=cases))
     assert list(many.drawn_cases) == cases[:-1]
     assert many.whose == f"one run of each of the first {MOST_SHOWN} cases"
+
+
+def test_a_narrow_table_leaves_columns_out_rather_than_cut_names() -> None:
+    """Algorithms are spelled out in 60 columns; bytes and time, which goodput implies, give way."""
+    columns = [
+        (Column(title, (title,)), [text, text.replace("a", "b")])
+        for title, text in {
+            "flow": "a-long-name-of-a",
+            "cc": "vegas.bpf",
+            "goodput": "2.78 Mbit/s",
+            "bytes": "2.44 MB",
+            "time": "7.0 s",
+            "srtt": "119 / 135 ms",
+        }.items()
+    ]
+    console = Console(width=60, file=io.StringIO())
+    with console.capture() as shown:
+        console.print(_Fitting(columns))
+    head, *rows = shown.get().splitlines()
+    assert head.split() == ["flow", "cc", "goodput", "srtt"]
+    assert "vegas.bpf" in rows[0]
+    assert "…" not in shown.get()
