@@ -420,5 +420,5 @@ def test_a_line_of_keys_leaves_out_whole_keys() -> None:
     panel._foot = SimpleNamespace(size=Size(36, 1))
     panel._reading = panel._answer = SimpleNamespace(scroll_y=0, max_scroll_y=0)
     foot = "1 to 4 answer  (your vote counts)  (it can be changed)"
-    written = Written(head="", reading="", question=(), foot=foot, more="")
+    written = Written(head="", verdict=(), reading="", question=(), foot=foot, more="")
     assert panel._footer(written) == "1 to 4 answer  (your vote counts)"
