@@ -83,7 +83,9 @@ async def test_its_words_are_text_and_a_few_known_elements(tab: Tab) -> None:
     assert "How <b>long</b>?" in await tab.evaluate(TEXT)
     assert "A queue fills <script>x()</script> tc." in await tab.evaluate(TEXT)
     assert await tab.evaluate(f"{LESSON}.querySelector('strong').textContent") == "queue"
-    assert await tab.evaluate(f"{LESSON}.querySelector('li').textContent") == "slowly"
+    assert await tab.evaluate(f"{LESSON}.querySelector('li').textContent") == (
+        "[slowly](https://elsewhere.example)"
+    )
     assert await tab.evaluate(f"{LESSON}.querySelectorAll('script, a, b').length") == 0
     assert await tab.evaluate(f"{LESSON}.querySelector('legend').textContent") == "Which one?"
     assert "page 2 of 3" in await tab.until(SPOKEN)
