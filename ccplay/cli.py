@@ -97,7 +97,7 @@ def _with_command(words: list[str]) -> list[str]:
     if words and (words[0] in _COMMANDS or words[0] in ("-h", "--help", "--version")):
         return words
     if words and words[0].isalpha() and not Path(words[0]).exists():
-        from ccplay.scenario.file.library import shipped
+        from ccplay.scenario.library import shipped
 
         near = get_close_matches(words[0], [*_COMMANDS, *shipped()], n=1, cutoff=0.7)
         if near and near[0] in _COMMANDS:
@@ -145,8 +145,9 @@ def _parser(chosen: str) -> argparse.ArgumentParser:
         subparser = commands.add_parser(name, help=text, description=description)
         subparser.set_defaults(parser=subparser)
         if name == chosen:
-            module = _MODULES.get(name, name)
-            importlib.import_module(f"ccplay.commands.{module}").add(subparser)
+            module = next(each for each, names in _MODULES.items() if name in names)
+            found = importlib.import_module(f"ccplay.commands.{module}")
+            getattr(found, f"add_{name}")(subparser)
     return parser
 
 
@@ -175,10 +176,12 @@ _COMMANDS = {
 """Summary of each command for ``--help``, by the command's name."""
 
 _MODULES = {
-    "list": "listing",
-    "lesson": "classroom.lesson",
-    "watch": "classroom.watch",
-    "share": "classroom.share",
-    "cluster": "cluster.command",
+    "run": ("play", "run"),
+    "screen": ("replay",),
+    "classroom": ("lesson", "watch", "share"),
+    "results": ("report", "export", "compare", "script"),
+    "own": ("algorithm", "discipline"),
+    "machine": ("list", "sessions", "schema", "config", "doctor", "guest", "lab"),
+    "cluster": ("cluster",),
 }
-"""Modules of commands that are not ``ccplay.commands.NAME``, by the command's name."""
+"""Commands of each module of ``ccplay.commands``; ``add_NAME`` adds the arguments of one."""

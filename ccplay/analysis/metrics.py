@@ -12,26 +12,20 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from ccplay.analysis.results import (
-    CaseResult,
-    Check,
-    DirectionResult,
-    InterfaceResult,
-    QueueResult,
-)
+from ccplay.analysis.results import CaseResult, Check, DirectionResult, InterfaceResult, QueueResult
 from ccplay.errors import ScenarioError
 from ccplay.model.base import Command
 from ccplay.model.commands import SetClasses, SetLink, SetQdisc
 from ccplay.model.network import BOTTLENECK, Network
-from ccplay.model.quoting import did_you_mean, quote
+from ccplay.model.quantities import did_you_mean, quote
 from ccplay.model.starts import ends_of
 from ccplay.model.topologies import plan
 from ccplay.model.traffic import TRAFFIC, started_by
 from ccplay.model.traffic_commands import StartFlow, StartUdp
 from ccplay.model.values import TrafficClass
-from ccplay.scenario.fields.evidence import unaliased
+from ccplay.scenario.evidence import unaliased
 from ccplay.scenario.values import Case, Expectation, Scenario
-from ccplay.state.subflows import Subflow
+from ccplay.state.flow_result import Subflow
 
 NO_METRICS = frozenset(
     ("name", "parameters", "repeat", "attempt", "checks", "health", "t", "streams", "started_s")

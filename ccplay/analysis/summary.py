@@ -2,26 +2,209 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
+from math import inf
 
 import msgspec
 
-from ccplay.analysis.checkpoint import Checkpoint
-from ccplay.analysis.fairness import converged_s, fairness
-from ccplay.analysis.queueing import loss, occupancy, queueing_delays_us, utilisation
 from ccplay.analysis.results import (
     CaseResult,
+    Checkpoint,
     DirectionResult,
     InterfaceResult,
     Machine,
     QueueResult,
+    checkpoint,
+    fixed_sizes,
 )
 from ccplay.analysis.trust import judge
 from ccplay.model.events import Hello
+from ccplay.model.traffic import KINDS
+from ccplay.state.columns import mean, percentile, percentiles_ms
 from ccplay.state.flow_result import FlowResult
 from ccplay.state.kinds import results
-from ccplay.state.lab_state import LabState, Queue
-from ccplay.state.rounding import mean, percentile, percentiles_ms
+from ccplay.state.lab_state import Flow, LabState, Queue, Traffic
+
+# --- the effects of a queue on its link: queueing delay and utilisation ---------------------------
+
+
+def filling(state: LabState) -> list[Traffic]:
+    """Return the traffic that sends enough to fill a queue."""
+    return [each for each in state.traffic.values() if KINDS[each.kind].fills]
+
+
+def while_traffic_ran(state: LabState) -> tuple[float, float]:
+    """Return the time from the first start to the last end; without traffic the whole session."""
+    traffic = filling(state)
+    start = min((each.started for each in traffic), default=0.0)
+    ends = (state.now if each.ended is None else each.ended for each in traffic)
+    return start, max(ends, default=state.now)
+
+
+def occupancy(state: LabState, queue: Queue, name: str) -> list[float]:
+    """Return ``qlen`` (packets) or ``backlog`` (bytes) in each sweep while traffic ran."""
+    start, end = while_traffic_ran(state)
+    ticks = state.sweeps.at_or_after(start), state.sweeps.before_or_at(end) + 1
+    return queue.series[name].values(*ticks)
+
+
+def queueing_delays_us(state: LabState, queue: Queue) -> list[float]:
+    """Return the queueing delay, backlog over rate, in each sweep while traffic ran.
+
+    Empty if the link has no rate, and so no queue.
+    """
+    backlog = queue.series["backlog"]
+    start, end = while_traffic_ran(state)
+    delays = []
+    for tick in range(state.sweeps.at_or_after(start), state.sweeps.before_or_at(end) + 1):
+        waiting = backlog.at(tick)
+        rate = _rate(state, queue.link, state.sweeps.time(tick))
+        if waiting is not None and rate:
+            delays.append(waiting * 8e6 / rate)
+    return delays
+
+
+def utilisation(state: LabState, queue: Queue) -> float | None:
+    """Return the share of its rate that a link carried while traffic ran.
+
+    It is the bytes that left the queue over those that could have left; both count Ethernet
+    headers. None without a rate or without traffic.
+    """
+    start, end = while_traffic_ran(state)
+    carried = queue.series["bytes"]
+    first, last = state.sweeps.at_or_after(start), state.sweeps.before_or_at(end)
+    since, until = carried.latest(first), carried.latest(last)
+    if not filling(state) or since is None or until is None or last <= first:
+        return None
+    could = _capacity(state, queue.link, state.sweeps.time(first), state.sweeps.time(last))
+    return round(8 * (until - since) / could, 4) if could else None
+
+
+def loss(queue: Queue) -> float | None:
+    """Return the share of arriving packets that a queue dropped; None if none arrived."""
+    drops, left = queue.series["drops"].last or 0.0, queue.series["packets"].last or 0.0
+    return round(drops / (drops + left), 6) if drops + left else None
+
+
+def _rate(state: LabState, link: str, t: float) -> int | None:
+    then = state.link_at(link, t)
+    return None if then is None else then.setting.rate
+
+
+def _capacity(state: LabState, link: str, start: float, end: float) -> float | None:
+    """Return the bits that a link could carry between two moments; None without a rate."""
+    changes = sorted(change.t for change in state.links.get(link, ()))
+    moments = [start, *(t for t in changes if start < t < end), end]
+    total = 0.0
+    for since, until in pairwise(moments):
+        rate = _rate(state, link, since)
+        if not rate:
+            return None
+        total += rate * (until - since)
+    return total
+
+
+# --- fairness of flows: Jain's index, and the time until they share fairly ------------------------
+
+SHORTEST_S = 1.0
+"""Shortest time in seconds for which flows must run together for meaningful shares."""
+FAIR = 0.95
+"""Jain's index from which on flows count as converged: of two flows neither has more than 61 %."""
+_STEP_S = 0.1
+_MOST_SHARES = 1_000_000
+"""Largest number of shares computed; many long flows are sampled in longer steps."""
+
+
+def jain(shares: Sequence[float]) -> float | None:
+    """Return Jain's index of two or more shares: 1 if they are equal, 1/n if one flow has all.
+
+    Jain, Chiu and Hawe, "A Quantitative Measure of Fairness and Discrimination", DEC-TR-301, 1984.
+    Return None for fewer than two shares, or if all are zero.
+    """
+    squares = math.fsum(share * share for share in shares)
+    if len(shares) < 2 or not squares:
+        return None
+    return math.fsum(shares) ** 2 / (len(shares) * squares)
+
+
+def fairness(state: LabState) -> float | None:
+    """Return Jain's index of the long-lived flows' goodput, over the time in which all of them ran.
+
+    Flows that had ended before the last one began are left out. Return None for fewer than two
+    flows, or for less than a second.
+    """
+    together = _together(state)
+    if together is None:
+        return None
+    flows, start, end = together
+    return _rounded(jain(_acked_between(flows, *_ticks(state, start, end))))
+
+
+def converged_s(state: LabState) -> float | None:
+    """Return the time from the last flow's start until flows first shared fairly; None if never.
+
+    Flows share fairly if their index is ``FAIR`` over a window of a second, or of ten round trips
+    if these are longer; after Bansal and others, "Dynamic Behavior of Slowly-Responsive Congestion
+    Control Algorithms", SIGCOMM 2001, section 4.1.
+    """
+    together = _together(state)
+    if together is None:
+        return None
+    flows, start, end = together
+    trips = [flow.series["min_rtt_us"].last or 0.0 for streams in flows for flow in streams]
+    window = max(SHORTEST_S, 10e-6 * max(trips))
+    step_s = max(_STEP_S, (end - start) * sum(map(len, flows)) / _MOST_SHARES)
+    before = None
+    for step in range(max(0, math.floor((end - start - window) / step_s)) + 1):
+        until = start + window + step * step_s
+        ticks = _ticks(state, until - window, until)
+        if ticks == before:
+            continue
+        before = ticks
+        index = jain(_acked_between(flows, *ticks))
+        if until <= end and index is not None and index >= FAIR:
+            return round(until - start, 3)
+    return None
+
+
+def _together(state: LabState) -> tuple[list[list[Flow]], float, float] | None:
+    """Return the long-lived flows, each as its streams, and the time in which all of them ran.
+
+    Flows that had ended before the last one began are left out, because they never competed with
+    it.
+    """
+    flows = [
+        list(state.streams[first.name].values())
+        for first in state.flows.values()
+        if first.kind == "flow" and first.parent == first.name
+    ]
+    start = max((streams[0].started for streams in flows), default=0.0)
+    flows = [each for each in flows if (t := each[0].ended) is None or t > start]
+    if len(flows) < 2:
+        return None
+    end = min(state.now if (t := streams[0].ended) is None else t for streams in flows)
+    return (flows, start, end) if end - start >= SHORTEST_S else None
+
+
+def _ticks(state: LabState, start: float, end: float) -> tuple[int, int]:
+    return state.sweeps.before_or_at(start), state.sweeps.before_or_at(end)
+
+
+def _acked_between(flows: list[list[Flow]], first: int, last: int) -> list[float]:
+    return [sum(_acked(flow, last) - _acked(flow, first) for flow in streams) for streams in flows]
+
+
+def _acked(flow: Flow, tick: int) -> float:
+    return flow.series["bytes_acked"].latest(tick) or 0.0
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+# --- computes a result from the state: the metrics of all traffic, queues and interfaces ----------
 
 
 def summarise(
@@ -156,3 +339,101 @@ def _interfaces(state: LabState) -> list[InterfaceResult]:
     # A stranger's recording may have columns of any length.
     rows = zip(found.interface, *(getattr(found, each) for each in fields), strict=False)
     return [InterfaceResult(**dict(zip(("id", *fields), row, strict=True))) for row in rows]
+
+
+# --- the receiver's table -------------------------------------------------------------------------
+# The receiver's table: bytes delivered by every flow at each whole second, and the checkpoint.
+
+_TINY_S = 1e-6
+"""Tolerance in seconds for moments as floats: 3 s after 0.1 s may be slightly above 3.1 s."""
+
+
+class Second(msgspec.Struct, frozen=True):
+    """All flows at one whole second, as of the last sweep before it."""
+
+    elapsed_s: int
+    """Seconds since the first flow opened its connection."""
+    bytes: tuple[int | None, ...]
+    """Acknowledged payload in bytes, in the order of the flows; None before a flow's start."""
+    rates_bps: tuple[float | None, ...]
+    """Rates over the previous second in bits per second, in the order of the flows."""
+
+
+class Receiver:
+    """The table at one moment of a session; rows are computed on demand."""
+
+    def __init__(self, state: LabState, until: float) -> None:
+        """Read ``state`` as of ``until``."""
+        self._state, self._until = state, until
+        self._streams: dict[str, list[Flow]] = {}
+        for flow in state.flows.values():
+            if flow.kind == "flow":
+                self._streams.setdefault(flow.parent, []).append(flow)
+        self.sizes = fixed_sizes(state)
+        """Flows of a fixed size with their bytes, in the order of the scenario."""
+        self.flows = self._started(until)
+        """The flows started so far; flows of a fixed size come first."""
+
+    def rows(self, most: int | None = None, *, after: int = 0) -> list[Second]:
+        """Return the rows of all whole seconds ``after`` one, or the last ``most`` of them."""
+        if not self.flows:
+            return []
+        start = self._start(self.flows)
+        ended = [self._state.flows[name].ended for name in self.flows]
+        over = max((inf if each is None else each) for each in ended)
+        seconds = int(min(self._until, over) - start + _TINY_S)
+        first = after + 1 if most is None else max(seconds - most, after) + 1
+        rows = (self._row(start, second) for second in range(first, seconds + 1))
+        return [row for row in rows if row is not None]
+
+    def checkpoint(self) -> Checkpoint | None:
+        """Return the race's checkpoint; None before it."""
+        found = checkpoint(self._state)
+        return None if found is None or found.t > self._until + _TINY_S else found
+
+    def _started(self, t: float) -> tuple[str, ...]:
+        started = [name for name in self._streams if self._state.flows[name].started <= t]
+        fixed = [name for name in self.sizes if name in started]
+        return (*fixed, *(name for name in started if name not in self.sizes))
+
+    def _start(self, names: Sequence[str]) -> float:
+        fixed = [name for name in names if name in self.sizes]
+        return min(self._state.flows[name].started for name in fixed or names)
+
+    def _row(self, start: float, second: int) -> Second | None:
+        sweeps = self._state.sweeps
+        t = start + second
+        tick, before = sweeps.before_or_at(t + _TINY_S), sweeps.before_or_at(t - 1 + _TINY_S)
+        if tick < sweeps.first:
+            return None
+        acked = tuple(self._acked(name, tick, t) for name in self.flows)
+        rates: tuple[float | None, ...] = (None,) * len(acked)
+        if sweeps.first <= before < tick:
+            took_s = sweeps.time(tick) - sweeps.time(before)
+            earlier = (self._acked(name, before, t - 1) or 0 for name in self.flows)
+            rates = tuple(
+                None if now is None else (now - then) * 8 / took_s
+                for now, then in zip(acked, earlier, strict=True)
+            )
+        return Second(second, acked, rates)
+
+    def _acked(self, name: str, tick: int, t: float) -> int | None:
+        """Return a flow's delivered bytes at a moment, and the sweep."""
+        flow = self._state.flows[name]
+        if flow.started > t:
+            return None
+        seen = self._sum(name, tick)
+        return max(seen, flow.bytes) if flow.ended is not None and flow.ended <= t else seen
+
+    def _sum(self, name: str, tick: int) -> int:
+        return sum(_bytes(each, tick) for each in self._streams[name])
+
+
+def _bytes(flow: Flow, tick: int) -> int:
+    """Return a stream's delivered bytes at a tick."""
+    acked = flow.series["bytes_acked"]
+    for at in range(min(tick, acked.end - 1), acked.first - 1, -1):
+        # A sweep that missed a flow leaves a gap. tcp_info counts the SYN too.
+        if (value := acked.at(at)) is not None:
+            return max(int(value) - 1, 0)
+    return 0

@@ -3,15 +3,309 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import msgspec
 
-from ccplay.analysis.accuracy import delay_off
-from ccplay.analysis.framing import above_framing
-from ccplay.analysis.punctual import late_steps, lateness_text
-from ccplay.model.events import Health
+from ccplay.model.events import MOST_LATE_S, Applied, Health, LinkChanged
 from ccplay.model.values import MOST_SEGMENTS
-from ccplay.state.lab_state import Flow, LabState
+from ccplay.model.wording import describe
+from ccplay.state.lab_state import Flow, LabState, Ping
+
+# --- checks the goodput of flows against what a link can carry with frame headers -----------------
+
+_ETHERNET, _IP_AND_TCP, _TIMESTAMPS, _MOST_OPTIONS = 14, 40, 12, 40
+"""Lengths of headers in bytes; HTB counts Ethernet's too, and most segments have no option but
+timestamps."""
+
+_USUAL_MTU = 1500
+_LONGEST_PACKET = 1 << 16
+"""Longest packet of a queue with offloads, in bytes; it is sent whole once its first bit is due."""
+
+_EXACT_S = 0.001
+"""Error of the start and end of flows, in seconds."""
+_BURST_S = 0.001
+"""Seconds of its rate that HTB lets pass at once after it was idle; at least two frames."""
+_REPORTED_S = 0.1
+"""Seconds by which a new rate may be in force before it is reported, as it is read back first."""
+
+
+class _Transfer(NamedTuple):
+    """The bytes of a flow, all its streams together."""
+
+    name: str
+    begin: float
+    end: float
+    bits: float
+    """Number of bits of payload."""
+    links: tuple[str, ...]
+    share: float
+    """Share of payload in the bits on the wire."""
+
+
+def above_framing(state: LabState) -> str | None:
+    """Return where flows, alone or together, exceeded a link's capacity; None if nowhere.
+
+    The links' rates over time, their MTU and the headers count. Such a result can't be right.
+    """
+    transfers = sorted(_transfers(state), key=lambda each: each.begin)
+    for name in dict.fromkeys(link for each in transfers for link in each.links):
+        link = _Link(state.links.get(name, ()))
+        over = [each for each in transfers if name in each.links]
+        for group in [*([each] for each in over), *_together(over)] if link.has_rate else ():
+            begin, end = group[0].begin, max(each.end for each in group)
+            needed = sum(each.bits / each.share for each in group)
+            carried = link.carried(begin, end)
+            if end > begin and needed > carried + link.slack:
+                had = sum(each.bits for each in group) / (end - begin)
+                who = f"flow {group[0].name}" if len(group) == 1 else f"{len(group)} flows together"
+                return (
+                    f"{who} had {had / 1e6:,.5g} Mbit/s of payload over {name}, "
+                    f"where framing allows {had * carried / needed / 1e6:,.5g} Mbit/s"
+                )
+    return None
+
+
+def _transfers(state: LabState) -> Iterator[_Transfer]:
+    if state.hello is None:
+        return
+    streams: dict[str, list[Flow]] = {}
+    ways: dict[tuple[str, str], tuple[list[str], int]] = {}
+    for flow in state.flows.values():
+        if flow.mptcp or flow.kind == "download":
+            continue
+        if flow.paths or flow.kind == "subflow":
+            yield from _over_one_path(state, flow)
+        else:
+            streams.setdefault(flow.parent, []).append(flow)
+    for name, members in streams.items():
+        first = state.flows.get(name)
+        if first is None:
+            continue
+        ended = first.ended is not None
+        ends = (first.src, first.dst)
+        if ends not in ways:
+            way = [link.name for link in state.hello.network.path(*ends)]
+            ways[ends] = (way, _mtu(state, way))
+        links, mtu = ways[ends]
+        yield _Transfer(
+            name,
+            first.started,
+            first.started + first.duration_s if ended else state.now,
+            8.0 * (first.bytes if ended else sum(each.acked for each in members)),
+            tuple(links),
+            _payload_share(mtu, first.mss),
+        )
+
+
+def _over_one_path(state: LabState, flow: Flow) -> Iterator[_Transfer]:
+    """Yield the transfer of a connection over its path; nothing if it took several.
+
+    In a recording from elsewhere a connection may have no path.
+    """
+    assert state.hello is not None  # noqa: S101 - ``_transfers`` has looked
+    ways = state.hello.network.paths(flow.src, flow.dst)
+    if flow.paths:
+        links = flow.paths[0].links
+    else:
+        links = [link.name for link in ways[0]] if len(ways) == 1 else []
+    if links and len(flow.paths) < 2:
+        share = _payload_share(_mtu(state, links), flow.mss)
+        end = state.now if flow.ended is None else flow.ended
+        yield _Transfer(flow.name, flow.started, end, 8.0 * flow.acked, tuple(links), share)
+
+
+def _mtu(state: LabState, links: Sequence[str]) -> int:
+    settings = (each.setting for link in links for each in state.links.get(link, ()))
+    return min((each.mtu for each in settings if each.mtu), default=_USUAL_MTU)
+
+
+def _payload_share(mtu: int, mss: int) -> float:
+    """Return the share of payload in the bits on the wire; ``mss`` is 0 if unknown."""
+    mss = mss or max(mtu - _IP_AND_TCP - _TIMESTAMPS, 1)
+    headers = mtu - mss
+    if not _IP_AND_TCP <= headers <= _IP_AND_TCP + _MOST_OPTIONS:
+        # Something else keeps segments short, but they have at least these headers.
+        headers = _IP_AND_TCP
+    return mss / (mss + headers + _ETHERNET)
+
+
+def _together(transfers: Sequence[_Transfer]) -> Iterator[list[_Transfer]]:
+    """Yield groups of transfers that overlap in time; ``transfers`` are ordered by start."""
+    group: list[_Transfer] = []
+    end = 0.0
+    for each in transfers:
+        if each.begin >= end:
+            if len(group) > 1:
+                yield group
+            group = []
+        group.append(each)
+        end = max(end, each.end)
+    if len(group) > 1:
+        yield group
+
+
+class _Link:
+    """The capacity of one direction of a link."""
+
+    def __init__(self, changes: Sequence[LinkChanged]) -> None:
+        rates = [each.setting.rate or 0 for each in changes]
+        self.has_rate = bool(rates) and all(rates)
+        before = [rates[0] if rates else 0, *rates]
+        steps = sorted(
+            (each.t - _REPORTED_S if rate > last else each.t, rate)
+            for each, rate, last in zip(changes, rates, before, strict=False)
+        )
+        # The first setting was in force before its report, too.
+        self._steps = [(0.0, before[0]), *((max(t, 0.0), rate) for t, rate in steps)]
+        passed = ((until - since) * rate for (since, rate), (until, _) in pairwise(self._steps))
+        self._passed = list(accumulate(passed, initial=0.0))
+        packets = (_LONGEST_PACKET if c.offloads else c.setting.mtu or _USUAL_MTU for c in changes)
+        packet = max(packets, default=_USUAL_MTU)
+        burst = max(max(before) * _BURST_S, 2 * 8 * (_USUAL_MTU + _ETHERNET))
+        self.slack = max(before) * _EXACT_S + burst + 8 * packet
+        """Tolerance in bits: the precision of times, and the bits that may be sent at once."""
+
+    def carried(self, begin: float, end: float) -> float:
+        """Return the bits that the link can carry from ``begin`` to ``end``."""
+        return self._until(end) - self._until(begin)
+
+    def _until(self, t: float) -> float:
+        at = bisect_right(self._steps, t, key=lambda step: step[0]) - 1
+        since, rate = self._steps[max(at, 0)]
+        return self._passed[max(at, 0)] + rate * (t - since)
+
+
+# --- checks the network against its settings: measured RTTs against the links' delays -------------
+
+MOST_DELAY_OFF = 0.05
+"""Largest acceptable error of a base RTT, as a share of it."""
+LEAST_DELAY_OFF_US = 3_000.0
+"""Acceptable error of any base RTT in µs: a busy machine may delay each packet that long."""
+_SMALL_PACKET_BITS = 8 * 98
+"""Length in bits of the packets that measure the minimum RTT: a ping, or a SYN with its options."""
+
+
+def delay_off(state: LabState) -> str | None:
+    """Return where the minimum RTT of a run differs from the links' delays; None if nowhere.
+
+    A lower RTT is always wrong. Of a higher RTT only the part counts that the shortest queue at the
+    bottleneck does not explain.
+    """
+    worst: tuple[float, str] | None = None
+    for name, least, base, slack in _round_trips(state):
+        allowed = max(LEAST_DELAY_OFF_US, MOST_DELAY_OFF * base)
+        off = max(least - base - slack - allowed, base - least - allowed)
+        if off > 0 and (worst is None or off > worst[0]):
+            text = f"the minimum RTT of {name} was {least / 1000:.1f} ms"
+            worst = (off, f"{text}, that of the links is {base / 1000:.1f} ms")
+    return worst[1] if worst else None
+
+
+def _round_trips(state: LabState) -> Iterator[tuple[str, float, float, float]]:
+    """Yield name, minimum RTT, base RTT, and the delay that a standing queue may add, in µs."""
+    if state.hello is None:
+        return
+    network = state.hello.network
+    seen: dict[tuple[str, ...], tuple[str, float, float]] = {}
+    for each, taken, least in _least_rtts(state):
+        there = taken or [link.name for link in network.path(each.src, each.dst)]
+        # The path of ACKs is unknown if there are several: they may wait in the fullest queue.
+        backs = [[link.name for link in path] for path in network.paths(each.dst, each.src)]
+        if not there or not backs:
+            continue
+        links = (*there, *backs[0])
+        if links not in seen or least < seen[links][1]:
+            *waits, own = (
+                sum(_shortest_wait_us(state, link, each) for link in path)
+                for path in (*backs, there)
+            )
+            seen[links] = (f"{each.kind} {each.name}", least, own + max(waits))
+    for links, (name, least, slack) in seen.items():
+        if (base := _base_us(state, links)) is not None:
+            yield name, least, base, slack
+
+
+def _least_rtts(
+    state: LabState,
+) -> Iterator[tuple[Flow | Ping, list[str], float]]:
+    """Yield traffic, the links of its path from the sender, and the minimum RTT in µs.
+
+    Traffic that took several paths is left out, because its minimum RTT belongs to an unknown one.
+    """
+    for flow in state.flows.values():
+        if flow.mptcp or len(flow.paths) > 1:
+            continue
+        # The kernel's minimum never grows but over five minutes; the newest is the least.
+        if least := flow.series["min_rtt_us"].last:
+            taken = flow.paths[0].links if flow.paths else []
+            yield flow, taken, least
+    for ping in state.of(Ping).values():
+        if (extremes := ping.rtt_us.extremes(ping.rtt_us.first, ping.rtt_us.end)) is not None:
+            yield ping, [], extremes[0]
+
+
+def _base_us(state: LabState, links: Sequence[str]) -> float | None:
+    """Return the sum of the links' delays; None if they vary or changed."""
+    base = 0.0
+    for link in links:
+        settings = [change.setting for change in state.links.get(link, ())]
+        if len({each.delay_us or 0 for each in settings}) > 1 or any(s.jitter_us for s in settings):
+            return None
+        for setting in settings[:1]:
+            base += setting.delay_us or 0
+    return base
+
+
+def _shortest_wait_us(state: LabState, link: str, during: Flow | Ping) -> float:
+    """Return the shortest time in µs that a small packet waited in a link's queue.
+
+    HTB passes a packet at once while it has tokens, so the true time may be shorter.
+    """
+    queue, now = state.queues.get(link), state.link_at(link, state.now)
+    if now is None or not now.setting.rate:
+        return 0.0
+    alone = _SMALL_PACKET_BITS * 1e6 / now.setting.rate
+    if queue is None or not state.flows:
+        return alone
+    end = state.now if during.ended is None else during.ended
+    first, last = state.sweeps.at_or_after(during.started), state.sweeps.at_or_after(end)
+    backlog = queue.series["backlog"]
+    # Traffic that ends before the next sweep has none of its own: use those around it.
+    extremes = backlog.extremes(first, last) or backlog.extremes(first - 1, last + 1)
+    return alone + (0.0 if extremes is None else extremes[0] * 8e6 / now.setting.rate)
+
+
+# --- checks whether the steps of a timeline took effect on time -----------------------------------
+
+
+def late_steps(state: LabState) -> list[Applied]:
+    """Return the steps that took effect too late, the latest first."""
+    late = [step for step in state.applied if step.late_s > MOST_LATE_S]
+    return sorted(late, key=lambda step: step.late_s, reverse=True)
+
+
+def lateness_text(state: LabState) -> str | None:
+    """Return a description of the latest step; None if all were on time."""
+    late = late_steps(state)
+    if not late:
+        return None
+    worst, start = late[0], state.ready_at or 0.0
+    due, applied = ((worst.due or 0.0) - start, worst.t - start)
+    text = (
+        f"the step due at {due:.1f} s ({describe(worst.command)}) took effect at {applied:.1f} s, "
+        f"more than {MOST_LATE_S} s late"
+    )
+    others = len(late) - 1
+    if others:
+        text += f", as {others} other step{'s were' if others > 1 else ' was'}"
+    return text
+
+
+# --- judges whether a run can be trusted: the timing of the lab, of steps, rates and delays -------
 
 MOST_MISSED = 0.01
 """Largest acceptable share of missed sweeps; percentiles would omit the busiest moments."""

@@ -1,4 +1,4 @@
-"""Calls libbpf through ctypes: loads an object and registers its ``tcp_congestion_ops``.
+"""Calls libbpf through ctypes: loads objects, registers algorithms, reads their variables.
 
 Registered through a BPF link, an algorithm lives as long as a process holds the link's file
 descriptor. The kernel closes the descriptors of a process however it ends, so nothing remains, even
@@ -12,11 +12,15 @@ import contextlib
 import ctypes
 import errno
 import os
+import re
+import struct
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterable
 from functools import cache
 
 from ccplay.errors import CcplayError, UnsupportedError
+
+# --- calls libbpf through ctypes: loads an object and registers its ``tcp_congestion_ops`` --------
 
 _F_LINK = 1 << 13
 _STRUCT_OPS = 44
@@ -221,3 +225,151 @@ def _library() -> ctypes.CDLL:
         function.restype, function.argtypes = result, arguments
     lib.libbpf_set_print(_silence)
     return lib
+
+
+# --- the programs and maps of one object file -----------------------------------------------------
+# The programs and maps of one object file, in the kernel until closed or this process ends.
+
+
+class Programs:
+    """A loaded object; ``descriptors`` are its programs' file descriptors, in the file's order."""
+
+    descriptors: list[int]
+
+    def __init__(
+        self,
+        image: bytes,
+        name: str,
+        kind: tuple[int, int] | None = None,
+        without: Iterable[str] = (),
+    ) -> None:
+        """Load the object file ``image``, which messages call ``name``.
+
+        ``kind`` are ``enum bpf_prog_type`` and ``enum bpf_attach_type`` of all its programs, if
+        libbpf does not derive them from the section. Programs in ``without`` are not loaded and
+        have no descriptor. Raises ``LoadError``.
+        """
+        with library() as (lib, messages):
+            self._lib = lib
+            self._object = lib.bpf_object__open_mem(image, len(image), None)
+            programs = list(self._each()) if self._object else []
+            if kind is not None:
+                for program in programs:
+                    lib.bpf_program__set_type(program, kind[0])
+                    lib.bpf_program__set_expected_attach_type(program, kind[1])
+            for left_out in without if programs else ():
+                program = lib.bpf_object__find_program_by_name(self._object, left_out.encode())
+                lib.bpf_program__set_autoload(program, ctypes.c_bool())
+            if not self._object or lib.bpf_object__load(self._object) != 0:
+                error = refused(f"the kernel refuses to load {name}", messages)
+                self.close()
+                raise error
+            descriptors = [lib.bpf_program__fd(each) for each in programs]
+            self.descriptors = [each for each in descriptors if each >= 0]
+
+    def map(self, name: str) -> int:
+        """Return the descriptor of a map."""
+        found = self._lib.bpf_object__find_map_by_name(self._object, name.encode())
+        return int(self._lib.bpf_map__fd(found))
+
+    def look_up(self, table: int, key: bytes, value: object) -> bool:
+        """Read a map's entry under ``key`` into the buffer ``value``; False if there is none."""
+        return bool(self._lib.bpf_map_lookup_elem(table, key, value) == 0)
+
+    def put(self, table: int, key: bytes, value: bytes) -> None:
+        """Put a value into a map. Raises ``LoadError`` if the map is full."""
+        if self._lib.bpf_map_update_elem(table, key, value, 0) != 0:
+            raise refused("the kernel has no room in a BPF map", [])
+
+    def remove(self, table: int, key: bytes) -> None:
+        """Remove a map's entry under ``key``, if there is one."""
+        self._lib.bpf_map_delete_elem(table, key)
+
+    def close(self) -> None:
+        """Close the object; a program attached by a link stays loaded as long as the link."""
+        self._lib.bpf_object__close(self._object)
+
+    def _each(self) -> list[int]:
+        found: list[int] = []
+        program = None
+        while program := self._lib.bpf_object__next_program(self._object, program):
+            found.append(program)
+        return found
+
+
+# --- the variables that an algorithm declares with ``SHOWN``, read from their BPF map -------------
+
+_NAMES = re.compile(rb"ccplay\.shown:([^\0]*)\0")
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_VALUES = struct.Struct("=8Q")
+_MOST = 1 << 53
+"""Greatest value of a shown variable; greater ones were negative and are omitted."""
+
+
+def names_in(image: bytes) -> list[str]:
+    """Return the variables that an object file declares; empty if none.
+
+    Raises ``LoadError`` for an invalid or repeated name, or more than eight names.
+    """
+    if (found := _NAMES.search(image)) is None:
+        return []
+    names = found[1].decode(errors="replace").split()
+    wrong = [each for each in names if _NAME.fullmatch(each) is None]
+    if wrong or len(names) > 8 or len(set(names)) < len(names):
+        raise LoadError(
+            "SHOWN takes up to eight different names of small letters, digits and _"
+            + (f", not {wrong[0]!r}" if wrong else ""),
+            "",
+        )
+    return names
+
+
+class Shown:
+    """The variables that an algorithm shows of each of its connections."""
+
+    def __init__(self, names: list[str], registered: Registered) -> None:
+        self._names = names
+        self._map: int = registered.map(b"shown")
+        self._look_up: Callable[..., int] = registered.look_up
+        self._key = ctypes.c_uint64()
+        self._values = ctypes.create_string_buffer(_VALUES.size)
+
+    def read(self, cookie: int) -> dict[str, int]:
+        """Return the values of a connection by name; empty if none has been set yet."""
+        self._key.value = cookie
+        if self._look_up(self._map, ctypes.byref(self._key), self._values) != 0:
+            return {}
+        values = _VALUES.unpack(self._values)
+        return {
+            name: value for name, value in zip(self._names, values, strict=False) if value <= _MOST
+        }
+
+
+# --- registers an object file under a kernel name that is unique on the host ----------------------
+
+_PLACEHOLDER = b"ccplay.cc.name."
+"""Placeholder for an algorithm's name in the kernel, which ``NAME`` of ccplay_cc.h expands to."""
+
+
+def register(image: bytes, name: str) -> tuple[str, Registered]:
+    """Register the algorithm ``name`` of an object; return its name in the kernel, too.
+
+    Raises ``LoadError``.
+    """
+    if image.count(_PLACEHOLDER) != 1:
+        raise LoadError("it must have exactly one CONGESTION_CONTROL, with .name = NAME", "")
+    while True:
+        kernel_name = f"cc{os.urandom(2).hex()}_{name.replace('-', '_')[:8]}"
+        named = image.replace(_PLACEHOLDER, kernel_name.encode().ljust(len(_PLACEHOLDER), b"\0"))
+        try:
+            return kernel_name, Registered(named)
+        except LoadError as error:
+            if not name_taken(error):
+                raise
+
+
+def try_out(image: bytes, name: str) -> None:
+    """Let the kernel check a whole object, then unregister it. Raises ``LoadError``."""
+    names_in(image)
+    _, registered = register(image, name)
+    registered.close()

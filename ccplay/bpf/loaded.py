@@ -1,4 +1,4 @@
-"""The algorithms that this lab has loaded into the kernel, and their names there.
+"""The algorithms that this lab has loaded into the kernel, and those to choose from.
 
 Congestion controls belong to the whole host and several labs run side by side, so in the kernel
 each algorithm has a unique name such as ``cc3f2a_vegas``; people, commands and events use
@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ccplay.assets import SUFFIX, algorithms
-from ccplay.bpf.custom_files import custom_algorithms
-from ccplay.bpf.support import lack
+from ccplay.bpf.support import Lack, custom_algorithms, lack, program
 from ccplay.errors import CommandError, UnsupportedError
-from ccplay.files.watching import SavedFiles
+from ccplay.files.reading import SavedFiles
+from ccplay.model.values import Feature
 
 if TYPE_CHECKING:
-    from ccplay.bpf.libbpf import Registered
-    from ccplay.bpf.shown import Shown
+    from ccplay.bpf.libbpf import Registered, Shown
+
+
+# --- the algorithms that this lab has loaded into the kernel, and their names there ---------------
 
 _OURS = re.compile(r"cc[0-9a-f]{4}_")
 
@@ -96,11 +98,17 @@ class Library:
                 f"congestion control {name!r}: {missing.reason}; {missing.remedy}"
             )
         # Imported late, because these would delay the start of every lab.
-        from ccplay.bpf.build import BuildError, build  # noqa: PLC0415
-        from ccplay.bpf.diagnostics import summed_up  # noqa: PLC0415
-        from ccplay.bpf.libbpf import LoadError  # noqa: PLC0415
-        from ccplay.bpf.registry import register  # noqa: PLC0415
-        from ccplay.bpf.shown import Shown, names_in  # noqa: PLC0415
+        from ccplay.bpf.build import (  # noqa: PLC0415
+            BuildError,
+            build,
+            summed_up,
+        )
+        from ccplay.bpf.libbpf import (  # noqa: PLC0415
+            LoadError,
+            Shown,
+            names_in,
+            register,
+        )
 
         if name in self.custom:
             self._saved.note(name, source)
@@ -139,3 +147,41 @@ library = Library()
 def is_ours(kernel_name: str) -> bool:
     """Return whether a name in the kernel's list belongs to an algorithm loaded by any lab."""
     return _OURS.match(kernel_name) is not None
+
+
+# --- the available BPF congestion controls, each with the summary from its source -----------------
+
+_HEADER = re.compile(r"/\*(.*?)\*/", re.DOTALL)
+
+
+def offers() -> Iterator[Feature]:
+    """Yield every algorithm of ccplay and of the user, available or not."""
+    missing = lack()
+    for name, path in (algorithms() | library.custom).items():
+        yield program(name, summary(path), missing or _LACKS.get(name, lambda: None)())
+
+
+def _lack_of_mptcp() -> Lack | None:
+    if Path("/proc/sys/net/mptcp").exists():
+        return None
+    return Lack("it couples subflows of MPTCP, which this kernel lacks", "one with CONFIG_MPTCP")
+
+
+_LACKS: dict[str, Callable[[], Lack | None]] = {"lia.bpf": _lack_of_mptcp}
+"""Checks of what a single algorithm needs beyond the requirements of all, by its name."""
+
+
+def summary(path: Path) -> str:
+    """Return the first sentence of a source's first comment, on one line."""
+    if not path.is_file():
+        return "can't be read: not a regular file"
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            text = file.read(4096)
+    except OSError as error:
+        return f"can't be read: {error.strerror}"
+    comment = _HEADER.search(text)
+    lines = [line.strip(" \t*") for line in comment[1].splitlines()] if comment else []
+    plain = "\n".join(line for line in lines if not line.startswith("SPDX-"))
+    paragraph = " ".join(plain.strip().partition("\n\n")[0].split())
+    return paragraph.removesuffix(".") or "no description"

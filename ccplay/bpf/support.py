@@ -1,14 +1,20 @@
-"""Whether this machine supports congestion controls as BPF programs, and the remedy if not."""
+"""Whether this machine supports BPF congestion controls, and the user's files with them."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from ccplay.assets import find_tool
+from ccplay.assets import SUFFIX, find_tool
+from ccplay.errors import UsageError
+from ccplay.files.reading import by_name, missing
+from ccplay.model.algorithms import CATALOGUE
 from ccplay.model.values import Feature
+
+# --- whether this machine supports congestion controls as BPF programs, and the remedy if not -----
 
 TOOLS = ("clang", "bpftool")
 """Programs that building needs, each in Debian's package of the same name."""
@@ -63,3 +69,37 @@ def is_root() -> bool:
     """Return whether we are root of the host, and not only of a user namespace."""
     mapping = Path("/proc/self/uid_map").read_text(encoding="ascii").split()
     return os.geteuid() == 0 and mapping[:2] == ["0", "0"] and int(mapping[2]) == 0xFFFFFFFF
+
+
+# --- the user's algorithms: files that only the command line names, never a scenario --------------
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,14}")
+
+
+def custom_algorithms(paths: Iterable[Path]) -> dict[str, Path]:
+    """Return the files by the name of their algorithm: ``mine`` for ``mine.bpf.c``.
+
+    Raises ``UsageError`` for names that are invalid or taken.
+    """
+    rule = f"an algorithm is named after its file, NAME{SUFFIX}.c"
+    return by_name(paths, lambda path: named(path.name), check_name, rule)
+
+
+def named(file: str) -> str:
+    """Return the name of the algorithm in a file."""
+    return file.removesuffix(".c").removesuffix(SUFFIX)
+
+
+def no_file(path: Path) -> str:
+    """Return the message for a missing file, with a suggestion."""
+    return missing(path, f"{SUFFIX}.c")
+
+
+def check_name(name: str) -> None:
+    """Raise ``UsageError`` if a user's algorithm can't have this name."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} is not a valid name: use up to 15 characters of a-z, 0-9, '_' and '-'"
+        )
+    if name in CATALOGUE:
+        raise UsageError(f"Linux already has a congestion control {name!r}: choose another name")

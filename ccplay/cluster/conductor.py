@@ -10,17 +10,13 @@ import msgspec
 from distributed import fire_and_forget, get_worker, secede
 from distributed.security import Security
 
-from ccplay.cluster import labs
+from ccplay.cluster import serving
 from ccplay.cluster.benches import ClusterBenches
-from ccplay.cluster.labs import Labs
-from ccplay.cluster.spool import key_of
+from ccplay.cluster.serving import Labs, key_of
 from ccplay.errors import LabError, UnsupportedError
-from ccplay.experiment.agenda import Planned
-from ccplay.experiment.bench import Bench, BenchLostError
-from ccplay.experiment.handover import Handover
-from ccplay.experiment.orders import failed
-from ccplay.experiment.plan import Run
-from ccplay.experiment.pool import Attempt, Outcome, Pool
+from ccplay.experiment.orders import Handover, failed
+from ccplay.experiment.plan import Planned, Run
+from ccplay.experiment.pool import Attempt, Bench, BenchLostError, Outcome, Pool
 from ccplay.experiment.runner import MOST_LOST
 from ccplay.visible import notify
 
@@ -49,9 +45,9 @@ class UserBenches(ClusterBenches):
         )
         try:
             if full.sha256 not in await self._conducted():
-                await self._call_all(labs.end_conducting)
+                await self._call_all(serving.end_conducting)
                 await self._start(full)
-            await self._call_all(labs.leave)
+            await self._call_all(serving.leave)
         except (TimeoutError, OSError, RuntimeError) as error:
             raise LabError(
                 f"{self._address}: the experiment was not handed over: "
@@ -95,10 +91,10 @@ def conduct(experiment: str, handover: bytes, files: dict[str, bytes]) -> None:
     its worker died are on the workers, and are not repeated.
     """
     worker = get_worker()
-    labs.refuse_strangers(worker)
-    labs.admit_files(files)
+    serving.refuse_strangers(worker)
+    serving.admit_files(files)
     plan = _HANDOVERS.decode(handover)
-    here = labs.own_labs()
+    here = serving.own_labs()
     here.conduct(experiment, plan.sha256)
     address, security = worker.scheduler.address, worker.security
     # Runs need the worker's threads.

@@ -19,7 +19,7 @@ from distributed.security import Security
 from distributed.utils import get_ip
 
 from ccplay.cluster import certificate
-from ccplay.cluster.worker import greeting, scratch
+from ccplay.cluster.serving import greeting, scratch
 from ccplay.errors import UsageError
 from ccplay.visible import printable
 

@@ -1,19 +1,200 @@
-"""Options that several commands share."""
+"""Options that several commands have, and what they name: scenarios, networks, own files."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.commands import custom, networks
+from ccplay.errors import CcplayError, CommandError, LabError, ScenarioError, UsageError
+from ccplay.visible import printable_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from ccplay.model.commands import Build
     from ccplay.scenario.values import Scenario
     from ccplay.stream.sources import Source
+
+
+# --- the user's own algorithms and disciplines: files named on the command line only --------------
+
+
+def own_files(arguments: argparse.Namespace) -> list[Path]:
+    """Return the files of ``--algorithm`` and ``--discipline``."""
+    return [*getattr(arguments, "algorithm", []), *getattr(arguments, "discipline", [])]
+
+
+def own_algorithms(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the user's algorithms by name, with the SHA-256 of their sources.
+
+    The digest of a file on another machine is empty. Raises ``UsageError`` for an unreadable file.
+    """
+    files: list[Path] = getattr(arguments, "algorithm", [])
+    if not files:
+        return {}
+    import hashlib
+
+    from ccplay.bpf.support import custom_algorithms, no_file
+
+    found = custom_algorithms(files)
+    if arguments.host is not None:
+        return dict.fromkeys(found, "")
+    try:
+        return {n: hashlib.sha256(_content(path)).hexdigest() for n, path in found.items()}
+    except FileNotFoundError as error:
+        raise UsageError(f"--algorithm {no_file(Path(error.filename))}") from None
+    except OSError as error:
+        raise UsageError(f"--algorithm {error.filename}: {error.strerror}") from None
+
+
+def own_disciplines(arguments: argparse.Namespace) -> dict[str, str]:
+    """Add the user's disciplines to the model; return them by name, with their SHA-256.
+
+    For a file on another machine the digest is empty and the parameters are unknown. Raises
+    ``CcplayError`` with the line of a mistake.
+    """
+    files: list[Path] = getattr(arguments, "discipline", [])
+    if not files:
+        return {}
+    import hashlib
+
+    from ccplay.lab.custom.declaring import content, custom_disciplines, library
+    from ccplay.scenario.rules import admit_disciplines
+
+    found = custom_disciplines(files)
+    if arguments.host is not None:
+        admit_disciplines(found)
+        return dict.fromkeys(found, "")
+    library.add(files)
+    return {name: hashlib.sha256(content(path)).hexdigest() for name, path in found.items()}
+
+
+def _content(path: Path) -> bytes:
+    from ccplay.files.reading import open_regular
+
+    with open_regular(path) as file:
+        return file.read()
+
+
+# --- networks named on the command line -----------------------------------------------------------
+# Networks named on the command line: a topology with its parameters, or one of a Mininet file.
+
+_PATIENCE_S = 30.0
+"""Seconds that running a Mininet file may take."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose a network."""
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument(
+        "--topology",
+        type=_topology,
+        metavar="KIND[,NAME=N]",
+        help="the network in place of the scenario's, such as fat-tree or leaf-spine,spines=4",
+    )
+    chosen.add_argument(
+        "--topo",
+        metavar="NAME[,ARGS]",
+        help="the network in place of the scenario's: one of topos of --custom, or Mininet's own "
+        "minimal, single, linear, tree, torus",
+    )
+    parser.add_argument(
+        "--custom",
+        type=Path,
+        metavar="FILE",
+        help="a Mininet file with topos = {...}, on the lab's machine; it is code, and runs with "
+        "the lab's rights",
+    )
+
+
+def chosen(arguments: argparse.Namespace) -> str | None:
+    """Return the network that the command line names as TOML, the value of ``topology``.
+
+    Returns None if it names none. Raises ``CcplayError``.
+    """
+    if arguments.custom is not None and arguments.topo is None:
+        raise UsageError("--custom needs --topo NAME[,ARGS]: which of the file's topos")
+    if arguments.topo is None:
+        topology: str | None = arguments.topology
+        return topology
+    from ccplay.scenario.writing import toml
+
+    return toml(_mininet(arguments.host, arguments.custom, arguments.topo))
+
+
+def _topology(text: str) -> str:
+    """Return a topology such as ``leaf-spine,spines=4`` or ``leaf-spine,4,4`` as inline TOML.
+
+    Raises ``ArgumentTypeError``.
+    """
+    from ccplay.model.quantities import did_you_mean, quote
+    from ccplay.model.topologies import generated, plan, topology_of
+
+    name, *words = text.split(",")
+    kinds = {kind.name: kind for kind in generated()}
+    if name not in kinds:
+        raise argparse.ArgumentTypeError(f"no topology {quote(name)}{did_you_mean(name, kinds)}")
+    known = {each.name: each for each in kinds[name].parameters}
+    unnamed = iter(known)
+    parameters: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.rpartition("=")
+        key = key if equals else next(unnamed, "")
+        if key not in known:
+            what = f"takes no {quote(key)}" if equals else f"takes no more than {len(known)}"
+            names = did_you_mean(key, known)
+            raise argparse.ArgumentTypeError(f"{name} {what}{names}")
+        try:
+            parameters[key] = known[key].parse(value)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{name}: {key}: {error}") from None
+    try:
+        plan(topology_of(name, parameters))
+    except CommandError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    pairs = [
+        f"kind = {json.dumps(name)}",
+        *(f"{key} = {number}" for key, number in parameters.items()),
+    ]
+    return f"{{ {', '.join(pairs)} }}"
+
+
+def _mininet(host: str | None, file: Path | None, topo: str) -> dict[str, Any]:
+    """Run a Mininet file in its own namespaces and return its network. Raises ``CcplayError``."""
+    from ccplay.scenario.document import LARGEST_FILE
+    from ccplay.session import launch
+
+    argv = launch.topology_argv(host, file, topo)
+    launch.ask_for_privilege(argv)
+    what = str(file) if file else f"topo {topo}"
+    try:
+        done = subprocess.run(
+            argv,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            timeout=_PATIENCE_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"{what} did not end within {_PATIENCE_S:g} s") from None
+    except OSError as error:
+        raise LabError(f"{argv[0]}: {error.strerror}") from None
+    try:
+        answer = json.loads(printable_json(done.stdout[: LARGEST_FILE + 1]))
+    except ValueError:
+        raise CcplayError(f"{what} ended without a network (exit code {done.returncode})") from None
+    if not isinstance(answer, dict):
+        raise CcplayError(f"{what}: the answer is not a network")
+    if "error" in answer:
+        raise ScenarioError(str(answer["error"]))
+    return answer
+
+
+# --- options that several commands share ----------------------------------------------------------
 
 DEFAULT_SCENARIO = "playground"
 
@@ -27,7 +208,7 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
         help="a file, or the name of one that comes with ccplay (default "
         f"{DEFAULT_SCENARIO}; with a network of your own, some flows over it)",
     )
-    networks.add(parser)
+    add(parser)
     parser.add_argument(
         "--case",
         action="append",
@@ -64,14 +245,14 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
 
 def load_scenario(arguments: argparse.Namespace) -> Scenario:
     """Return the scenario of a command line with its options applied. Raises ``CcplayError``."""
-    from ccplay.scenario.file.library import find
-    from ccplay.scenario.file.reading import load
-    from ccplay.scenario.rules.captures import captured
-    from ccplay.scenario.rules.custom_algorithms import admit, driven
+    from ccplay.scenario.library import find
+    from ccplay.scenario.reading import load
+    from ccplay.scenario.rules import admit, driven
+    from ccplay.scenario.timeline import captured
 
-    own, disciplines = custom.algorithms(arguments), custom.disciplines(arguments)
+    own, disciplines = own_algorithms(arguments), own_disciplines(arguments)
     admit(own)
-    own_network = networks.chosen(arguments)
+    own_network = chosen(arguments)
     if own_network is not None:
         settings = [f"topology={own_network}", *arguments.settings]
     else:
@@ -148,7 +329,7 @@ def choose_kernel(arguments: argparse.Namespace, scenario: Scenario) -> None:
 
     from ccplay import doctor
     from ccplay.guest import boot
-    from ccplay.scenario.rules.support import only_in_guest
+    from ccplay.scenario.rules import only_in_guest
     from ccplay.visible import notify
 
     capabilities = asyncio.run(doctor.examine(lab_opener(arguments)(doctor.SMALLEST)))
@@ -226,10 +407,10 @@ def lab_opener(
     import msgspec
 
     from ccplay.session import launch
-    from ccplay.session.warm import WarmLabs
+    from ccplay.session.launch import WarmLabs
     from ccplay.stream.sources import LabSource
 
-    captures, files = _captures(arguments), custom.files(arguments)
+    captures, files = _captures(arguments), own_files(arguments)
     if arguments.guest:
         argv = launch.guest_argv(captures, files)
     else:
@@ -252,7 +433,7 @@ def lab_words(arguments: argparse.Namespace) -> list[str]:
     host = getattr(arguments, "host", None)
     words = ["--host", host] if host else []
     words += ["--guest"] if getattr(arguments, "guest", False) else []
-    return [*words, *options_of(custom.files(arguments))]
+    return [*words, *options_of(own_files(arguments))]
 
 
 def _captures(arguments: argparse.Namespace) -> Path | None:
@@ -278,7 +459,7 @@ def _number(text: str) -> float:
 def hertz(text: str) -> float:
     """Return a number of sweeps per second. Raises ``ArgumentTypeError``."""
     from ccplay.model.commands import Build
-    from ccplay.model.fields import fields_of
+    from ccplay.model.quantities import fields_of
 
     value = _number(text)
     try:

@@ -1,28 +1,37 @@
-"""``ccplay run``: runs a scenario without a screen."""
+"""Runs a scenario: live on the screen, or without one."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.commands import options, report
-from ccplay.commands.cluster import elsewhere
+from ccplay.commands import cluster, options, results
 from ccplay.commands.options import wants_share
-from ccplay.errors import CcplayError
+from ccplay.commands.screen import collect_no_garbage, has_terminal, show
+from ccplay.errors import CcplayError, UsageError
 from ccplay.visible import notify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ccplay.experiment.run_options import RunOptions
+    from ccplay.experiment.plan import RunOptions
+    from ccplay.model.commands import Build
+    from ccplay.scenario.values import Scenario
+    from ccplay.session.session import Session
     from ccplay.share.sharing import Sharing
+    from ccplay.state.lab_state import LabState
     from ccplay.stream.sinks import Sink
+    from ccplay.stream.sources import Source
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+# --- ``ccplay run``: runs a scenario without a screen ---------------------------------------------
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     options.add_scenario(parser)
     options.add_lab(parser)
@@ -56,7 +65,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="use workers with different kernels in one experiment",
     )
-    elsewhere.add_away(parser)
+    cluster.add_away(parser)
     often = parser.add_mutually_exclusive_group()
     often.add_argument("--repeats", type=options.count, metavar="N", help="run every case N times")
     often.add_argument(
@@ -91,10 +100,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     options.add_share(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run_run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     import asyncio
 
@@ -105,19 +114,19 @@ def run(arguments: argparse.Namespace) -> int:
     wants_report = getattr(arguments, "report", False)
     if wants_report:
         # A missing library must be reported before an hour of runs.
-        report.check_libraries()
-    elsewhere.check_away(arguments)
-    benches = elsewhere.of_run(arguments) if getattr(arguments, "cluster", None) else None
+        results.check_libraries()
+    cluster.check_away(arguments)
+    benches = cluster.of_run(arguments) if getattr(arguments, "cluster", None) else None
     if benches is None:
         _try_algorithms(arguments)
         _try_disciplines(arguments)
         opener = options.lab_opener(arguments)
     else:
-        elsewhere.check(loaded)
-        opener = elsewhere.no_lab
+        cluster.check(loaded)
+        opener = cluster.no_lab
     code = asyncio.run(headless.run(loaded, opener, wanted, benches))
     if wants_report and wanted.out is not None and code < headless.KILLED:
-        notify(str(report.make([wanted.out], wanted.out / report.FOLDER)))
+        notify(str(results.make([wanted.out], wanted.out / results.FOLDER)))
     return code
 
 
@@ -138,7 +147,7 @@ def _sharer(arguments: argparse.Namespace) -> Callable[[str, str], Sink]:
 
 def _in_browsers(sharing: Sharing, place: str) -> Sink:
     """Serve a shared run to browsers too. Raises ``CcplayError``."""
-    from ccplay.commands.classroom.share import show_code
+    from ccplay.commands.classroom import show_code
     from ccplay.share.browsers import InBrowsers
 
     shown = InBrowsers(sharing, place)
@@ -159,12 +168,9 @@ def _try_algorithms(arguments: argparse.Namespace) -> None:
     """
     if not arguments.algorithm or arguments.guest or arguments.host is not None:
         return
-    from ccplay.bpf.build import BuildError, build
-    from ccplay.bpf.custom_files import custom_algorithms
-    from ccplay.bpf.diagnostics import summed_up
-    from ccplay.bpf.libbpf import LoadError
-    from ccplay.bpf.registry import try_out
-    from ccplay.bpf.support import lack
+    from ccplay.bpf.build import BuildError, build, summed_up
+    from ccplay.bpf.libbpf import LoadError, try_out
+    from ccplay.bpf.support import custom_algorithms, lack
     from ccplay.errors import CcplayError
 
     if lack() is not None:
@@ -185,7 +191,7 @@ def _try_disciplines(arguments: argparse.Namespace) -> None:
     if not arguments.discipline or arguments.host is not None:
         return
     from ccplay.lab.custom import trial
-    from ccplay.lab.custom.files import custom_disciplines, text
+    from ccplay.lab.custom.declaring import custom_disciplines, text
 
     for name, path in custom_disciplines(arguments.discipline).items():
         for mistake in trial.tried_alone(name, text(path)).mistakes:
@@ -195,8 +201,7 @@ def _try_disciplines(arguments: argparse.Namespace) -> None:
 def _run_options(arguments: argparse.Namespace) -> RunOptions:
     """Return the run options of this command line. Raises ``UsageError``."""
     from ccplay.errors import UsageError
-    from ccplay.experiment.agenda import MOST_REPEATS
-    from ccplay.experiment.run_options import RunOptions
+    from ccplay.experiment.plan import MOST_REPEATS, RunOptions
 
     given = {name: getattr(arguments, name, None) for name in ("until_ci", "metric", "max_repeats")}
     if given["until_ci"] is None and (given["metric"] or given["max_repeats"]):
@@ -222,3 +227,81 @@ def _run_options(arguments: argparse.Namespace) -> RunOptions:
         command=shlex.join(["ccplay", *sys.argv[1:]]),
         away=getattr(arguments, "away", ""),
     )
+
+
+# --- ``ccplay play``: plays a scenario live on the screen, or headless without a terminal ---------
+
+_GRACE_S = 1.5
+"""Seconds after which a closed screen kills its lab; screen and lab end within two seconds."""
+
+
+def add_play(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    options.add_scenario(parser)
+    options.add_lab(parser)
+    options.add_screen(parser)
+    options.add_ghost(parser)
+    options.add_share(parser)
+    parser.add_argument(
+        "--no-record",
+        action="store_true",
+        help="do not record this session automatically (see ccplay sessions)",
+    )
+    parser.set_defaults(run=run_play)
+
+
+def run_play(arguments: argparse.Namespace) -> int:
+    """Run this command and return the exit code."""
+    if not has_terminal():
+        if arguments.ghost:
+            raise UsageError("--ghost needs a terminal")
+
+        return run_run(arguments)
+    collect_no_garbage()
+    scenario = options.load_scenario(arguments)
+    options.choose_kernel(arguments, scenario)
+    opener = options.lab_opener(arguments, grace_s=_GRACE_S)
+    session = _opened(scenario, arguments, opener, arguments.record)
+    return show(
+        session,
+        arguments,
+        label=scenario.path.stem,
+        again=lambda other: _opened(other, arguments, opener, None),
+    )
+
+
+def _opened(
+    scenario: Scenario,
+    arguments: argparse.Namespace,
+    opener: Callable[[Build], Source],
+    record: Path | None,
+) -> Session:
+    """Return a new session, recorded in memory if no file records it."""
+    from ccplay.session.archive import SessionRecorder, Unsaved
+    from ccplay.session.session import Session
+    from ccplay.session.timeline import Script
+    from ccplay.stream.sinks import Recorder
+
+    case = scenario.case(*([] if scenario.text else arguments.case))
+    script = Script(case.timeline)
+    sinks: list[Sink] = [Recorder(record, case.title)] if record else []
+    if not arguments.no_record:
+        sinks.append(SessionRecorder(scenario.path.stem, case.title))
+    elif not sinks:
+        sinks.append(Unsaved(case.title))
+    source = opener(script.prepare(case.build))
+    return Session(
+        source,
+        title=case.title,
+        sinks=sinks,
+        script=script,
+        idle=script.idle,
+        advice=partial(_advice, scenario),
+    )
+
+
+def _advice(scenario: Scenario, state: LabState) -> str:
+    """Return the line that offers a guest for what the kernel lacks; empty if none helps."""
+    from ccplay.scenario.rules import guest_offer
+
+    return guest_offer(scenario, state.hello.capabilities) if state.hello else ""

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from ccplay.analysis.checkpoint import checkpoint
-from ccplay.analysis.results import Result
+from ccplay.analysis.results import Result, checkpoint
 from ccplay.analysis.summary import machine, summarise
 from ccplay.errors import CcplayError, UsageError
 from ccplay.experiment.grouping import usual
@@ -19,12 +18,11 @@ from ccplay.experiment.store import (
     recording_of,
     scenario_of,
 )
-from ccplay.report.data import settings
-from ccplay.report.data.material import Material, Run, combined, of_results
-from ccplay.report.data.settings import Settings
+from ccplay.report.data import material
+from ccplay.report.data.material import Material, Run, Settings, combined, of_results
 from ccplay.scenario import writing
-from ccplay.scenario.file.reading import load
-from ccplay.session.recorded import read_recording
+from ccplay.scenario.reading import load
+from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.units import write_seconds
@@ -39,8 +37,8 @@ def gather(paths: Sequence[Path], *, outline: bool = False) -> Material:
     found = [
         _of_directory(path, outline) if path.is_dir() else _of_recording(path) for path in paths
     ]
-    for material, path in zip(found, paths, strict=True):
-        if not material.runs:
+    for each, path in zip(found, paths, strict=True):
+        if not each.runs:
             raise UsageError(f"{path} has no finished run yet")
     return found[0] if len(found) == 1 else combined(found)
 
@@ -76,7 +74,7 @@ def _made_of(path: Path, result: Result) -> dict[str, Settings]:
         if made is not None:
             steps = [(each.at_s, each.after, each.command) for each in made.timeline]
             ends = {"duration": write_seconds(made.duration_s), "until": made.until}
-            found[run.name] = settings.of_run(made.build, steps, ends)
+            found[run.name] = material.of_run(made.build, steps, ends)
     return found
 
 
@@ -117,7 +115,7 @@ def _of_recording(path: Path) -> Material:
         scenario_text=_written(state, title),
         command=shlex.join(["ccplay", "run", f"{name}.toml"]),
         about_cases={},
-        made_of={name: settings.of_recording(state)},
+        made_of={name: material.of_recording(state)},
     )
 
 

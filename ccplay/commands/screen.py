@@ -1,29 +1,240 @@
-"""Shows a session on the screen, for the commands that do."""
+"""Opens the screen, on a terminal or without one; ``ccplay replay``."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import contextlib
+import ctypes
 import gc
+import os
+import signal
 import sys
+import termios
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ccplay.commands import options
-from ccplay.commands.front import behind_front
-from ccplay.errors import CcplayError
+from ccplay.errors import CcplayError, UsageError
 from ccplay.units import format_clock
-from ccplay.visible import notify
+from ccplay.visible import notify, put
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ccplay.scenario.values import Scenario
     from ccplay.session.session import Session
     from ccplay.share.watching import WatchSource
-    from ccplay.ui.audience.kinds import Audience
-    from ccplay.ui.lesson.lectern import Lectern
+    from ccplay.ui.audience import Audience
+    from ccplay.ui.lesson.leading import Lectern
+    from ccplay.ui.pictures.offscreen import Offscreen
 
+
+# --- puts a front process between shell and screen ------------------------------------------------
+# Puts a front process between shell and screen, which can stop while the session continues.
+
+_PASSED_ON = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+
+_PR_SET_PDEATHSIG = 1
+"""Number of the prctl(2) option for the signal that a process gets when its parent ends."""
+
+
+def behind_front(program: Callable[[], int]) -> int:
+    """Run ``program`` in a child process; return its exit code, in both processes.
+
+    A shell takes back the terminal once its child is stopped. Timeline and recording must not stop,
+    so the shell's child is not the process that plays and records.
+    """
+    _await_foreground()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    front = os.getpid()
+    behind = os.fork()
+    if behind == 0:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        return program() if os.getppid() == front else 128 + signal.SIGTERM
+
+    def pass_on(number: int, _: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(behind, number)
+
+    for number in _PASSED_ON:
+        signal.signal(number, pass_on)
+    _, status = os.waitpid(behind, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _await_foreground() -> None:
+    """Stop until the shell's ``fg`` if started with ``&``: tcsetattr(3) causes SIGTTOU then."""
+    with contextlib.suppress(termios.error):
+        termios.tcsetattr(0, termios.TCSANOW, termios.tcgetattr(0))
+
+
+# --- ``ccplay replay --picture`` and ``--cast`` ---------------------------------------------------
+# ``ccplay replay --picture`` and ``--cast``: draw a recording into files, without a terminal.
+
+_LEAST, _MOST = (80, 24), (500, 200)
+"""Columns and rows of the smallest screen that shows everything, and of the largest accepted."""
+
+_WINDOWS = (0.1, 21600.0)
+"""Seconds of the shortest and of the longest time span that the plots can show."""
+
+
+def add_window(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the time span of the plots."""
+    parser.add_argument(
+        "--window",
+        type=window,
+        default=30.0,
+        metavar="SECONDS",
+        help="seconds that the plots show, such as 10s (default 30)",
+    )
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options for pictures and casts."""
+    files = parser.add_argument_group("files, drawn without a terminal")
+    files.add_argument(
+        "--picture",
+        type=options.seconds,
+        action="append",
+        default=[],
+        metavar="T",
+        help="draw the screen at T as SVG and PNG; may be repeated",
+    )
+    files.add_argument(
+        "--out",
+        type=_picture_file,
+        metavar="FILE",
+        help="name of the picture, ending in .svg or .png; of several, each name has its moment "
+        "(default: ccplay-MOMENT.svg and .png)",
+    )
+    files.add_argument(
+        "--cast",
+        type=Path,
+        metavar="FILE",
+        help="write the replay in asciinema's format (asciicast v2), from --from to --to",
+    )
+    files.add_argument(
+        "--from",
+        dest="at",
+        type=options.seconds,
+        default=argparse.SUPPRESS,
+        metavar="T",
+        help="with --cast: begin at T, as --at",
+    )
+    files.add_argument(
+        "--to",
+        type=options.seconds,
+        metavar="T",
+        help="with --cast: end at T (default: at the recording's end)",
+    )
+    files.add_argument(
+        "--size",
+        type=_size,
+        default=(120, 40),
+        metavar="COLUMNSxROWS",
+        help="size of the screen in these files (default 120x40)",
+    )
+
+
+def window(text: str) -> float:
+    """Return the seconds of a time span such as ``10`` or ``10s``. Raises ``ArgumentTypeError``."""
+    from ccplay.units import parse_time_us
+
+    try:
+        value = float(text) if text.replace(".", "", 1).isdecimal() else parse_time_us(text) / 1e6
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not _WINDOWS[0] <= value <= _WINDOWS[1]:
+        raise argparse.ArgumentTypeError(f"must be from 0.1 s to 6 h, not {text}")
+    return value
+
+
+def wanted(arguments: argparse.Namespace) -> bool:
+    """Whether a command line asks for files. Raises ``UsageError`` if an option lacks another."""
+    if arguments.out is not None and not arguments.picture:
+        raise UsageError("--out names a picture: name its moment too, such as --picture 30")
+    if arguments.to is not None and arguments.cast is None:
+        raise UsageError("--to ends a cast: name its file too, such as --cast race.cast")
+    return bool(arguments.picture or arguments.cast)
+
+
+def draw(arguments: argparse.Namespace, title: str) -> int:
+    """Write the files, print their names and return the exit code.
+
+    Raises ``RecordingError`` and ``UsageError``.
+    """
+    from ccplay.stream.sources import check_recording
+
+    if arguments.ghost is not None:
+        check_recording(arguments.ghost)
+    return asyncio.run(_draw(arguments, title))
+
+
+async def _draw(arguments: argparse.Namespace, title: str) -> int:
+    from ccplay.ui.pictures.offscreen import PictureOptions, offscreen, write_cast
+
+    setting = PictureOptions(
+        size=arguments.size,
+        look=arguments.theme,
+        ascii=arguments.ascii,
+        window=arguments.window,
+        speed=arguments.speed,
+        ghost=arguments.ghost,
+    )
+    async with offscreen(arguments.recording, title, setting) as shown:
+        for t in arguments.picture:
+            shown.check(t)
+        for t in arguments.picture:
+            await shown.show(t)
+            _picture(shown, t, arguments.out, several=len(arguments.picture) > 1)
+        if arguments.cast is not None:
+            end = shown.end if arguments.to is None else arguments.to
+            await write_cast(shown, arguments.cast, arguments.at, end, arguments.speed)
+            put(arguments.cast)
+    return 0
+
+
+def _picture(shown: Offscreen, t: float, out: Path | None, *, several: bool) -> None:
+    from ccplay.files import writing
+    from ccplay.ui.pictures.files import DRAWN, moment, stem, write_new
+
+    frame = shown.frame
+    if out is None:
+        for suffix in DRAWN:
+            with writing.explained(Path(f"{stem(t)}{suffix}"), UsageError):
+                put(write_new(frame, stem(t), suffix, Path()))
+        return
+    path = out.with_name(f"{out.stem}-{moment(t)}{out.suffix}") if several else out
+    drawn = DRAWN[out.suffix](frame)
+    with writing.explained(path, UsageError):
+        writing.write(path, drawn)
+    put(path)
+
+
+def _picture_file(text: str) -> Path:
+    path = Path(text)
+    if path.suffix not in (".svg", ".png"):
+        raise argparse.ArgumentTypeError(f"{text} ends neither in .svg nor in .png")
+    return path
+
+
+def _size(text: str) -> tuple[int, int]:
+    columns, _, rows = text.lower().partition("x")
+    if not (columns.isdecimal() and rows.isdecimal() and len(text) <= 9):
+        raise argparse.ArgumentTypeError(f"{text} is not a size such as 120x40")
+    size = int(columns), int(rows)
+    if not all(a <= b <= c for a, b, c in zip(_LEAST, size, _MOST, strict=True)):
+        bounds = "from {}x{} to {}x{}".format(*_LEAST, *_MOST)
+        raise argparse.ArgumentTypeError(f"must be {bounds} cells, not {text}")
+    return size
+
+
+# --- shows a session on the screen, for the commands that do --------------------------------------
+
+if TYPE_CHECKING:
     _Open = Callable[[Session, Audience | None], Audience]
     Again = Callable[[Scenario], Session]
 
@@ -84,7 +295,7 @@ def _follow(
     watched: WatchSource, restricted: bool, _: Session, before: Audience | None
 ) -> Audience:
     """Return the audience of a spectator's screen, which follows a presenter."""
-    from ccplay.ui.audience.following import Following
+    from ccplay.ui.audience import Following
 
     if isinstance(before, Following) and before.joined is not None:
         watched = before.joined
@@ -102,7 +313,7 @@ def _present(
 
     A network that follows another is shared if that was shared until its end.
     """
-    from ccplay.ui.audience.presenting import Presenting
+    from ccplay.ui.audience import Presenting
 
     group: str | None = getattr(arguments, "share_group", None)
     web: str | None = getattr(arguments, "web", None)
@@ -218,3 +429,55 @@ def can_draw(terminal: TextIO) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+# --- ``ccplay replay``: plays a recording on the screen, or draws it into files -------------------
+
+
+def add_replay(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.add_argument(
+        "recording",
+        type=options.recording,
+        metavar="FILE",
+        help="a recording, made with --record; last: the last session (see ccplay sessions)",
+    )
+    parser.add_argument(
+        "--speed",
+        type=options.positive,
+        default=1.0,
+        metavar="N",
+        help="play N times as fast (default 1)",
+    )
+    parser.add_argument(
+        "--at",
+        type=options.seconds,
+        default=0.0,
+        metavar="T",
+        help="start at T: 90 (seconds), or 1:30",
+    )
+    add_window(parser)
+    options.add_screen(parser)
+    options.add_ghost(parser)
+    options.add_share(parser)
+    add(parser)
+    parser.set_defaults(run=run_replay)
+
+
+def run_replay(arguments: argparse.Namespace) -> int:
+    """Run this command and return the exit code."""
+    from ccplay.session.archive import glimpse
+    from ccplay.session.session import Session
+    from ccplay.stream import wire
+    from ccplay.stream.sources import ReplaySource, check_recording
+
+    check_recording(arguments.recording)
+    title = wire.printable(arguments.recording.name)
+    if wanted(arguments):
+        return draw(arguments, title)
+    if not has_terminal():
+        raise UsageError("replay needs a terminal: it reads keys from stdin and draws on stdout")
+    source = ReplaySource(arguments.recording)
+    early = partial(glimpse, arguments.recording, arguments.at) if arguments.at else None
+    session = Session(source, title=title, glimpse=early)
+    return show(session, arguments, label=arguments.recording.stem, recording=arguments.recording)

@@ -6,16 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ccplay.analysis.machines import MachineEffect, Measured, machine_effects
 from ccplay.analysis.metrics import metrics_of
-from ccplay.analysis.results import (
-    CaseResult,
-    CaseStatistics,
-    Machine,
-    PublishedResult,
-    Result,
-)
-from ccplay.analysis.statistics import statistic
+from ccplay.analysis.results import CaseResult, CaseStatistics, Machine, PublishedResult, Result
+from ccplay.analysis.statistics import MachineEffect, Measured, machine_effects, statistic
 from ccplay.scenario.values import Case, Scenario
 
 _USUAL = (

@@ -18,18 +18,16 @@ from rich.console import Console
 
 from ccplay.analysis.results import Result
 from ccplay.errors import LabError, UsageError
-from ccplay.experiment import detaching
-from ccplay.experiment.agenda import UntilSure
-from ccplay.experiment.bench import Away
-from ccplay.experiment.handover import Handover
-from ccplay.experiment.run_options import RunOptions, goal_of, with_options
+from ccplay.experiment import runner
+from ccplay.experiment.orders import Handover
+from ccplay.experiment.plan import RunOptions, UntilSure, goal_of, with_options
+from ccplay.experiment.pool import Away
 from ccplay.experiment.runner import Experiment
 from ccplay.experiment.store import Store
 from ccplay.model.commands import Build
-from ccplay.report.data.amounts import unit, write
-from ccplay.report.terminal.printer import Printer
-from ccplay.report.terminal.progress import ProgressDisplay
-from ccplay.report.terminal.table import show
+from ccplay.report.data.naming import unit, write
+from ccplay.report.terminal.progress import Printer, ProgressDisplay
+from ccplay.report.terminal.tables import show
 from ccplay.scenario.values import Scenario
 from ccplay.stream import wire
 from ccplay.stream.sources import Source
@@ -97,7 +95,7 @@ async def run(
                 joining = _joining(store, stop, display)
                 benches = await _unless(stop, places.enter_async_context(elsewhere(joining)))
             if benches is not None and wanted.away in ("detach", "cancel"):
-                await detaching.at_once(benches, Handover.of(chosen, whole, _done(store)), wanted)
+                await runner.at_once(benches, Handover.of(chosen, whole, _done(store)), wanted)
                 return 0
             experiment = Experiment(
                 chosen,
@@ -118,7 +116,7 @@ async def run(
                     # Otherwise output that is still to be written would cover the question.
                     printer.drain(_HIDING_S)
                     handover = Handover.of(chosen, whole, _done(store))
-                    if await detaching.at_interrupt(benches, handover, wanted, stop):
+                    if await runner.at_interrupt(benches, handover, wanted, stop):
                         return 0
     _print(result, wanted)
     for line in _last_words(experiment, result, wanted, stopped=stopped):

@@ -1,8 +1,9 @@
-"""An experiment from its scenario to its result."""
+"""An experiment from its scenario to its result, also when the user leaves it to a cluster."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,12 +14,30 @@ import msgspec
 from ccplay.analysis.metrics import check
 from ccplay.analysis.results import CaseResult, Machine, Result
 from ccplay.errors import CcplayError, LabError, UnsupportedError, UsageError
-from ccplay.experiment.agenda import Agenda, Goal, Planned, UntilSure
-from ccplay.experiment.bench import Bench, Benches, BenchLostError, Here, LocalBench
 from ccplay.experiment.grouping import Gathering
-from ccplay.experiment.orders import Order, failed
-from ccplay.experiment.plan import Run, plan, slug_of
-from ccplay.experiment.pool import MOST_ATTEMPTS, Attempt, Outcome, Pool
+from ccplay.experiment.orders import Handover, Order, failed
+from ccplay.experiment.plan import (
+    Agenda,
+    Goal,
+    Planned,
+    Run,
+    RunOptions,
+    UntilSure,
+    plan_runs,
+    slug_of,
+)
+from ccplay.experiment.pool import (
+    MOST_ATTEMPTS,
+    Attempt,
+    Away,
+    Bench,
+    Benches,
+    BenchLostError,
+    Here,
+    LocalBench,
+    Outcome,
+    Pool,
+)
 from ccplay.experiment.progress import ProgressTracker
 from ccplay.experiment.store import Store
 from ccplay.model.commands import Build
@@ -26,6 +45,70 @@ from ccplay.report.terminal.progress import ProgressDisplay
 from ccplay.scenario.values import Case, Scenario
 from ccplay.stream.sinks import Sink
 from ccplay.stream.sources import Source
+from ccplay.visible import notify
+
+# --- the moments at which the user leaves an experiment to its cluster ----------------------------
+
+_QUESTION = "Press Enter to leave the rest to the cluster, or c and Enter to cancel it: "
+
+
+async def at_once(benches: Away, handover: Handover, wanted: RunOptions) -> None:
+    """Hand an experiment over, or cancel it, as the command line requests. Raises ``LabError``."""
+    if wanted.away == "cancel":
+        # Benches end all runs of an experiment that leaves them without a handover.
+        notify("cancelled; finished runs are kept on the workers; to fetch them and run the rest:")
+        notify(f"  {with_option(wanted, 'attach')}")
+        return
+    count = len(handover.runs())
+    if not count:
+        notify(f"all runs are finished: they are in {wanted.out}")
+        return
+    await benches.hand_over(handover)
+    notify(
+        f"{count} runs continue without this machine; to fetch finished runs and watch the rest:"
+    )
+    notify(f"  {with_option(wanted, 'attach')}")
+
+
+async def at_interrupt(
+    benches: Away, handover: Handover, wanted: RunOptions, stop: asyncio.Event
+) -> bool:
+    """Hand the rest over after an interrupt, unless the user wants to cancel it.
+
+    Another interrupt, or the lack of a terminal, also leaves the rest to the cluster. Returns
+    whether it was handed over; raises ``LabError``.
+    """
+    benches.pause()
+    stop.clear()
+    if sys.stdin.isatty() and sys.stderr.isatty() and await _answer(stop) == "c":
+        return False
+    await at_once(benches, handover, wanted)
+    return True
+
+
+async def _answer(stop: asyncio.Event) -> str:
+    """Ask on the terminal; return the answer, empty after another interrupt."""
+    loop = asyncio.get_running_loop()
+    ready, again = asyncio.Event(), asyncio.ensure_future(stop.wait())
+    # The progress display may have left the cursor anywhere.
+    print(f"\n{_QUESTION}", end="", file=sys.stderr, flush=True)
+    loop.add_reader(sys.stdin.fileno(), ready.set)
+    came = asyncio.ensure_future(ready.wait())
+    try:
+        await asyncio.wait({came, again}, return_when=asyncio.FIRST_COMPLETED)
+        return sys.stdin.readline().strip().lower() if ready.is_set() else ""
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+        came.cancel()
+        again.cancel()
+
+
+def with_option(wanted: RunOptions, option: str) -> str:
+    """Return the command line with ``option`` in place of --detach, --attach or --cancel."""
+    return wanted.command.replace(f"--{wanted.away}", f"--{option}")
+
+
+# --- an experiment from its scenario to its result ------------------------------------------------
 
 MOST_LOST = 5
 """Number of times that a bench may be lost with a run before the run itself is suspected."""
@@ -63,7 +146,7 @@ class Experiment:
         # A run with errors may succeed the next time.
         kept = store.finished if store else {}
         finished = {key: each for key, each in kept.items() if not each.result.errors}
-        runs = plan(scenario)
+        runs = plan_runs(scenario)
         self.agenda: Agenda = (
             Planned(runs, finished)
             if goal is None

@@ -10,6 +10,8 @@ DIR/runs/SLUG-2.json     its ``Kept``; written last, so it exists only if the ru
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import io
 import os
 import posixpath
 import re
@@ -18,28 +20,138 @@ import stat
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
 from ccplay.analysis import results
-from ccplay.analysis.machines import MachineEffect
+from ccplay.analysis.metrics import identity_of, metrics_of
 from ccplay.analysis.results import CaseResult, CaseStatistics, Machine, Result
+from ccplay.analysis.statistics import MachineEffect
 from ccplay.analysis.summary import summarise
 from ccplay.errors import RecordingError, UsageError
-from ccplay.experiment.files import Folder
-from ccplay.experiment.fingerprint import Fingerprint, difference, fingerprint
 from ccplay.experiment.grouping import extended
-from ccplay.experiment.index import indexed
+from ccplay.experiment.orders import Fingerprint, difference, fingerprint
 from ccplay.experiment.plan import Run, slugs
-from ccplay.files.reading import read_regular
-from ccplay.model.quoting import quote
+from ccplay.files.reading import read_at_most, read_regular
+from ccplay.files.writing import Directory, explained
+from ccplay.model.quantities import quote
 from ccplay.scenario.values import Scenario
 from ccplay.state.kinds import RunResult
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.units import format_size
 from ccplay.visible import printable, printable_json, printable_lines
+
+# --- the files of a run directory -----------------------------------------------------------------
+# The files of a run directory, written by one experiment at a time, completely or not at all.
+
+MOST = 1 << 28
+"""Greatest number of bytes that are read of a file, unless a reader has a limit of its own."""
+
+
+class Folder:
+    """A directory held open; its failures are raised as ``RecordingError``."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self.path = directory.path
+        """Path for messages; files are opened relative to the descriptor."""
+
+    @classmethod
+    def make(cls, path: Path) -> Self:
+        """Open ``path``, created if missing. Raises ``RecordingError``."""
+        try:
+            return cls(Directory(path, make=True))
+        except OSError as error:
+            raise RecordingError(f"{path}: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Close the directory and release its lock."""
+        self._directory.close()
+
+    def lock(self) -> None:
+        """Lock the directory until ``close``. Raises ``UsageError`` if another ccplay uses it."""
+        try:
+            fcntl.flock(self._directory.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"{self.path}: in use by another ccplay") from None
+
+    def names(self) -> list[str]:
+        """Return the names in the directory."""
+        return sorted(os.listdir(self._directory.descriptor))  # noqa: PTH208 - by descriptor
+
+    def folder(self, name: str) -> Folder:
+        """Open a folder in the directory, created if missing. Raises ``RecordingError``."""
+        try:
+            return Folder(self._directory.enter(name))
+        except OSError as error:
+            raise RecordingError(f"{self.path / name}: {error.strerror}") from None
+
+    def read(self, name: str, most: int = MOST) -> bytes | None:
+        """Return the content of a file; None if there is none.
+
+        Raises ``RecordingError``, also for a file of more than ``most`` bytes.
+        """
+        try:
+            with self._directory.open(name) as file:
+                return read_at_most(file, most)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise RecordingError(f"{self.path / name}: {error.strerror}") from None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file completely and sync it. Raises ``RecordingError``."""
+        with (
+            explained(self.path / name, RecordingError),
+            self._directory.written(name, replace=True) as file,
+        ):
+            file.write(content)
+
+    def free(self, name: str) -> Path:
+        """Delete the file with that name and return its path. Raises ``RecordingError``."""
+        with explained(self.path / name, RecordingError):
+            self._directory.discard(name)
+        return self.path / name
+
+    def settle(self, name: str) -> None:
+        """Sync a file written by another program to the disk."""
+        with contextlib.suppress(OSError), self._directory.open(name) as file:
+            os.fsync(file.fileno())
+
+
+# --- the index of a run directory: a row for each run, its metrics as columns, as Parquet ---------
+
+
+def indexed(result: Result) -> bytes | None:
+    """Return the index as a Parquet file; None if pyarrow is not installed."""
+    try:
+        import pyarrow  # noqa: ICN001, PLC0415 - results must be kept without it
+        from pyarrow import parquet  # noqa: PLC0415
+    except ModuleNotFoundError:
+        return None
+    rows = [_row(run) for run in result.cases]
+    columns: dict[str, list[Any]] = {name: [] for row in rows for name in row}
+    for row in rows:
+        for name, values in columns.items():
+            values.append(row.get(name))
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table(columns), file, compression="zstd")
+    return file.getvalue()
+
+
+def _row(run: CaseResult) -> dict[str, Any]:
+    """Return the row of a run: its identity, whether to trust it, and every metric."""
+    return {
+        **identity_of(run),
+        "recording": run.recording,
+        **{f"parameter.{name}": str(value) for name, value in run.parameters.items()},
+        **metrics_of(run),
+    }
+
+
+# --- A run directory: every finished run in its own file, so that none is lost or run twice -------
 
 FORMAT = 1
 """Version of the format of ``Kept``."""

@@ -1,14 +1,19 @@
-"""Reads regular files only, and no more of them than fits: a pipe or device might never end."""
+"""Reads regular files only, among them those that a command line names and that are saved again."""
 
 from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from stat import S_ISDIR, S_ISLNK, S_ISREG
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
+from ccplay.errors import UsageError
 from ccplay.units import format_size
+
+# --- reads regular files only ---------------------------------------------------------------------
+# Reads regular files only, and no more of them than fits: a pipe or device might never end.
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -47,3 +52,77 @@ def read_at_most(file: BinaryIO, most: int) -> bytes:
 
 def _open_itself(path: str, flags: int) -> int:
     return _open(path, flags | os.O_NOFOLLOW)
+
+
+# --- the user's own files on a command line: each defines one thing, named after the file ---------
+
+
+def by_name(
+    paths: Iterable[Path],
+    name_of: Callable[[Path], str],
+    check: Callable[[str], None],
+    rule: str,
+) -> dict[str, Path]:
+    """Return the files by the name of what each defines.
+
+    ``check`` raises ``UsageError`` for an invalid name; ``rule`` states the rule for names.
+    Raises ``UsageError`` for names that are invalid or used twice.
+    """
+    found: dict[str, Path] = {}
+    for path in paths:
+        name = name_of(path)
+        try:
+            check(name)
+        except UsageError as error:
+            raise UsageError(f"{path}: {rule}: {error}") from None
+        if found.setdefault(name, path) != path:
+            raise UsageError(f"{path} and {found[name]} are both called {name!r}: rename one")
+    return found
+
+
+def missing(path: Path, suffix: str) -> str:
+    """Return the message for a missing file; suggest the path with ``suffix`` if that exists."""
+    meant = path.with_name(f"{path.name}{suffix}")
+    hint = f"; did you mean {meant}?" if meant.is_file() else ""
+    return f"{path}: no such file{hint}"
+
+
+# --- reports which files have been saved since they were last read --------------------------------
+
+_Stamp: TypeAlias = tuple[int, int, int]
+
+
+class SavedFiles:
+    """The state of files, by name, when each was last read."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, _Stamp | None] = {}
+        self._seen: dict[str, _Stamp | None] = {}
+
+    def note(self, name: str, path: Path) -> None:
+        """Record a file's state just before it is read; later changes are reported."""
+        self._read[name] = _stamp(path)
+
+    def changed(self, files: Iterable[tuple[str, Path]]) -> list[str]:
+        """Return the names of noted files that were saved since.
+
+        A file that changed since the last call is left out: an editor may still be writing it.
+        """
+        found = []
+        for name, path in files:
+            if name not in self._read:
+                continue
+            now = _stamp(path)
+            if now not in (None, self._read[name]) and self._seen.get(name) == now:
+                found.append(name)
+            self._seen[name] = now
+        return found
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    """Return a value that changes when a file is saved; None while there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

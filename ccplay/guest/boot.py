@@ -1,4 +1,4 @@
-"""Builds the command line of QEMU that runs a program under the guest's kernel, with its stdio.
+"""Boots a program under the guest's kernel: its files, QEMU's command line, and its stdio.
 
 The guest sees the machine's own files; what it writes is lost, except in the shared folders.
 The guest ends with the program, the program ends with its stdin, and both end with the process
@@ -7,16 +7,152 @@ that started them.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
+import stat
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 
-from ccplay.errors import LabError, UnsupportedError
-from ccplay.guest.contents import flaw
-from ccplay.guest.kept import ACCELERATOR, ACCELERATORS, FOLDER, KERNEL, MODULES, RAMDISK, UNPACKED
-from ccplay.guest.tools import find
+import msgspec
+from platformdirs import user_cache_path
+
+from ccplay.assets import find_tool
+from ccplay.errors import CcplayError, LabError, UnsupportedError
+from ccplay.files.cache import Cache
+from ccplay.files.writing import is_safe
+
+# --- paths of the guest's files in the user's cache -----------------------------------------------
+
+
+def folder() -> Path:
+    """Return the user's guest folder; if root has none, that of sudo's caller."""
+    own, user = user_cache_path("ccplay") / "guest", os.environ.get("SUDO_USER")
+    if own.is_dir() or not user:
+        return own
+    theirs = Path(os.path.expanduser(f"~{user}")) / ".cache" / "ccplay" / "guest"  # noqa: PTH111 - does not raise
+    return theirs if theirs.is_dir() else own
+
+
+FOLDER = folder()
+
+KERNEL = FOLDER / "vmlinuz"
+UNPACKED = FOLDER / "vmlinux"
+"""Unpacked kernel, which an emulated guest boots; missing if QEMU can't start it unpacked."""
+
+MODULES = FOLDER / "lib" / "modules"
+ACCELERATOR = FOLDER / "accelerator"
+"""File with the name of the accelerator that booted the guest; written last."""
+
+ACCELERATORS = ("kvm", "tcg")
+
+INIT = Path(__file__).parent / "init"
+_MADE_BY = (INIT, *map(INIT.with_name, ("ramdisk.py", "image.py")))
+_DIGEST = sha256(b"".join(file.read_bytes() for file in _MADE_BY)).hexdigest()
+RAMDISK = FOLDER / f"ramdisk-{_DIGEST[:8]}"
+"""Ramdisk, named by the digest of the code that makes it and ``UNPACKED``, which may differ
+between versions."""
+
+
+# --- programs of the host that build and boot a guest ---------------------------------------------
+
+_PACKAGES = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "depmod": "kmod",
+    "xz": "xz-utils",
+}
+"""Package of a program in Debian and Ubuntu, if it has another name, by the program's name."""
+
+UNPACKERS = {".xz": ["xz", "-dc"], ".zst": ["zstd", "-dc"], ".gz": ["gzip", "-dc"]}
+"""Command lines that unpack a file or stdin to stdout, by the suffix of the packed file."""
+
+
+def find(name: str) -> str:
+    """Return the path of a program. Raises ``UnsupportedError`` with its package if missing."""
+    path = find_tool(name)
+    if path is None:
+        package = _PACKAGES.get(name, name)
+        raise UnsupportedError(f"{name} is not installed (apt install {package})")
+    return path
+
+
+def run(argv: Sequence[str], folder: Path, text: bytes = b"") -> bytes:
+    """Run a program in ``folder`` and return what it prints. Raises ``CcplayError``."""
+    words = [find(argv[0]), *argv[1:]]
+    done = subprocess.run(words, cwd=folder, input=text, capture_output=True, check=False)
+    if done.returncode != 0:
+        messages = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        raise CcplayError(f"{argv[0]} failed: {messages[-1]}")
+    return done.stdout
+
+
+# --- the list of a guest's files with size and digest, checked before the guest runs --------------
+
+CONTENTS = "contents"
+_NOT_LISTED = (CONTENTS, "accelerator")
+
+
+def seal(folder: Path) -> None:
+    """Write the list of the files in a guest's folder. Raises ``OSError``."""
+    listed = {
+        str(path.relative_to(folder)): (path.stat().st_size, _digest(path))
+        for path in _files(folder)
+        if str(path.relative_to(folder)) not in _NOT_LISTED
+    }
+    with Cache(folder) as cache:
+        cache.keep(CONTENTS, msgspec.json.encode(listed))
+
+
+def flaw(folder: Path, read: tuple[Path, ...] | None = None) -> str | None:
+    """Return the first flaw of a guest's files, such as a changed one; None if they are intact.
+
+    A flaw is a file that changed, is missing or is writable by others. Content is checked only for
+    the files in ``read``; None means all.
+    """
+    try:
+        return _flaw(folder, read)
+    except OSError as error:
+        return f"{Path(error.filename or folder).name}: {error.strerror}"
+
+
+def _flaw(folder: Path, read: tuple[Path, ...] | None) -> str | None:
+    if not is_safe(folder.lstat()):
+        return "it is writable by others"
+    with Cache(folder) as cache:
+        content = cache.find(CONTENTS)
+    if content is None:
+        return "its list of contents is missing"
+    listed: dict[str, tuple[int, str]] = msgspec.json.decode(content)
+    for place, _, _ in os.walk(folder):
+        if not is_safe(Path(place).lstat()):
+            return f"{place} is writable by others"
+    for name, (size, digest) in listed.items():
+        path = folder / name
+        found = path.lstat()
+        if not (stat.S_ISREG(found.st_mode) and is_safe(found) and found.st_size == size):
+            return f"{name} was changed"
+        if (read is None or path in read) and _digest(path) != digest:
+            return f"{name} was changed"
+    for path in read or ():
+        if str(path.relative_to(folder)) not in listed:
+            return f"{path.name} is not in its list of contents"
+    return None
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# --- builds the command line of QEMU that runs a program under the guest's kernel -----------------
+# Builds the command line of QEMU that runs a program under the guest's kernel, with its stdio.
 
 _KERNEL_PARAMETERS = (
     "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off random.trust_cpu=1 "

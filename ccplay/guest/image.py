@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ccplay.errors import CcplayError
-from ccplay.guest.tools import UNPACKERS, run
+from ccplay.guest.boot import UNPACKERS, run
 
 _MAGIC, _MAGIC_AT = b"HdrS", 0x202
 _VERSION, _VERSION_AT = 0x208, 0x206

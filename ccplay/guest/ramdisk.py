@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ccplay.files.writing import make_directory, write
-from ccplay.guest.kept import INIT
-from ccplay.guest.tools import UNPACKERS, run
+from ccplay.guest.boot import INIT, UNPACKERS, run
 
 _NEEDED = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "qemu_fw_cfg")
 """Modules for the host's files and the consoles; a kernel may have some built in."""

@@ -11,18 +11,17 @@ import sys
 from collections.abc import Iterator
 
 from ccplay.assets import SUFFIX, find_tool, module_file
-from ccplay.bpf.catalogue import offers
-from ccplay.bpf.loaded import library
+from ccplay.bpf.loaded import library, offers
 from ccplay.bpf.support import is_root, lack, program
-from ccplay.lab.capture import tools as capture_tools
-from ccplay.lab.delay.trials import try_delay_line, try_netem
-from ccplay.lab.links import filters
-from ccplay.lab.probe.tracer import PROBE, STATE_SET, lack_of
+from ccplay.lab.capture import captures as capture_tools
+from ccplay.lab.delay.client import try_delay_line, try_netem
+from ccplay.lab.links import classes
+from ccplay.lab.probe.tracing import PROBE, STATE_SET, lack_of
 from ccplay.lab.queues import qdiscs
 from ccplay.lab.queues.marker import lack_of_marking
-from ccplay.lab.software import rules
+from ccplay.lab.software import client
 from ccplay.lab.traffic import congestion
-from ccplay.lab.traffic.mptcp import support as mptcp
+from ccplay.lab.traffic.mptcp import path_manager as mptcp
 from ccplay.model.algorithms import CATALOGUE
 from ccplay.model.disciplines import DISCIPLINES, MOST_RATE, custom, is_software
 from ccplay.model.disciplines import SUFFIX as PY
@@ -55,13 +54,13 @@ def discover() -> Capabilities:
     # Start these programs first: they run while the kernel is examined.
     version = _ask_iperf3()
     capture_tools.begin_trial()
-    software = rules.begin_trial()
+    software = client.begin_trial()
     engines = [try_netem(), try_delay_line()]
     return Capabilities(
         kernel=os.uname().release,
         privilege="root" if root else "rootless",
         congestion_controls=list(_congestion_controls(root=root)),
-        qdiscs=list(_qdiscs(*rules.refusal(software, engines[-1]))),
+        qdiscs=list(_qdiscs(*client.refusal(software, engines[-1]))),
         delay_engines=engines,
         tools=[*_tools(version), *_capture_programs()],
         classifiers=[_u32()],
@@ -170,7 +169,7 @@ def _qdisc_remedy(kind: str) -> str:
 
 def _u32() -> Feature:
     """Try a u32 filter on the lab's own loopback device, and return the feature."""
-    reason = filters.refusal()
+    reason = classes.refusal()
     remedy = "a kernel with CONFIG_NET_CLS_U32 has it"
     if module_file("cls_u32"):
         remedy = "as root: modprobe cls_u32"

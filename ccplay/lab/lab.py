@@ -6,31 +6,30 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from itertools import count
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError, CommandError, LabError
 from ccplay.lab import capabilities
 from ccplay.lab.capture.captures import Captures, Place
 from ccplay.lab.health import Timekeeper
-from ccplay.lab.links.planned import planned, requested
-from ccplay.lab.links.shaping import HalfChangedError, Shaper, delay_engine
-from ccplay.lab.marks import Marks
+from ccplay.lab.links.shaping import HalfChangedError, Shaper, delay_engine, planned, requested
 from ccplay.lab.network import building
 from ccplay.lab.network.building import BuiltNetwork
 from ccplay.lab.packets.process import PacketProcess
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.probe.tracing import Tracing
-from ccplay.lab.queues.rate_accuracy import DrainMeter
+from ccplay.lab.queues.link_queues import DrainMeter
 from ccplay.lab.reloading import Reloader, watchers
 from ccplay.lab.software.client import Forked, Software
 from ccplay.lab.traffic import congestion
-from ccplay.lab.traffic.misbehaviour import Watchdog
-from ccplay.lab.traffic.together import HANDSHAKES_S, LONGEST_S, Starting, Together
-from ccplay.lab.traffic.traffic import Traffic
+from ccplay.lab.traffic.congestion import Watchdog
+from ccplay.lab.traffic.traffic import HANDSHAKES_S, LONGEST_S, Starting, Together, Traffic
 from ccplay.model.base import Event
 from ccplay.model.commands import (
     AnyCommand,
@@ -50,12 +49,48 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.events import Building, HostChanged, LinkChanged, Log, Ready
-from ccplay.model.fields import check
 from ccplay.model.network import Network
+from ccplay.model.quantities import check
 from ccplay.model.starts import singly
 from ccplay.model.topologies import plan
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import Capabilities, LinkSetting
+
+# --- marks on the time axis: the lab names them and refuses impossible ones -----------------------
+
+OfMarks: TypeAlias = Mark | ChangeMark | RemoveMark
+
+
+class Marks:
+    """The names of all marks of a lab that have not been removed."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+
+    def apply(self, command: OfMarks, now: float) -> OfMarks:
+        """Carry a command out at lab time ``now``; return it with the mark's name filled in.
+
+        Raises ``CommandError`` for a moment in the future, a name in use, or an unknown name.
+        """
+        if isinstance(command, Mark | ChangeMark) and command.at is not None and command.at > now:
+            raise CommandError(
+                f"a mark can't be at {command.at:g} s, in the future: it is {now:g} s now"
+            )
+        if isinstance(command, Mark):
+            name = command.name or next(n for i in count(1) if (n := f"m{i}") not in self._names)
+            if name in self._names:
+                raise CommandError(f"a mark named {name!r} already exists: choose another name")
+            self._names.add(name)
+            return replace(command, name=name)
+        if command.name not in self._names:
+            raise CommandError(f"there is no mark {command.name!r}")
+        if isinstance(command, RemoveMark):
+            self._names.remove(command.name)
+        return command
+
+
+# --- the lab --------------------------------------------------------------------------------------
+# The lab: builds the network, carries out commands, and samples the network with the probe.
 
 DEFAULT_CC = "cubic"
 """Default congestion control of hosts: that of Linux, whatever this machine uses."""

@@ -8,12 +8,11 @@ from typing import Any
 
 from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError
-from ccplay.lab.custom.library import library as disciplines
+from ccplay.lab.custom.declaring import library as disciplines
 from ccplay.lab.links.shaping import Shaper
-from ccplay.lab.software import sojourns
-from ccplay.lab.software.client import Software
-from ccplay.lab.software.renewing import Renewer
-from ccplay.lab.traffic.misbehaviour import Watchdog
+from ccplay.lab.software import shared
+from ccplay.lab.software.client import Renewer, Software
+from ccplay.lab.traffic.congestion import Watchdog
 from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
 from ccplay.model.commands import SetCongestionControl
@@ -112,6 +111,6 @@ def watchers(
     if software is None:
         return
     software.changed = lambda link: emit(shaper.describe(link))
-    yield sojourns.report(software, emit, clock)
+    yield shared.report(software, emit, clock)
     if disciplines.files:
         yield Renewer(software, emit, clock).watch()

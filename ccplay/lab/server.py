@@ -19,7 +19,7 @@ from ccplay import __version__
 from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError, LabError
 from ccplay.lab.capture.captures import Place
-from ccplay.lab.custom.library import library as disciplines_of_users
+from ccplay.lab.custom.declaring import library as disciplines_of_users
 from ccplay.lab.delay import line
 from ccplay.lab.lab import Lab
 from ccplay.lab.packets.process import PacketProcess, fork

@@ -1,4 +1,4 @@
-"""The course of a lesson: its pages in turn, and how each is answered, run and revealed.
+"""The course of a lesson: its pages in turn, and how each is answered, run, judged and revealed.
 
 The course is the timeline of its session. A page with steps opens with the network as the file
 describes it, changed by the page's own settings at 0 s, so that what is drawn agrees with its text.
@@ -8,21 +8,369 @@ and repeated.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 import msgspec
+from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
-from ccplay.lesson.judge import Verdict, is_right, judge
-from ccplay.lesson.measuring import Span, measured
-from ccplay.lesson.restoring import is_clear, is_setting, restoring
-from ccplay.model.commands import AnyCommand, Build, SetClasses
-from ccplay.model.traffic import started_by, stopped_by
-from ccplay.scenario.lesson.values import Lesson, Page
-from ccplay.scenario.step import Step
-from ccplay.session.due_steps import DueStep
-from ccplay.session.timeline import Script
-from ccplay.state.lab_state import LabState
+from ccplay.analysis.metrics import metrics_of
+from ccplay.analysis.summary import summarise
+from ccplay.model.commands import (
+    AnyCommand,
+    Build,
+    SetClasses,
+    SetCongestionControl,
+    SetLink,
+    SetQdisc,
+)
+from ccplay.model.network import BOTTLENECK
+from ccplay.model.traffic import KINDS, TRAFFIC, started_by, stopped_by
+from ccplay.model.values import LinkSetting
+from ccplay.model.variables import variable
+from ccplay.scenario import lesson
+from ccplay.scenario.values import Lesson, Measure, Page, Question, Step, Take
+from ccplay.session.timeline import DueStep, Script
+from ccplay.session.undo import LINK_FIELDS, link_value
+from ccplay.share.frames import Board
+from ccplay.state.lab_state import LabState, Ping
+from ccplay.state.series import Series
+
+# --- judges answers to a page's question by the measurements of its run ---------------------------
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The measurements of a page's run, and the answer that they make right."""
+
+    values: Mapping[str, float | None]
+    """Values of measures in their units, by name; None if not measured."""
+    right: float | None = None
+    """Index of the right choice, or the measured number; None if the run decides nothing."""
+    usual: bool = True
+    """Whether this is the outcome that the page explains."""
+    problem: str = ""
+    """Reason why the run decides nothing; empty if it decides."""
+
+
+def judge(page: Page, values: Mapping[str, float | None]) -> Verdict:
+    """Return the verdict on a page's question according to these values."""
+    question = page.question
+    if question is None:
+        return Verdict(values)
+    if question.range is not None:
+        value = values.get(question.range.measure)
+        if value is None:
+            return Verdict(values, problem=_unmeasured(page, [question.range.measure]))
+        usual = question.range.usual
+        return Verdict(values, value, usual is None or usual.holds(value))
+    needed = {bound.measure for choice in question.choices for bound in choice.when}
+    if missing := sorted(name for name in needed if values.get(name) is None):
+        return Verdict(values, problem=_unmeasured(page, missing))
+    right = [
+        number
+        for number, choice in enumerate(question.choices)
+        if all(bound.holds(values.get(bound.measure)) for bound in choice.when)
+    ]
+    if len(right) != 1:
+        how = "several answers are" if right else "no answer is"
+        return Verdict(values, problem=f"according to this run's measurements, {how} right")
+    some = any(choice.usual for choice in question.choices)
+    return Verdict(values, float(right[0]), not some or question.choices[right[0]].usual)
+
+
+def right_answers(question: Question, verdict: Verdict) -> tuple[float, float] | None:
+    """Return the least and the greatest right answer; None if the run decides nothing.
+
+    The answer to a question for a region is its lower end.
+    """
+    right, asked = verdict.right, question.range
+    if right is None:
+        return None
+    if asked is None:
+        return right, right
+    if asked.plot:
+        return right - asked.width, right
+    tolerance = asked.tolerance * abs(right)
+    return right - tolerance, right + tolerance
+
+
+def is_right(question: Question, answer: float, verdict: Verdict) -> bool | None:
+    """Return whether an answer is right; None if the run decides nothing."""
+    answers = right_answers(question, verdict)
+    return None if answers is None else answers[0] <= answer <= answers[1]
+
+
+def _unmeasured(page: Page, names: list[str]) -> str:
+    texts = ", ".join(page.measures[name].text for name in names if name in page.measures)
+    return f"this run did not measure: {texts}"
+
+
+# --- evaluates the measures of a page: metrics of the result, and statistics of samples -----------
+
+
+class Span(msgspec.Struct, frozen=True):
+    """The run of a page, in seconds of the lab's stream."""
+
+    began: float
+    ended: float
+    names: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """The lab's names of traffic by the lesson's, if they differ because a page was repeated."""
+
+
+def measured(
+    state: LabState, measures: Mapping[str, Measure], span: Span
+) -> dict[str, float | None]:
+    """Return the value of each measure in its unit, by name; None if the run did not measure it."""
+    whole: dict[str, float] = {}
+    if any(not each.take for each in measures.values()):
+        whole = metrics_of(summarise(state, ""))
+    raw = {name: _metric(state, each.metric, each, span, whole) for name, each in measures.items()}
+    values: dict[str, float | None] = {}
+    for name, each in measures.items():
+        found, factor = raw[name], lesson.factor(each)
+        if each.relative_to:
+            other = raw.get(each.relative_to)
+            if each.relative_to not in raw:
+                other = _metric(state, each.relative_to, each, span, whole)
+            found = found / other if found is not None and other else None
+        values[name] = None if found is None or factor is None else found * factor
+    return values
+
+
+def _metric(
+    state: LabState, path: str, measure: Measure, span: Span, whole: Mapping[str, float]
+) -> float | None:
+    group, _, rest = path.partition(".")
+    member, _, name = rest.rpartition(".")
+    member = _member(state, group, member, span)
+    if not measure.take:
+        return whole.get(f"{group}.{member}.{name}" if member else path)
+    start = span.began + measure.from_s
+    end = span.ended if measure.to_s is None else min(span.began + measure.to_s, span.ended)
+    return _taken(state, (group, member, name), measure.take, (start, end))
+
+
+def _member(state: LabState, group: str, member: str, span: Span) -> str:
+    """Return the lab's name of a member of a group of results."""
+    if group != "queues" or state.hello is None:
+        return span.names.get(member, member)
+    observed = state.hello.network.observed
+    return observed[0] if member == BOTTLENECK and observed else member
+
+
+def _taken(
+    state: LabState, path: tuple[str, str, str], take: Take, between: tuple[float, float]
+) -> float | None:
+    """Return a statistic of a variable's samples between two moments.
+
+    ``path`` is the group of results, its member, and the variable.
+    """
+    group, member, name = path
+    subject = lesson.subject_of(group)
+    if subject == "ping":
+        ping = state.of(Ping).get(member)
+        return None if ping is None else _of(ping.rtt_us, take, between)
+    if subject == "flow":
+        flow = state.flows.get(member)
+        if flow is None:
+            return None
+        if name == lesson.GOODPUT:
+            return _scaled(_rate(flow.series["bytes_acked"], between), 8)
+        return _sampled({**flow.series, **flow.own}, name, take, between)
+    queue = state.queues.get(member)
+    if queue is None:
+        return None
+    change = state.link_at(member, between[0])
+    rate = change.setting.rate if change is not None else None
+    if name == lesson.UTILISATION:
+        return _scaled(_rate(queue.series["bytes"], between), 8 / rate) if rate else None
+    if name == lesson.DELAY:
+        return _scaled(_of(queue.series["backlog"], take, between), 8e3 / rate) if rate else None
+    return _sampled({**queue.series, **queue.own}, name, take, between)
+
+
+def _sampled(
+    series: Mapping[str, Series], name: str, take: Take, between: tuple[float, float]
+) -> float | None:
+    if name not in series:
+        return None
+    found = _of(series[name], take, between)
+    return None if found is None else variable(name).real(found)
+
+
+def _scaled(value: float | None, by: float) -> float | None:
+    return None if value is None else value * by
+
+
+def _values(series: Series, between: tuple[float, float]) -> list[float]:
+    timeline = series.timeline
+    first, last = timeline.at_or_after(between[0]), timeline.before_or_at(between[1])
+    return series.values(first, last + 1)
+
+
+def _of(series: Series, take: Take, between: tuple[float, float]) -> float | None:
+    values = _values(series, between)
+    if not values:
+        return None
+    match take:
+        case "mean":
+            return sum(values) / len(values)
+        case "least":
+            return min(values)
+        case "greatest":
+            return max(values)
+        case "growth":
+            # A counter that begins within the interval has grown from 0 to its first sample.
+            began = series.timeline.at_or_after(between[0])
+            return values[-1] - (values[0] if series.first < began else 0.0)
+        case _:
+            return values[-1]
+
+
+def _rate(series: Series, between: tuple[float, float]) -> float | None:
+    """Return the growth of a counter per second between its first and last sample."""
+    return series.rates([between])[0]
+
+
+# --- commands that restore the network as the lesson's file describes it --------------------------
+# Commands that restore the network as the lesson's file describes it, for a page that opens.
+
+
+def is_setting(command: AnyCommand) -> bool:
+    """Return whether a command only changes a link, a queue or the default of a host."""
+    if isinstance(command, SetCongestionControl):
+        return command.flow is None
+    return isinstance(command, SetLink | SetQdisc | SetClasses)
+
+
+def restoring(state: LabState) -> list[AnyCommand]:
+    """Return the commands that stop all traffic and undo every change of links and hosts."""
+    return [*_stops(state), *_links(state), *_hosts(state)]
+
+
+def is_clear(state: LabState) -> bool:
+    """Return whether no traffic runs and the observed queues are empty."""
+    if any(each.ended is None for each in state.traffic.values()):
+        return False
+    return not any(queue.series["qlen"].last for queue in state.queues.values())
+
+
+def _stops(state: LabState) -> Iterator[AnyCommand]:
+    running = [each for each in state.traffic.values() if each.ended is None]
+    running.sort(key=lambda each: TRAFFIC.index(KINDS[each.kind]))
+    for each in running:
+        if each.kind != "subflow":
+            yield KINDS[each.kind].stopping(each.name)
+
+
+def _links(state: LabState) -> Iterator[AnyCommand]:
+    for link, changes in state.links.items():
+        was, now = changes[0].setting, changes[-1].setting
+        if was != now:
+            yield from _link(link, was, now)
+
+
+def _link(link: str, was: LinkSetting, now: LinkSetting) -> Iterator[AnyCommand]:
+    changed = {
+        each: link_value(was, each)
+        for each in LINK_FIELDS
+        if link_value(was, each) != link_value(now, each)
+    }
+    if changed:
+        yield SetLink(link=link, **changed)
+    if (was.classes or []) != (now.classes or []):
+        yield SetClasses(link=link, classes=was.classes or [])
+    if was.qdisc is not None and was.qdisc != now.qdisc and not was.classes:
+        yield SetQdisc(link=link, qdisc=was.qdisc)
+
+
+def _hosts(state: LabState) -> Iterator[AnyCommand]:
+    first: dict[str, str] = {}
+    for change in state.host_changes:
+        first.setdefault(change.host, change.cc)
+    for host, cc in first.items():
+        if state.hosts.get(host) != cc:
+            yield SetCongestionControl(cc=cc, host=host)
+
+
+# --- A lesson in words: its Markdown, answers and measurements, for terminals and pages -----------
+
+
+def markdown() -> MarkdownIt:
+    """Return the parser of a lesson's Markdown, which may be a stranger's.
+
+    HTML, links and images stay as they are written: they are shown, and nobody can follow them.
+    """
+    parser = MarkdownIt("commonmark", {"html": False})
+    return parser.disable(["link", "image", "autolink", "reference"])
+
+
+def answer_words(page: Page, answer: float | None) -> str:
+    """Return an answer to a page's question in words; empty without one."""
+    question = page.question
+    if question is None or answer is None:
+        return ""
+    if question.range is None:
+        return question.choices[int(answer)].text
+    measure = page.measures[question.range.measure]
+    text = lesson.format_value(measure, answer)
+    if not question.range.plot:
+        return text
+    return f"{text} to {lesson.format_value(measure, answer + question.range.width)}"
+
+
+def right_words(page: Page, verdict: Verdict) -> str:
+    """Return the right answer in words, or the reason why there is none."""
+    question = page.question
+    if question is None:
+        return ""
+    if verdict.right is None:
+        return verdict.problem
+    if question.range is None:
+        return question.choices[int(verdict.right)].text
+    return lesson.format_value(page.measures[question.range.measure], verdict.right)
+
+
+def measured_lines(page: Page, verdict: Verdict) -> list[tuple[str, str]]:
+    """Return the description of each measure, and its value with unit."""
+    return [
+        (measure.text, lesson.format_value(measure, verdict.values.get(name)))
+        for name, measure in page.measures.items()
+    ]
+
+
+def outcome(board: Board) -> list[str]:
+    """Return what the run says about a question, the right answer first; empty before the reveal.
+
+    If the run decides nothing, that is the reason.
+    """
+    if board.phase != "revealed" or not board.ask:
+        return []
+    if board.right is None:
+        return [board.problem or "the measurements do not decide this"]
+    if board.choices:
+        right = board.choices[int(board.right)]
+    else:
+        right = lesson.in_unit(board.right, board.unit)
+    found = [f"The right answer: {right}"]
+    if board.voted_right is not None and (voters := sum(board.counts)):
+        found.append(f"Votes: {board.voted_right} of {voters} right")
+    if not board.usual:
+        found.append("This run's result is unusual; the explanation describes the usual one.")
+    return found
+
+
+def bins(board: Board, votes: int) -> list[str]:
+    """Return the range of answers, of regions that of the middle, of each of ``votes`` counts."""
+    width = (board.high - board.low) / max(votes, 1)
+    edges = [f"{board.low + at * width:.4g}" for at in range(votes + 1)]
+    # A vote on the edge counts in the upper range.
+    return [f"{low} to {'' if high == edges[-1] else '<'}{high}" for low, high in pairwise(edges)]
+
+
+# --- the course of a lesson: its pages in turn, and how each is answered, run and revealed --------
 
 Phase: TypeAlias = Literal["reading", "asking", "clearing", "running", "ready", "revealed"]
 """Phase of a page. ``reading``: steps wait for the reader; ``asking``: a question waits for an

@@ -11,14 +11,13 @@ import msgspec
 from ccplay.analysis.summary import summarise
 from ccplay.analysis.trust import HealthResult
 from ccplay.errors import CcplayError, LabError
-from ccplay.lesson.course import Course
-from ccplay.lesson.judge import Verdict
+from ccplay.lesson.course import Course, Verdict
 from ccplay.lesson.library import Opened
 from ccplay.model.commands import Build
-from ccplay.scenario.lesson.values import Page
-from ccplay.scenario.rules.support import check_against
-from ccplay.session.due_steps import DueStep
+from ccplay.scenario.rules import check_against
+from ccplay.scenario.values import Page
 from ccplay.session.session import Session
+from ccplay.session.timeline import DueStep
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Recorder, Sink
 from ccplay.stream.sources import Source

@@ -1,8 +1,13 @@
-"""Facts about every congestion control that comes with Linux."""
+"""Congestion controls, distributions of jitter and code points: names that commands may use."""
 
 from __future__ import annotations
 
+from array import array
+from functools import cache
+from statistics import NormalDist
 from typing import NamedTuple
+
+# --- facts about every congestion control that comes with Linux -----------------------------------
 
 
 class Algorithm(NamedTuple):
@@ -103,3 +108,53 @@ CATALOGUE: dict[str, Algorithm] = {
     ),
 }
 """Every congestion control that comes with Linux, by name."""
+
+
+# --- differentiated services code points by name: RFC 2474, 2597, 3246, 5865 and 8622 -------------
+
+CODE_POINTS = {
+    **{f"CS{number}": number << 3 for number in range(8)},
+    **{f"AF{each}{drop}": each << 3 | drop << 1 for each in range(1, 5) for drop in range(1, 4)},
+    "LE": 1,
+    "VA": 44,
+    "EF": 46,
+}
+"""Code points of six bits by name; tc and iperf3 use the same names."""
+
+DEFAULT = "CS0"
+"""Default code point, best effort."""
+
+
+def type_of_service(name: str) -> int:
+    """Return the byte of the IP header with a code point, both bits of ECN clear."""
+    return CODE_POINTS[name] << 2
+
+
+# --- the distributions of jitter: the tables of tc-netem(8), computed -----------------------------
+# An entry is the distance from the mean in units of the jitter, times 8192 (``NETEM_DIST_SCALE``).
+# A packet draws one entry.
+
+SCALE = 8192
+"""Value of a table's entry that stands for 1.0 times the jitter."""
+SIZE = 4096
+"""Number of entries in a table, as in iproute2."""
+
+UNIFORM = "uniform"
+"""Netem's default, which needs no table: from the delay minus the jitter to the delay plus the
+jitter."""
+DISTRIBUTIONS = (UNIFORM, "normal", "pareto", "paretonormal")
+
+_MOST = 32767
+
+
+@cache
+def table(name: str) -> array[int]:
+    """Return the table of a distribution in ascending order; empty for the uniform one."""
+    if name == UNIFORM:
+        return array("h")
+    normal = [NormalDist().inv_cdf(max(at, 0.5) / SIZE) * SCALE for at in range(SIZE)]
+    # Pareto with shape 3, minus its mean: iproute2's netem/pareto.c.
+    pareto = [((1 - at / SIZE) ** (-1 / 3) - 1.5) * 4 / 3 * SCALE for at in range(SIZE)]
+    mixed = [0.25 * n + 0.75 * min(p, _MOST) for n, p in zip(normal, pareto, strict=True)]
+    known = {"normal": normal, "pareto": pareto, "paretonormal": mixed}[name]
+    return array("h", (max(-_MOST, min(_MOST, round(each))) for each in known))

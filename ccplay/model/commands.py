@@ -6,13 +6,8 @@ from typing import Annotated, TypeAlias
 
 from ccplay.model import settings
 from ccplay.model.base import FEW, MANY, Command, Moment, Name
-from ccplay.model.fields import Field
 from ccplay.model.network import BOTTLENECK, Topology
-from ccplay.model.quantities import (
-    FREQUENCY,
-    OCTETS,
-    SIZE,
-)
+from ccplay.model.quantities import FREQUENCY, OCTETS, SIZE, Field
 from ccplay.model.texts import LINE, NAME, NAMES
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass

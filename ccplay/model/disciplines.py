@@ -9,12 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ccplay.model.base import Option
-from ccplay.model.discipline import KERNEL, SOFTWARE, Discipline
-from ccplay.model.qdiscs.delay import CODEL, DUALPI2, FQ_CODEL, FQ_PIE, PIE
-from ccplay.model.qdiscs.early import CHOKE, RED, SFB
-from ccplay.model.qdiscs.fair import CAKE, DRR, FQ, HHF, SFQ
-from ccplay.model.qdiscs.plain import BFIFO, PFIFO, PFIFO_FAST, PRIO, TBF
-from ccplay.model.quoting import did_you_mean, quote
+from ccplay.model.qdiscs import (
+    BFIFO,
+    CAKE,
+    CHOKE,
+    CODEL,
+    DRR,
+    DUALPI2,
+    FQ,
+    FQ_CODEL,
+    FQ_PIE,
+    HHF,
+    KERNEL,
+    PFIFO,
+    PFIFO_FAST,
+    PIE,
+    PRIO,
+    RED,
+    SFB,
+    SFQ,
+    SOFTWARE,
+    TBF,
+    Discipline,
+)
+from ccplay.model.quantities import did_you_mean, quote
 from ccplay.model.values import Feature, Qdisc
 
 SUFFIX = ".py"

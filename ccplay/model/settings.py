@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from ccplay.model import quantities
-from ccplay.model.distributions import DISTRIBUTIONS
-from ccplay.model.dscp import CODE_POINTS
-from ccplay.model.fields import Field
-from ccplay.model.quantities import FLAG, PACKETS, SECONDS, SHARE, SIZE, TIME_US
+from ccplay.model.algorithms import CODE_POINTS, DISTRIBUTIONS
+from ccplay.model.quantities import FLAG, PACKETS, SECONDS, SHARE, SIZE, TIME_US, Field
 from ccplay.model.texts import ALGORITHM, GEMODEL, LINE, NAME, NAMES, choice
 
 DAY_S = 86_400

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ccplay.errors import CommandError
+from ccplay.model.algorithms import UNIFORM
 from ccplay.model.base import Option
 from ccplay.model.commands import SetLink, SetQdisc
-from ccplay.model.discipline import KERNEL, Parameter
 from ccplay.model.disciplines import described, plain, validate
-from ccplay.model.distributions import UNIFORM
 from ccplay.model.network import Link, Network
+from ccplay.model.qdiscs import KERNEL, Parameter
 from ccplay.model.quantities import RATE, SHARE, SWITCH, TIME_US
 from ccplay.model.values import LinkSetting, Qdisc
 

@@ -7,8 +7,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ccplay.assets import algorithms
-from ccplay.model.quantities import SHARE, Plain, Quantity, Shape, same
-from ccplay.model.quoting import MisfitError, did_you_mean, quote
+from ccplay.model.quantities import (
+    SHARE,
+    MisfitError,
+    Plain,
+    Quantity,
+    Shape,
+    did_you_mean,
+    quote,
+    same,
+)
 from ccplay.units import PATTERNS
 
 CONGESTION_CONTROLS = (

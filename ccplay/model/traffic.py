@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from ccplay.model.algorithms import DEFAULT
 from ccplay.model.base import Command, Event
-from ccplay.model.dscp import DEFAULT
 from ccplay.model.traffic_commands import (
     PING_PROTOCOLS,
     StartDownload,

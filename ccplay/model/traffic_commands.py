@@ -7,17 +7,9 @@ from typing import Annotated, TypeAlias
 from msgspec.structs import replace
 
 from ccplay.model import settings
+from ccplay.model.algorithms import DEFAULT
 from ccplay.model.base import FEW, Command
-from ccplay.model.dscp import DEFAULT
-from ccplay.model.fields import Field
-from ccplay.model.quantities import (
-    FLAG,
-    INTERVAL,
-    PACKET_SIZE,
-    RATE,
-    SIZE,
-    WHOLE,
-)
+from ccplay.model.quantities import FLAG, INTERVAL, PACKET_SIZE, RATE, SIZE, WHOLE, Field
 from ccplay.model.texts import NAME, choice
 
 KERNEL_PATH_MANAGERS = ("kernel-signal", "kernel-subflow")

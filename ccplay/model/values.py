@@ -7,10 +7,9 @@ from typing import Annotated, Any
 import msgspec
 
 from ccplay.model import settings
+from ccplay.model.algorithms import UNIFORM
 from ccplay.model.base import FEW, MANY, Count, Duration, Option, Value
-from ccplay.model.distributions import UNIFORM
-from ccplay.model.fields import Field
-from ccplay.model.quantities import OCTETS, SHARE
+from ccplay.model.quantities import OCTETS, SHARE, Field
 from ccplay.model.texts import NAME
 
 MOST_VARIABLES = 48

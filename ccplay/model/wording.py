@@ -21,7 +21,7 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.disciplines import described
-from ccplay.model.fields import Field, fields_of
+from ccplay.model.quantities import Field, fields_of
 from ccplay.model.traffic import started_by, stopped_by
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import LinkSetting, Monitored, Qdisc, TrafficClass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ccplay.analysis import fairness
+from ccplay.analysis import summary
 from ccplay.model.variables import Variable
 from ccplay.plots.plot import Scope
 from ccplay.state.series import Series
@@ -66,7 +66,7 @@ def values_at(series: Sequence[Series], variable: Variable, t: float) -> list[fl
 
 def jain(scope: Scope) -> float | None:
     """Return Jain's fairness index of the flows' values; None for fewer than two."""
-    return fairness.jain(list(scope.values))
+    return summary.jain(list(scope.values))
 
 
 def utilisation(scope: Scope, over_s: float = 1.0) -> float | None:

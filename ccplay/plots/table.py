@@ -16,7 +16,7 @@ from ccplay.model.variables import (
     Variable,
     variable,
 )
-from ccplay.plots import derived, settings
+from ccplay.plots import derived, plot
 from ccplay.plots.plot import Count, Line, Plot, Setting, Summary
 
 _FLOW, _QUEUE, _PING = VARIABLES["flow"], VARIABLES["queue"], VARIABLES["ping"]
@@ -50,8 +50,8 @@ QUEUE = Plot(
     lines=(Line(_QUEUE["qlen"], "area", ink="queue", adds_up=True),),
     in_bytes=Line(_QUEUE["backlog"], "area", ink="queue", adds_up=True),
     settings=(
-        Setting("queue_limit", "limit", settings.limits, near=True),
-        Setting("mark", "ECN marks from here on", settings.thresholds, near=True),
+        Setting("queue_limit", "limit", plot.limits, near=True),
+        Setting("mark", "ECN marks from here on", plot.thresholds, near=True),
     ),
     counts=(
         Count(_QUEUE["drops"], "drop", "drops"),
@@ -79,7 +79,7 @@ UDP = Plot(
     about="cross traffic",
     help="rate of cross traffic that arrives, over the last second; a line shows what is sent",
     lines=(Line(RECEIVED, "area"),),
-    settings=(Setting("queue_limit", "sent", settings.sent_rates, short="sent"),),
+    settings=(Setting("queue_limit", "sent", plot.sent_rates, short="sent"),),
     least=0.1,
     missing=_NO_UDP,
     height_in=0.65,
@@ -107,7 +107,7 @@ RTT = Plot(
     about="round-trip time",
     help="smoothed RTT of each flow, and the RTT of pings",
     lines=(Line(_PING["rtt_us"], "dots", ink="ping"), Line(_FLOW["srtt_us"])),
-    settings=(Setting("base_rtt", "links' delay", settings.base_rtts, short="base"),),
+    settings=(Setting("base_rtt", "links' delay", plot.base_rtts, short="base"),),
     least=2.0,
     missing=("ping", "ping"),
     height_in=1.15,
@@ -131,7 +131,7 @@ GOODPUT = Plot(
             adds_up=True,
         ),
     ),
-    whole=Setting("queue_limit", "link's rate", settings.rates),
+    whole=Setting("queue_limit", "link's rate", plot.rates),
     summaries=(Summary("Jain", "J", derived.jain), Summary("used", "u", derived.utilisation)),
     least=0.1,
     missing=("flow", "flow"),

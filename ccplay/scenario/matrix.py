@@ -1,22 +1,114 @@
-"""A matrix of parameters: every case is run at each point of it."""
+"""A matrix of parameters, and the differences between the repeats of a case."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from math import prod
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
-from ccplay.model.quantities import NUMBER
-from ccplay.model.quoting import MisfitError, quote
+from ccplay.model.commands import SetCongestionControl, SetPath, TraceFlow, UntraceFlow
+from ccplay.model.quantities import NUMBER, MisfitError, quote
 from ccplay.model.texts import LINE
-from ccplay.scenario.file.mistakes import Place, spell
-from ccplay.scenario.file.older_names import renewed_path
-from ccplay.scenario.file.paths import NOWHERE, KeyPath, read_path
-from ccplay.scenario.file.settings import Setting
-from ccplay.scenario.file.tree import Node, Reader
+from ccplay.model.traffic_commands import StartFlow, StopFlow
+from ccplay.scenario.document import Place, spell
+from ccplay.scenario.tree import NOWHERE, KeyPath, Node, Reader, Setting, read_path, renewed_path
+from ccplay.scenario.values import Case, Step
+
+# --- differences between repeats of a case: the seeds, and the start of each flow -----------------
+
+MOST_REPEATS = 1000
+MOST_SEEDS = 2**31
+
+_Moment: TypeAlias = tuple[float, str | None]
+_Together: TypeAlias = dict[_Moment, list[str]]
+
+
+def repeated(case: Case, repeat: int) -> Case:
+    """Return a case as run in its repeat with this number, from 1.
+
+    The result depends only on the case and the number: each repeat has another seed for the
+    randomness of links; each flow starts later by up to ``jitter_s``, and its other steps move with
+    it; if the case is ``balanced``, flows that start together take turns at being first.
+    """
+    seed = (case.build.seed + repeat - 1) % MOST_SEEDS
+    together = _starts(case.timeline) if case.balanced else {}
+    offsets = _offsets(case, repeat)
+    for flows in together.values():
+        dealt = sorted(offsets[flow] for flow in flows)
+        offsets |= dict(zip(_turn(flows, repeat), dealt, strict=True))
+    # Without jitter, or with equal offsets, the order of the steps decides.
+    steps = _rotated(case.timeline, repeat, together)
+    return replace(
+        case,
+        build=msgspec.structs.replace(case.build, seed=seed),
+        timeline=tuple(_later(step, offsets) for step in steps),
+    )
+
+
+def flow_of(step: Step) -> str | None:
+    """Return the flow that a step starts or acts on; None if there is none."""
+    match step.command:
+        case StartFlow() | StopFlow() | SetCongestionControl() | TraceFlow() | UntraceFlow():
+            return step.command.flow
+        case SetPath():
+            return step.command.traffic
+    return None
+
+
+def _starts(timeline: Iterable[Step]) -> _Together:
+    """Return the flows by the moments of their starts."""
+    together: _Together = {}
+    for step in timeline:
+        if isinstance(step.command, StartFlow) and step.command.flow is not None:
+            together.setdefault((step.at_s, step.after), []).append(step.command.flow)
+    return together
+
+
+def _turn(flows: list[str], repeat: int) -> list[str]:
+    """Return the flows in the order of this repeat."""
+    first = (repeat - 1) % len(flows)
+    return flows[first:] + flows[:first]
+
+
+def _offsets(case: Case, repeat: int) -> dict[str, float]:
+    """Return the delay of each flow's start in seconds."""
+    return {
+        flow: random.Random(f"{case.build.seed}/{repeat}/{flow}").uniform(0, case.jitter_s)  # noqa: S311
+        for flow in map(flow_of, case.timeline)
+        if flow is not None
+    }
+
+
+def _later(step: Step, offsets: dict[str, float]) -> Step:
+    flow = flow_of(step)
+    return step if flow is None else replace(step, at_s=round(step.at_s + offsets[flow], 6))
+
+
+def _rotated(timeline: tuple[Step, ...], repeat: int, together: _Together) -> list[Step]:
+    """Return the timeline with the flows that start at one moment in another order.
+
+    Other steps of a flow at the same moment stay after its start.
+    """
+    steps = list(timeline)
+    for moment, flows in together.items():
+        places = [
+            i
+            for i, step in enumerate(steps)
+            if flow_of(step) in flows and (step.at_s, step.after) == moment
+        ]
+        turn = {flow: place for place, flow in enumerate(_turn(flows, repeat))}
+        moved = sorted((steps[i] for i in places), key=lambda step: turn[str(flow_of(step))])
+        for i, step in zip(places, moved, strict=True):
+            steps[i] = step
+    return steps
+
+
+# --- A matrix of parameters: every case is run at each point of it --------------------------------
 
 AXIS_KEYS = ("path", "values", "names")
 LARGEST_WHOLE = 2**53
@@ -74,17 +166,17 @@ def read_matrix(node: Node | None, reader: Reader) -> list[Axis]:
             text = f"another axis is named {quote(axis.name)}: give them names"
             reader.mistakes.add(each.place, f"{text}, NAME = {{ path = …, values = … }}")
         for path, place in axis.paths:
-            above = (sets[start] for start in _starts(path) if start in sets)
+            above = (sets[start] for start in _starts_of(path) if start in sets)
             if (other := within.get(path) or next(above, None)) is not None:
                 reader.mistakes.add(place, f"axis {quote(other.name)} sets this too")
         if reader.mistakes.count == before:
             axes.append(axis)
             sets |= dict.fromkeys((path for path, _ in axis.paths), axis)
-            within |= {start: axis for path, _ in axis.paths for start in _starts(path)}
+            within |= {start: axis for path, _ in axis.paths for start in _starts_of(path)}
     return axes
 
 
-def _starts(path: KeyPath) -> Iterator[KeyPath]:
+def _starts_of(path: KeyPath) -> Iterator[KeyPath]:
     """Yield the prefixes of a path, the whole path last."""
     return (path[:length] for length in range(1, len(path) + 1))
 
@@ -93,7 +185,7 @@ def check_settings(axes: list[Axis], settings: list[Setting], reader: Reader) ->
     """Refuse settings of the command line that an axis would override."""
     sets = {path: axis for axis in axes for path, _ in axis.paths}
     for setting in settings:
-        if start := next((each for each in _starts(setting.path) if each in sets), None):
+        if start := next((each for each in _starts_of(setting.path) if each in sets), None):
             use = f"use --set {spell(sets[start].place)}=[…]"
             reader.mistakes.add(setting.place, f"the matrix sets it in every case: {use}")
 

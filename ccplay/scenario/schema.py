@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from ccplay.model import settings
 from ccplay.model.base import Command
 from ccplay.model.commands import SetClasses, SetCongestionControl, SetLink, SetQdisc
-from ccplay.model.discipline import Discipline
 from ccplay.model.disciplines import DISCIPLINES, SUFFIX
-from ccplay.model.fields import Field, fields_of
 from ccplay.model.network import BOTTLENECK, Topology
+from ccplay.model.qdiscs import Discipline
 from ccplay.model.quantities import (
     COUNT,
     FLAG,
@@ -28,18 +27,18 @@ from ccplay.model.quantities import (
     SWITCH,
     TIME_US,
     WHOLE,
+    Field,
     Shape,
+    fields_of,
 )
 from ccplay.model.texts import ALGORITHM, GEMODEL, LINE, NAME, PROSE
 from ccplay.model.topologies import generated, parameters, plan
 from ccplay.model.topologies.written import MOST_HOSTS, MOST_LINKS, MOST_ROUTERS, NODE_PATTERN
 from ccplay.model.values import LinkSetting, TrafficClass
-from ccplay.scenario import matrix
-from ccplay.scenario.cases import CASE_KEYS, MOST_CASES, VALUES
-from ccplay.scenario.fields import classes, evidence, meanings, written
-from ccplay.scenario.fields.timeline import ACTIONS, AT, MOST_STEPS
-from ccplay.scenario.file.older_names import TODAYS
-from ccplay.scenario.lesson import schema as lesson
+from ccplay.scenario import evidence, keys, lesson, matrix
+from ccplay.scenario.reading import CASE_KEYS, MOST_CASES, VALUES
+from ccplay.scenario.timeline import ACTIONS, AT, MOST_STEPS
+from ccplay.scenario.tree import TODAYS
 from ccplay.units import PATTERNS
 
 _SCALAR: Shape = {"type": ["string", "number", "boolean"]}
@@ -64,10 +63,10 @@ def schema() -> Shape:
     It checks keys, words and units, but not whether a file makes sense.
     """
     common = _case_keys()
-    case = table({"name": ref("line"), **common}, meanings.FILE, ("name",))
+    case = table({"name": ref("line"), **common}, keys.FILE, ("name",))
     cases = {"type": "array", "minItems": 1, "maxItems": MOST_CASES, "items": case}
     own = {"case": cases, "lesson": ref("lesson")}
-    file = table({"title": ref("line"), **common, **own}, meanings.FILE)
+    file = table({"title": ref("line"), **common, **own}, keys.FILE)
     each_has = {"properties": {"case": {"items": {"required": ["duration"]}}}, "required": ["case"]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -167,11 +166,11 @@ def _definitions() -> dict[str, Shape]:
         "tolerance": {"type": ["number", "string"], **tolerance},
         "topology": {"anyOf": [_topology(), _written()]},
         "host": table(_described([settings.CC]), {}),
-        "link": table(link, meanings.LINK),
+        "link": table(link, keys.LINK),
         "queue": {"anyOf": [_queue(each) for each in DISCIPLINES.values()] + [_changed_queue()]},
         "classes": _list(
-            table({key: taker[key] for key in classes.KEYS}, meanings.CLASS, ("name", "share")),
-            maxItems=classes.MOST_CLASSES,
+            table({key: taker[key] for key in keys.CLASS_KEYS}, keys.CLASS, ("name", "share")),
+            maxItems=keys.MOST_CLASSES,
         ),
         "step": {"anyOf": [step for action in ACTIONS.values() for step in _steps(action)]},
         "expectation": _expectation(),
@@ -186,7 +185,7 @@ def _topology() -> Shape:
     kinds = [*generated()]
     known = {"kind": "; ".join(f"{each.name} is {each.summary}" for each in kinds)}
     kind: Shape = {"enum": [each.name for each in kinds]}
-    known["observed"] = meanings.OBSERVED
+    known["observed"] = keys.OBSERVED
     observed = _list({"type": "string"})
     return table({"kind": kind, **_described(parameters()), "observed": observed}, known)
 
@@ -201,7 +200,7 @@ def _written() -> Shape:
         "hosts": _list(name, minItems=2, maxItems=MOST_HOSTS),
         "routers": _list(name, maxItems=MOST_ROUTERS),
         "links": _list(
-            table({"ends": ends, **link}, {**meanings.LINK, **meanings.WRITTEN}, ("ends",)),
+            table({"ends": ends, **link}, {**keys.LINK, **keys.WRITTEN}, ("ends",)),
             maxItems=MOST_LINKS,
         ),
         "observed": _list({"type": "string"}),
@@ -210,8 +209,8 @@ def _written() -> Shape:
     }
     kind: Shape = {"const": "written"}
     return table(
-        {"kind": kind, **{key: known[key] for key in written.KEYS}},
-        meanings.WRITTEN,
+        {"kind": kind, **{key: known[key] for key in keys.WRITTEN_KEYS}},
+        keys.WRITTEN,
         ("kind", "hosts", "links"),
     )
 
@@ -232,7 +231,7 @@ def _queue(discipline: Discipline, **more: Shape) -> Shape:
         properties[parameter.name] = {**described, **parameter.shape}
     needed = [each.name for each in discipline.parameters if each.required and each.default is None]
     required = ["kind", *needed, *(["do"] if more else [])]
-    return table({**more, **properties}, meanings.STEP, tuple(required))
+    return table({**more, **properties}, keys.STEP, tuple(required))
 
 
 def _changed_queue() -> Shape:
@@ -263,7 +262,7 @@ def _steps(action: type[Command]) -> Iterator[Shape]:
     if action is SetClasses:
         own["classes"] = ref("classes")
         needed.append("classes")
-    step = table({**moment, "do": do, **own}, meanings.STEP, tuple(needed))
+    step = table({**moment, "do": do, **own}, keys.STEP, tuple(needed))
     yield {**step, "allOf": [when, *_one_of_each(action)]}
 
 
@@ -293,7 +292,7 @@ def _expectation() -> Shape:
     bound = {"anyOf": [{"required": ["at_least"]}, {"required": ["at_most"]}]}
     return table(
         {key: known[key] for key in evidence.EXPECTATION_KEYS},
-        meanings.EVIDENCE,
+        keys.EVIDENCE,
         ("metric", "why"),
         dependentRequired={"value": ["tolerance"], "tolerance": ["value"]},
         oneOf=[{"required": ["value"]}, bound],
@@ -306,8 +305,8 @@ def _published() -> Shape:
         "values": _list(ref("number"), minItems=1),
         "note": ref("prose"),
     }
-    keys = {key: known[key] for key in evidence.PUBLISHED_KEYS}
-    return table(keys, meanings.EVIDENCE, ("metric", "values"))
+    published = {key: known[key] for key in evidence.PUBLISHED_KEYS}
+    return table(published, keys.EVIDENCE, ("metric", "values"))
 
 
 def _axis() -> Shape:
@@ -318,5 +317,5 @@ def _axis() -> Shape:
         "names": _list(ref("line"), minItems=1, uniqueItems=True),
     }
     # A case may change an axis of the common part, so none of its keys is needed here.
-    axis = table({key: known[key] for key in matrix.AXIS_KEYS}, meanings.AXIS)
+    axis = table({key: known[key] for key in matrix.AXIS_KEYS}, keys.AXIS)
     return {"anyOf": [axis, _list(_SCALAR, minItems=1)]}

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ccplay.model.topologies import describe_topology, plan
-from ccplay.scenario.file.reading import parse
+from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario
 from ccplay.scenario.writing import toml
 

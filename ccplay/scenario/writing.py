@@ -13,21 +13,17 @@ from msgspec.structs import replace
 from ccplay.errors import RecordingError, ScenarioError
 from ccplay.model.commands import Build, ChangeMark, Mark, RemoveMark, SetClasses, SetQdisc
 from ccplay.model.events import Applied, Hello
-from ccplay.model.fields import fields_of
 from ccplay.model.network import BOTTLENECK, Topology
-from ccplay.model.quantities import Plain
+from ccplay.model.quantities import Plain, fields_of
 from ccplay.model.texts import write_line
 from ccplay.model.topologies import TOPOLOGIES, plan
 from ccplay.model.values import LinkSetting
-from ccplay.scenario.fields.classes import write_classes
-from ccplay.scenario.fields.queues import write_qdisc
-from ccplay.scenario.fields.timeline import read_timeline
-from ccplay.scenario.file.mistakes import Mistakes, Place, spell
-from ccplay.scenario.file.reading import parse
-from ccplay.scenario.file.tree import Reader, grow
-from ccplay.scenario.rules.classes import check_classes
-from ccplay.scenario.rules.custom_algorithms import admitted, option
-from ccplay.scenario.rules.timeline import check_timeline
+from ccplay.scenario.document import Mistakes, Place, spell
+from ccplay.scenario.keys import write_classes, write_qdisc
+from ccplay.scenario.reading import parse
+from ccplay.scenario.rules import admitted, option
+from ccplay.scenario.timeline import check_classes, check_timeline, read_timeline
+from ccplay.scenario.tree import Reader, grow
 from ccplay.state.lab_state import LabState
 from ccplay.stream.wire import printable
 from ccplay.units import write_frequency, write_seconds

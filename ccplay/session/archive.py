@@ -1,4 +1,4 @@
-"""The archive: every live session is recorded automatically, in a folder of the user.
+"""The archive of sessions: every live session is recorded, found and read.
 
 The folder is limited in sessions and bytes: a new session replaces the oldest.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import io
 import os
 import re
 import stat
@@ -18,15 +19,232 @@ from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
+from msgspec.structs import replace
 
-from ccplay.errors import RecordingError, UsageError
+from ccplay.errors import CcplayError, RecordingError, UsageError, WireError
+from ccplay.files import writing
 from ccplay.files.caller import state_folder
 from ccplay.files.reading import open_regular
 from ccplay.files.writing import Directory, is_safe
-from ccplay.model.events import AnyEvent, Health
+from ccplay.model.base import Event
+from ccplay.model.events import AnyEvent, Health, Hello
+from ccplay.model.traffic import PROGRESS
+from ccplay.model.traffic_events import FlowStarted
+from ccplay.state.lab_state import LabState
+from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
+from ccplay.stream.sources import RecordingLimits, check_recording, complete_lines, recorded_events
 from ccplay.stream.wire import UnknownEvent
 from ccplay.units import format_size
+
+# --- reads the state at the end of a recording ----------------------------------------------------
+
+
+def read_recording(path: Path) -> LabState:
+    """Return the state at the end of a recording. Raises ``RecordingError``."""
+    state = LabState()
+    for event in recorded_events(path):
+        state.apply(event)
+    return state
+
+
+# --- reads a recording around one moment, so that it can be shown before all of it is read --------
+
+BEFORE_S, AFTER_S = 60.0, 30.0
+"""Seconds read before and after the moment: more than the plots show at first."""
+
+_SAMPLES = tuple(
+    f'{{"event":"{kind}"'.encode()
+    for kind in (
+        *("sweep", "sweeps", "trace-samples", "ca-state-changed", "health"),
+        *(each.__struct_config__.tag for each in PROGRESS),
+    )
+)
+"""First bytes of the lines of samples, which make up nearly all of a recording."""
+
+_MOMENT = re.compile(rb'.*"t":([0-9.]{1,20})}\n')
+"""Pattern of the moment at the end of an event."""
+
+_TAIL = 40
+"""Bytes at the end of a line that contain the event's moment."""
+
+
+def glimpse(path: Path, t: float) -> LabState | None:
+    """Return the state of a recording with only the samples around ``t``.
+
+    Everything built, started, changed and marked until then is in the state. Returns None for an
+    unreadable recording: reading all of it then reports the reason.
+    """
+    state, bounds = LabState(), RecordingLimits()
+    try:
+        with path.open("rb") as file:
+            state.apply(wire.decode_hello(next(complete_lines(file)), str(path)))
+            for line in complete_lines(file):
+                if line.startswith(_SAMPLES):
+                    moment = _moment(line)
+                    if moment > t + AFTER_S:
+                        break
+                    # A block begins some seconds before its last sweep.
+                    if moment < t - BEFORE_S:
+                        continue
+                event = wire.decode_event(line)
+                bounds.check(event)
+                state.apply(event)
+    except (OSError, StopIteration, RecordingError, WireError):
+        return None
+    return state
+
+
+def _moment(line: bytes) -> float:
+    found = _MOMENT.fullmatch(line[-_TAIL:])
+    if found is None:
+        raise WireError("a line does not end with its moment")
+    return float(found[1])
+
+
+# --- lists the recordings in a folder, from a quick look at each file -----------------------------
+
+PATTERNS = ("*.ccplay", "runs/*.ccplay", "*/runs/*.ccplay")
+"""Glob patterns of recordings in a folder and in its run directories."""
+
+_MOST = 50
+"""Greatest number of recordings listed."""
+
+_FLOW_STARTED = b'{"event":"flow-started"'
+"""First bytes of a line that reports the start of a flow."""
+
+_HEAD, _TAIL_BYTES = 1 << 16, 1 << 18
+"""Bytes read for a quick look, at the beginning and at the end of a recording."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A recording in a list, and what is known of its content."""
+
+    path: Path
+    name: str
+    """Path of the recording, relative to the folder that was searched."""
+    size: int
+    """Size of the recording in bytes."""
+    began: datetime
+    seconds: float | None = None
+    """Seconds from the recording's start to its end; None if unknown after a quick look."""
+    algorithms: tuple[str, ...] = ()
+    """Congestion controls of all flows, or of the first ones after a quick look."""
+    flows: int = 0
+    """Number of flows that were started; 0 after a quick look."""
+    problem: str = ""
+    """Reason why the recording can't be read; empty if it can."""
+
+
+def find(folder: Path) -> list[Found]:
+    """Return the recordings below a folder, newest first; those that can't be read last."""
+    paths = {path for pattern in PATTERNS for path in folder.glob(pattern) if path.is_file()}
+    newest = sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)[:_MOST]
+    found = [glance(path, folder) for path in newest]
+    return sorted(found, key=lambda each: (not each.problem, each.began), reverse=True)
+
+
+def glance(path: Path, folder: Path) -> Found:
+    """Return what is known of a recording from its beginning and its end."""
+    name = wire.printable(str(path.relative_to(folder)))
+    facts = path.stat()
+    began = datetime.fromtimestamp(facts.st_mtime).astimezone()
+    try:
+        check_recording(path)
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+            file.seek(max(facts.st_size - _TAIL_BYTES, 0))
+            tail = file.read()
+    except (CcplayError, OSError) as error:
+        problem = str(error).removeprefix(f"{path}: ")
+        return Found(path, name, facts.st_size, began, problem=problem)
+    early = [event for line in head.split(b"\n")[:-1] if (event := _event(line))]
+    hello = early[0] if early else None
+    if isinstance(hello, Hello):
+        began = datetime.fromtimestamp(hello.wall_time).astimezone()
+    algorithms = [each.cc for each in early if isinstance(each, FlowStarted) and each.cc]
+    last = _event(tail.rsplit(b"\n", 2)[-2]) if tail.count(b"\n") > 1 else None
+    return Found(
+        path,
+        name,
+        facts.st_size,
+        began,
+        seconds=last.t if last else None,
+        algorithms=tuple(dict.fromkeys(algorithms)),
+    )
+
+
+def scan(path: Path, folder: Path) -> Found:
+    """Return what is known of a recording, all of its flows included; reads every line."""
+    found = glance(path, folder)
+    if found.problem:
+        return found
+    flows = []
+    with contextlib.suppress(OSError, WireError), open_regular(path) as file:
+        started = (line for line in complete_lines(file) if line.startswith(_FLOW_STARTED))
+        flows = [event for line in started if isinstance(event := _event(line), FlowStarted)]
+    algorithms = tuple(dict.fromkeys(each.cc for each in flows if each.cc))
+    return replace(found, flows=len(flows), algorithms=algorithms)
+
+
+def _event(line: bytes) -> Event | None:
+    try:
+        event = wire.decode_event(line)
+    except WireError:
+        return None
+    return event if isinstance(event, Event) else None
+
+
+# --- records a session in memory, until the user saves it as a file -------------------------------
+
+_MOST_BYTES = 100_000_000
+
+
+class Unsaved:
+    """A recording in memory, up to 100 MB."""
+
+    def __init__(self, title: str = "") -> None:
+        """Begin an empty recording; its first line keeps ``title``."""
+        self._file = io.BytesIO()
+        self._recorder = Recorder(Path("memory"), title, self._file)
+        self.lost = ""
+        """Reason why the recording can't be saved; empty if it can."""
+        self.path: Path | None = None
+        """Path of the saved recording; None until it is saved."""
+
+    def put(self, event: AnyEvent | UnknownEvent) -> None:
+        """Record one event. Raises ``RecordingError`` once the recording is too long."""
+        if isinstance(event, Health) and self._recorder.size > _MOST_BYTES:
+            self.lost = f"the session has grown longer than {format_size(_MOST_BYTES)}"
+            self._file.close()
+            raise RecordingError(f"this session can't be saved as a recording: {self.lost}")
+        self._recorder.put(event)
+
+    def snapshot(self) -> BinaryIO | None:
+        """Return a copy of the recording so far, open for reading; None once it is lost."""
+        if self.lost:
+            return None
+        self._recorder.flush()
+        file = writing.create_unnamed()
+        file.write(self._file.getbuffer())
+        file.flush()
+        return file
+
+    def close(self) -> None:
+        """Do nothing: the recording stays in memory and can still be saved."""
+
+    def write_to(self, path: Path, *, replace: bool = False) -> None:
+        """Save the recording as a file.
+
+        Raises ``OSError``; ``FileExistsError`` for an existing file without ``replace``.
+        """
+        self._recorder.flush()
+        with writing.written(path, replace=replace) as file:
+            file.write(self._file.getbuffer())
+        self.path = path
+
+
+# --- the archive: every live session is recorded automatically, in a folder of the user -----------
 
 LAST = "last"
 """Name of the newest session on a command line."""

@@ -16,11 +16,9 @@ from ccplay.model.samples import Sweep
 from ccplay.model.starts import singly
 from ccplay.model.traffic_commands import StartTraffic
 from ccplay.model.wording import describe
-from ccplay.session.archive import SessionRecorder
-from ccplay.session.due_steps import DueStep, Outbox, answers_apart, moment_of
-from ccplay.session.history import Change, History
-from ccplay.session.manual_overrides import ByHand
-from ccplay.session.unsaved import Unsaved
+from ccplay.session.archive import SessionRecorder, Unsaved
+from ccplay.session.timeline import DueStep, Outbox, answers_apart, moment_of
+from ccplay.session.undo import ByHand, Change, History
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Recording, Sink
 from ccplay.stream.sources import LabSource, Source

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 from collections import deque
 from socket import AF_UNIX, SHUT_WR, SO_SNDBUF, SOCK_STREAM, SOL_SOCKET, socket, socketpair
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import msgspec
 
 from ccplay.errors import CcplayError, WireError
 from ccplay.model.events import AnyEvent, Log
@@ -18,6 +21,40 @@ from ccplay.share.frames import Board, Over, PresenterView, Setup, Votes, Watchi
 from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
 from ccplay.units import format_clock
+
+# --- removes from the stream what spectators must not learn ---------------------------------------
+# Removes from the stream what spectators must not learn: paths, and the user names in them.
+
+_PATH = re.compile(r"(?:(?<=[\s\"'(=:,\[])|^)(?:~[^/\s]*)?(?:/[^/\s\"'(),;:\]]+)+/?")
+"""Pattern of an absolute path, or one that begins with ``~``, within a sentence."""
+
+_encoder = msgspec.json.Encoder()
+
+
+def without_paths(text: str) -> str:
+    """Return a text with each path reduced to its last component."""
+    return _PATH.sub(lambda found: found[0].rstrip("/").rpartition("/")[2], text)
+
+
+def scrubbed(line: bytes) -> bytes:
+    """Return an event's line with paths removed from all its texts, keys of objects included."""
+    if b"/" not in line:
+        return line
+    value = msgspec.json.decode(line)
+    return _encoder.encode(_scrubbed(value)) + b"\n"
+
+
+def _scrubbed(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_paths(value)
+    if isinstance(value, list):
+        return [_scrubbed(each) for each in value]
+    if isinstance(value, dict):
+        return {without_paths(key): _scrubbed(each) for key, each in value.items()}
+    return value
+
+
+# --- the presenter's side of sharing: feeds the stream to the server without waiting for it -------
 
 MOST_BEHIND = 4 << 20
 """Bytes waiting for the server above which sweeps are left out."""

@@ -14,10 +14,10 @@ from ccplay.model.commands import Order
 from ccplay.model.events import AnyEvent, Ended, Log
 from ccplay.model.samples import Sweep
 from ccplay.share import frames, places
+from ccplay.share.backlog import Unpacker
 from ccplay.share.frames import AnyFrame, Board, Gap, Greeting, Over, Present, PresenterView, Wants
-from ccplay.share.packing import Unpacker
 from ccplay.stream import wire
-from ccplay.stream.limits import RecordingLimits
+from ccplay.stream.sources import RecordingLimits
 from ccplay.stream.wire import UnknownEvent
 from ccplay.units import format_clock
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar
+
 import msgspec
 
 from ccplay.model.events import Applied, FlowPath, Misbehaved, TraceEnded, TraceLost, TraceStarted
-from ccplay.model.samples import CaStateChanged, TraceSamples
+from ccplay.model.samples import CaStateChanged, QdiscSamples, TcpSamples, TraceSamples
 from ccplay.model.traffic import KINDS
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.traffic_events import (
@@ -18,12 +21,132 @@ from ccplay.model.traffic_events import (
 from ccplay.model.values import Monitored
 from ccplay.model.variables import FLOW_VARIABLES, kept
 from ccplay.model.wording import one_way
-from ccplay.state.intake import Intake
 from ccplay.state.routes import back_of, nodes_of, way_back
-from ccplay.state.rows import Feed
-from ccplay.state.series import Series, Timeline
-from ccplay.state.trace import Trace
+from ccplay.state.series import Feed, Rows, Series, Timeline
 from ccplay.state.traffic import Handlers, Routed, TrafficState
+from ccplay.stream import wire
+
+# --- accepts samples row by row; each series reads its column when it is needed -------------------
+# A thousand connections have 17,000 series, of which a screen shows a hundred at a time.
+
+_LONGEST = 256
+"""Largest number of sweeps that wait to be read; they are kept twice, in 4 bytes per value."""
+
+
+class _Sampled(Protocol):
+    @property
+    def series(self) -> dict[str, Series]: ...
+
+    @property
+    def feed(self) -> Feed: ...
+
+
+Owner = TypeVar("Owner", bound=_Sampled)
+
+
+class Intake(Generic[Owner]):
+    """Samples of connections or queues, sweep by sweep."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Keep the fields ``names`` of samples, in the order of an owner's series."""
+        self._names = names
+        self._members: Sequence[object] = ()
+        self.owners: list[Owner | None] = []
+        """Owners of the newest sweep's samples, in its order; None if unknown."""
+        self._rows = Rows(0, 0, 0)
+        self._turn = 0
+        """Index of the owner that reads next."""
+        self._due = 0
+        """Number of reads that are due, in fractions of an owner."""
+
+    def fits(self, tick: int, members: Sequence[object]) -> bool:
+        """Return whether a sweep of ``members`` at ``tick`` can be added without ``begin``."""
+        rows = self._rows
+        if rows.complete or rows.end != tick or rows.end - rows.tick >= _LONGEST:
+            return False
+        return members == self._members
+
+    def begin(self, tick: int, members: Sequence[object], owners: list[Owner | None]) -> None:
+        """Start with the members ``members`` at ``tick``, which belong to ``owners``."""
+        self.renew()
+        staying = {id(owner) for owner in owners}
+        for owner in self.owners:
+            if owner is not None and id(owner) not in staying:
+                _read(owner)
+        self._members, self.owners = members, owners
+        self._rows = Rows(tick, len(self._names), len(members))
+        for column, owner in enumerate(owners):
+            if owner is not None:
+                owner.feed.columns.append((self._rows, column))
+
+    def add(self, samples: TcpSamples | QdiscSamples) -> None:
+        """Add the values of the next tick."""
+        self._rows.append(getattr(samples, name) for name in self._names)
+        # Series that are not needed read in turn, each once in ``_LONGEST`` sweeps.
+        turns, self._due = divmod(self._due + len(self.owners), _LONGEST)
+        for _ in range(turns):
+            owner = self.owners[self._turn % len(self.owners)]
+            self._turn = (self._turn + 1) % len(self.owners)
+            if owner is not None:
+                _read(owner)
+
+    def renew(self) -> None:
+        """Start over with the next sweep, because a name may have another owner."""
+        self._rows.complete = True
+
+
+def _read(owner: _Sampled) -> None:
+    if owner.feed.columns:
+        for series in owner.series.values():
+            series.read_on()
+        owner.feed.drop()
+
+
+# --- A trace of a flow: the values of its sender's kernel at each ACK, as series of their own -----
+
+TRACE_SERIES = ("cwnd", "ssthresh", "srtt_us", "snd_wnd")
+"""Fields of ``TraceSamples`` that are kept over time."""
+
+
+def _series() -> dict[str, Series]:
+    timeline = Timeline()
+    return {name: Series(timeline) for name in TRACE_SERIES}
+
+
+class Trace(msgspec.Struct):
+    """Values of a connection at each segment that its sender received."""
+
+    series: dict[str, Series] = msgspec.field(default_factory=_series)
+    """Series of ``TRACE_SERIES`` on their own timeline, with one moment per segment."""
+    ca_state: Series = msgspec.field(default_factory=lambda: Series(Timeline()))
+    """Congestion states, one value per change at its exact moment."""
+
+    @property
+    def moments(self) -> Timeline:
+        """Moments of the segments."""
+        return self.series["cwnd"].timeline
+
+    def covers(self, t: float, within_s: float = 1.0) -> bool:
+        """Return whether a segment was traced at ``t`` or shortly before."""
+        tick = self.moments.before_or_at(t)
+        return tick >= self.moments.first and self.moments.time(tick) > t - within_s
+
+    def add(self, samples: TraceSamples) -> None:
+        """Add segments that are later than all before."""
+        moments = wire.moments(samples)
+        tick = self.moments.extend(moments)
+        ticks = {
+            name: wire.floats([getattr(samples, name)], len(moments))[0] for name in TRACE_SERIES
+        }
+        for name, series in self.series.items():
+            series.extend(tick, ticks[name])
+
+    def change(self, event: CaStateChanged) -> None:
+        """Add a change of the congestion state that is later than all before."""
+        self.ca_state.put(self.ca_state.timeline.append(event.t), event.ca_state)
+
+
+# --- sampled TCP connections: the streams of flows, their subflows over MPTCP, and downloads ------
 
 FLOW_SERIES = kept(FLOW_VARIABLES)
 """Fields of ``TcpSamples`` that are kept over time for every flow."""

@@ -36,6 +36,7 @@ from ccplay.model.events import (
     Ready,
     SojournTimes,
 )
+from ccplay.model.network import Network
 from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StopTraffic
 from ccplay.model.values import LinkSetting
@@ -43,13 +44,14 @@ from ccplay.model.wording import describe
 from ccplay.state import race, samples
 from ccplay.state.connections import FLOW_SERIES, Flow
 from ccplay.state.downloads import Download
-from ccplay.state.event_log import Entry, lateness
 from ccplay.state.kinds import KEPT
 from ccplay.state.pings import Ping
 from ccplay.state.samples import QUEUE_SERIES, Queue, Sampled
 from ccplay.state.sojourns import SojournCounts
-from ccplay.state.traffic import Handlers, Traffic
+from ccplay.state.traffic import Entry, Handlers, Traffic, lateness
 from ccplay.units import format_size
+
+# --- labState: everything known of a session, a pure fold of its events ---------------------------
 
 __all__ = [
     "FLOW_SERIES",
@@ -271,3 +273,25 @@ _HANDLERS = _together(
     *(each.handlers for each in KEPT.values()),
     _OF_THE_LAB,
 )
+
+
+# --- base RTTs over time: the sums of the delays set for a path's links, there and back -----------
+
+
+def base_rtt(
+    state: LabState, network: Network | None, src: str, dst: str
+) -> tuple[tuple[float, float | None], ...]:
+    """Return the base RTT between two hosts in ms at each change; None without added delay."""
+    if network is None:
+        return ()
+    names = [link.name for link in network.round_trip(src, dst)]
+    moments = sorted({change.t for name in names for change in state.links.get(name, ())})
+    changes: list[tuple[float, float | None]] = []
+    for t in moments:
+
+        def delay_us(name: str, t: float = t) -> float:
+            change = state.link_at(name, t)
+            return 0.0 if change is None else change.setting.delay_us or 0.0
+
+        changes.append((t, network.base_rtt(src, dst, delay_us) * 1e-3 or None))
+    return tuple(changes)

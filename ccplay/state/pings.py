@@ -7,8 +7,7 @@ from typing import ClassVar
 import msgspec
 
 from ccplay.model.traffic_events import PingEnded, PingSample, PingStarted
-from ccplay.state.columns import COUNT, MILLISECONDS, Column, Table
-from ccplay.state.rounding import percentiles_ms
+from ccplay.state.columns import COUNT, MILLISECONDS, Column, Table, percentiles_ms
 from ccplay.state.series import Series, Timeline
 from ccplay.state.traffic import Handlers, TrafficState
 

@@ -10,13 +10,11 @@ from ccplay.model.base import Row
 from ccplay.model.samples import QdiscRows, Sweep, Sweeps, TcpRows, TcpSamples
 from ccplay.model.values import MOST_VARIABLES
 from ccplay.model.variables import QUEUE_VARIABLES, kept
-from ccplay.state.connections import FLOW_SERIES, Flow
-from ccplay.state.intake import Intake
+from ccplay.state.connections import FLOW_SERIES, Flow, Intake
 from ccplay.state.race import Racing
-from ccplay.state.rows import Feed
-from ccplay.state.series import Series
+from ccplay.state.series import Feed, Series
 from ccplay.state.traffic import Handlers
-from ccplay.stream import sweep_codec
+from ccplay.stream import wire
 
 QUEUE_SERIES = kept(QUEUE_VARIABLES)
 """Fields of ``QdiscSamples`` that are kept over time for every queue."""
@@ -139,7 +137,7 @@ def _alike(one: TcpSamples, other: TcpSamples | None) -> bool:
 
 
 def _sweeps(state: Sampled, event: Sweeps) -> None:
-    moments = sweep_codec.moments(event)
+    moments = wire.moments(event)
     tick = state.sweeps.extend(moments)
     if event.tcp is not None:
         _tcp_rows(state, tick, event.t, event.tcp, len(moments))
@@ -161,7 +159,7 @@ def _tcp_rows(state: Sampled, tick: int, t: float, rows: TcpRows, sweeps: int) -
     counts = (rows.fields.get(name, nothing) for name in names)
     for flow, cc, *lasts in zip(flows, rows.cc, *counts, strict=True):
         if flow is not None:
-            flow.learn(t, cc, *(sweep_codec.last(row) or 0 for row in lasts))
+            flow.learn(t, cc, *(wire.last(row) or 0 for row in lasts))
 
 
 def _own_rows(
@@ -174,7 +172,7 @@ def _own_rows(
     for variable, rows in own.items():
         for subject, row in zip(subjects, rows, strict=True):
             if row is not None and (series := _variable(state, subject, variable)) is not None:
-                series.extend(tick, *sweep_codec.floats([row], sweeps))
+                series.extend(tick, *wire.floats([row], sweeps))
 
 
 def _qdisc_rows(state: Sampled, tick: int, rows: QdiscRows, sweeps: int) -> None:
@@ -192,9 +190,7 @@ def _extend(
     """Append the rows of a block to the series of each flow or queue."""
     for name in names:
         if name in fields:
-            for series, floats in zip(
-                owners, sweep_codec.floats(fields[name], sweeps), strict=True
-            ):
+            for series, floats in zip(owners, wire.floats(fields[name], sweeps), strict=True):
                 if series is not None:
                     series[name].extend(tick, floats)
 

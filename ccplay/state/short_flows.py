@@ -12,8 +12,7 @@ import msgspec
 from ccplay.model.events import FlowPath
 from ccplay.model.network import MOST_PATHS
 from ccplay.model.traffic_events import ShortFlowsEnded, ShortFlowsProgress, ShortFlowsStarted
-from ccplay.state.columns import MILLISECONDS, RATE, TEXT, Column, Table
-from ccplay.state.rounding import percentile, rate_bps
+from ccplay.state.columns import MILLISECONDS, RATE, TEXT, Column, Table, percentile, rate_bps
 from ccplay.state.routes import ROUTES, Route, routes
 from ccplay.state.samples import Sampled
 from ccplay.state.traffic import Handlers, TrafficState

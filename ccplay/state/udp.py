@@ -11,6 +11,7 @@ from ccplay.model.events import Applied, FlowPath
 from ccplay.model.traffic_commands import StopUdp
 from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import Monitored
+from ccplay.model.variables import UDP_VARIABLES
 from ccplay.model.wording import describe_loss
 from ccplay.state.columns import (
     BYTES,
@@ -21,13 +22,47 @@ from ccplay.state.columns import (
     SHARE,
     Column,
     Table,
+    delays,
+    milliseconds,
+    rate_bps,
 )
-from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED, rates_between
-from ccplay.state.rounding import delays, milliseconds, rate_bps
 from ccplay.state.routes import ROUTES, Route, routes
 from ccplay.state.series import Series, Timeline
 from ccplay.state.traffic import Handlers, TrafficState
 from ccplay.units import format_part, format_rate, format_ratio, format_time_us
+
+# --- rate, loss and delay of packets between two counts of a monitor ------------------------------
+
+RECEIVED, LOSS, DELAY = (each.name for each in UDP_VARIABLES)
+"""Names of the variables for the rate, the loss and the delay."""
+
+
+def rates_between(
+    before: Monitored | None, now: Monitored, seconds: float
+) -> dict[str, float | None]:
+    """Return the variables over the ``seconds`` since an earlier count, or since the first packet.
+
+    None is unknown: nothing arrived, or no time has passed.
+    """
+    sent, received, size = now.sent, now.received, now.received_bytes
+    delays_us = _delays_us(now)
+    if before is not None:
+        sent, received = sent - before.sent, received - before.received
+        size, delays_us = size - before.received_bytes, delays_us - _delays_us(before)
+    return {
+        RECEIVED: size * 8 / seconds if seconds > 0 else None,
+        # A reordered packet was counted as lost before.
+        LOSS: max(1 - received / sent, 0.0) if sent > 0 else None,
+        DELAY: delays_us / received if received > 0 and now.delay_mean_us is not None else None,
+    }
+
+
+def _delays_us(seen: Monitored) -> float:
+    """Return the sum of all packets' delays in µs."""
+    return (seen.delay_mean_us or 0.0) * seen.received
+
+
+# --- cross traffic by UDP: its packets, its monitor's values, and its results ---------------------
 
 _OVER_S = 0.95
 """Shortest time in seconds over which rates, loss and delay are averaged; counts arrive when the

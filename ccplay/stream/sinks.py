@@ -15,7 +15,7 @@ from ccplay.model.base import Event
 from ccplay.model.events import AnyEvent, Health, Hello
 from ccplay.model.samples import CaStateChanged, Sweep, TraceSamples
 from ccplay.model.traffic import PROGRESS
-from ccplay.stream import sweep_codec, wire
+from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
 
 BLOCK_S = 2.0
@@ -111,7 +111,7 @@ class Recorder:
 
     def _gather(self, sweep: Sweep) -> None:
         block = self._block
-        if block and not (sweep_codec.fits(sweep, block) and sweep.t < block[0].t + self._block_s):
+        if block and not (wire.fits(sweep, block) and sweep.t < block[0].t + self._block_s):
             self._end_block()
             self._file.flush()
         self._block.append(sweep)
@@ -130,7 +130,7 @@ class Recorder:
 
     def _end_block(self) -> None:
         if self._block:
-            line = wire.encode(sweep_codec.pack(self._block))
+            line = wire.encode(wire.pack(self._block))
             self._block.clear()
             self._file.write(line)
 

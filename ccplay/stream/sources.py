@@ -1,24 +1,294 @@
-"""Sources of events: a local lab, a remote lab, or a recording."""
+"""Sources of events: a local lab, a remote lab, or a recording, within limits of memory."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import time
+from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, TypeAlias, cast
 
 from ccplay.errors import ROOT_REMEDY, LabError, RecordingError, WireError
 from ccplay.files.reading import open_regular
+from ccplay.model.base import Event
 from ccplay.model.commands import Build, Order
 from ccplay.model.events import AnyEvent, Building, Ended
-from ccplay.stream import pipe, wire
-from ccplay.stream.limits import RecordingLimits
-from ccplay.stream.pipe import Gate
-from ccplay.stream.programs import Program, Starter, spawn
+from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
+from ccplay.model.traffic import STARTED
+from ccplay.model.traffic_events import FlowStarted
+from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
+
+# --- limits the memory that reading a recording may take ------------------------------------------
+
+MOST_TRANSFERS = 10_000
+"""Greatest number of names of traffic in a recording; each stream of a flow counts as one."""
+
+MOST_QUEUES = 1000
+"""Greatest number of queues in a recording, of links and of their classes."""
+
+MOST_BYTES = 1 << 30
+"""Greatest number of bytes of samples in memory. An hour of 8 flows at 200 Hz takes a quarter, or
+0.6 with 16 variables of every flow's algorithm; a minute of 1,000 flows at 200 Hz takes half."""
+
+KEPT = 1 << 20
+"""Greatest number of sweeps kept for one flow or queue; see ``series.Timeline``."""
+
+OF_FLOW, OF_QUEUE, OF_SEGMENT, _OF_VARIABLE = 40, 24, 24, 4
+"""Bytes that ``LabState`` keeps per sweep of a flow, per sweep of a queue, per traced segment, and
+per sweep of a variable."""
+
+
+class RecordingLimits:
+    """Counts what a recording takes in memory and raises ``WireError`` beyond the limits.
+
+    The length of a line is no measure: a few bytes may stand for many values, and a flow that
+    returns after a long time adds a long gap.
+    """
+
+    def __init__(self) -> None:
+        self._swept = 0.0
+        self._ticks = 0
+        self._transfers = 0
+        self._bytes = 0
+        self._queues: set[str] = set()
+        self._held: dict[Hashable, int] = {}
+        self._until: dict[Hashable, int] = {}
+        self._traced: dict[tuple[str, type], float] = {}
+
+    def check(self, event: object) -> None:
+        """Count the next event. Raises ``WireError`` beyond a limit."""
+        if isinstance(event, Sweep):
+            self._sweep(event, 1, event.t)
+        elif isinstance(event, Sweeps):
+            span_us = sum(event.after_us)
+            self._sweep(event, len(event.after_us) + 1, event.t + span_us / 1e6)
+        elif isinstance(event, TraceSamples | CaStateChanged):
+            self._trace(event)
+        elif isinstance(event, Event):
+            self._other(event)
+
+    def _sweep(self, event: Sweep | Sweeps, sweeps: int, end: float) -> None:
+        if event.t < self._swept - 1e-6:
+            raise WireError(f"time goes back, from {self._swept:.6f} to {event.t:.6f} s")
+        self._swept = end
+        until = self._ticks + sweeps
+        if event.tcp is not None:
+            self._keep(event.tcp.flow, until, OF_FLOW)
+            self._keep_own(event.tcp.flow, event.own, until)
+        if event.qdisc is not None:
+            self._queues.update(event.qdisc.link)
+            if len(self._queues) > MOST_QUEUES:
+                raise WireError(f"more than {MOST_QUEUES:,} queues")
+            self._keep(event.qdisc.link, until, OF_QUEUE)
+            self._keep_own(event.qdisc.link, event.queue_own, until)
+        self._ticks = until
+        self._check_bytes()
+
+    def _trace(self, event: TraceSamples | CaStateChanged) -> None:
+        key = (event.flow, type(event))
+        if event.t < self._traced.get(key, 0.0) - 1e-6:
+            raise WireError(f"a trace of flow {event.flow} goes back to {event.t:.6f} s")
+        after_us = event.after_us if isinstance(event, TraceSamples) else []
+        self._traced[key] = event.t + sum(after_us) / 1e6
+        self._bytes += (len(after_us) + 1) * OF_SEGMENT
+        self._check_bytes()
+
+    def _keep_own(
+        self, members: Sequence[str], own: Mapping[str, Sequence[object]], until: int
+    ) -> None:
+        for name, rows in own.items():
+            known = zip(members, rows, strict=True)
+            keys = ((member, name) for member, row in known if row is not None)
+            self._keep(keys, until, _OF_VARIABLE)
+
+    def _keep(self, keys: Iterable[Hashable], until: int, size: int) -> None:
+        """Count ``size`` bytes per tick for each key's series, gaps included, until ``until``."""
+        for key in keys:
+            held = self._held.get(key, 0)
+            if held < KEPT:
+                now = min(held + until - self._until.get(key, self._ticks), KEPT)
+                self._held[key] = now
+                self._bytes += (now - held) * size
+            self._until[key] = until
+
+    def _check_bytes(self) -> None:
+        if self._bytes > MOST_BYTES:
+            raise WireError(
+                f"its samples need more than the limit of {MOST_BYTES >> 30} GiB of memory"
+            )
+
+    def _other(self, event: Event) -> None:
+        if isinstance(event, FlowStarted):
+            self._transfers += event.streams
+        elif isinstance(event, STARTED):
+            self._transfers += 1
+        if self._transfers > MOST_TRANSFERS:
+            raise WireError(f"more than {MOST_TRANSFERS:,} names of traffic")
+
+
+# --- reads a process's output line by line --------------------------------------------------------
+# Reads a process's output line by line: as fast as it comes, or once per frame of the screen.
+
+CHUNK = 1 << 16
+"""Bytes read at once."""
+
+_MOST_WAITING = 1 << 14
+"""Most bytes of a read after which the next read may wait; a pipe holds four times as many."""
+
+LONGEST_WAIT_S = 0.25
+"""Seconds after which a waiting reader resumes by itself."""
+
+
+class Gate:
+    """Makes the reader of a pipe sleep between two frames.
+
+    Waking up for each sweep costs more than reading it.
+    """
+
+    def __init__(self) -> None:
+        self._waits = False
+        self._frame: asyncio.Future[None] | None = None
+
+    def open(self, *, then_wait: bool) -> None:
+        """Release the reader; with ``then_wait``, it pauses again after what has arrived."""
+        self._waits = then_wait
+        self._release()
+
+    async def pass_through(self, read: int, pipe: asyncio.ReadTransport) -> None:
+        """Pause ``pipe`` until the gate opens, unless ``read``, the bytes just read, were many."""
+        if not self._waits or read > _MOST_WAITING:
+            return
+        loop = asyncio.get_running_loop()
+        self._frame = loop.create_future()
+        timer = loop.call_later(LONGEST_WAIT_S, self._release)
+        pipe.pause_reading()
+        try:
+            await self._frame
+        finally:
+            timer.cancel()
+            pipe.resume_reading()
+
+    def _release(self) -> None:
+        if self._frame is not None and not self._frame.done():
+            self._frame.set_result(None)
+
+
+async def read_lines(
+    stream: asyncio.StreamReader | None,
+    longest: int,
+    *,
+    last: bool = False,
+    gate: tuple[Gate, asyncio.ReadTransport] | None = None,
+) -> AsyncGenerator[bytes]:
+    """Yield the lines of a stream, each cut to ``longest`` bytes.
+
+    ``last`` includes a final line without a newline; a ``gate`` may delay the next read. The
+    sender may be an untrusted machine: an endless line takes no more memory.
+    """
+    rest = bytearray()
+    while stream is not None and (chunk := await stream.read(CHUNK)):
+        first, *others = chunk.split(b"\n")
+        rest += first[: max(longest - len(rest), 0)]
+        for other in others:
+            yield bytes(rest)
+            rest = bytearray(other[:longest])
+        if gate is not None:
+            await gate[0].pass_through(len(chunk), gate[1])
+    if last and rest:
+        yield bytes(rest)
+
+
+async def drop(stream: asyncio.StreamReader | None) -> None:
+    """Read a stream to its end and discard the content."""
+    while stream is not None and await stream.read(CHUNK):
+        pass
+
+
+# --- starts programs behind three pipes from an argv ----------------------------------------------
+# Starts programs behind three pipes from an argv; ``Starter`` allows other ways to start them.
+
+
+class Program(Protocol):
+    """A running program, with ccplay's ends of its pipes."""
+
+    stdin: asyncio.WriteTransport
+    stdout: asyncio.StreamReader
+    stderr: asyncio.StreamReader
+    output: asyncio.ReadTransport
+    """Transport that feeds ``stdout``; it can be paused."""
+
+    @property
+    def pid(self) -> int:
+        """ID of the process; SIGKILL ends it and everything that it has started."""
+
+    async def wait(self) -> int:
+        """Wait for its end; return its exit code, or minus the signal that ended it."""
+
+    def kill(self) -> None:
+        """Send SIGKILL, unless the program has ended."""
+
+    def close(self) -> None:
+        """Close the pipes; processes that the program left behind may hold the other ends open."""
+
+
+Starter: TypeAlias = Callable[[Sequence[str]], Awaitable[Program]]
+"""Function that starts the program of an argv; raises ``OSError``."""
+
+
+class _Spawned:
+    """A program started as a child process, like those of ``create_subprocess_exec``."""
+
+    def __init__(self, process: Process, transport: asyncio.SubprocessTransport) -> None:
+        self._process, self._transport = process, transport
+        self.stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
+        self.output = cast("asyncio.ReadTransport", transport.get_pipe_transport(1))
+        self.stdout = cast("asyncio.StreamReader", process.stdout)
+        self.stderr = cast("asyncio.StreamReader", process.stderr)
+        self.wait = process.wait
+        self.close = transport.close
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+
+async def spawn(argv: Sequence[str]) -> Program:
+    """Start a program in its own process group, so that Ctrl-C at the terminal reaches only ccplay.
+
+    Raises ``OSError``.
+    """
+    loop = asyncio.get_running_loop()
+    # Like ``create_subprocess_exec``, which does not return the transport that closes the pipes.
+    transport, protocol = await loop.subprocess_exec(
+        lambda: SubprocessStreamProtocol(limit=CHUNK, loop=loop),
+        *argv,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        process_group=0,
+    )
+    return _Spawned(Process(transport, protocol, loop), transport)
+
+
+# --- sources of events: a local lab, a remote lab, or a recording ---------------------------------
 
 _KILLED = "unshare: sigprocmask"
 """Start of a message of unshare(1) after a signal ended its child; it gives no reason."""
@@ -126,7 +396,7 @@ class LabSource:
         finally:
             # The lab's end is seen only after all of its output is read, by one reader at a time.
             await lines.aclose()
-            ending, dropping = self._end(process), asyncio.create_task(pipe.drop(process.stdout))
+            ending, dropping = self._end(process), asyncio.create_task(drop(process.stdout))
             await ending
             await dropping
             talk.cancel()
@@ -134,7 +404,7 @@ class LabSource:
     async def _lines_or_progress(self, process: Program) -> AsyncGenerator[bytes | Building]:
         """Yield the lines of stdout, and before the first one the boot's progress every second."""
         gate = (self._gate, process.output)
-        lines = pipe.lines(process.stdout, wire.LONGEST_LINE, gate=gate)
+        lines = read_lines(process.stdout, wire.LONGEST_LINE, gate=gate)
         begun = time.monotonic()
         first = asyncio.ensure_future(anext(lines, None))
         try:
@@ -195,7 +465,7 @@ class LabSource:
         asyncio.get_running_loop().call_later(_LAST_S, process.close)
 
     async def _listen_to_stderr(self, process: Program) -> None:
-        async for line in pipe.lines(process.stderr, _LONGEST_WORDS, last=True):
+        async for line in read_lines(process.stderr, _LONGEST_WORDS, last=True):
             words = _text(line).rstrip()
             if words == wire.GUEST_RUNS:
                 self._boots = "the virtual machine is running, the lab is starting in it"

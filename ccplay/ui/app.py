@@ -22,20 +22,18 @@ from ccplay.model.events import Log
 from ccplay.scenario.values import Scenario
 from ccplay.session.session import Session
 from ccplay.state.lab_state import Entry
-from ccplay.ui import bindings
-from ccplay.ui.audience.following import WITH_FILES
-from ccplay.ui.audience.kinds import Audience
-from ccplay.ui.cells.diff_writer import Colourless, ThriftyUpdate
+from ccplay.ui import keys
+from ccplay.ui.audience import WITH_FILES, Audience
+from ccplay.ui.cells.compositor import Colourless, ThriftyUpdate
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
-from ccplay.ui.keymap import Keymap
-from ccplay.ui.lesson.lectern import Lectern
-from ccplay.ui.modal import OrderlyApp
+from ccplay.ui.keys import Keymap
+from ccplay.ui.lesson.leading import Lectern
 from ccplay.ui.playhead import WINDOW_S
-from ccplay.ui.plots.band import Band
-from ccplay.ui.plots.table import PANES
+from ccplay.ui.plots.band import PANES, Band
 from ccplay.ui.preferences import NONE, Preferences
 from ccplay.ui.preferences import path as preferences_path
 from ccplay.ui.screen import MainScreen
+from ccplay.ui.screens import OrderlyApp
 from ccplay.ui.terminal import Terminal
 from ccplay.ui.themes import Look, StrokeName, load_looks
 
@@ -53,7 +51,7 @@ class CcplayApp(OrderlyApp[int]):
     CSS_PATH = "ccplay.tcss"
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
-    BINDINGS: ClassVar[list[BindingType]] = bindings.APP
+    BINDINGS: ClassVar[list[BindingType]] = keys.APP
 
     def __init__(
         self,
@@ -170,7 +168,7 @@ class CcplayApp(OrderlyApp[int]):
         if self.session.unsaved is None or self.session.state.ready_at is None:
             self.exit()
             return
-        from ccplay.ui.dialogs.leaving import LeaveDialog  # noqa: PLC0415 - after first paint
+        from ccplay.ui.dialogs.session import LeaveDialog  # noqa: PLC0415 - after first paint
 
         if isinstance(self.screen, LeaveDialog):
             self.exit()

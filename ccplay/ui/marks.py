@@ -11,8 +11,8 @@ from textual.app import App
 from ccplay.model.commands import AnyCommand, ChangeMark, RemoveMark
 from ccplay.session.session import Session
 from ccplay.state.lab_state import Entry
-from ccplay.ui.appearance import appearance
 from ccplay.ui.playhead import Playhead
+from ccplay.ui.themes import appearance
 from ccplay.units import format_clock
 
 
@@ -71,7 +71,7 @@ class Marks:
 
     def ask_about(self, mark: Entry) -> None:
         """Ask what to do with a mark."""
-        from ccplay.ui.dialogs.mark import ChangeMarkDialog  # noqa: PLC0415 - after first paint
+        from ccplay.ui.dialogs.session import ChangeMarkDialog  # noqa: PLC0415 - after first paint
 
         self._screen.app.push_screen(ChangeMarkDialog(mark), self._asked)
 

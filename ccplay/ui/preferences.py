@@ -13,13 +13,13 @@ from ccplay.errors import CcplayError
 from ccplay.files.caller import as_caller, config_folder
 from ccplay.files.reading import open_regular
 from ccplay.files.writing import is_safe, make_directory, write
-from ccplay.model.quoting import did_you_mean, quote
-from ccplay.scenario import bounded
-from ccplay.scenario.file.lines import locate, nearest
+from ccplay.model.quantities import did_you_mean, quote
+from ccplay.scenario import document
+from ccplay.scenario.document import locate, nearest
 from ccplay.ui import themes
-from ccplay.ui.keymap import REMAPPABLE, Keymap, as_in_file, remapped
-from ccplay.ui.plots.table import DEFAULT as PLOTS_SHOWN
-from ccplay.ui.plots.table import PANES
+from ccplay.ui.keys import REMAPPABLE, Keymap, as_in_file, remapped
+from ccplay.ui.plots.band import DEFAULT as PLOTS_SHOWN
+from ccplay.ui.plots.band import PANES
 
 NONE = "none"
 """Value of ``large`` that shows all plots side by side."""
@@ -68,7 +68,7 @@ def load(looks: Collection[str]) -> Preferences:
 def parse(text: str, file: str, looks: Collection[str]) -> Preferences:
     """Read preferences from a TOML text; ``file`` names it in mistakes."""
     try:
-        content = bounded.loads(text)
+        content = document.loads(text)
     except ValueError as error:
         return Preferences(mistakes=(f"{file}: {error}; it is ignored",))
     lines = locate(text)

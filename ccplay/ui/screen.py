@@ -31,27 +31,21 @@ from textual.widgets._toast import ToastRack
 
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
-from ccplay.ui import bindings, selection
-from ccplay.ui.actions.audience import AudienceActions
-from ccplay.ui.actions.lab import LabActions
-from ccplay.ui.actions.listing import ListingActions
-from ccplay.ui.actions.playback import PlaybackActions
-from ccplay.ui.actions.saving import SavingActions
-from ccplay.ui.actions.starting import StartingActions
-from ccplay.ui.actions.undoing import UndoActions
-from ccplay.ui.audience.following import WITH_FILES
-from ccplay.ui.audience.kinds import Audience
-from ccplay.ui.audience.presenting import Presenting
-from ccplay.ui.cells.painter import Painter
+from ccplay.ui import keys, lineup
+from ccplay.ui.actions.base import PlaybackActions
+from ccplay.ui.actions.commands import LabActions, StartingActions, UndoActions
+from ccplay.ui.actions.lesson import AudienceActions
+from ccplay.ui.actions.look import ListingActions, SavingActions
+from ccplay.ui.audience import WITH_FILES, Audience, Presenting
+from ccplay.ui.cells.compositor import Painter
 from ccplay.ui.cells.sheet import Row, Sheet
-from ccplay.ui.known import Known
 from ccplay.ui.marks import Marks
-from ccplay.ui.panels import banner, drawing, flows, footer, header, log, network, receiver, ribbon
+from ccplay.ui.panels import drawing, flows, frame, network, receiver, ribbon
 from ccplay.ui.playhead import WINDOW_S, Playhead
 from ccplay.ui.plots.band import Band
 from ccplay.ui.plots.ghosts import Choice, Ghosts
-from ccplay.ui.plots.theory import Overlay
-from ccplay.ui.view import View
+from ccplay.ui.plots.pane import Overlay
+from ccplay.ui.view import Known, View
 
 LEAST = (80, 24)
 """Smallest terminal that has room for all parts, in columns and lines."""
@@ -91,7 +85,7 @@ class MainScreen(
 ):
     """Draws the session at the playhead; sends commands and never assumes their success."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings.MAIN
+    BINDINGS: ClassVar[list[BindingType]] = keys.MAIN
 
     def __init__(
         self,
@@ -217,7 +211,7 @@ class MainScreen(
         self._keep_up(tables=due)
         if self.view.unread:
             # This moment has not been read yet, and reading is faster without drawing.
-            self._show("header", lambda width, _: header.rows(self.view, width))
+            self._show("header", lambda width, _: frame.header(self.view, width))
             self.paint()
             return
         numbers = self._choose() or due
@@ -234,7 +228,7 @@ class MainScreen(
         """Lay out the screen again if needed; count the table's lines only if ``tables``."""
         before = self._lines
         if tables and (width := self._sheets["events"].width):
-            self._log_lines = log.height(self.view, width)
+            self._log_lines = frame.height(self.view, width)
         shown = (self.view.network, self.view.link, self.plots.shown, self._log_lines)
         lines = flows.height(self.view) if tables else before
         if shown == self._laid_out and before - _SPARE_LINES <= lines <= before:
@@ -276,7 +270,7 @@ class MainScreen(
             self.plots.draw(view)
 
     def _draw_numbers(self, view: View) -> None:
-        lines = [] if self.has_class("-small") else banner.rows(view, *self.size)
+        lines = [] if self.has_class("-small") else frame.banner(view, *self.size)
         self._sheets["banner"].display = bool(lines)
         self._sheets["banner"].styles.height = len(lines)
         if self.has_class("-small"):
@@ -285,8 +279,8 @@ class MainScreen(
             return
         if view.playhead.running:
             self.sent = ""
-        bottom = receiver.rows if self.shows_receiver else log.rows
-        self._show("header", lambda width, _: header.rows(view, width))
+        bottom = receiver.rows if self.shows_receiver else frame.log
+        self._show("header", lambda width, _: frame.header(view, width))
         self._show("banner", lambda *_: lines)
         self._show("network", lambda width, height: network.rows(view, width, height))
         self._show("flows", lambda width, height: flows.rows(view, width, height))
@@ -294,7 +288,7 @@ class MainScreen(
             self._show("map", lambda width, height: self._drawing.rows(view, width, height))
         self._show("ribbon", lambda width, height: self._ribbon.rows(view, width, height))
         self._show("events", lambda width, height: bottom(view, width, height))
-        self._show("footer", lambda width, _: footer.rows(view, width))
+        self._show("footer", lambda width, _: frame.footer(view, width))
         if not self.shows_map:
             self.plots.draw_titles(view)
 
@@ -305,7 +299,7 @@ class MainScreen(
 
     def _choose(self) -> bool:
         """Keep the selection within the table; return whether it moved."""
-        before, self.selected = self.selected, selection.kept(self.view)
+        before, self.selected = self.selected, lineup.kept(self.view)
         return self.selected != before
 
     def _notify_new(self) -> None:

@@ -1,23 +1,29 @@
-"""Themes, each a TOML file, from ccplay and from the user."""
+"""Themes, each a TOML file, from ccplay and from the user; the appearance that screens share."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 import msgspec
+from textual.app import App
 from textual.theme import Theme
 
 from ccplay.assets import assets
 from ccplay.errors import UsageError
 from ccplay.files.caller import as_caller, config_folder
 from ccplay.files.reading import open_regular
-from ccplay.model.quoting import did_you_mean
-from ccplay.scenario import bounded
+from ccplay.model.quantities import did_you_mean
+from ccplay.scenario import document
+from ccplay.state.lab_state import Entry
+from ccplay.ui.cells.glyphs import Glyphs
+from ccplay.ui.keys import Keymap
+
+# --- themes, each a TOML file, from ccplay and from the user --------------------------------------
 
 DEFAULT = "dark"
 """Default theme."""
@@ -134,7 +140,7 @@ def read_look(path: Path) -> Look:
     """Read one theme. Raises ``UsageError`` with the file, the place and a suggestion."""
     try:
         with open_regular(path) as file:
-            content = bounded.loads(file.read(bounded.LARGEST_FILE).decode())
+            content = document.loads(file.read(document.LARGEST_FILE).decode())
         return _look(path.stem, content)
     except (OSError, ValueError) as error:
         raise UsageError(f"theme {path}: {error}; it is ignored") from None
@@ -241,3 +247,41 @@ def _checked(place: str, colour: object) -> str:
     if not isinstance(colour, str) or not _COLOUR.fullmatch(colour):
         raise ValueError(f"{place}: {colour!r} is not a colour such as '#5fb3ff'")
     return colour
+
+
+# --- the appearance that screens share: theme, characters, strokes and keys -----------------------
+
+
+class Appearance(Protocol):
+    """The part of ccplay's app that screens draw with."""
+
+    looks: dict[str, Look]
+    """All themes by name."""
+    look: Look
+    """Theme in use."""
+    glyphs: Glyphs
+    """Set of characters in use."""
+    keymap: Keymap
+    """Keys of each action, as the user has set them."""
+    no_color: bool
+    """Whether the user asked for no colours (https://no-color.org)."""
+    notices: Sequence[Entry]
+    """Texts of toasts, oldest first."""
+
+    @property
+    def stroke(self) -> StrokeName:
+        """Thickness of the lines in plots."""
+
+    def use_look(self, name: str) -> None:
+        """Switch to another theme."""
+
+    def use_stroke(self, stroke: StrokeName) -> None:
+        """Draw plots with lines of another thickness."""
+
+    def use_glyphs(self, glyphs: Glyphs) -> None:
+        """Switch to another set of characters."""
+
+
+def appearance(app: App[Any]) -> Appearance:
+    """Return the appearance of ccplay's app."""
+    return cast("Appearance", app)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.analysis.theory import Theory
 from ccplay.model.events import LinkChanged
@@ -15,15 +17,96 @@ from ccplay.plots.table import GOODPUT
 from ccplay.session.session import Session
 from ccplay.share.frames import Pointer
 from ccplay.state.lab_state import Entry, Flow, LabState, Ping, Queue, Traffic
-from ccplay.ui import keymap
+from ccplay.ui import keys
 from ccplay.ui.cells.glyphs import Glyphs
-from ccplay.ui.keymap import Keymap
-from ccplay.ui.known import Known
-from ccplay.ui.listing import Listing
+from ccplay.ui.keys import Keymap
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.plots.ghosts import Ghost
 from ccplay.ui.plots.traces import LINE_KINDS, LineKind
 from ccplay.ui.themes import Look, StrokeName
+
+# --- how the user lists the flows: sorted, filtered, grouped, stacked, or one alone ---------------
+
+COLUMNS = ("", "flow", "cc", "cwnd", "rtt", "goodput", "retr", "path")
+"""Columns to sort by; the empty name stands for the order in which flows started."""
+
+_WORDS = ("", "flow", "cc", "path")
+"""Columns in ascending order by default; columns of numbers are in descending order."""
+
+_LONGEST = 40
+"""Longest filter in characters."""
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """Which flows table and plots show, and in which order."""
+
+    column: str = ""
+    """Column that the table is sorted by, one of ``COLUMNS``."""
+    reverse: bool = False
+    """Whether the order of the table is reversed."""
+    text: str = ""
+    """Text that the name, algorithm or a host of a listed flow contains; empty lists all flows."""
+    typing: bool = False
+    """Whether typed keys extend the filter."""
+    alone: bool = False
+    """Whether plots draw the selected flow alone."""
+    grouped: bool = False
+    """Whether all flows of an algorithm share one line."""
+    stacked: bool = False
+    """Whether plots of rates and queues stack values that add up."""
+
+    @property
+    def descending(self) -> bool:
+        """Whether the greatest value is listed first."""
+        return (self.column not in _WORDS) != self.reverse
+
+    def next_column(self) -> Listing:
+        """Return this listing sorted by the next column, in that column's default order."""
+        at = COLUMNS.index(self.column) + 1
+        return replace(self, column=COLUMNS[at % len(COLUMNS)], reverse=False)
+
+    def typed(self, key: str, character: str | None) -> Listing:
+        """Return this listing after a key typed into the filter."""
+        if key == "escape":
+            return replace(self, text="", typing=False)
+        if key == "enter":
+            return replace(self, typing=False)
+        if key == "backspace":
+            return replace(self, text=self.text[:-1])
+        if character and character.isprintable() and len(self.text) < _LONGEST:
+            return replace(self, text=self.text + character)
+        return self
+
+
+# --- values that panels and plots derive from the state, cached for one state and moment ----------
+
+T = TypeVar("T")
+
+
+class Known:
+    """Cached results by key, all of one state at one moment."""
+
+    def __init__(self) -> None:
+        self._at: tuple[int, int, float] | None = None
+        self._found: dict[Hashable, Any] = {}
+
+    def once(self, state: LabState, t: float, key: Hashable, derive: Callable[[], T]) -> T:
+        """Return the result of ``derive``, called once per state, moment ``t`` and ``key``.
+
+        ``key`` must contain everything else that the result depends on. Callers must not change the
+        result.
+        """
+        at = (id(state), state.version, t)
+        if at != self._at:
+            self._at = at
+            self._found.clear()
+        if key not in self._found:
+            self._found[key] = derive()
+        found: T = self._found[key]
+        return found
+
+
+# --- the view that panels are drawn from: session, moment, theme and the user's choices -----------
 
 LINGER_S = 10.0
 """Seconds for which ended traffic stays in the table."""
@@ -56,7 +139,7 @@ class View(msgspec.Struct):
     """Thickness of the lines in plots."""
     colourless: bool = False
     """Whether the terminal shows no colours."""
-    keys: Keymap = keymap.DEFAULT
+    keys: Keymap = keys.DEFAULT
     """Keys of each action."""
     audience: str = ""
     """Number of spectators, or whether this screen follows or roams; empty if the session is not

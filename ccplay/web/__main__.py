@@ -2,6 +2,6 @@
 
 import sys
 
-from ccplay.web.process import main
+from ccplay.web.serving import main
 
 sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""The HTTP server: a page, its files, the stream of messages, and windows of the past.
+"""The HTTP server: who is admitted and may vote, the page, and the stream of messages.
 
 A browser can only request windows of the past, and vote in a lesson.
 """
@@ -7,21 +7,287 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
+import ipaddress
 import math
-from collections.abc import Iterator
+import re
+import secrets
+import socket
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 from aiohttp import web
 
-from ccplay.web import ballot
-from ccplay.web.admission import Admission
-from ccplay.web.ballot import Ballot
-from ccplay.web.broadcast import Broadcast
-from ccplay.web.feed import Feed, message
-from ccplay.web.looks import looks
-from ccplay.web.windows import TooBusyError, Windows
+from ccplay.share.browsers import Place
+from ccplay.share.frames import MOST_SEATS, Board
+from ccplay.share.server import answers
+from ccplay.web.facts import looks
+from ccplay.web.feed import Feed, TooBusyError, Windows, message
+
+# --- admission of browsers: by the token in the link and the server's names in ``Host`` -----------
+
+TOKEN_BYTES = 16
+"""Number of random bytes in a token, which has 22 characters in a link."""
+
+_ANY = ("0.0.0.0", "::")  # noqa: S104 - compared only
+
+
+def make_token() -> str:
+    """Return a new random token."""
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+class Admission:
+    """Checks tokens, hosts and origins of requests."""
+
+    def __init__(self, place: Place, token: str) -> None:
+        self._token = token.encode()
+        self._names = {"localhost", place.address.lower(), socket.gethostname().lower()}
+
+    def knows(self, token: str) -> bool:
+        """Return whether this is the token; the comparison takes constant time."""
+        return hmac.compare_digest(token.encode("utf-8", "replace"), self._token)
+
+    def is_ours(self, host: str) -> bool:
+        """Return whether a ``Host`` names this server; another name may be DNS rebinding.
+
+        Any IP address is accepted; of names only the machine's own and ``localhost``.
+        """
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        name = name.rstrip(".")
+        if name in self._names or name.removesuffix(".local") in self._names:
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    @staticmethod
+    def is_same(origin: str | None, host: str) -> bool:
+        """Return whether a request is from our page, or has no origin, as a link opened by hand."""
+        try:
+            return origin is None or urlsplit(origin).netloc == host
+        except ValueError:
+            return False
+
+
+def link_name(place: Place) -> str:
+    """Return the address for a link: if the server listens on all, one that others can reach."""
+    if place.address not in _ANY:
+        return f"[{place.address}]" if ":" in place.address else place.address
+    family = socket.AF_INET6 if place.address == "::" else socket.AF_INET
+    target = ("2001:db8::1", 9) if family == socket.AF_INET6 else ("192.0.2.1", 9)
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            # Nothing is sent: the kernel only chooses the source address.
+            probe.connect(target)
+            found: str = probe.getsockname()[0]
+        except OSError:
+            return socket.gethostname()
+    return f"[{found}]" if ":" in found else found
+
+
+# --- seats, which limit the number of browsers that may vote, and how often each may --------------
+
+_NAME = re.compile(r"[0-9a-f]{32}")
+"""Pattern of a random word of 128 bits, which a page chooses and no other page can know."""
+
+VOTES_AT_ONCE = 10
+"""Number of votes that a browser may send at once."""
+
+VOTES_S = 1.0
+"""Number of votes per second that a browser may send on average."""
+
+
+class Seat(msgspec.Struct):
+    """The seat of one browser."""
+
+    number: int
+    """Number of the seat, from 1."""
+    streams: int = 0
+    """Number of streams that the browser receives at present."""
+    left: float = VOTES_AT_ONCE
+    """Number of votes that the browser may send at once, at the moment ``at``."""
+    at: float = 0.0
+    """Moment for which ``left`` was computed, in seconds of a clock."""
+
+
+class Seats:
+    """Assigns a seat to each browser that receives the stream; only these may vote.
+
+    A browser keeps its seat while others are free. If none is free, the browser that left
+    first loses its seat to the new one, whose vote replaces the earlier vote: so there are never
+    more votes than seats.
+    """
+
+    def __init__(self, most: int = MOST_SEATS, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
+        self._clock = clock
+        self._seats: OrderedDict[str, Seat] = OrderedDict()
+
+    def enter(self, name: str) -> Seat | None:
+        """Assign a seat to a browser that starts receiving the stream; None if it can't vote."""
+        if not _NAME.fullmatch(name):
+            return None
+        seat = self._seats.get(name) or self._new(name)
+        if seat is not None:
+            seat.streams += 1
+        return seat
+
+    def leave(self, name: str) -> None:
+        """Record that a browser has stopped receiving the stream."""
+        self._seats[name].streams -= 1
+        self._seats.move_to_end(name)
+
+    def voting(self, name: str) -> Seat | None:
+        """Return the seat of a browser that receives the stream; None if it has none."""
+        seat = self._seats.get(name)
+        return seat if seat is not None and seat.streams else None
+
+    def takes(self, seat: Seat) -> bool:
+        """Return whether a browser may vote now, and count the vote."""
+        now = self._clock()
+        seat.left = min(seat.left + (now - seat.at) * VOTES_S, VOTES_AT_ONCE)
+        seat.at = now
+        if seat.left < 1:
+            return False
+        seat.left -= 1
+        return True
+
+    def _new(self, name: str) -> Seat | None:
+        number = len(self._seats) + 1
+        if number > self._most:
+            gone = next((each for each, seat in self._seats.items() if not seat.streams), None)
+            if gone is None:
+                return None
+            number = self._seats.pop(gone).number
+        seat = self._seats[name] = Seat(number, at=self._clock())
+        return seat
+
+
+# --- the votes of browsers: read, checked against the open question, and passed on ----------------
+
+LONGEST = 64
+"""Largest size of a vote's body in bytes."""
+
+
+class Watched(Protocol):
+    """The part of a ``WatchSource`` that concerns votes."""
+
+    board: Board | None
+
+    def vote_for(self, seat: int, question: int, choice: float) -> bool:
+        """Send a browser's vote; return whether the vote was sent."""
+
+
+class Vote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A vote exactly as a browser sends it."""
+
+    question: Annotated[int, msgspec.Meta(ge=1, le=0xFFFF)]
+    choice: float
+    """Index of the chosen answer from 0, or the number entered."""
+
+
+_decoder = msgspec.json.Decoder(Vote)
+
+
+class Ballot:
+    """The votes of browsers, checked and passed on; only those with the stream may vote."""
+
+    def __init__(self, source: Watched) -> None:
+        self.seats = Seats()
+        self.source = source
+        """Receiver of the votes."""
+
+    def cast(self, name: str, body: bytes) -> HTTPStatus:
+        """Check a browser's vote and pass it on; return the status of the response."""
+        if (seat := self.seats.voting(name)) is None:
+            return HTTPStatus.FORBIDDEN
+        if not self.seats.takes(seat):
+            return HTTPStatus.TOO_MANY_REQUESTS
+        try:
+            vote = _decoder.decode(body)
+        except (msgspec.MsgspecError, UnicodeError):
+            return HTTPStatus.BAD_REQUEST
+        board = self.source.board
+        if board is None or not board.open or board.question != vote.question:
+            return HTTPStatus.CONFLICT
+        if not answers(vote.choice, len(board.choices), (board.low, board.high)):
+            return HTTPStatus.BAD_REQUEST
+        passed_on = self.source.vote_for(seat.number, vote.question, vote.choice)
+        return HTTPStatus.NO_CONTENT if passed_on else HTTPStatus.SERVICE_UNAVAILABLE
+
+
+# --- the newest messages to all browsers, each of which reads them at its own pace ----------------
+
+MOST_MESSAGES = 200
+"""Largest number of messages kept, some 30 s of them; a browser further behind starts again."""
+
+MOST_BYTES = 4 << 20
+"""Largest size in bytes of all messages kept."""
+
+
+class Broadcast:
+    """The newest messages to all browsers; one more browser costs only its own transmission."""
+
+    def __init__(self) -> None:
+        self.first = 0
+        """Number of the oldest message kept."""
+        self.closed = False
+        """Whether no more messages follow."""
+        self._messages: deque[bytes] = deque()
+        self._bytes = 0
+        self._news = asyncio.Event()
+
+    @property
+    def end(self) -> int:
+        """Number of the next message."""
+        return self.first + len(self._messages)
+
+    def put(self, message: bytes) -> None:
+        """Add a message and wake all browsers' tasks; discard old messages beyond the limits."""
+        self._messages.append(message)
+        self._bytes += len(message)
+        while len(self._messages) > MOST_MESSAGES or (
+            self._bytes > MOST_BYTES and len(self._messages) > 1
+        ):
+            self._bytes -= len(self._messages.popleft())
+            self.first += 1
+        self._wake()
+
+    def close(self) -> None:
+        """End the broadcast; no more messages follow."""
+        self.closed = True
+        self._wake()
+
+    def since(self, number: int) -> bytes | None:
+        """Return all messages from ``number`` on; None if that one is no longer kept."""
+        if number < self.first:
+            return None
+        return b"".join(self._messages[at - self.first] for at in range(number, self.end))
+
+    async def more(self, number: int) -> bool:
+        """Wait for the message with this number; return False if none will follow."""
+        while number >= self.end and not self.closed:
+            await self._news.wait()
+        return number < self.end
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+
+# --- the HTTP server: a page, its files, the stream of messages, and windows of the past ----------
 
 PAGE = Path(__file__).parent / "page"
 """Folder of the page's files: HTML, a style sheet and ES modules, served unchanged."""
@@ -171,7 +437,7 @@ class Pages:
         if request.content_type != "application/json":
             # A form on another site can't send this content type.
             return web.Response(status=415)
-        if not 0 < (request.content_length or 0) <= ballot.LONGEST:
+        if not 0 < (request.content_length or 0) <= LONGEST:
             return web.Response(status=413)
         try:
             async with asyncio.timeout(_BODY_S):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import resource
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,16 +17,15 @@ import msgspec
 from ccplay.errors import CcplayError
 from ccplay.model.events import AnyEvent
 from ccplay.session.session import Session
-from ccplay.share.browsers import Place
+from ccplay.share.browsers import News, Place, encode, read_place
 from ccplay.share.frames import Wants
 from ccplay.share.watching import WatchSource
 from ccplay.stream.wire import UnknownEvent
-from ccplay.web import admission
-from ccplay.web.admission import Admission
-from ccplay.web.ballot import Ballot
-from ccplay.web.broadcast import Broadcast
-from ccplay.web.feed import Feed, message
-from ccplay.web.windows import Windows
+from ccplay.web import server
+from ccplay.web.feed import Feed, Windows, message
+from ccplay.web.server import Admission, Ballot, Broadcast
+
+# --- watches a shared session and serves it to browsers until it ends -----------------------------
 
 _GATHER_S = 0.01
 """Seconds for which events are collected before browsers receive them."""
@@ -138,19 +139,19 @@ async def serve(
     _allow_files()
     watched = _Watched(WatchSource.join(path, Wants.BROWSERS))
     broadcast = Broadcast()
-    token = admission.make_token()
+    token = server.make_token()
     ballot = Ballot(watched.source) if watched.votes else None
     windows = Windows(watched.session, watched.feed)
     pages = Pages(Admission(place, token), watched.feed, broadcast, windows, ballot)
-    server = pages.server(
+    listener = pages.server(
         handler_cancellation=True, keepalive_timeout=15.0, max_line_size=2048, max_field_size=4096
     )
-    runner = web.ServerRunner(server, shutdown_timeout=_LAST_S)
+    runner = web.ServerRunner(listener, shutdown_timeout=_LAST_S)
     try:
         await watched.read_past()
         await runner.setup()
         port = await _listen(web.TCPSite, runner, place)
-        link = f"http://{admission.link_name(place)}:{port}/{token}/"
+        link = f"http://{server.link_name(place)}:{port}/{token}/"
         ready(Served(link, watched.session.title))
 
         def counted() -> None:
@@ -212,3 +213,51 @@ def _allow_files() -> None:
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+# --- the process that serves browsers for a presenter ---------------------------------------------
+# The process that serves browsers for a presenter; its arguments are ``SOCKET ADDRESS:PORT``.
+#
+# It prints lines of JSON: the link once, then the number of browsers, or the reason for a failure.
+
+
+def main(words: list[str]) -> int:
+    """Serve until the session ends; return the exit code."""
+    # The presenter and its lab have priority.
+    os.nice(5)
+    try:
+        require()
+        asyncio.run(serve(Path(words[0]), read_place(words[1]), _ready, _Counter().count))
+    except CcplayError as error:
+        _write(News(failed=str(error)))
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _ready(served: Served) -> None:
+    from ccplay.web import code  # noqa: PLC0415 - segno may be missing
+
+    _write(News(link=served.link, code=code.rows(served.link)))
+
+
+class _Counter:
+    """Writes the number of browsers when it changes."""
+
+    def __init__(self) -> None:
+        self._written = 0
+
+    def count(self, browsers: int) -> None:
+        if browsers != self._written:
+            self._written = browsers
+            _write(News(browsers=browsers))
+
+
+def _write(news: News) -> None:
+    try:
+        sys.stdout.buffer.write(encode(news))
+        sys.stdout.buffer.flush()
+    except OSError:
+        # The presenter has ended.
+        sys.exit(1)

@@ -20,7 +20,7 @@ from ccplay.errors import WireError
 from ccplay.model.events import Hello
 from ccplay.model.samples import Sweeps
 from ccplay.share import frames, places
-from ccplay.share.packing import Unpacker
+from ccplay.share.backlog import Unpacker
 from ccplay.stream import wire
 
 _LOOKED_AT = 10

@@ -10,12 +10,12 @@ import msgspec
 
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import machine, summarise
-from ccplay.experiment.fingerprint import fingerprint
 from ccplay.experiment.grouping import Gathering
-from ccplay.experiment.plan import plan
+from ccplay.experiment.orders import fingerprint
+from ccplay.experiment.plan import plan_runs
 from ccplay.experiment.store import RUNS, SCENARIO, Kept, Store
-from ccplay.scenario.file.reading import parse
-from ccplay.session.recorded import read_recording
+from ccplay.scenario.reading import parse
+from ccplay.session.archive import read_recording
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 CASES = 50
@@ -50,7 +50,7 @@ def make(folder: Path, runs: int) -> Path:
     recording.write_bytes(PLAYGROUND.read_bytes())
     gathering = Gathering(scenario)
     with_store = Store(folder, scenario)
-    for run in plan(scenario):
+    for run in plan_runs(scenario):
         noise = random.Random(str(run.key))
         name = with_store.recording_name(run)
         os.link(recording, folder / name)

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from ccplay.assets import ALGORITHMS
 from ccplay.bpf.build import build
-from ccplay.bpf.registry import register
+from ccplay.bpf.libbpf import register
 from ccplay.bpf.support import lack
 from ccplay.model.commands import Build, SetCongestionControl
 from ccplay.model.events import Hello

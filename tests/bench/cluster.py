@@ -21,14 +21,14 @@ from rich.console import Console
 from ccplay.analysis.summary import machine, summarise
 from ccplay.cluster.benches import ClusterBenches
 from ccplay.cluster.places import opened
-from ccplay.cluster.spool import Spool, key_of, pack
-from ccplay.experiment.bench import Bench, LocalBench
+from ccplay.cluster.serving import Spool, key_of, pack
 from ccplay.experiment.orders import Finished, Order
-from ccplay.experiment.plan import plan
+from ccplay.experiment.plan import plan_runs
+from ccplay.experiment.pool import Bench, LocalBench
 from ccplay.model.commands import Build
-from ccplay.scenario.file.reading import parse
+from ccplay.scenario.reading import parse
 from ccplay.session import launch
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import read_recording
 from ccplay.stream.sources import LabSource, Source
 from tests.bench._figures import Spread, table
 from tests.bench._thousands import PLAYGROUND
@@ -70,7 +70,7 @@ async def _workers(number: int) -> AsyncIterator[ClusterBenches]:
 
 def _orders(name: str, number: int) -> list[Order]:
     """Return orders of the same short run under different names."""
-    case = plan(parse(SCENARIO, Path("bench.toml")))[0].played
+    case = plan_runs(parse(SCENARIO, Path("bench.toml")))[0].played
     return [Order(scenario=name, case=case, repeat=each) for each in range(1, number + 1)]
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ccplay.lab.custom.writing import fresh
-from ccplay.lab.software.runner import NAME
+from ccplay.lab.software.serving import NAME
 from ccplay.model.base import Option
 from ccplay.model.commands import Build, SetLink, SetQdisc
 from ccplay.model.disciplines import DISCIPLINES

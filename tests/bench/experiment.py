@@ -16,10 +16,10 @@ from rich.console import Console
 from ccplay.analysis.results import Result
 from ccplay.experiment.runner import Experiment
 from ccplay.model.commands import Build
-from ccplay.report.data.amounts import unit
+from ccplay.report.data.naming import unit
 from ccplay.report.terminal.progress import ProgressDisplay
-from ccplay.scenario.file.library import find
-from ccplay.scenario.file.reading import load
+from ccplay.scenario.library import find
+from ccplay.scenario.reading import load
 from ccplay.scenario.values import Scenario
 from ccplay.session import launch
 from ccplay.stream.sources import LabSource, Source

@@ -30,9 +30,8 @@ from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StartFlow, StartPing
 from ccplay.model.traffic_events import FlowStarted, PingStarted
 from ccplay.session import launch
-from ccplay.session.warm import WarmLabs
-from ccplay.stream.programs import Starter, spawn
-from ccplay.stream.sources import LabSource
+from ccplay.session.launch import WarmLabs
+from ccplay.stream.sources import LabSource, Starter, spawn
 from ccplay.stream.wire import UnknownEvent
 from tests.bench._figures import Spread, table
 from tests.bench._running import family

@@ -13,11 +13,11 @@ from collections import defaultdict
 from rich.console import Console
 from rich.table import Table
 
+from ccplay.lesson.course import right_words
 from ccplay.lesson.headless import Taken, take
 from ccplay.lesson.library import open_lesson, shipped
-from ccplay.lesson.words import right_words
 from ccplay.model.commands import Build
-from ccplay.scenario.lesson import units
+from ccplay.scenario import lesson
 from ccplay.session.launch import lab_argv
 from ccplay.stream.sources import LabSource, Source
 
@@ -65,8 +65,8 @@ def _row(table: Table, name: str, number: int, taken: list[Taken]) -> None:
     for key, measure in page.measures.items():
         known = [v for each in taken if (v := each.verdict.values.get(key)) is not None]
         if known:
-            low, high = (units.format_value(measure, bound(known)) for bound in (min, max))
-            middle = units.format_value(measure, statistics.median(known))
+            low, high = (lesson.format_value(measure, bound(known)) for bound in (min, max))
+            middle = lesson.format_value(measure, statistics.median(known))
             lines.append(f"{measure.text}: {low} to {high}, median {middle}")
     right = answers.pop() if len(answers) == 1 else f"{len(answers)} answers"
     asked = f"{number}. {page.question.ask}"

@@ -19,8 +19,8 @@ from pathlib import Path
 from msgspec.structs import replace
 from rich.console import Console
 
-from ccplay.scenario.file.library import find
-from ccplay.scenario.file.reading import load
+from ccplay.scenario.library import find
+from ccplay.scenario.reading import load
 from ccplay.scenario.values import Case
 from tests.bench._figures import table
 from tests.bench.experiment import measure

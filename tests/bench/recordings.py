@@ -22,7 +22,7 @@ from rich.console import Console
 
 from ccplay.model.events import AnyEvent
 from ccplay.model.samples import Sweep
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder

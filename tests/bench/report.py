@@ -26,12 +26,12 @@ from ccplay.report.data.export import export
 from ccplay.report.data.material import Material, of_results
 from ccplay.report.data.scene import scene
 from ccplay.report.data.tables import tables
-from ccplay.report.figures import files, fonts
+from ccplay.report.figures import svg
 from ccplay.report.figures.job import Job, draw
 from ccplay.report.figures.run import stacked
 from ccplay.report.figures.style import Inks, look
 from ccplay.report.page.writing import flow_names, write
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Recorder
 from tests.bench._figures import Spread, table
@@ -103,7 +103,7 @@ def _job(material: Material, folder: Path, *, full: bool) -> Job:
         names=flow_names([run.result]),
         full=full,
         every_file=full,
-        fonts=fonts.cut(),
+        fonts=svg.cut(),
         checkpoint=None,
     )
 
@@ -154,10 +154,10 @@ def _drawing(console: Console, folder: Path, recording: Path) -> None:
 
 
 def _ours(state: LabState, to: Path) -> None:
-    fonts.use(fonts.cut())
+    svg.use(svg.cut())
     shown = scene(state)
     with look():
-        files.save(stacked(shown, Inks(state.flows)), to, ("svg",))
+        svg.save(stacked(shown, Inks(state.flows)), to, ("svg",))
 
 
 def _plain(state: LabState, to: Path) -> None:

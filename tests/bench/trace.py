@@ -15,7 +15,7 @@ import psutil
 from rich.console import Console
 
 from ccplay.lab.probe import tracing
-from ccplay.lab.probe.tracer import PROBE, complete, lack_of
+from ccplay.lab.probe.tracing import PROBE, complete, lack_of
 from ccplay.model.commands import Build, TraceFlow, UntraceFlow
 from ccplay.model.network import Topology
 from ccplay.model.samples import TraceSamples

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ccplay.lab.links import htb
-from ccplay.lab.links.filters import echo_packets, priorities, tcp_packets
+from ccplay.lab.links.classes import echo_packets, priorities, tcp_packets
 from ccplay.lab.network.rtnl import RouteSocket
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from tests.lab.network_cases import Bench, bench

@@ -15,8 +15,8 @@ from ccplay.analysis.trust import judge
 from ccplay.lab.network.netns import Namespace
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.session import launch
+from ccplay.session.launch import WarmLabs
 from ccplay.session.session import Session
-from ccplay.session.warm import WarmLabs
 from ccplay.state.lab_state import LabState
 from ccplay.state.udp import Udp
 from ccplay.stream.sinks import Sink

@@ -10,9 +10,8 @@ from typing import Any
 
 from ccplay.errors import LabError
 from ccplay.lab.network import building
-from ccplay.lab.network.building import BuiltNetwork
-from ccplay.lab.network.interfaces import carried
-from ccplay.lab.network.reachability import prove
+from ccplay.lab.network.building import BuiltNetwork, prove
+from ccplay.lab.network.rtnl import carried
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
 

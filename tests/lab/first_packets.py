@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ccplay.lab.traffic.iperf import COOKIE_OCTETS
-from ccplay.lab.traffic.ports import SENDERS
+from ccplay.lab.traffic.program import SENDERS
 from ccplay.model.commands import Build, StartCapture, StartTogether, StopCapture
 from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartTraffic

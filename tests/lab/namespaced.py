@@ -26,7 +26,7 @@ from ccplay.lab.health import Timekeeper
 from ccplay.lab.server import make_run_private
 from ccplay.model.events import Health
 from ccplay.session import launch
-from ccplay.session.warm import WarmLabs
+from ccplay.session.launch import WarmLabs
 from ccplay.state.lab_state import LabState
 from tests.lab.trust import note
 

@@ -20,14 +20,13 @@ from pyroute2.netlink.rtnl import RTM_GETQDISC, TC_H_ROOT
 from ccplay.errors import LabError
 from ccplay.lab.delay import client, netem
 from ccplay.lab.delay.engines import Arrival
-from ccplay.lab.links import filters, htb, offloads, shaping
+from ccplay.lab.links import classes, htb, shaping
 from ccplay.lab.links.shaping import HalfChangedError, Shaper, delay_engine
-from ccplay.lab.network import building, firewall
-from ccplay.lab.network.interfaces import is_up
+from ccplay.lab.network import building, netns
 from ccplay.lab.network.netns import Namespace
-from ccplay.lab.network.rtnl import NetlinkError, RouteSocket, traffic_control
-from ccplay.lab.packets.keeper import Keeper
-from ccplay.lab.queues import choosing, qdiscs
+from ccplay.lab.network.rtnl import NetlinkError, RouteSocket, is_up, traffic_control
+from ccplay.lab.packets.process import Keeper
+from ccplay.lab.queues import qdiscs
 from ccplay.lab.software.client import Software
 from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Topology
@@ -381,8 +380,8 @@ class Faults:
 
 def offloaded(namespace: Namespace, interface: str) -> list[int]:
     with namespace.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        commands = offloads._GET_COMMANDS.values()
-        return [offloads._ioctl(sock, interface, each, 0) for each in commands]
+        commands = htb._GET_COMMANDS.values()
+        return [htb._ioctl(sock, interface, each, 0) for each in commands]
 
 
 async def kernels(made: Bench) -> str:
@@ -405,7 +404,7 @@ async def kernels(made: Bench) -> str:
         with RouteSocket(namespace) as routes:
             interface = offloaded(namespace, link.interface), is_up(namespace, link.interface)
             queues = (
-                filters.priorities(routes, index),
+                classes.priorities(routes, index),
                 sorted(htb.read_rates(routes, index).items()),
             )
             found.append(f"{link.name}: {interface} {queues}\n")
@@ -417,12 +416,12 @@ async def failing_anywhere() -> dict[str, Any]:
     """Let each call of each command fail once; return how many did, and what then differed."""
     faults, differed, failed = Faults(), list[str](), dict[str, int]()
     RouteSocket.request = faults.among(RouteSocket.request)  # type: ignore[method-assign]
-    for module, name in ((client, "_iptables"), (firewall, "restore"), (Keeper, "ask")):
+    for module, name in ((client, "_iptables"), (netns, "restore"), (Keeper, "ask")):
         setattr(module, name, faults.among_awaited(getattr(module, name)))
-    offloads.switch = faults.among(offloads.switch)
-    classes = [TrafficClass(name="one", share=0.5), TrafficClass(name="two", share=0.5)]
-    async with bench(classes=classes, delay_us=1_000, software=True) as made:
-        made.shaper.admit(filters.tcp_packets("flows", "1", "10.0.0.1", 5201))
+    htb.switch = faults.among(htb.switch)
+    shares = [TrafficClass(name="one", share=0.5), TrafficClass(name="two", share=0.5)]
+    async with bench(classes=shares, delay_us=1_000, software=True) as made:
+        made.shaper.admit(classes.tcp_packets("flows", "1", "10.0.0.1", 5201))
         software = made.shaper._software
         assert software is not None
 
@@ -487,7 +486,7 @@ async def undoing_that_fails() -> Any:
 
         bfifo = Qdisc(kind="bfifo", options={"limit": 30_000})
         qdiscs.rehearse(bfifo)
-        choosing._taken.add(msgspec.json.encode(bfifo))
+        qdiscs._taken.add(msgspec.json.encode(bfifo))
         RouteSocket.request = refuse  # type: ignore[method-assign, assignment]
         return await change(bfifo)
 

@@ -11,7 +11,7 @@ from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import read_recording
 from ccplay.stream.sinks import Recorder
 from tests.lab.conftest import RunningLab, forked
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ccplay.analysis.summary import summarise
-from ccplay.cluster import certificate, labs, worker
+from ccplay.cluster import certificate, serving
 from ccplay.experiment.orders import Finished, Order, interrupted
 from ccplay.model.commands import Build
 from ccplay.model.values import Capabilities, Feature
@@ -45,7 +45,7 @@ async def carry_out(
 def _log(order: Order, record: Path) -> None:
     record.write_bytes(b"recorded\n")
     with Path(os.environ[LOG]).open("a") as log:
-        log.write(f"{order.repeat} {labs.machine()}\n")
+        log.write(f"{order.repeat} {serving.machine()}\n")
 
 
 async def examine(_: Source) -> Capabilities:
@@ -61,6 +61,6 @@ async def examine(_: Source) -> Capabilities:
 
 
 if __name__ == "__main__":
-    vars(labs).update(carry_out=carry_out, examine=examine)
+    vars(serving).update(carry_out=carry_out, examine=examine)
     trusted = certificate.for_address(sys.argv[1], Path(sys.argv[2]))
-    asyncio.run(worker.serve(sys.argv[1], trusted, 1))
+    asyncio.run(serving.serve(sys.argv[1], trusted, 1))

@@ -17,8 +17,7 @@ import psutil
 import pytest
 
 from ccplay.assets import ALGORITHMS, algorithms, find_tool
-from ccplay.bpf.custom_files import custom_algorithms
-from ccplay.bpf.support import lack
+from ccplay.bpf.support import custom_algorithms, lack
 from ccplay.errors import UsageError
 from ccplay.model.commands import Build, SetCongestionControl, SetLink
 from ccplay.model.network import Topology

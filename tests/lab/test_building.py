@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from ccplay.assets import ALGORITHMS
-from ccplay.bpf.build import BuildError, build
-from ccplay.bpf.diagnostics import diagnostics
-from ccplay.bpf.libbpf import LoadError
-from ccplay.bpf.registry import register
+from ccplay.bpf.build import BuildError, build, diagnostics
+from ccplay.bpf.libbpf import LoadError, register
 from ccplay.bpf.support import lack
 from ccplay.cli import main
 from ccplay.model import texts

@@ -10,7 +10,7 @@ import pytest
 
 from ccplay.assets import algorithms
 from ccplay.bpf.build import build
-from ccplay.bpf.registry import try_out
+from ccplay.bpf.libbpf import try_out
 from ccplay.bpf.support import lack
 from ccplay.errors import CcplayError
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ccplay.lab.capture.pcapng import STATISTICS_SIZE
+from ccplay.lab.capture.writer import STATISTICS_SIZE
 from ccplay.model.commands import Build, StartCapture, StopCapture
 from ccplay.model.events import CaptureEnded
 from ccplay.model.network import Topology

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.lab.traffic.ports import SERVERS
+from ccplay.lab.traffic.program import SERVERS
 from ccplay.model.commands import StartCapture
 from ccplay.model.traffic_commands import StartFlow, StartPing
 from ccplay.state.pings import Ping

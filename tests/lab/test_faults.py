@@ -14,13 +14,11 @@ pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
 from ccplay.analysis.results import CaseResult
 from ccplay.cluster import benches as waiting
 from ccplay.cluster import certificate
-from ccplay.cluster.bench import WorkerBench
-from ccplay.cluster.benches import ClusterBenches
-from ccplay.experiment.agenda import Planned
-from ccplay.experiment.bench import Bench
-from ccplay.experiment.handover import Handover
-from ccplay.experiment.pool import Attempt, Outcome, Pool
-from ccplay.scenario.file.reading import parse
+from ccplay.cluster.benches import ClusterBenches, WorkerBench
+from ccplay.experiment.orders import Handover
+from ccplay.experiment.plan import Planned
+from ccplay.experiment.pool import Attempt, Bench, Outcome, Pool
+from ccplay.scenario.reading import parse
 from tests.lab.test_detached import RUNS, SCENARIO, Experiment, experiment
 
 _PATIENCE_S = 60.0

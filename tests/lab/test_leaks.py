@@ -27,9 +27,9 @@ from ccplay.model.commands import Build
 from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StartUdp
 from ccplay.session import launch
-from ccplay.session.warm import WarmLabs
+from ccplay.session.launch import WarmLabs
 from ccplay.stream import wire
-from ccplay.stream.programs import Program, spawn
+from ccplay.stream.sources import Program, spawn
 from tests.terminals import pausing
 
 MARKER = "CCPLAY_TEST_MARKER"

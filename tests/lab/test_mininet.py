@@ -13,7 +13,7 @@ import pytest
 from ccplay.cli import main
 from ccplay.model.events import Hello
 from ccplay.model.topologies import plan
-from ccplay.scenario.file.reading import parse
+from ccplay.scenario.reading import parse
 from ccplay.stream import wire
 
 TWO_SWITCHES = """

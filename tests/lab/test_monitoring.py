@@ -16,8 +16,7 @@ from ccplay.model.traffic_commands import StartFlow, StartUdp
 from ccplay.model.values import LinkSetting, Monitored, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
-from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED
-from ccplay.state.udp import Udp
+from ccplay.state.udp import DELAY, LOSS, RECEIVED, Udp
 from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab, forked, running
 from tests.lab.test_leaks import MARKER, loaded_programs, nothing_left, programs_held_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ccplay.bpf.support import lack as bpf_lack
-from ccplay.lab.traffic.mptcp import support
+from ccplay.lab.traffic.mptcp import path_manager
 from ccplay.model.commands import Build, SetCongestionControl, SetLink
 from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartFlow, StopFlow
@@ -33,7 +33,7 @@ MULTIHOMED = Build(topology=Topology(kind="multihomed"), links={"bottleneck": CO
 
 @pytest.fixture(autouse=True)
 def _needs_mptcp() -> None:
-    feature = support.connections()
+    feature = path_manager.connections()
     if not feature.available:
         pytest.skip(f"{feature.reason}: {feature.remedy}")
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from ccplay.lab.delay.line import NAME
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import read_recording
 
 SCENARIO = """
 duration = "4 s"

@@ -8,8 +8,8 @@ import pytest
 
 from ccplay.lab.queues.qdiscs import _IN_TICKS, _UNREPORTED
 from ccplay.model.base import Option
-from ccplay.model.discipline import KERNEL
 from ccplay.model.disciplines import DISCIPLINES
+from ccplay.model.qdiscs import KERNEL
 from tests.lab.namespaced import call
 from tests.lab.trust import physical
 

@@ -13,9 +13,9 @@ from ccplay.model.events import Applied, Ready
 from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.scenario.file.reading import load
+from ccplay.scenario.reading import load
 from ccplay.scenario.writing import write
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import read_recording
 from ccplay.stream import wire
 from ccplay.stream.sources import ReplaySource
 from tests.lab.conftest import RunningLab, running

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from ccplay.model.commands import SetQdisc
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import read_recording
 from tests.lab.test_leaks import MARKER, marked
 from tests.lab.test_terminal import ENDS_S, SCENARIO
 from tests.lab.trust import physical

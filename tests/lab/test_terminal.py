@@ -23,7 +23,7 @@ from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.session import launch
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import read_recording
 from ccplay.stream.sources import LabSource
 from ccplay.stream.wire import decode_event
 from tests.lab.test_leaks import MARKER, marked, victims

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from ccplay.lab.network.netns import Namespace
-from ccplay.lab.traffic.ports import SERVERS
+from ccplay.lab.traffic.program import SERVERS
 from ccplay.model.commands import Build, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StopFlow

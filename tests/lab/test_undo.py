@@ -22,8 +22,7 @@ from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartFlow, StartPing, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.session import launch
-from ccplay.session.archive import Bounds, SessionRecorder
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import Bounds, SessionRecorder, read_recording
 from tests.lab.conftest import RunningLab, forked, running
 from tests.lab.test_software import Seen
 

@@ -17,9 +17,8 @@ from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
-from ccplay.session.warm import WarmLabs
-from ccplay.stream.programs import spawn
-from ccplay.stream.sources import LabSource
+from ccplay.session.launch import WarmLabs
+from ccplay.stream.sources import LabSource, spawn
 from tests.lab.conftest import RunningLab
 from tests.lab.test_leaks import KINDS, lives, nothing_left
 

@@ -19,9 +19,8 @@ from ccplay.model.commands import AnyCommand, Order
 from ccplay.state.lab_state import LabState
 from ccplay.ui.cells.glyphs import UNICODE, Glyphs
 from ccplay.ui.dialogs import Dialog
-from ccplay.ui.help import HelpScreen
-from ccplay.ui.modal import OrderlyApp
 from ccplay.ui.palette import Palette
+from ccplay.ui.screens import HelpScreen, OrderlyApp
 from ccplay.ui.themes import Look, load_looks
 
 

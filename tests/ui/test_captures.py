@@ -11,7 +11,7 @@ from ccplay.model.commands import AnyCommand, StartCapture, StopCapture
 from ccplay.model.events import AnyEvent, CaptureEnded, CaptureStarted, Hello
 from ccplay.model.values import Feature
 from ccplay.ui.dialogs import CaptureDialog
-from ccplay.ui.palette_entries import entries
+from ccplay.ui.palette import entries
 from ccplay.ui.screen import MainScreen
 from tests.ui.hand_made import lab
 from tests.ui.stage import Stage

@@ -18,8 +18,7 @@ import ccplay.ui
 from ccplay.session.session import Session
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.cells.compositor import CellsUpdate
-from ccplay.ui.cells.diff_writer import ThriftyUpdate
+from ccplay.ui.cells.compositor import CellsUpdate, ThriftyUpdate
 from ccplay.ui.cells.sheet import Sheet
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import until

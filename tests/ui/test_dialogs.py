@@ -27,8 +27,8 @@ from ccplay.model.traffic_commands import (
     StartUdp,
 )
 from ccplay.model.values import Qdisc
+from ccplay.session.archive import Unsaved
 from ccplay.session.session import Session
-from ccplay.session.unsaved import Unsaved
 from ccplay.share.frames import Board
 from ccplay.state.lab_state import Entry, LabState
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
@@ -45,19 +45,21 @@ from ccplay.ui.dialogs import (
     ShortFlowsDialog,
     UdpDialog,
 )
-from ccplay.ui.dialogs.fields import Field, Steps
+from ccplay.ui.dialogs.base import Field, Steps
 from ccplay.ui.dialogs.ghost import GhostDialog
-from ccplay.ui.dialogs.leaving import LeaveDialog
-from ccplay.ui.dialogs.mark import ChangeMarkDialog
 from ccplay.ui.dialogs.menu import Menu
-from ccplay.ui.dialogs.mptcp import MptcpRows
 from ccplay.ui.dialogs.network import NetworkDialog
-from ccplay.ui.dialogs.pointing import PointDialog
-from ccplay.ui.dialogs.prediction import PredictionDialog
-from ccplay.ui.dialogs.saving import SaveDialog
-from ccplay.ui.modal import Modal
+from ccplay.ui.dialogs.session import (
+    ChangeMarkDialog,
+    LeaveDialog,
+    PointDialog,
+    PredictionDialog,
+    SaveDialog,
+)
+from ccplay.ui.dialogs.traffic import MptcpRows
 from ccplay.ui.palette import Palette
 from ccplay.ui.playhead import Playhead
+from ccplay.ui.screens import Modal
 from ccplay.ui.themes import load_looks
 from ccplay.ui.view import View
 from tests.ui.hand_made import REASON, REMEDY, lab

@@ -13,10 +13,10 @@ from ccplay.model.samples import QdiscSamples, Sweep
 from ccplay.model.topologies import plan
 from ccplay.model.traffic_events import FlowStarted
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.session.unsaved import Unsaved
+from ccplay.session.archive import Unsaved
 from ccplay.ui.cells.sheet import Sheet
-from ccplay.ui.dialogs.leaving import LeaveDialog
 from ccplay.ui.dialogs.network import NetworkDialog
+from ccplay.ui.dialogs.session import LeaveDialog
 from tests.ui.synthetic import stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.view import text_of

@@ -18,12 +18,11 @@ from ccplay.stream import wire
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.sheet import Sheet
-from ccplay.ui.dialogs.fields import Field
+from ccplay.ui.dialogs.base import Field
 from ccplay.ui.dialogs.ghost import GhostDialog
 from ccplay.ui.plots import ghost_plots
-from ccplay.ui.plots.axes import GUTTER
-from ccplay.ui.plots.canvas import Canvas
-from ccplay.ui.plots.table import DEFAULT, plot_at
+from ccplay.ui.plots.band import DEFAULT, plot_at
+from ccplay.ui.plots.canvas import GUTTER, Canvas
 from ccplay.ui.screen import MainScreen
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until

@@ -13,14 +13,12 @@ from textual.widgets import Input
 
 from ccplay.model.commands import SetQdisc
 from ccplay.session import archive
-from ccplay.session.archive import Bounds, SessionRecorder
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import Bounds, SessionRecorder, Unsaved, read_recording
 from ccplay.session.session import Session
-from ccplay.session.unsaved import Unsaved
 from ccplay.stream.sinks import Sink
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.dialogs.ghost import GhostDialog
-from ccplay.ui.dialogs.leaving import LeaveDialog
+from ccplay.ui.dialogs.session import LeaveDialog
 from ccplay.ui.palette import Palette
 from tests.fake_lab import CODEL, FakeLab
 from tests.ui.synthetic import stream

@@ -13,21 +13,16 @@ from textual.events import Key
 from textual.geometry import Size
 from textual.pilot import Pilot
 
-from ccplay.lesson.course import Course, Turn
-from ccplay.lesson.judge import Verdict
-from ccplay.lesson.measuring import Span
-from ccplay.scenario.file.reading import parse
-from ccplay.scenario.lesson.values import Lesson
+from ccplay.lesson.course import Course, Span, Turn, Verdict
+from ccplay.scenario.reading import parse
+from ccplay.scenario.values import Lesson
 from ccplay.session.session import Session
 from ccplay.share import places
 from ccplay.share.frames import Votes
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.audience.following import Following
-from ccplay.ui.audience.presenting import Presenting
-from ccplay.ui.lesson.desk import Desk
-from ccplay.ui.lesson.lectern import Seat
-from ccplay.ui.lesson.panel import LessonPanel
-from ccplay.ui.lesson.words import Line, Written
+from ccplay.ui.audience import Following, Presenting
+from ccplay.ui.lesson.leading import Desk, Seat
+from ccplay.ui.lesson.panel import LessonPanel, Line, Written
 from ccplay.ui.plots.canvas import Canvas
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import until

@@ -27,12 +27,12 @@ from ccplay.stream.sinks import Sink
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.sheet import Sheet
 from ccplay.ui.pictures import files
-from ccplay.ui.pictures.cells import frame_of
 from ccplay.ui.pictures.files import stem
 from ccplay.ui.pictures.png import png
+from ccplay.ui.pictures.shapes import frame_of
 from ccplay.ui.pictures.svg import svg
+from ccplay.ui.plots.band import plot_at
 from ccplay.ui.plots.canvas import Canvas
-from ccplay.ui.plots.table import plot_at
 from ccplay.ui.screen import MainScreen
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.view import text_of

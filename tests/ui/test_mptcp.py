@@ -10,7 +10,7 @@ from ccplay.model.events import AnyEvent
 from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StopFlow
 from ccplay.model.traffic_events import FlowEnded, FlowStarted, SubflowStarted
-from ccplay.ui import lineup, selection
+from ccplay.ui import lineup
 from tests.ui.synthetic import stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.view import text_of
@@ -48,9 +48,9 @@ async def test_subflows_have_rows_and_lines_and_their_flow_is_what_keys_stop() -
         assert [row.split()[1] for row in rows if "1/" in row] == ["1/1", "1/2"]
         await pilot.press("down", "down")
         await until(pilot, lambda: app.main.selected == "1/2")
-        chosen = selection.selection(app.main.view)
+        chosen = lineup.selection(app.main.view)
         assert chosen is not None
-        assert selection.stop(chosen) == StopFlow(flow="1")
+        assert lineup.stop(chosen) == StopFlow(flow="1")
 
 
 async def test_a_group_counts_the_connection_and_not_its_subflows_again() -> None:

@@ -12,9 +12,9 @@ from ccplay.model.events import AnyEvent
 from ccplay.model.samples import Sweep
 from ccplay.state.lab_state import LabState
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.plots.combined import ShiftedTrace
+from ccplay.ui.plots.band import plot_at
+from ccplay.ui.plots.ghost_plots import ShiftedTrace
 from ccplay.ui.plots.ghosts import of_run
-from ccplay.ui.plots.table import plot_at
 from ccplay.ui.plots.traces import SeriesTrace
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing

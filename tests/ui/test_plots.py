@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
+from ccplay.ui.plots.band import DEFAULT, PANES, room, toggled
 from ccplay.ui.plots.canvas import Canvas
-from ccplay.ui.plots.table import DEFAULT, PANES, room, toggled
 from ccplay.ui.plots.traces import RateTrace
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing

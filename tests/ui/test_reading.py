@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ccplay.session.glimpse import glimpse
+from ccplay.session.archive import glimpse
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import ReplaySource
@@ -101,8 +101,8 @@ async def test_a_glimpse_is_drawn_first_and_nothing_of_it_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A glimpse, here shorter than the window, is drawn first, and no part of it remains."""
-    monkeypatch.setattr("ccplay.session.glimpse.BEFORE_S", 8.0)
-    monkeypatch.setattr("ccplay.session.glimpse.AFTER_S", 2.0)
+    monkeypatch.setattr("ccplay.session.archive.BEFORE_S", 8.0)
+    monkeypatch.setattr("ccplay.session.archive.AFTER_S", 2.0)
     before, whole = await seen_at_20(partial(glimpse, RECORDING, 20.0))
     _, alone = await seen_at_20(None)
     assert whole == alone

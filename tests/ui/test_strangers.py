@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ccplay.errors import RecordingError
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import read_recording
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import ReplaySource

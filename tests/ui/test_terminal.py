@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.ui.writer import Writer
+from ccplay.ui.terminal import Writer
 from tests.terminals import ENTERS, LEAVES, PATIENCE_S, on_terminal, until
 
 RECORDING = next(iter(sorted((Path(__file__).parent / "recordings").glob("*.ccplay"))))

@@ -15,9 +15,9 @@ from ccplay.stream import wire
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.sheet import Sheet
+from ccplay.ui.plots.band import plot_at
 from ccplay.ui.plots.canvas import Canvas
-from ccplay.ui.plots.table import plot_at
-from ccplay.ui.plots.theory import lack
+from ccplay.ui.plots.pane import lack
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, app_on, at

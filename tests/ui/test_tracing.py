@@ -12,9 +12,9 @@ from ccplay.model.events import AnyEvent, Hello, TraceEnded, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.model.values import Feature
 from ccplay.state.lab_state import LabState
-from ccplay.stream import sweep_codec
+from ccplay.stream import wire
 from ccplay.ui.cells.glyphs import UNICODE
-from ccplay.ui.palette_entries import entries
+from ccplay.ui.palette import entries
 from ccplay.ui.panels.ribbon import states
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
@@ -41,7 +41,7 @@ def segments(t: float, count: int) -> TraceSamples:
         t=t,
         flow="1",
         after_us=[1000] * (count - 1),
-        cwnd=sweep_codec.row(range(20, 20 + count)),
+        cwnd=wire.row(range(20, 20 + count)),
         ssthresh=17,
         srtt_us=30_000,
         snd_wnd=65_536,

@@ -21,15 +21,14 @@ from ccplay.model.samples import Sweep
 from ccplay.scenario.trial import trial
 from ccplay.session.session import Session
 from ccplay.share import frames, places
+from ccplay.share.backlog import Unpacker
 from ccplay.share.frames import Wants
-from ccplay.share.packing import Unpacker
 from ccplay.share.sharing import MOST_BEHIND, Sharing
 from ccplay.share.watching import WatchSource
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.audience.following import Following
-from ccplay.ui.audience.presenting import Presenting
+from ccplay.ui.audience import Following, Presenting
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import DEADLINE_S, until
 from tests.ui.view import text_of

@@ -2,12 +2,12 @@
 
 import msgspec
 
-from ccplay.analysis.checkpoint import Checkpoint
 from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.results import (
     CaseResult,
     CaseStatistics,
     Check,
+    Checkpoint,
     PublishedResult,
     Result,
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.analysis.accuracy import delay_off
-from ccplay.analysis.trust import judge
+from ccplay.analysis.trust import delay_off, judge
 from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.values import LinkSetting

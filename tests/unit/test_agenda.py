@@ -7,11 +7,10 @@ import pytest
 
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
-from ccplay.experiment.agenda import Goal, Planned, UntilSure
-from ccplay.experiment.forecast import Forecast
-from ccplay.experiment.plan import plan, slugs
+from ccplay.experiment.plan import Goal, Planned, UntilSure, plan_runs, slugs
+from ccplay.experiment.progress import Forecast
 from ccplay.report.terminal.progress import roughly
-from ccplay.scenario.file.reading import parse
+from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario
 from ccplay.state.lab_state import LabState
 
@@ -49,7 +48,7 @@ def started(agenda: Planned | UntilSure) -> list[tuple[str, int]]:
 
 def test_every_case_is_run_once_before_any_is_run_again() -> None:
     """What is broken off is balanced then."""
-    runs = plan(scenario("a", "b", repeats=2))
+    runs = plan_runs(scenario("a", "b", repeats=2))
     assert [run.key for run in runs] == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
     assert [str(run) for run in runs[:2]] == ["a, run 1", "b, run 1"]
 
@@ -58,7 +57,7 @@ def test_cases_take_turns_at_each_point_of_a_matrix() -> None:
     """Or all that is heavy would run side by side."""
     matrix = '[matrix.cc]\npath = "timeline.0.cc"\nvalues = ["reno", "cubic"]\n'
     cases = '[[case]]\nname = "alone"\n[[case]]\nname = "loss"\n'
-    runs = plan(parse(TEXT + matrix + cases, Path("t.toml")))
+    runs = plan_runs(parse(TEXT + matrix + cases, Path("t.toml")))
     assert [run.case.name for run in runs] == [
         "alone, cc reno",
         "loss, cc reno",
@@ -68,7 +67,7 @@ def test_cases_take_turns_at_each_point_of_a_matrix() -> None:
 
 
 def test_finished_runs_are_not_planned_again() -> None:
-    agenda = Planned(plan(scenario("a", "b", repeats=2)), {("a", 1), ("b", 2)})
+    agenda = Planned(plan_runs(scenario("a", "b", repeats=2)), {("a", 1), ("b", 2)})
     assert [case.name for case in agenda.waiting()] == ["b", "a"]
     assert started(agenda) == [("b", 1), ("a", 2)]
     assert agenda.waiting() == []

@@ -13,18 +13,16 @@ import pytest
 
 from ccplay.assets import ALGORITHMS, algorithms
 from ccplay.bpf import libbpf
-from ccplay.bpf.build import BuildError
-from ccplay.bpf.catalogue import summary
-from ccplay.bpf.custom_files import custom_algorithms
-from ccplay.bpf.diagnostics import Diagnostic, diagnostics
+from ccplay.bpf.build import BuildError, Diagnostic, diagnostics
 from ccplay.bpf.libbpf import LoadError
-from ccplay.bpf.loaded import Library, is_ours
+from ccplay.bpf.loaded import Library, is_ours, summary
+from ccplay.bpf.support import custom_algorithms
 from ccplay.cli import main
 from ccplay.errors import ScenarioError, UsageError
 from ccplay.model import texts
 from ccplay.model.algorithms import CATALOGUE
-from ccplay.scenario.file.reading import load
-from ccplay.scenario.rules.custom_algorithms import admit, driven
+from ccplay.scenario.reading import load
+from ccplay.scenario.rules import admit, driven
 from ccplay.session import launch
 
 SOURCE = Path("mine.bpf.c")

@@ -21,10 +21,8 @@ from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.traffic_events import FlowStarted
 from ccplay.model.values import Capabilities
 from ccplay.session import archive
-from ccplay.session.archive import Bounds, SessionRecorder
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import Bounds, SessionRecorder, Unsaved, read_recording
 from ccplay.session.session import Session
-from ccplay.session.unsaved import Unsaved
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from tests.unit.test_session import Told
@@ -376,7 +374,7 @@ def test_what_is_only_in_memory_can_be_saved_while_it_runs_and_after(tmp_path: P
 
 
 def test_what_has_grown_too_long_for_memory_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ccplay.session.unsaved._MOST_BYTES", 10)
+    monkeypatch.setattr("ccplay.session.archive._MOST_BYTES", 10)
     sink = Unsaved()
     sink.put(HELLO)
     with pytest.raises(RecordingError, match="can't be saved"):

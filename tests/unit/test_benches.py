@@ -12,11 +12,9 @@ import pytest
 
 from ccplay.analysis.results import CaseResult
 from ccplay.errors import UnsupportedError
-from ccplay.experiment.agenda import Planned
-from ccplay.experiment.bench import Bench, BenchLostError, Window
 from ccplay.experiment.orders import Finished, Order
-from ccplay.experiment.plan import Run, plan
-from ccplay.experiment.pool import Attempt, Outcome, Pool
+from ccplay.experiment.plan import Planned, Run, plan_runs
+from ccplay.experiment.pool import Attempt, Bench, BenchLostError, Outcome, Pool, Window
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
 from tests.unit.test_agenda import scenario
@@ -70,7 +68,7 @@ class Hall:
         self.lose: Callable[[Attempt, Bench], bool] = lambda *_: False
         self.doubt: Callable[[Attempt, Bench], bool] = lambda *_: False
         self.lacks: Callable[[Bench, Run], str] = lambda *_: ""
-        self._plan = plan(scenario(*cases, repeats=repeats))
+        self._plan = plan_runs(scenario(*cases, repeats=repeats))
 
     async def run(self) -> None:
         async def measure(attempt: Attempt, bench: Bench) -> Outcome:

@@ -11,7 +11,7 @@ from ccplay.model.network import Topology
 from ccplay.model.starts import singly
 from ccplay.model.topologies import plan
 from ccplay.model.traffic_commands import StartFlow, StartPing, StartUdp
-from ccplay.scenario.file.reading import parse
+from ccplay.scenario.reading import parse
 
 LINEAR = plan(Topology(kind="linear"))
 STAR = plan(Topology(kind="star", parameters={"hosts": 4}))

@@ -24,9 +24,9 @@ from ccplay.model.network import BOTTLENECK, Topology
 from ccplay.model.topologies import plan
 from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StopFlow, StopPing
 from ccplay.model.values import Capabilities, Qdisc
-from ccplay.scenario.file.reading import load
-from ccplay.scenario.step import Step
-from ccplay.session.recorded import read_recording
+from ccplay.scenario.reading import load
+from ccplay.scenario.values import Step
+from ccplay.session.archive import read_recording
 from ccplay.session.session import Session
 from ccplay.session.timeline import Script
 from ccplay.stream import wire

@@ -14,7 +14,7 @@ import ccplay
 from ccplay.cli import main
 from ccplay.commands import options
 from ccplay.commands.screen import can_draw
-from ccplay.scenario.file.reading import load
+from ccplay.scenario.reading import load
 
 
 def test_a_full_disk_is_reported_in_one_line(

@@ -14,10 +14,10 @@ pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
 
 from ccplay.analysis.summary import summarise
 from ccplay.cluster import certificate, places
-from ccplay.cluster.spool import Spool, key_of, pack, unpack
+from ccplay.cluster.serving import Spool, key_of, pack, unpack
 from ccplay.errors import LabError, RecordingError, UsageError
 from ccplay.experiment.orders import Finished, Order
-from ccplay.experiment.plan import plan
+from ccplay.experiment.plan import plan_runs
 from ccplay.state.lab_state import LabState
 from tests.unit.test_agenda import scenario
 
@@ -25,7 +25,7 @@ EXPERIMENT = "0123456789abcdef"
 
 
 def order(repeat: int = 1, attempt: int = 1) -> Order:
-    run = plan(scenario("a", repeats=3))[repeat - 1]
+    run = plan_runs(scenario("a", repeats=3))[repeat - 1]
     return Order(scenario="t.toml", case=run.played, repeat=repeat, attempt=attempt)
 
 

@@ -12,13 +12,7 @@ from rich.console import Console
 from ccplay.analysis.results import CaseStatistics, Result
 from ccplay.analysis.statistics import statistic
 from ccplay.errors import UsageError
-from ccplay.report.data.comparison import (
-    CaseComparison,
-    Comparison,
-    Difference,
-    compare,
-    welch,
-)
+from ccplay.report.data.charts import CaseComparison, Comparison, Difference, compare, welch
 from ccplay.report.data.naming import words
 from ccplay.report.terminal.comparison_table import show
 

@@ -9,7 +9,7 @@ import pytest
 from ccplay.analysis.metrics import measurable, metrics_of
 from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
-from ccplay.lab.links.filters import udp_packets
+from ccplay.lab.links.classes import udp_packets
 from ccplay.lab.traffic.iperf import looks_after_each_packet
 from ccplay.lab.traffic.udp import Lines, _sending_s, client_argv
 from ccplay.model.events import InterfaceCounters
@@ -17,7 +17,7 @@ from ccplay.model.traffic_commands import StartUdp, StopUdp
 from ccplay.model.traffic_events import UdpEnded, UdpStarted
 from ccplay.model.wording import describe
 from ccplay.report.data.curves import cross_traffic
-from ccplay.scenario.file.reading import parse
+from ccplay.scenario.reading import parse
 from ccplay.session.timeline import ended_at
 from ccplay.state.lab_state import LabState
 from ccplay.state.udp import Udp

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from ccplay.lab.delay import line as delayline
 from ccplay.lab.delay.engines import Impairment
-from ccplay.lab.delay.line import Held
-from ccplay.lab.delay.messages import Order
-from ccplay.lab.packets import nfqueue
-from ccplay.lab.packets.lateness import Lateness
-from ccplay.lab.packets.nfqueue import PacketQueue
+from ccplay.lab.delay.line import Held, Order
+from ccplay.lab.packets import loop
+from ccplay.lab.packets.loop import Lateness, PacketQueue
 from ccplay.model.values import LinkSetting
 
 
@@ -104,7 +102,7 @@ def test_an_error_about_packets_that_are_gone_is_no_packet() -> None:
     error = struct.pack("=IHHIIi", 36, 2, 0, 0, 0, -2) + verdict
     queue = PacketQueue.__new__(PacketQueue)
     queue._socket = Messages(packet + stamped, error, packet + stamped, error)  # type: ignore[assignment]
-    queue._buffer, queue._packet = bytearray(4096), nfqueue._packet_layout(28)
+    queue._buffer, queue._packet = bytearray(4096), loop._packet_layout(28)
     assert (queue.next_packet(), queue.stamp) == (9, 7.5)
     assert (queue.next_packet(), queue.next_packet()) == (9, None)
 

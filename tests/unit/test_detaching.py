@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.experiment import detaching, headless
-from ccplay.experiment.bench import Here, LocalBench
-from ccplay.experiment.handover import Handover
-from ccplay.experiment.run_options import RunOptions
+from ccplay.experiment import headless, runner
+from ccplay.experiment.orders import Handover
+from ccplay.experiment.plan import RunOptions
+from ccplay.experiment.pool import Here, LocalBench
 from ccplay.model.commands import Build, Order
 from ccplay.model.traffic_commands import StartPing
-from ccplay.report.terminal.printer import Printer
-from ccplay.scenario.file.reading import parse
+from ccplay.report.terminal.progress import Printer
+from ccplay.scenario.reading import parse
 from tests.unit.test_headless import TEXT, QuickLab
 
 
@@ -63,7 +63,7 @@ async def test_all_progress_is_written_before_the_question(
 
     monkeypatch.setattr(Printer, "_write_whole", late)
     monkeypatch.setattr(Printer, "drain", drained)
-    monkeypatch.setattr(detaching, "at_interrupt", ask)
+    monkeypatch.setattr(runner, "at_interrupt", ask)
 
     @asynccontextmanager
     async def elsewhere(joining: headless.Joining) -> AsyncIterator[Away]:

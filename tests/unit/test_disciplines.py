@@ -6,7 +6,7 @@ import pytest
 
 from ccplay.model.base import Option
 from ccplay.model.disciplines import DISCIPLINES, validate
-from ccplay.model.fields import Field
+from ccplay.model.quantities import Field
 from ccplay.model.values import Qdisc
 from ccplay.model.wording import describe_qdisc
 

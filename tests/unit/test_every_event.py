@@ -16,7 +16,7 @@ from ccplay.lab.probe.probe import Probe
 from ccplay.model.events import AnyEvent, Hello
 from ccplay.model.samples import Sweep, Sweeps
 from ccplay.state.lab_state import LabState
-from ccplay.stream import sweep_codec, wire
+from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import recorded_events
 from tests.unit.test_probe import DONE, TWO_CONNECTIONS, Answers, record
@@ -64,7 +64,7 @@ def extreme(kind: inspect.Type, *, largest: bool, number: int = 0) -> Any:
 def event(kind: type[Any], *, largest: bool) -> Any:
     if kind is Sweeps:
         # As recordings make them.
-        return sweep_codec.pack([event(Sweep, largest=largest)] * 3)
+        return wire.pack([event(Sweep, largest=largest)] * 3)
     return extreme(inspect.type_info(kind), largest=largest)
 
 
@@ -90,7 +90,7 @@ def test_all_of_them_come_back_from_a_recording(tmp_path: Path) -> None:
         each for each in read if not isinstance(each, Sweeps)
     ]
     swept = [each for each in read if isinstance(each, Sweeps)]
-    assert [len(sweep_codec.moments(each)) for each in swept] == [1, 1]
+    assert [len(wire.moments(each)) for each in swept] == [1, 1]
 
 
 class OneHost(Namespace, frozen=True):
@@ -137,6 +137,6 @@ def test_a_recording_of_a_lab_that_named_variables_of_no_flows_is_read() -> None
     found = wire.decode_event(line)
     assert isinstance(found, Sweep)
     LabState().apply(found)
-    block = sweep_codec.pack([found, found])
+    block = wire.pack([found, found])
     assert wire.decode_event(wire.encode(block)) == block
     LabState().apply(block)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import ScenarioError
-from ccplay.scenario.file.reading import parse
+from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Expectation, Published
 
 HEAD = 'duration = "60 s"\ntopology.kind = "linear"\n'

@@ -9,11 +9,11 @@ import pytest
 
 from ccplay.errors import LabError, ScenarioError, UnsupportedError, UsageError
 from ccplay.experiment import headless
-from ccplay.experiment.run_options import RunOptions
+from ccplay.experiment.plan import RunOptions
 from ccplay.experiment.store import read_run_directory
 from ccplay.model.commands import Build
 from ccplay.model.events import AnyEvent, Ready
-from ccplay.scenario.file.reading import parse
+from ccplay.scenario.reading import parse
 from ccplay.stream.sources import Source
 from ccplay.stream.wire import UnknownEvent
 from tests.unit.test_headless import TEXT, QuickLab

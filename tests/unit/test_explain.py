@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from ccplay.analysis.explain import rules
-from ccplay.analysis.explain.evidence import Cut, Evidence, Waiting, gather
-from ccplay.analysis.explain.rules import explain
+from ccplay.analysis import explain
+from ccplay.analysis.explain import Cut, Evidence, Waiting, explain_flow, gather
 from ccplay.model.traffic_events import UdpStarted
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
 
 RECORDING = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
@@ -58,7 +57,7 @@ def cut(**known: Any) -> Cut:
     ],
 )
 def test_what_it_is_doing(known: dict[str, Any], words: str) -> None:
-    assert words in rules.doing(evidence(**known))
+    assert words in explain.doing(evidence(**known))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +74,7 @@ def test_what_it_is_doing(known: dict[str, Any], words: str) -> None:
     ],
 )
 def test_what_made_cwnd_fall(found: Cut | None, words: str) -> None:
-    said = rules.reduced(evidence(cut=found))
+    said = explain.reduced(evidence(cut=found))
     assert words in said if words else not said
 
 
@@ -83,7 +82,7 @@ def test_what_made_cwnd_fall(found: Cut | None, words: str) -> None:
     "found", [cut(after=70.0), cut(after=50.0, cc="cubic"), cut(cc="vegas"), cut(cc="bbr")]
 )
 def test_a_reduction_that_follows_no_rule_is_given_none(found: Cut) -> None:
-    said = rules.reduced(evidence(cut=found))
+    said = explain.reduced(evidence(cut=found))
     assert said.endswith("of it.")
 
 
@@ -103,7 +102,7 @@ def test_a_reduction_that_follows_no_rule_is_given_none(found: Cut) -> None:
     ],
 )
 def test_why_it_fell(found: Cut | None, words: str) -> None:
-    said = rules.cause(evidence(cut=found))
+    said = explain.cause(evidence(cut=found))
     assert words in said if words else not said
 
 
@@ -137,7 +136,7 @@ def test_why_it_fell(found: Cut | None, words: str) -> None:
     ],
 )
 def test_what_limits_it(known: dict[str, Any], words: str) -> None:
-    said = rules.limited(evidence(**known))
+    said = explain.limited(evidence(**known))
     assert words in said if words else not said
 
 
@@ -158,7 +157,7 @@ def test_what_limits_it(known: dict[str, Any], words: str) -> None:
     ],
 )
 def test_how_much_of_the_rtt_is_queueing(known: dict[str, Any], words: str) -> None:
-    said = rules.delayed(evidence(**known))
+    said = explain.delayed(evidence(**known))
     assert words in said if words else not said
 
 
@@ -185,7 +184,7 @@ def test_how_much_of_the_rtt_is_queueing(known: dict[str, Any], words: str) -> N
     ],
 )
 def test_who_holds_the_queue(waiting: Waiting | None, words: str) -> None:
-    assert words in rules.held(evidence(waiting=waiting))
+    assert words in explain.held(evidence(waiting=waiting))
 
 
 @pytest.mark.parametrize(
@@ -207,7 +206,7 @@ def test_who_holds_the_queue(waiting: Waiting | None, words: str) -> None:
     ],
 )
 def test_what_it_gets(known: dict[str, Any], words: str) -> None:
-    said = rules.gets(evidence(**known))
+    said = explain.gets(evidence(**known))
     assert words in said if words else not said
 
 
@@ -224,11 +223,11 @@ def test_a_flow_beside_udp_is_not_alone() -> None:
     assert after is not None
     assert before.beside == ()
     assert [each.split()[-1] for each in after.beside] == ["u1"]
-    assert "alone" not in rules.gets(after)
+    assert "alone" not in explain.gets(after)
 
 
 def test_a_real_flow_is_explained(state: LabState) -> None:
-    said = explain(state, "1", 9.0)
+    said = explain_flow(state, "1", 9.0)
     assert said == [
         (
             "Congestion avoidance: cwnd is 64 segments, ssthresh 58: it grows by one segment a "
@@ -271,4 +270,4 @@ def test_of_a_flow_that_does_not_run_nothing_is_reported(
 ) -> None:
     if t > state.now:
         flow = next((n for n, each in state.flows.items() if each.ended is not None), "no")
-    assert explain(state, flow, t) == []
+    assert explain_flow(state, flow, t) == []

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.analysis.fairness import converged_s, fairness, jain
-from ccplay.analysis.queueing import loss, queueing_delays_us, utilisation
+from ccplay.analysis.summary import (
+    converged_s,
+    fairness,
+    jain,
+    loss,
+    queueing_delays_us,
+    utilisation,
+)
 from ccplay.model.events import LinkChanged, Ready
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.traffic_events import FlowEnded, FlowStarted

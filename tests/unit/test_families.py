@@ -12,12 +12,9 @@ from ccplay.analysis.results import CaseResult, Result
 from ccplay.analysis.statistics import statistic
 from ccplay.analysis.summary import summarise
 from ccplay.experiment.grouping import Gathering
-from ccplay.report.data.amounts import unit, write, write_bounds
-from ccplay.report.data.families import family_of, some_of
-from ccplay.report.terminal.column_heads import Column, deal, table
-from ccplay.report.terminal.repeats_table import check_lines
-from ccplay.report.terminal.table import show
-from ccplay.scenario.file.reading import parse
+from ccplay.report.data.naming import family_of, some_of, unit, write, write_bounds
+from ccplay.report.terminal.tables import HeadedColumn, check_lines, deal, show, table
+from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario
 from tests.unit.reports import experiment, variants
 from tests.unit.test_summary import health, session
@@ -163,17 +160,17 @@ def test_more_figures_than_fit_make_more_tables() -> None:
 def test_thirteen_variants_with_nine_figures_fit_a_terminal() -> None:
     """What neighbours share is said once: their flow, their unit."""
     columns = [
-        Column("goodput", ["0.866"], "flows.1", "Mbit/s"),
-        Column("tx", ["0.927"], "flows.1", "Mbit/s"),
-        Column("rx", ["0.877"], "flows.1", "Mbit/s"),
-        Column("delay\nmean", ["107"], "flows.1", "ms"),
-        Column("packet\nloss", ["0.0473"], "flows.1"),
-        Column("cwnd\np50", ["56.0"], "flows.1"),
-        Column("qlen\np50", ["96.0"], "queues.r->h2"),
-        Column("loss", ["0.959"], "udp.u1"),
-        Column("delay\nmean", ["164"], "udp.u1", "ms"),
+        HeadedColumn("goodput", ["0.866"], "flows.1", "Mbit/s"),
+        HeadedColumn("tx", ["0.927"], "flows.1", "Mbit/s"),
+        HeadedColumn("rx", ["0.877"], "flows.1", "Mbit/s"),
+        HeadedColumn("delay\nmean", ["107"], "flows.1", "ms"),
+        HeadedColumn("packet\nloss", ["0.0473"], "flows.1"),
+        HeadedColumn("cwnd\np50", ["56.0"], "flows.1"),
+        HeadedColumn("qlen\np50", ["96.0"], "queues.r->h2"),
+        HeadedColumn("loss", ["0.959"], "udp.u1"),
+        HeadedColumn("delay\nmean", ["164"], "udp.u1", "ms"),
     ]
-    labels = [Column("cc", ["Westwood+"])]
+    labels = [HeadedColumn("cc", ["Westwood+"])]
     [together] = deal(labels, columns, 80, 2)
     out = io.StringIO()
     Console(file=out, width=78).print(table(labels, together, []))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ccplay.report.data.distributions import distribution, distributions
-from ccplay.report.figures import fct
+from ccplay.report.data.findings import distribution, distributions
+from ccplay.report.figures import cumulative
 from tests.unit.test_short_flows import told
 
 LABEL = "flow completion time (ms)"
@@ -24,7 +24,7 @@ def test_panels_share_an_axis_of_decades_and_a_case_has_one_colour() -> None:
     assert small is not None
     assert large is not None
     panels = [("below 100 kB", {"a": small, "b": large}), ("from 1 MB", {"b": large})]
-    figure = fct.draw(panels, ["a", "b"], LABEL)
+    figure = cumulative.draw_completion_times(panels, ["a", "b"], LABEL)
     left, right = figure.axes
     assert (left.get_xscale(), right.get_xscale()) == ("log", "log")
     assert left.get_xlim() == right.get_xlim()
@@ -42,6 +42,6 @@ def test_a_single_value_has_an_axis_too() -> None:
     for value in (0.0, 5.0):
         only = distribution([value])
         assert only is not None
-        (axes,) = fct.draw([("", {"all": only})], ["all"], LABEL).axes
+        (axes,) = cumulative.draw_completion_times([("", {"all": only})], ["all"], LABEL).axes
         low, high = axes.get_xlim()
         assert 0 < low < high

@@ -4,9 +4,9 @@ import pytest
 
 from ccplay.errors import CommandError
 from ccplay.model.base import Command
-from ccplay.model.fields import Field, check, fields_of
+from ccplay.model.quantities import Field, check, fields_of
 from ccplay.model.traffic_commands import StartFlow, StartPing, StartUdp
-from ccplay.scenario.fields.timeline import ACTIONS
+from ccplay.scenario.timeline import ACTIONS
 
 DEFAULTS = [
     field

@@ -15,7 +15,7 @@ import pytest
 from ccplay.model.commands import Build, Mark
 from ccplay.model.events import Log, Ready
 from ccplay.session.session import Session
-from ccplay.stream import pipe, wire
+from ccplay.stream import sources, wire
 from ccplay.stream.sources import LabSource
 from tests.unit.test_session import HELLO
 
@@ -58,7 +58,7 @@ def waiting(lab: LabSource) -> int:
 
 
 async def test_what_arrives_waits_for_the_next_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipe, "LONGEST_WAIT_S", 1000.0)
+    monkeypatch.setattr(sources, "LONGEST_WAIT_S", 1000.0)
     async with playing() as (session, lab):
         await session.read_on()
         lab.send(Mark(text="read at once, as nothing was read since the last frame"))
@@ -73,7 +73,7 @@ async def test_what_arrives_waits_for_the_next_frame(monkeypatch: pytest.MonkeyP
 
 
 async def test_without_frames_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipe, "LONGEST_WAIT_S", 0.01)
+    monkeypatch.setattr(sources, "LONGEST_WAIT_S", 0.01)
     async with playing() as (session, lab):
         await session.read_on()
         for _ in range(5):
@@ -82,7 +82,7 @@ async def test_without_frames_it_does_not_wait_for_ever(monkeypatch: pytest.Monk
 
 
 async def test_nothing_waits_while_a_step_may_be_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipe, "LONGEST_WAIT_S", 1000.0)
+    monkeypatch.setattr(sources, "LONGEST_WAIT_S", 1000.0)
     async with playing(idle=False) as (session, lab):
         await session.read_on()
         for count in range(5):
@@ -91,7 +91,7 @@ async def test_nothing_waits_while_a_step_may_be_due(monkeypatch: pytest.MonkeyP
 
 
 async def test_a_lab_that_waits_to_be_read_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipe, "LONGEST_WAIT_S", 1000.0)
+    monkeypatch.setattr(sources, "LONGEST_WAIT_S", 1000.0)
     async with playing() as (session, lab):
         await session.read_on()
         lab.send(Mark(text="a"))

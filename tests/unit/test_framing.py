@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ccplay.analysis.framing import above_framing
-from ccplay.analysis.trust import judge
+from ccplay.analysis.trust import above_framing, judge
 from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.traffic_events import FlowEnded

@@ -9,10 +9,10 @@ from ccplay.errors import RecordingError
 from ccplay.model.commands import Mark, SetLink
 from ccplay.model.events import Applied, Ready
 from ccplay.model.traffic_commands import StartFlow
-from ccplay.session.recordings import find
+from ccplay.session.archive import find
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
-from ccplay.ui.plots.combined import ShiftedTrace
+from ccplay.ui.plots.ghost_plots import ShiftedTrace
 from ccplay.ui.plots.ghosts import Choice, Ghost, Ghosts, next_action, of_run, of_session
 from ccplay.ui.plots.traces import Pen, SeriesTrace
 from tests.ui.synthetic import stream

@@ -10,8 +10,7 @@ import pytest
 from ccplay.model.events import AnyEvent, Health, Ready
 from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.model.traffic_events import FlowStarted, PingSample, PingStarted
-from ccplay.session.glimpse import AFTER_S, BEFORE_S, glimpse
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import AFTER_S, BEFORE_S, glimpse, read_recording
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire

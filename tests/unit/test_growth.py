@@ -12,8 +12,8 @@ from ccplay.analysis.results import Result
 from ccplay.model.events import Ready
 from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.model.traffic_events import FlowStarted
+from ccplay.report.data.charts import families, growth
 from ccplay.report.data.curves import Curve
-from ccplay.report.data.growth import families, growth
 from ccplay.state.lab_state import LabState
 from tests.unit.reports import case_result, case_statistics, material
 
@@ -71,23 +71,23 @@ def test_cases_are_compared_within_their_family() -> None:
 
 def test_the_figure_distinguishes_more_lines_than_it_has_colours() -> None:
     pytest.importorskip("matplotlib")
-    from ccplay.report.figures.growth import draw
+    from ccplay.report.figures.cumulative import draw_growth
 
     lines = {f"variant {n}": Curve([0.0, 15.0], [0.0, 100.0 + n]) for n in range(13)}
-    figure = draw(lines, list(lines))
+    figure = draw_growth(lines, list(lines))
     drawn = figure.axes[0].get_lines()[:13]
     looks = {(line.get_color(), str(line.get_linestyle())) for line in drawn}
     assert len(looks) == 13
     assert {text.get_text() for text in figure.axes[0].texts} >= {"variant 0", "variant 12"}
     # Where another family lacks one, the others keep their looks.
-    [last] = draw({"variant 12": lines["variant 12"]}, list(lines)).axes[0].get_lines()[:1]
+    [last] = draw_growth({"variant 12": lines["variant 12"]}, list(lines)).axes[0].get_lines()[:1]
     assert last.get_color() == drawn[12].get_color()
 
 
 @given(st.lists(st.floats(min_value=0, max_value=1), min_size=1, max_size=20))
 def test_names_at_the_ends_of_lines_neither_overlap_nor_change_places(wanted: list[float]) -> None:
     pytest.importorskip("matplotlib")
-    from ccplay.report.figures.growth import spread
+    from ccplay.report.figures.cumulative import spread
 
     places = spread(wanted, 0.04)
     assert all(-1e-9 <= place <= 1 + 1e-9 for place in places)
@@ -98,6 +98,6 @@ def test_names_at_the_ends_of_lines_neither_overlap_nor_change_places(wanted: li
 
 def test_a_name_with_room_around_it_stands_where_its_line_ends() -> None:
     pytest.importorskip("matplotlib")
-    from ccplay.report.figures.growth import spread
+    from ccplay.report.figures.cumulative import spread
 
     assert spread([0.9, 0.1, 0.12], 0.1) == pytest.approx([0.9, 0.06, 0.16])

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import CcplayError, LabError
-from ccplay.guest import boot, kept, kernel
-from ccplay.guest.kernel import newest_of
+from ccplay.guest import boot, fetch
+from ccplay.guest.fetch import newest_of
 from ccplay.model.values import Feature
 from ccplay.ui.dialogs.menu import feature_items
 
@@ -59,9 +59,9 @@ def test_a_kernel_may_be_in_several_packages(monkeypatch: pytest.MonkeyPatch) ->
         asked.append(argv[-1])
         return SPLIT.encode()
 
-    monkeypatch.setattr(kernel, "run", search)
+    monkeypatch.setattr(fetch, "run", search)
     names = [f"linux-{part}-7.3.4+deb13-amd64" for part in ("binary", "image", "modules")]
-    assert kernel.packages_of("7.3.4+deb13-amd64") == names
+    assert fetch.packages_of("7.3.4+deb13-amd64") == names
     assert all(re.match(asked[0], name) for name in names)
     assert not re.match(asked[0], "linux-image-7.3.4+deb13-amd64-dbg")
 
@@ -81,7 +81,7 @@ def test_packages_without_a_whole_kernel_are_refused(
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).touch()
     with pytest.raises(CcplayError, match=f"one kernel and its modules, but hold {held}$"):
-        kernel._settle(tmp_path)
+        fetch._settle(tmp_path)
 
 
 def test_a_kernel_that_would_keep_algorithms_is_refused(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_kernel_that_would_keep_algorithms_is_refused(tmp_path: Path) -> None:
     (tmp_path / "lib" / "modules" / "6.1.0-50-amd64" / "kernel").mkdir(parents=True)
     too_old = r"6\.1\.0-50-amd64 is too old: ccplay needs 6\.4 or newer"
     with pytest.raises(CcplayError, match=too_old):
-        kernel._settle(tmp_path)
+        fetch._settle(tmp_path)
 
 
 def test_words_may_be_empty_or_have_spaces_commas_and_quotes(
@@ -192,4 +192,4 @@ def test_root_by_sudo_takes_the_guest_of_its_user(
     monkeypatch.setenv("SUDO_USER", "somebody")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "root" / ".cache"))
     monkeypatch.setattr("os.path.expanduser", lambda _: str(tmp_path / "user"))
-    assert kept.folder() == tmp_path / taken / ".cache" / "ccplay" / "guest"
+    assert boot.folder() == tmp_path / taken / ".cache" / "ccplay" / "guest"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.guest.contents import CONTENTS, flaw, seal
+from ccplay.guest.boot import CONTENTS, flaw, seal
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from ccplay.cli import main
-from ccplay.experiment.handover import Handover
-from ccplay.experiment.plan import plan
+from ccplay.experiment.orders import Handover
+from ccplay.experiment.plan import plan_runs
 from tests.unit.test_agenda import scenario
 
 WHOLE = scenario("a", "b", repeats=3)
@@ -24,7 +24,7 @@ def test_it_has_the_runs_that_are_left() -> None:
 
 def test_its_orders_are_the_same_on_the_other_side() -> None:
     there = msgspec.json.decode(msgspec.json.encode(handover()), type=Handover)
-    here = plan(WHOLE.only(["b"]))
+    here = plan_runs(WHOLE.only(["b"]))
     for ours, theirs in zip(here, there.runs(), strict=True):
         order = there.order(theirs, 2)
         assert order == handover().order(ours, 2)

@@ -14,8 +14,8 @@ from rich.console import Console
 
 from ccplay.analysis.results import Result
 from ccplay.errors import LabError, UnsupportedError
-from ccplay.experiment import headless, trial
-from ccplay.experiment.run_options import RunOptions
+from ccplay.experiment import headless, orders
+from ccplay.experiment.plan import RunOptions
 from ccplay.experiment.runner import Experiment
 from ccplay.model.commands import Build, Mark, Order, StartTogether
 from ccplay.model.events import AnyEvent, Applied, Ended, Failed, Ready
@@ -25,7 +25,7 @@ from ccplay.model.traffic_events import FlowEnded, FlowStarted, PingEnded, PingS
 from ccplay.model.values import Feature
 from ccplay.model.wording import describe
 from ccplay.report.terminal.progress import ProgressDisplay
-from ccplay.scenario.file.reading import parse
+from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario
 from ccplay.stream.sources import Source
 from ccplay.stream.wire import UnknownEvent
@@ -210,7 +210,7 @@ async def test_a_lab_is_silent_only_where_nothing_comes(monkeypatch: pytest.Monk
             self._gone.set()
             await super().close()
 
-    monkeypatch.setattr(trial, "_SILENCE_LIMIT_S", 0.1)
+    monkeypatch.setattr(orders, "_SILENCE_LIMIT_S", 0.1)
     scenario = parse(TEXT, Path("t.toml"))
     assert (await measure(scenario, SlowLab)).cases[0].errors == []
     silent = await measure(scenario, lambda build: SlowLab(build, silent_from=5.0))
@@ -263,7 +263,7 @@ async def test_steps_that_the_lab_did_not_get_to_are_errors_that_name_them(
 
     many = "".join(f'{{ at = "1.5 s", do = "mark", text = "{n}" }},\n' for n in range(1_000))
     text = TEXT.replace("]\n", many + "]\n").replace('"20 s"', '"5 s"')
-    monkeypatch.setattr(trial, "_STOP_LIMIT_S", 0.1)
+    monkeypatch.setattr(orders, "_STOP_LIMIT_S", 0.1)
     result = await measure(parse(text, Path("t.toml")), Stuck)
     assert result.cases[0].errors == [
         "timeline[2] was never due",

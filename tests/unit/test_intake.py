@@ -8,9 +8,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from ccplay.model.samples import TcpSamples
-from ccplay.state.intake import Intake
-from ccplay.state.rows import Feed
-from ccplay.state.series import Series, Timeline
+from ccplay.state.connections import Intake
+from ccplay.state.series import Feed, Series, Timeline
 
 NAMES = ("cwnd", "ssthresh")
 

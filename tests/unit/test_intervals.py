@@ -6,11 +6,10 @@ import pytest
 
 from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import Monitored
-from ccplay.report.data import intervals
-from ccplay.report.data.intervals import moved, summaries
+from ccplay.report.data import curves
+from ccplay.report.data.curves import moved, summaries
 from ccplay.state.lab_state import LabState
-from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED
-from ccplay.state.udp import Udp
+from ccplay.state.udp import DELAY, LOSS, RECEIVED, Udp
 
 PACKET = 1000
 
@@ -59,7 +58,7 @@ def test_a_row_has_whole_intervals_only() -> None:
     (row,) = summaries(moved(session(), 0.5, 5.0, 1.0))
     assert (row.traffic, row.count, row.least, row.greatest) == ("UDP u1", 2, 80_000, 90_000)
     assert row.mean == 85_000
-    cells = [column.cell(row) for column in intervals.TABLE.columns]
+    cells = [column.cell(row) for column in curves.TABLE.columns]
     assert cells[:3] == ["UDP u1", "2", "85 kB"]
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ccplay.ui.plots.brush import of_kind
-from ccplay.ui.plots.dots import Column
+from ccplay.ui.plots.brush import Column, of_kind
 from ccplay.ui.plots.traces import LINE_KINDS
 
 

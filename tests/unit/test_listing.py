@@ -9,17 +9,15 @@ import pytest
 
 from ccplay.assets import assets
 from ccplay.state.lab_state import LabState
-from ccplay.ui import lineup, selection
+from ccplay.ui import lineup
 from ccplay.ui.cells.glyphs import UNICODE
-from ccplay.ui.listing import COLUMNS, Listing
-from ccplay.ui.panels.columns import columns
-from ccplay.ui.panels.flows import in_sight
+from ccplay.ui.panels.flows import columns, in_sight
 from ccplay.ui.playhead import Playhead
-from ccplay.ui.plots.combined import GroupTrace, StackedTrace
-from ccplay.ui.plots.table import PANES
-from ccplay.ui.plots.titles import title_row
+from ccplay.ui.plots.band import PANES
+from ccplay.ui.plots.ghost_plots import GroupTrace, StackedTrace
+from ccplay.ui.plots.pane import title_row
 from ccplay.ui.themes import read_look
-from ccplay.ui.view import View
+from ccplay.ui.view import COLUMNS, Listing, View
 from tests.ui.synthetic import stream
 
 T = 12.5
@@ -108,7 +106,7 @@ def test_groups_have_the_flows_of_an_algorithm(state: LabState) -> None:
     ]
     assert [each.chosen(view) for each in found] == ["1", "4"]
     # Up and down go from group to group.
-    assert [name for name in selection.choices(view) if name in state.flows] == ["1", "4"]
+    assert [name for name in lineup.choices(view) if name in state.flows] == ["1", "4"]
 
 
 def test_the_selected_flow_is_on_top_and_the_others_are_dimmed_in_a_crowd(

@@ -8,7 +8,7 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.scenario.file.lines import line_of, locate
+from ccplay.scenario.document import line_of, locate
 
 TEXT = '''\
 a = 1   # a = 2

@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from ccplay.analysis.machines import f_tail, machine_effects
-from ccplay.analysis.statistics import student_t
+from ccplay.analysis.statistics import f_tail, machine_effects, student_t
 
 
 @pytest.mark.parametrize(

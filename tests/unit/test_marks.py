@@ -3,7 +3,7 @@
 import pytest
 
 from ccplay.errors import CommandError
-from ccplay.lab.marks import Marks
+from ccplay.lab.lab import Marks
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 
 

@@ -7,7 +7,7 @@ import pytest
 from ccplay.errors import ScenarioError, UsageError
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.scenario.file.reading import parse
+from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Case, Scenario
 
 HEAD = """duration = "60 s"

@@ -18,9 +18,9 @@ from ccplay.analysis.metrics import (
 from ccplay.analysis.results import CaseStatistics
 from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
-from ccplay.report.data.verdicts import unmeasured
-from ccplay.scenario.file.library import find
-from ccplay.scenario.file.reading import load, parse
+from ccplay.report.data.findings import unmeasured
+from ccplay.scenario.library import find
+from ccplay.scenario.reading import load, parse
 from ccplay.scenario.values import Expectation, Scenario
 from tests.unit.test_summary import session
 

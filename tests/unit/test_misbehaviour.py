@@ -7,13 +7,13 @@ from rich.console import Console
 
 from ccplay.analysis.results import Result
 from ccplay.analysis.summary import summarise
-from ccplay.lab.traffic.misbehaviour import PATIENCE_S, Watchdog
+from ccplay.lab.traffic.congestion import PATIENCE_S, Watchdog
 from ccplay.model.events import Log, Misbehaved
 from ccplay.model.samples import TcpSamples
 from ccplay.model.traffic_events import FlowStarted
-from ccplay.report.data.verdicts import misbehaviours
-from ccplay.report.page.sections import troubles
-from ccplay.report.terminal.table import case_table
+from ccplay.report.data.findings import misbehaviours
+from ccplay.report.page.page import troubles
+from ccplay.report.terminal.tables import case_table
 from ccplay.state.lab_state import LabState
 
 Told = list[tuple[float, str]]

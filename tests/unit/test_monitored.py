@@ -15,13 +15,13 @@ from ccplay.model.events import Hello, InterfaceCounters, Ready
 from ccplay.model.traffic_commands import StartFlow, StartUdp
 from ccplay.model.traffic_events import FlowEnded, FlowStarted, UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import Monitored
+from ccplay.report.data.export import batches
 from ccplay.report.data.naming import words
-from ccplay.report.data.samples import batches
-from ccplay.report.page.run_tables import grids
-from ccplay.report.terminal.table import case_table
-from ccplay.scenario.file.reading import parse
+from ccplay.report.page.page import grids
+from ccplay.report.terminal.tables import case_table
+from ccplay.scenario.reading import parse
 from ccplay.state.lab_state import LabState
-from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED, rates_between
+from ccplay.state.udp import DELAY, LOSS, RECEIVED, rates_between
 from ccplay.stream import wire
 from ccplay.stream.sources import recorded_events
 from ccplay.units import format_part

@@ -10,16 +10,20 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from ccplay.analysis.accuracy import delay_off
-from ccplay.analysis.framing import above_framing
 from ccplay.analysis.metrics import measurable, metrics_of
 from ccplay.analysis.summary import summarise
+from ccplay.analysis.trust import above_framing, delay_off
 from ccplay.errors import ScenarioError, UnsupportedError
-from ccplay.lab.probe.connection import Connection
-from ccplay.lab.probe.joint import Joint
-from ccplay.lab.probe.tcp_info import INFO_SIZE, OPTION_ECN, OPTIONS, PLACES, UNKNOWN_RTT
-from ccplay.lab.traffic.mptcp.choice import choose
-from ccplay.lab.traffic.mptcp.path_manager import Ends
+from ccplay.lab.probe.connection import (
+    INFO_SIZE,
+    OPTION_ECN,
+    OPTIONS,
+    PLACES,
+    UNKNOWN_RTT,
+    Connection,
+    Joint,
+)
+from ccplay.lab.traffic.mptcp.path_manager import Ends, choose
 from ccplay.model.base import Event
 from ccplay.model.events import FlowPath, LinkChanged
 from ccplay.model.network import Topology
@@ -28,8 +32,8 @@ from ccplay.model.traffic_events import FlowEnded, FlowStarted, SubflowEnded, Su
 from ccplay.model.values import INFINITE_SSTHRESH, Feature, LinkSetting
 from ccplay.report.data.naming import words
 from ccplay.report.data.scene import scene
-from ccplay.scenario.file.reading import parse
-from ccplay.scenario.rules.support import check_against
+from ccplay.scenario.reading import parse
+from ccplay.scenario.rules import check_against
 from ccplay.scenario.values import Scenario
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire

@@ -9,12 +9,11 @@ from statistics import fmean, pstdev
 
 import pytest
 
-from ccplay.lab.delay.copies import flipped
 from ccplay.lab.delay.engines import Impairment
-from ccplay.lab.delay.models import Fate, Model
+from ccplay.lab.delay.line import Fate, Model, flipped
 from ccplay.lab.delay.netem import netem_options, netem_request, path_of
 from ccplay.lab.queues.options import split
-from ccplay.model.distributions import DISTRIBUTIONS, SCALE, SIZE, table
+from ccplay.model.algorithms import DISTRIBUTIONS, SCALE, SIZE, table
 
 EXAMPLES = [
     Impairment(),

@@ -55,13 +55,12 @@ ALLOWED = {
     ("lab/warm.py", "(own / 'gid_map').write_text"): "the same",
     ("files/reading.py", "os.open"): "for reading only",
     ("cli.py", "os.open"): "/dev/null",
-    ("guest/kernel.py", "found.replace"): "in a folder of its own",
-    ("guest/kernel.py", "images[modules[0]].replace"): "the same",
+    ("guest/fetch.py", "found.replace"): "in a folder of its own",
+    ("guest/fetch.py", "images[modules[0]].replace"): "the same",
     ("report/data/export.py", "parquet.ParquetWriter"): "into an open file",
-    ("report/figures/fonts.py", "font.save"): "into an open file, or a buffer",
-    ("report/figures/svg.py", "figure.savefig"): "into a buffer",
+    ("report/figures/svg.py", "font.save"): "into an open file, or a buffer",
+    ("report/figures/svg.py", "figure.savefig"): "into a buffer, or an open file",
     ("ui/pictures/png.py", "drawn.save"): "the same",
-    ("report/figures/files.py", "figure.savefig"): "into an open file",
 }
 """Permitted calls, as file and called expression, each with the reason why it is permitted."""
 

@@ -6,18 +6,17 @@ from typing import Any
 
 import pytest
 
-from ccplay.bpf.libbpf import LoadError
-from ccplay.bpf.shown import names_in
+from ccplay.bpf.libbpf import LoadError, names_in
 from ccplay.cli import main
 from ccplay.errors import WireError
-from ccplay.lab.probe.algorithm_info import columns
+from ccplay.lab.probe.inet_diag import variable_columns
 from ccplay.model.events import Ended
 from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.model.traffic_events import FlowStarted
 from ccplay.model.values import MOST_VARIABLES
 from ccplay.model.variables import describe, variable
 from ccplay.state.lab_state import LabState
-from ccplay.stream import sweep_codec, wire
+from ccplay.stream import wire
 from tests.unit.test_probe import attribute
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
@@ -29,7 +28,7 @@ DCTCP = attribute(9, struct.pack("=HHIII", 1, 0, 512, 3, 9))
 
 def test_bbr_vegas_and_dctcp_are_read_beside_flows_that_say_nothing() -> None:
     """A flow without an own value has None; BBR's bandwidth is converted from bytes/s to bit/s."""
-    assert columns([BBR, b"", VEGAS, BBR, DCTCP]) == {
+    assert variable_columns([BBR, b"", VEGAS, BBR, DCTCP]) == {
         "bbr_bw_bps": [10_000_000, None, None, 10_000_000, None],
         "bbr_min_rtt_us": [20_100, None, None, 20_100, None],
         "bbr_pacing_gain": [739, None, None, 739, None],
@@ -48,16 +47,16 @@ def test_bbr_vegas_and_dctcp_are_read_beside_flows_that_say_nothing() -> None:
 
 def test_a_bandwidth_above_32_bits_is_read_whole() -> None:
     fast = attribute(16, struct.pack("=IIIII", 5, 1, 1, 256, 512))
-    assert columns([fast])["bbr_bw_bps"] == [((1 << 32) + 5) * 8]
+    assert variable_columns([fast])["bbr_bw_bps"] == [((1 << 32) + 5) * 8]
 
 
 def test_what_has_not_been_measured_is_not_known() -> None:
     unmeasured = attribute(3, struct.pack("=IIII", 1, 0, 0x7FFFFFFF, 0x7FFFFFFF))
-    assert columns([unmeasured])["vegas_minrtt_us"] == [None]
+    assert variable_columns([unmeasured])["vegas_minrtt_us"] == [None]
 
 
 def test_a_socket_between_getting_bbr_and_its_start_tells_no_gains() -> None:
-    found = columns([attribute(16, bytes(20))])
+    found = variable_columns([attribute(16, bytes(20))])
     for name in ("bbr_min_rtt_us", "bbr_pacing_gain", "bbr_cwnd_gain"):
         assert found[name] == [None]
 
@@ -76,7 +75,7 @@ def test_a_socket_between_getting_bbr_and_its_start_tells_no_gains() -> None:
 def test_others_before_it_and_more_behind_it_are_passed_over(
     attributes: bytes, bandwidth: list[int] | None
 ) -> None:
-    assert columns([attributes]).get("bbr_bw_bps") == bandwidth
+    assert variable_columns([attributes]).get("bbr_bw_bps") == bandwidth
 
 
 def sweep(t: float, own: dict[str, list[int | None]], *flows: str) -> Sweep:
@@ -116,17 +115,17 @@ def test_variables_become_series_of_the_flows_that_have_them() -> None:
 
 def test_a_recording_keeps_them() -> None:
     """Sweeps with other variables begin another block; unpacked, the blocks give the same state."""
-    assert not sweep_codec.fits(SWEEPS[1], SWEEPS[:1])
-    assert sweep_codec.fits(SWEEPS[2], SWEEPS[1:2])
+    assert not wire.fits(SWEEPS[1], SWEEPS[:1])
+    assert wire.fits(SWEEPS[2], SWEEPS[1:2])
     state = started()
     for part in (SWEEPS[:1], SWEEPS[1:4], SWEEPS[4:]):
-        state.apply(wire.decode_event(wire.encode(sweep_codec.pack(part))))
+        state.apply(wire.decode_event(wire.encode(wire.pack(part))))
     check(state)
 
 
 def test_a_sweep_without_them_is_written_as_ever() -> None:
     assert b"own" not in wire.encode(SWEEPS[0])
-    assert b"own" not in wire.encode(sweep_codec.pack(SWEEPS[:1]))
+    assert b"own" not in wire.encode(wire.pack(SWEEPS[:1]))
 
 
 MANY: dict[str, list[int | None]] = {f"v{n}": [1] for n in range(MOST_VARIABLES + 1)}
@@ -144,7 +143,7 @@ MANY: dict[str, list[int | None]] = {f"v{n}": [1] for n in range(MOST_VARIABLES 
 def test_what_does_not_fit_or_is_too_much_is_refused(
     own: dict[str, list[int | None]], reason: str
 ) -> None:
-    for event in (sweep(1.0, own, "1"), sweep_codec.pack([sweep(1.0, own, "1")])):
+    for event in (sweep(1.0, own, "1"), wire.pack([sweep(1.0, own, "1")])):
         with pytest.raises(WireError, match=reason):
             wire.decode_event(wire.encode(event))
 
@@ -197,7 +196,7 @@ def test_they_are_exported_a_row_each(tmp_path: Path, capsys: pytest.CaptureFixt
         sweep(last + 0.6, {"bbr_pacing_gain": [None], "my_gain_1000": [1000]}, "o"),
     ]
     kept = [line for line in said if not isinstance(wire.decode_event(line), Ended)]
-    added = [wire.encode(start), wire.encode(sweep_codec.pack(told))]
+    added = [wire.encode(start), wire.encode(wire.pack(told))]
     path.write_bytes(b"".join([*kept, *added]))
     assert main(["export", str(path), "--table", "variables"]) == 0
     head, *rows = capsys.readouterr().out.splitlines()

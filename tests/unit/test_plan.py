@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ccplay.lab.probe import algorithm_info
-from ccplay.lab.probe.connection import Connection
-from ccplay.lab.probe.inet_diag import DiagSocket, columns
-from ccplay.lab.probe.plan import LEAST
-from ccplay.lab.probe.tcp_info import INFO_SIZE, in_units
+from ccplay.lab.probe import inet_diag
+from ccplay.lab.probe.connection import INFO_SIZE, Connection, in_units
+from ccplay.lab.probe.inet_diag import LEAST, DiagSocket, columns
 from tests.unit.test_probe import DONE, TWO_CONNECTIONS, Answers, attribute, record
 
 Change = Callable[[list[bytearray]], list[bytearray]]
@@ -76,7 +74,7 @@ class Reader:
             fields, own = self.diag.plan.sweep()
         else:
             fields = {name: in_units(name, each) for name, each in columns(found).items()}
-            own = algorithm_info.columns([each.own for each in found])
+            own = inet_diag.variable_columns([each.own for each in found])
         table = fields | own
         assert all(len(column) == len(found) for column in table.values())
         rows = {

@@ -15,13 +15,12 @@ from ccplay.model.values import LinkSetting, Monitored, Qdisc
 from ccplay.model.variables import VARIABLES, Rate, Variable, combine
 from ccplay.plots import table
 from ccplay.plots.derived import growth, value_at
-from ccplay.plots.plot import Line, Plot, Scope
-from ccplay.plots.settings import limits, sent_rates
+from ccplay.plots.plot import Line, Plot, Scope, limits, sent_rates
 from ccplay.plots.table import PLOTS, reported
 from ccplay.report.data import curves
 from ccplay.report.data.curves import cross_traffic
 from ccplay.report.data.scene import scene
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
 from ccplay.state.series import Series, Timeline
 from ccplay.state.udp import Udp
@@ -183,9 +182,8 @@ def test_one_entry_is_a_plot_and_a_panel(monkeypatch: pytest.MonkeyPatch) -> Non
     pytest.importorskip("matplotlib")
     import numpy as np
 
-    from ccplay.report.figures.panels import panels
-    from ccplay.report.figures.part import Part
-    from ccplay.report.figures.run import stacked
+    from ccplay.report.figures.panel import Part
+    from ccplay.report.figures.run import panels, stacked
     from ccplay.report.figures.style import Inks, look
     from ccplay.ui.plots.pane import Pane
 
@@ -214,7 +212,7 @@ def test_one_entry_is_a_plot_and_a_panel(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_run_without_its_subject_has_no_panel_of_it() -> None:
     pytest.importorskip("matplotlib")
-    from ccplay.report.figures.panels import panels
+    from ccplay.report.figures.run import panels
     from ccplay.report.figures.style import Inks
 
     state = LabState()

@@ -9,10 +9,8 @@ import pytest
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
 from ccplay.errors import LabError
-from ccplay.experiment.agenda import Planned
-from ccplay.experiment.bench import Bench, Door, Here, LocalBench
-from ccplay.experiment.plan import plan
-from ccplay.experiment.pool import Attempt, Outcome, Pool
+from ccplay.experiment.plan import Planned, plan_runs
+from ccplay.experiment.pool import Attempt, Bench, Door, Here, LocalBench, Outcome, Pool
 from ccplay.model.commands import Build
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import Source
@@ -46,7 +44,7 @@ class Hall:
         """Attempts made: case, number of the attempt, attempts then running."""
         self.kept: list[tuple[str, int, bool]] = []
         """Runs kept: case, number of the last attempt, whether it is trustworthy."""
-        agenda = Planned(plan(scenario(*cases)))
+        agenda = Planned(plan_runs(scenario(*cases)))
         self.benches = Here(bench(jobs))
         self.pool = Pool(
             agenda, self.benches, self.stop, attempts=attempts, report=self.messages.append

@@ -11,7 +11,7 @@ import pytest
 from ccplay.errors import CcplayError
 from ccplay.files import caller
 from ccplay.ui import preferences
-from ccplay.ui.keymap import REMAPPABLE, Keymap, remapped
+from ccplay.ui.keys import REMAPPABLE, Keymap, remapped
 from ccplay.ui.preferences import Preferences, keep, load, parse, written
 from ccplay.ui.themes import load_looks
 

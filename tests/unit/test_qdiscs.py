@@ -8,9 +8,9 @@ from ccplay.errors import CommandError
 from ccplay.lab.queues.options import decode, encode
 from ccplay.lab.queues.qdiscs import _IN_TICKS, _UNREPORTED, _as_asked, changed, validate
 from ccplay.model.base import Option
-from ccplay.model.discipline import KERNEL
 from ccplay.model.disciplines import DISCIPLINES
-from ccplay.model.fields import check
+from ccplay.model.qdiscs import KERNEL
+from ccplay.model.quantities import check
 from ccplay.model.values import LinkSetting, Qdisc
 
 EXAMPLES: dict[str, dict[str, Option]] = {

@@ -10,9 +10,9 @@ from ccplay.errors import WireError
 from ccplay.lab.queues.link_queues import LinkQueues
 from ccplay.model.samples import QdiscSamples, Sweep
 from ccplay.model.values import MOST_VARIABLES
-from ccplay.report.data.samples import _sweeps
+from ccplay.report.data.export import _sweeps
 from ccplay.state.lab_state import LabState
-from ccplay.stream import limits, sweep_codec, wire
+from ccplay.stream import sources, wire
 from tests.unit.test_link_queues import queue
 
 VALUES: list[list[int | None]] = [[3, None], [5, None], [5, 7]]
@@ -32,7 +32,7 @@ def sweeps() -> list[Sweep]:
 def test_values_of_queues_are_kept_by_link(packed: bool) -> None:
     """Own values are kept by link, from single sweeps and from a block, over the wire."""
     state = LabState()
-    for event in [sweep_codec.pack(sweeps())] if packed else sweeps():
+    for event in [wire.pack(sweeps())] if packed else sweeps():
         state.apply(wire.decode_event(wire.encode(event)))
     series = state.queues["r1->r2"].own["codel_ldelay_us"]
     assert series.values(0, 3) == [3, 5, 5]
@@ -48,7 +48,7 @@ def test_old_recordings_have_none() -> None:
 
 
 def test_each_value_is_a_row_of_the_export() -> None:
-    rows = dict(_sweeps(sweep_codec.pack(sweeps()), 0.0))["queue-variables"]
+    rows = dict(_sweeps(wire.pack(sweeps()), 0.0))["queue-variables"]
     assert rows["link"] == ["r1->r2"] * 3 + ["r2->r1"]
     assert rows["qdisc"] == ["codel"] * 3 + ["pfifo"]
     assert rows["variable"] == ["codel_ldelay_us"] * 4
@@ -64,7 +64,7 @@ def test_each_value_is_a_row_of_the_export() -> None:
 )
 def test_what_does_not_fit_the_queues_is_refused(own: dict[str, list[int | None]]) -> None:
     with pytest.raises(WireError):
-        sweep_codec.check_sweep(sweep(1.0, own))
+        wire.check_sweep(sweep(1.0, own))
 
 
 def test_a_queue_keeps_no_more_than_it_may() -> None:
@@ -74,10 +74,10 @@ def test_a_queue_keeps_no_more_than_it_may() -> None:
 
 
 def test_values_of_queues_count_as_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_BYTES", 2 * limits.OF_QUEUE + 4)
-    limits.RecordingLimits().check(sweep(1.0, {"a": [1, None]}))
+    monkeypatch.setattr(sources, "MOST_BYTES", 2 * sources.OF_QUEUE + 4)
+    sources.RecordingLimits().check(sweep(1.0, {"a": [1, None]}))
     with pytest.raises(WireError, match="memory"):
-        limits.RecordingLimits().check(sweep(1.0, {"a": [1, 1]}))
+        sources.RecordingLimits().check(sweep(1.0, {"a": [1, 1]}))
 
 
 def test_each_class_has_what_its_own_discipline_reports() -> None:

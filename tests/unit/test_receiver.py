@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ccplay.analysis.checkpoint import Checkpoint, checkpoint
-from ccplay.analysis.receiver_table import Receiver
+from ccplay.analysis.results import Checkpoint, checkpoint
+from ccplay.analysis.summary import Receiver
 from ccplay.model.commands import Build
 from ccplay.model.events import Applied, Ready
 from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.traffic_events import FlowEnded, FlowStarted
 from ccplay.report.data.scene import scene
-from ccplay.report.terminal.receiver_table import ReceiverLines
+from ccplay.report.terminal.tables import ReceiverLines
 from ccplay.state.lab_state import LabState
 from tests.unit.test_summary import HELLO
 

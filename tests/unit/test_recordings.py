@@ -33,7 +33,7 @@ from ccplay.model.traffic_events import (
     UdpStarted,
 )
 from ccplay.model.values import Monitored
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import read_recording
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.state.series import Series

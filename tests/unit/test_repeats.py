@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 from ccplay.model.commands import Mark, SetCongestionControl
 from ccplay.model.traffic_commands import StartFlow, StopFlow
-from ccplay.scenario.file.reading import parse
-from ccplay.scenario.repeats import flow_of, repeated
-from ccplay.scenario.step import Step
-from ccplay.scenario.values import Case
+from ccplay.scenario.matrix import flow_of, repeated
+from ccplay.scenario.reading import parse
+from ccplay.scenario.values import Case, Step
 
 RACE = """
 duration = "90 s"

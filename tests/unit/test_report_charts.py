@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccplay.analysis.statistics import Statistic
-from ccplay.report.data.amounts import Unit
 from ccplay.report.data.charts import Chart, Estimate, Line, charts
-from ccplay.report.data.distributions import distribution, together
+from ccplay.report.data.findings import distribution, together
 from ccplay.report.data.material import Axis, axes, number
+from ccplay.report.data.naming import Unit
 from tests.unit.reports import (
     PUBLISHED,
     case_result,
@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
 
-from ccplay.report.figures import cdf, chart, marks, strokes, style, svg
+from ccplay.report.figures import chart, cumulative, marks, style, svg
 
 
 def test_a_chart_runs_along_the_axis_of_numbers_with_the_most_values() -> None:
@@ -148,7 +148,7 @@ def test_every_chart_can_be_drawn_twice_alike() -> None:
             *charts(result.statistics, result.cases),
             *charts(matrix(("50 ms", "100 ms"), (10, 25, 300)), []),
         ]:
-            once, again = (svg.svg(chart.draw(each, inks), each.name) for _ in range(2))
+            once, again = (svg.svg_text(chart.draw(each, inks), each.name) for _ in range(2))
             assert once == again
             assert "<script" not in once
 
@@ -203,7 +203,7 @@ def test_labels_keep_their_digits_where_coordinates_are_cut() -> None:
     figure = Figure(figsize=(2, 2))
     figure.text(0.333333333, 0.5, "0.12345678")
     with style.look():
-        text = svg.svg(figure, "x")
+        text = svg.svg_text(figure, "x")
     assert "0.12345678" in text
     assert "333333" not in text
 
@@ -217,7 +217,7 @@ def test_a_figure_for_a_page_is_small_and_whole() -> None:
         axes.plot([], [], "o")
         axes.plot([0.5, 1, 1.5], [0.2, 0.4, 0.8], "o")
         axes.set(xlim=(0, 4), ylim=(0, 1))
-        text = svg.svg(figure, "fig")
+        text = svg.svg_text(figure, "fig")
     root = ET.fromstring(text)
     ids = [each.get("id") for each in root.iter() if each.get("id")]
     assert len(ids) == len(set(ids))
@@ -235,10 +235,10 @@ def test_strokes_are_one_line_with_gaps() -> None:
         figure = Figure(figsize=(2, 2))
         axes = style.box(figure, 0.5, 0.5, 1, 1)
         axes.set_xlim(0, 10)
-        strokes.strokes(axes, [1, 5, 9], (0.9, 1.0), color="red")
+        style.strokes(axes, [1, 5, 9], (0.9, 1.0), color="red")
         assert len(axes.get_lines()) == 1
         assert axes.get_xlim() == (0, 10)
-        root = ET.fromstring(svg.svg(figure, "fig"))
+        root = ET.fromstring(svg.svg_text(figure, "fig"))
     [path] = [e for e in root.iter(f"{_SVG}path") if "#ff0000" in (e.get("style") or "")]
     assert (path.get("d") or "").count("M") == 3
 
@@ -272,7 +272,9 @@ def test_many_names_in_panels_of_distributions_can_be_distinguished() -> None:
     lines = {f"cc{n}": known for n in range(13)}
     conditions = ("alone", "cross traffic", "loss 2 %", "loss 5 %")
     with style.look():
-        figure = cdf.draw(("RTT", "share"), [(c, lines) for c in conditions], [], ordered=False)
+        figure = cumulative.draw_cdf(
+            ("RTT", "share"), [(c, lines) for c in conditions], [], ordered=False
+        )
     drawn = figure.axes[0].get_lines()
     assert len({(line.get_color(), str(line.get_linestyle())) for line in drawn}) == 13
     assert len({round(axes.get_position().x0, 3) for axes in figure.axes}) == 2

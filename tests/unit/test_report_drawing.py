@@ -15,10 +15,10 @@ from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.topologies import plan
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.report.data.graph import MOST_NODES, Graph, graph
-from ccplay.report.page import machine
+from ccplay.report.data.scene import MOST_NODES, Graph, graph
+from ccplay.report.page import page
 from ccplay.report.page.network_drawing import draw
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import read_recording
 from tests.unit.reports import HOSTILE
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
@@ -78,7 +78,7 @@ def test_the_table_of_links_marks_every_observed_one_as_a_bottleneck() -> None:
     state = read_recording(PLAYGROUND)
     assert state.hello is not None
     net = plan(Topology(kind="parking-lot", parameters={"hops": 2}))
-    rows = machine.network("", replace(state.hello, network=net), settings(net))
+    rows = page.network("", replace(state.hello, network=net), settings(net))
     assert rows is not None
     marked = {row[0] for row in rows.rows if "bottleneck" in row[0]}
     routers = (("r1", "r2"), ("r2", "r1"), ("r2", "r3"), ("r3", "r2"))

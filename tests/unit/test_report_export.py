@@ -10,7 +10,7 @@ from ccplay.cli import main
 from ccplay.commands.runs import gather
 from ccplay.model.events import Ready
 from ccplay.model.samples import Sweep
-from ccplay.report.data.samples import batches
+from ccplay.report.data.export import batches
 from ccplay.stream.sources import recorded_events
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"

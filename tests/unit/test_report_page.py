@@ -25,7 +25,7 @@ from tests.unit.reports import (
 pytest.importorskip("matplotlib")
 
 from ccplay.cli import main
-from ccplay.report.page import page, sections, writing
+from ccplay.report.page import page, writing
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 
@@ -192,7 +192,7 @@ def test_checks_are_a_line_an_expectation_and_only_failures_are_reported_one_by_
 
 
 def test_checks_that_held_are_not_reported_one_by_one() -> None:
-    [found] = sections.checks(variants("reno", "vegas"))
+    [found] = page.check_rows(variants("reno", "vegas"))
     assert (found.cases, found.words) == ("", "checkpoint ratio")
     assert (found.verdict.held, found.verdict.total, found.failed) == (2, 2, [])
 
@@ -231,7 +231,7 @@ def test_a_reason_that_several_cases_share_is_reported_once() -> None:
     found = experiment()
     second = [run for run in found.cases if run.name == HOSTILE]
     shared = [found.statistics[0], case_statistics(HOSTILE, second, PUBLISHED)]
-    (note,) = sections.notes(msgspec.structs.replace(found, statistics=shared))
+    (note,) = page.notes(msgspec.structs.replace(found, statistics=shared))
     assert note.startswith("reno <b> and 1 more, ")
 
 

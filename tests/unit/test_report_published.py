@@ -11,9 +11,9 @@ from rich.console import Console
 
 from ccplay.analysis.results import Result
 from ccplay.report.data.findings import agreement, citations
-from ccplay.report.terminal import repeats_table
-from ccplay.scenario.file.library import find, shipped
-from ccplay.scenario.file.reading import load
+from ccplay.report.terminal import tables
+from ccplay.scenario.library import find, shipped
+from ccplay.scenario.reading import load
 from tests.unit.reports import PUBLISHED, experiment
 
 SOURCE = "Student report of COMP 343, measured in Mininet"
@@ -39,7 +39,7 @@ def test_one_source_is_cited_once_and_several_with_their_cases() -> None:
 
 def test_the_table_in_a_terminal_cites_it() -> None:
     out = io.StringIO()
-    Console(file=out, width=120).print(*repeats_table.family_tables(cited(SOURCE, SOURCE), 120))
+    Console(file=out, width=120).print(*tables.family_tables(cited(SOURCE, SOURCE), 120))
     assert out.getvalue().count(f"published: {SOURCE}") == 1
 
 

@@ -9,30 +9,29 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from ccplay.report.data.findings import columns, findings, readings
+from ccplay.report.data.findings import columns, findings, readings, verdicts
 from ccplay.report.data.material import MOST_DRAWN, MOST_SHOWN
 from ccplay.report.data.naming import in_order, words
-from ccplay.report.data.tables import MOST_IN_MARKDOWN, Cell, Table, tables
-from ccplay.report.data.verdicts import verdicts
-from ccplay.report.terminal.table import _Fitting
+from ccplay.report.data.tables import MOST_IN_MARKDOWN, Cell, ReportTable, tables
+from ccplay.report.terminal.tables import _Fitting
 from ccplay.state.columns import Column
 from tests.unit.reports import PUBLISHED, experiment, material, variants
 
 
 def test_a_name_cannot_break_out_of_markdown() -> None:
-    text = Table.of("t", [{"a": "x | y\n| z <b>", "b": 1.5}]).markdown()
+    text = ReportTable.of("t", [{"a": "x | y\n| z <b>", "b": 1.5}]).markdown()
     assert text.splitlines() == ["| a | b |", "| --- | ---: |", "| x \\| y \\| z \\<b\\> | 1.5 |"]
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@x", "\tx"])
 def test_a_spreadsheet_obeys_no_name(name: str) -> None:
-    text = Table.of("t", [{"a": name, "b": -1.5}]).csv()
+    text = ReportTable.of("t", [{"a": name, "b": -1.5}]).csv()
     _, row = csv.reader(io.StringIO(text))
     assert row == [f"'{name}", "-1.5"]
 
 
 def test_rows_may_have_different_columns() -> None:
-    table = Table.of("t", [{"a": 1}, {"b": 2}])
+    table = ReportTable.of("t", [{"a": 1}, {"b": 2}])
     assert json.loads(table.json()) == [{"a": 1, "b": None}, {"a": None, "b": 2}]
 
 
@@ -116,9 +115,9 @@ def test_a_table_that_nobody_reads_through_is_no_markdown() -> None:
     rows: list[dict[str, Cell]] = [
         {"case": "a", "repeat": number} for number in range(MOST_IN_MARKDOWN)
     ]
-    assert [ending for ending, _ in Table.of("few", rows).files()] == ["md", "csv", "json"]
+    assert [ending for ending, _ in ReportTable.of("few", rows).files()] == ["md", "csv", "json"]
     rows.append({"case": "a", "repeat": -1})
-    assert [ending for ending, _ in Table.of("many", rows).files()] == ["csv", "json"]
+    assert [ending for ending, _ in ReportTable.of("many", rows).files()] == ["csv", "json"]
 
 
 def test_of_a_large_experiment_one_run_of_the_first_cases_is_drawn() -> None:

@@ -11,8 +11,8 @@ pytest.importorskip("matplotlib")
 from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.model.traffic_events import FlowStarted
 from ccplay.report.data.scene import scene
+from ccplay.report.figures.run import own_values
 from ccplay.report.figures.style import Inks
-from ccplay.report.figures.variables import own_values
 from ccplay.state.lab_state import LabState
 
 

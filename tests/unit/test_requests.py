@@ -11,7 +11,7 @@ from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
-from ccplay.lab.network import requests
+from ccplay.lab.network import rtnl
 from ccplay.lab.network.rtnl import CREATE, EXCLUSIVE, message
 
 NEW = CREATE | EXCLUSIVE
@@ -54,13 +54,13 @@ def _route(subnet: str | None, hops: list[tuple[str, int]]) -> nlmsg:
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
-        (requests.cable(("h1-r1", MAC, 7), ("r1-eth10", MAC, 70_000)), _cable()),
-        (requests.up(5), message(ifinfmsg, 16, index=5, flags=1, change=1)),
-        (requests.address(5, "10.0.1.2"), _address()),
-        (requests.neighbour(5, "10.0.1.1", MAC), _neighbour()),
-        (requests.route(None, GATEWAYS[:1]), _route(None, GATEWAYS[:1])),
-        (requests.route("10.0.7.0", GATEWAYS[1:]), _route("10.0.7.0", GATEWAYS[1:])),
-        (requests.route("10.0.7.0", GATEWAYS), _route("10.0.7.0", GATEWAYS)),
+        (rtnl.cable(("h1-r1", MAC, 7), ("r1-eth10", MAC, 70_000)), _cable()),
+        (rtnl.up(5), message(ifinfmsg, 16, index=5, flags=1, change=1)),
+        (rtnl.address(5, "10.0.1.2"), _address()),
+        (rtnl.neighbour(5, "10.0.1.1", MAC), _neighbour()),
+        (rtnl.route(None, GATEWAYS[:1]), _route(None, GATEWAYS[:1])),
+        (rtnl.route("10.0.7.0", GATEWAYS[1:]), _route("10.0.7.0", GATEWAYS[1:])),
+        (rtnl.route("10.0.7.0", GATEWAYS), _route("10.0.7.0", GATEWAYS)),
     ],
     ids=["cable", "up", "address", "neighbour", "default route", "route", "several hops"],
 )
@@ -75,16 +75,16 @@ def test_a_question_for_a_route_is_what_pyroute2_encodes() -> None:
     theirs["header"]["flags"] = 1
     theirs.encode()
     ends = "10.0.0.1", "10.0.1.1"
-    assert requests.lookup(ends, 7) == bytes(theirs.data)
+    assert rtnl.lookup(ends, 7) == bytes(theirs.data)
     # RTA_IP_PROTO, RTA_SPORT and RTA_DPORT, which pyroute2 lacks; ports in network byte order.
     ports = bytes.fromhex("05001b0006000000 06001c0027100000 06001d0014510000")
-    assert requests.lookup(ends, 7, 6, 10_000, 5201)[4:] == bytes(theirs.data)[4:] + ports
+    assert rtnl.lookup(ends, 7, 6, 10_000, 5201)[4:] == bytes(theirs.data)[4:] + ports
 
 
 def test_the_interface_of_an_answer_is_found() -> None:
     answer = message(rtmsg, 24, 0, (("RTA_DST", "10.0.1.1"), ("RTA_OIF", 3)), family=2)
     answer.encode()
-    assert requests.interface_of(bytes(answer.data)) == 3
+    assert rtnl.interface_of(bytes(answer.data)) == 3
     none = message(rtmsg, 24, 0, (("RTA_DST", "10.0.1.1"),), family=2)
     none.encode()
-    assert requests.interface_of(bytes(none.data)) == 0
+    assert rtnl.interface_of(bytes(none.data)) == 0

@@ -18,11 +18,11 @@ from ccplay.model.topologies import plan
 from ccplay.model.traffic import is_limited, stopped_by
 from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing
 from ccplay.model.values import Capabilities, Feature, Qdisc
-from ccplay.scenario.fields.network import link_problem
-from ccplay.scenario.file.library import find, shipped
-from ccplay.scenario.file.reading import load, parse
-from ccplay.scenario.file.tree import grow, overlay, plain
-from ccplay.scenario.rules.support import check_against, guest_offer, only_in_guest
+from ccplay.scenario.keys import link_problem
+from ccplay.scenario.library import find, shipped
+from ccplay.scenario.reading import load, parse
+from ccplay.scenario.rules import check_against, guest_offer, only_in_guest
+from ccplay.scenario.tree import grow, overlay, plain
 
 HEAD = 'title = "T"\nduration = "60 s"\ntopology.kind = "linear"\n'
 PATH = Path("t.toml")

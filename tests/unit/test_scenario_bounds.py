@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import ScenarioError
-from ccplay.scenario.bounded import MOST_PARTS, TooMuchError, loads
-from ccplay.scenario.file.reading import load
+from ccplay.scenario.document import MOST_PARTS, TooMuchError, loads
+from ccplay.scenario.reading import load
 
 HEAD = 'duration = "30 s"\nlinks.bottleneck.rate = "1 Mbit/s"\n'
 LONGEST_S = 3.0
@@ -112,7 +112,7 @@ READ = """
 import json, re, sys, time
 from pathlib import Path
 from ccplay.errors import ScenarioError
-from ccplay.scenario.file.reading import load
+from ccplay.scenario.reading import load
 took = {}
 for path in map(Path, sys.argv[1:]):
     began = time.process_time()

@@ -9,9 +9,9 @@ import pytest
 from ccplay.errors import ScenarioError, UnsupportedError, UsageError
 from ccplay.model.commands import SetClasses, SetQdisc, StartCapture, StopCapture
 from ccplay.model.values import Capabilities, Feature, Qdisc, TrafficClass
-from ccplay.scenario.file.reading import parse
-from ccplay.scenario.rules.captures import captured
-from ccplay.scenario.rules.support import check_against
+from ccplay.scenario.reading import parse
+from ccplay.scenario.rules import check_against
+from ccplay.scenario.timeline import captured
 from ccplay.scenario.values import Scenario
 
 HEAD = """

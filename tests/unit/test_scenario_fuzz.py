@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from ccplay.errors import ScenarioError
-from ccplay.scenario.file.library import shipped
-from ccplay.scenario.file.reading import parse
-from ccplay.scenario.repeats import repeated
+from ccplay.scenario.library import shipped
+from ccplay.scenario.matrix import repeated
+from ccplay.scenario.reading import parse
 from ccplay.scenario.schema import schema
 from ccplay.scenario.values import Scenario
 from ccplay.stream import wire

@@ -12,10 +12,10 @@ from jsonschema import Draft202012Validator
 from ccplay.assets import assets
 from ccplay.cli import main
 from ccplay.model.disciplines import DISCIPLINES
-from ccplay.model.fields import fields_of
-from ccplay.scenario.fields.timeline import ACTIONS
-from ccplay.scenario.file.library import shipped
+from ccplay.model.quantities import fields_of
+from ccplay.scenario.library import shipped
 from ccplay.scenario.schema import schema, text
+from ccplay.scenario.timeline import ACTIONS
 
 VALIDATOR = Draft202012Validator(schema())
 HEAD = 'duration = "60 s"\n'

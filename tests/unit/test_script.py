@@ -14,7 +14,7 @@ from ccplay.model.events import LinkChanged, Log, Ready
 from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StopFlow
 from ccplay.model.traffic_events import DownloadEnded, DownloadStarted, PingEnded, PingStarted
 from ccplay.model.values import LinkSetting
-from ccplay.scenario.step import Step
+from ccplay.scenario.values import Step
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
 from tests.unit.test_session import HELLO

@@ -15,9 +15,9 @@ from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
 from ccplay.model.traffic_commands import StartFlow, StartTraffic
 from ccplay.model.values import Capabilities
-from ccplay.session.due_steps import DueStep
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import read_recording
 from ccplay.session.session import Session
+from ccplay.session.timeline import DueStep
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder

@@ -7,8 +7,8 @@ import pytest
 from ccplay.errors import ScenarioError
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import Qdisc
-from ccplay.scenario.file.paths import read_path
-from ccplay.scenario.file.reading import load, parse
+from ccplay.scenario.reading import load, parse
+from ccplay.scenario.tree import read_path
 from ccplay.scenario.values import Scenario
 
 TEXT = """

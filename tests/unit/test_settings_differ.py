@@ -14,8 +14,8 @@ from ccplay.model.events import Applied
 from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.report.data.comparison import Difference, compare, verdict
-from ccplay.report.data.settings import Setting, differing, of_recording, of_run
+from ccplay.report.data.charts import Difference, compare, verdict
+from ccplay.report.data.material import Setting, differing, of_recording, of_run
 from ccplay.report.terminal.comparison_table import show
 from ccplay.state.lab_state import LabState
 from tests.ui.synthetic import stream

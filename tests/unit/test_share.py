@@ -19,12 +19,10 @@ from ccplay.errors import WireError
 from ccplay.model.events import AnyEvent, CaptureStarted, Ended, Health, Hello, Log
 from ccplay.model.samples import Sweep, Sweeps
 from ccplay.share import frames, places
-from ccplay.share.backlog import LIVE_S, MOST_CHUNKS, Backlog
+from ccplay.share.backlog import LIVE_S, MOST_CHUNKS, Backlog, Packer, Unpacker
 from ccplay.share.frames import Gap, Greeting, Over, Pointer, Present, PresenterView, Wants
-from ccplay.share.packing import Packer, Unpacker
-from ccplay.share.privacy import without_paths
-from ccplay.share.server import Server
-from ccplay.share.spectator import Spectator
+from ccplay.share.server import Server, Spectator
+from ccplay.share.sharing import without_paths
 from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
 from tests.ui.synthetic import stream

@@ -14,11 +14,10 @@ from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
 from ccplay.commands.runs import gather
 from ccplay.errors import RecordingError, UsageError
-from ccplay.experiment.files import Folder
 from ccplay.experiment.grouping import Gathering
-from ccplay.experiment.plan import Run, plan
-from ccplay.experiment.store import Store, read_run_directory, recording_of, scenario_of
-from ccplay.scenario.file.reading import parse
+from ccplay.experiment.plan import Run, plan_runs
+from ccplay.experiment.store import Folder, Store, read_run_directory, recording_of, scenario_of
+from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario
 from ccplay.state.lab_state import LabState
 
@@ -60,7 +59,7 @@ def test_what_was_finished_is_found_again(tmp_path: Path) -> None:
     mine = scenario(tmp_path)
     with Store(tmp_path / "out" / "deep", mine) as store:
         assert store.finished == {}
-        result = finish(store, plan(mine)[2])
+        result = finish(store, plan_runs(mine)[2])
     with Store(tmp_path / "out" / "deep", mine) as store:
         assert list(store.finished) == [("a", 2)]
         assert store.finished["a", 2].result == result
@@ -74,10 +73,10 @@ def test_what_was_finished_is_found_again(tmp_path: Path) -> None:
 def test_a_run_that_was_broken_off_is_recorded_anew(tmp_path: Path) -> None:
     mine = scenario(tmp_path)
     with Store(tmp_path / "out", mine) as store:
-        store.recording(plan(mine)[0]).write_bytes(b"half a li")
+        store.recording(plan_runs(mine)[0]).write_bytes(b"half a li")
     with Store(tmp_path / "out", mine) as store:
         assert store.finished == {}
-        assert not store.recording(plan(mine)[0]).exists()
+        assert not store.recording(plan_runs(mine)[0]).exists()
 
 
 def test_what_the_command_line_said_stands_above_the_scenario(tmp_path: Path) -> None:
@@ -99,7 +98,7 @@ def test_what_the_command_line_said_stands_above_the_scenario(tmp_path: Path) ->
 def test_a_changed_scenario_is_refused(tmp_path: Path, change: tuple[str, str], told: str) -> None:
     mine = scenario(tmp_path)
     with Store(tmp_path / "out", mine) as store:
-        finish(store, plan(mine)[0])
+        finish(store, plan_runs(mine)[0])
     changed = scenario(tmp_path, TEXT.replace(*change))
     with pytest.raises(UsageError, match=told), Store(tmp_path / "out", changed):
         pass
@@ -109,7 +108,7 @@ def test_a_changed_scenario_is_refused(tmp_path: Path, change: tuple[str, str], 
 def test_other_words_and_more_repeats_are_no_change(tmp_path: Path) -> None:
     mine = scenario(tmp_path)
     with Store(tmp_path / "out", mine) as store:
-        finish(store, plan(mine)[0])
+        finish(store, plan_runs(mine)[0])
     text = TEXT.replace("repeats = 2", 'repeats = 5\ntitle = "New"\nmetrics = ["jain"]')
     with Store(tmp_path / "out", scenario(tmp_path, text)) as store:
         assert list(store.finished) == [("a", 1)]
@@ -143,7 +142,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("mine")
     mine = scenario(tmp_path)
-    run = plan(mine)[0]
+    run = plan_runs(mine)[0]
     with Store(tmp_path / "out", mine) as store:
         for name in ("a-1.ccplay", "a-1.json", ".a-1.json.new"):
             (tmp_path / "out" / "runs" / name).symlink_to(precious)
@@ -163,7 +162,7 @@ def test_a_recording_elsewhere_is_refused_with_its_place(tmp_path: Path, name: s
     """No file outside of the directory is read, or counted as a run."""
     mine, out = scenario(tmp_path), tmp_path / "out"
     with Store(out, mine) as store:
-        stray = msgspec.structs.replace(finish(store, plan(mine)[0]), recording=name)
+        stray = msgspec.structs.replace(finish(store, plan_runs(mine)[0]), recording=name)
     told = rf"cases\[0\]\.recording: {re.escape(json.dumps(name))} is not a file in runs/"
     replace(out / "result.json", cases=[stray])
     for outline in (False, True):
@@ -188,7 +187,7 @@ def test_only_plain_files_of_a_run_directory_are_read(tmp_path: Path, name: str,
     """A FIFO would block the reader forever, and a symlink may lead to any file."""
     mine, out = scenario(tmp_path), tmp_path / "out"
     with Store(out, mine) as store:
-        finish(store, plan(mine)[0])
+        finish(store, plan_runs(mine)[0])
     there = out / name
     there.rename(tmp_path / "away")
     if kind == "FIFO":
@@ -225,7 +224,7 @@ def test_files_of_a_run_directory_are_bounded(
 ) -> None:
     mine, out = scenario(tmp_path), tmp_path / "out"
     with Store(out, mine) as store:
-        for run in plan(mine):
+        for run in plan_runs(mine):
             finish(store, run)
     for name, most, told in (
         ("MOST_OF_RESULT", 500, "result.json: it is larger than 500 B"),
@@ -304,7 +303,7 @@ def test_a_result_that_was_written_early_is_completed_from_the_runs(tmp_path: Pa
     with Store(tmp_path / "out", mine) as store:
         gathering = Gathering(mine)
         due = []
-        for run in plan(mine):
+        for run in plan_runs(mine):
             result = msgspec.structs.replace(
                 summarise(LabState(), run.case.name),
                 repeat=run.repeat,
@@ -319,7 +318,7 @@ def test_a_result_that_was_written_early_is_completed_from_the_runs(tmp_path: Pa
     assert due[:8] == [True] * 8
     assert sum(due[8:12]) == 2
     written = msgspec.json.decode((tmp_path / "out" / "result.json").read_bytes())
-    assert len(written["cases"]) < len(plan(mine))
+    assert len(written["cases"]) < len(plan_runs(mine))
     out, whole = tmp_path / "out", gathering.result()
     assert read_run_directory(out) == whole
     assert read_run_directory(out, outline=True) == whole, "statistics take all runs"

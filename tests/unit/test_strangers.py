@@ -25,9 +25,8 @@ from ccplay.cli import main
 from ccplay.commands.runs import gather
 from ccplay.errors import CcplayError, RecordingError, ScenarioError, WireError
 from ccplay.experiment.grouping import Gathering
-from ccplay.experiment.index import indexed
-from ccplay.experiment.plan import plan
-from ccplay.experiment.store import Store, read_run_directory
+from ccplay.experiment.plan import plan_runs
+from ccplay.experiment.store import Store, indexed, read_run_directory
 from ccplay.model.events import Log
 from ccplay.model.samples import (
     QdiscRows,
@@ -38,17 +37,17 @@ from ccplay.model.samples import (
     TcpSamples,
 )
 from ccplay.report.data import export
-from ccplay.report.data.sample_tables import TABLES
+from ccplay.report.data.export import TABLES
 from ccplay.report.data.tables import tables
-from ccplay.report.page.overviews import overviews
-from ccplay.scenario.file.reading import parse
+from ccplay.report.page.writing import overviews
+from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario
-from ccplay.session.recorded import read_recording
+from ccplay.session.archive import read_recording
 from ccplay.share import frames
+from ccplay.state.connections import TRACE_SERIES
 from ccplay.state.lab_state import FLOW_SERIES, QUEUE_SERIES, LabState
-from ccplay.state.trace import TRACE_SERIES
-from ccplay.stream import sweep_codec, wire
-from ccplay.stream.limits import (
+from ccplay.stream import wire
+from ccplay.stream.sources import (
     KEPT,
     MOST_BYTES,
     MOST_QUEUES,
@@ -143,7 +142,7 @@ _LEAN = """
     import resource, sys
     from pathlib import Path
     from ccplay.errors import RecordingError
-    from ccplay.session.recorded import read_recording
+    from ccplay.session.archive import read_recording
     resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
     try:
         read_recording(Path(sys.argv[1]))
@@ -213,7 +212,7 @@ def test_the_bound_counts_what_the_state_keeps() -> None:
 def test_a_few_scalars_do_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ccplay.stream.limits.MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("ccplay.stream.sources.MOST_BYTES", 1 << 20)
     tcp = {"flow": ["1"], "cc": ["x"], "fields": {"cwnd": [0]}}
     many = ({"event": "sweeps", "t": n, "after_us": [1] * 999, "tcp": tcp} for n in range(1, 50))
     # 1 MiB has room for 26 blocks of 1,000 sweeps with 40 bytes per flow.
@@ -252,7 +251,7 @@ def test_two_seconds_of_a_thousand_flows_are_a_line_that_is_read() -> None:
         }
         fields |= {"flow": flows, "cc": ["cubic"] * 1000, "ca_state": [n % 4] * 1000}
         sweeps.append(Sweep(t=n / 50, tcp=TcpSamples(**fields), qdisc=_queue(n)))
-    line = wire.encode(sweep_codec.pack(sweeps))
+    line = wire.encode(wire.pack(sweeps))
     assert len(line) > 5_000_000
     assert isinstance(wire.decode_event(line), Sweeps)
 
@@ -387,7 +386,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Scenario, Path]:
     scenario, state = parse(_TWICE, folder / "mine.toml"), read_recording(REAL)
     where, gathering = machine(state), Gathering(scenario)
     with Store(folder / "out", scenario) as store:
-        for run in plan(scenario):
+        for run in plan_runs(scenario):
             recording = store.recording_name(run)
             result = replace(
                 summarise(state, run.case.name), repeat=run.repeat, recording=recording, jain=0.5

@@ -7,11 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
-from ccplay.ui.plots.combined import GroupTrace, stacked
-from ccplay.ui.plots.counts import Bars
-from ccplay.ui.plots.picture import Picture
-from ccplay.ui.plots.strokes import is_long, read
-from ccplay.ui.plots.traces import CountTrace, Pen, SeriesTrace, StepTrace
+from ccplay.ui.plots.canvas import Bars
+from ccplay.ui.plots.ghost_plots import GroupTrace, stacked
+from ccplay.ui.plots.traces import CountTrace, Pen, Picture, SeriesTrace, StepTrace, is_long, read
 from tests.unit.test_traces import series_of
 
 COLUMNS = 30

@@ -25,11 +25,11 @@ from ccplay.model.traffic_events import (
     PingStarted,
 )
 from ccplay.model.values import Capabilities, LinkSetting, Qdisc
-from ccplay.report.terminal.table import show
+from ccplay.report.terminal.tables import show
+from ccplay.state.columns import percentile
 from ccplay.state.lab_state import LabState
-from ccplay.state.rounding import percentile
 from ccplay.stream import wire
-from ccplay.ui.panels.header import trouble
+from ccplay.ui.panels.frame import trouble
 
 HELLO = Hello(
     t=0.0,

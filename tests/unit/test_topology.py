@@ -10,10 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError, LabError
-from ccplay.lab.links.planned import planned
+from ccplay.lab.links.shaping import planned
 from ccplay.lab.network.routing import Routing
-from ccplay.lab.paths.finder import PathFinder
-from ccplay.lab.paths.pins import Packets
+from ccplay.lab.paths import Packets, PathFinder
 from ccplay.model.network import Link, Network, Topology, assemble
 from ccplay.model.topologies import describe_topology, plan
 from ccplay.model.topologies.dumbbell import PAIRS

@@ -9,19 +9,18 @@ import pytest
 
 from ccplay.errors import ScenarioError, WireError
 from ccplay.lab.probe import tracing
-from ccplay.lab.probe.tracer import Record, complete
-from ccplay.lab.probe.tracing import SegmentCount
+from ccplay.lab.probe.tracing import Record, SegmentCount, complete
 from ccplay.model.commands import Build, TraceFlow, UntraceFlow
 from ccplay.model.events import Failed, TraceEnded, TraceLost, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.traffic_events import FlowStarted
-from ccplay.scenario.file.reading import parse as parse_scenario
-from ccplay.scenario.step import Step
+from ccplay.scenario.reading import parse as parse_scenario
+from ccplay.scenario.values import Step
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
-from ccplay.stream import sweep_codec, wire
-from ccplay.stream.limits import RecordingLimits
+from ccplay.stream import wire
+from ccplay.stream.sources import RecordingLimits
 
 STARTED = FlowStarted(t=1.0, flow="1", src="h1", dst="h2", cc="cubic", port=5201)
 
@@ -34,7 +33,7 @@ def record(ns: int, cwnd: int, *, busy: bool = False, segment: bool = True) -> b
 
 
 def samples(t: float, cwnd: list[int], flow: str = "1") -> TraceSamples:
-    steps = sweep_codec.row(cwnd)
+    steps = wire.row(cwnd)
     return TraceSamples(
         t=t,
         flow=flow,
@@ -63,7 +62,7 @@ def test_records_become_one_event() -> None:
         t=0.001,
         flow="1",
         after_us=[20],
-        cwnd=sweep_codec.row([10, 11]),
+        cwnd=wire.row([10, 11]),
         ssthresh=None,
         srtt_us=20_000,
         snd_wnd=65_536,

@@ -9,13 +9,13 @@ from ccplay.analysis.results import INTERFACES, QUEUES, CaseResult, InterfaceRes
 from ccplay.analysis.summary import summarise
 from ccplay.model.traffic import TRAFFIC
 from ccplay.report.data.naming import words
-from ccplay.report.data.result_tables import result_tables
-from ccplay.report.page.run_tables import grids
+from ccplay.report.data.tables import result_tables
+from ccplay.report.page.page import grids
+from ccplay.state.flow_result import Subflow
 from ccplay.state.kinds import KEPT, TrafficResults
 from ccplay.state.lab_state import LabState
 from ccplay.state.routes import Route
 from ccplay.state.short_flows import SizeClass
-from ccplay.state.subflows import Subflow
 from ccplay.state.udp import UdpResult
 from tests.unit import test_monitored, test_short_flows, test_summary
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ccplay.lab.traffic.download import read_result
 from ccplay.lab.traffic.pings.ping import Ledger
-from ccplay.lab.traffic.ports import SENDERS, Ports
+from ccplay.lab.traffic.program import SENDERS, Ports
 
 
 def answer(number: int, ms: float = 20.5) -> str:

@@ -28,8 +28,8 @@ from ccplay.model.commands import (
 )
 from ccplay.model.traffic import TRAFFIC
 from ccplay.model.traffic_commands import StartFlow, StartPing, StopFlow
-from ccplay.scenario.step import Step
-from ccplay.session import inverse
+from ccplay.scenario.values import Step
+from ccplay.session import undo
 from ccplay.session.session import Session
 from ccplay.session.timeline import Script
 from tests.fake_lab import AT_FIRST, CLASSES, CODEL, PFIFO, SHORT, FakeLab, over
@@ -81,7 +81,7 @@ class Hand:
 def test_every_command_has_an_inverse() -> None:
     commands = {each for each in get_args(AnyCommand) if each is not Build}
     commands -= {each for kind in TRAFFIC for each in (kind.start, kind.stop)}
-    assert set(inverse._INVERSES) == commands
+    assert set(undo._INVERSES) == commands
 
 
 @pytest.mark.parametrize(

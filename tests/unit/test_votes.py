@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from ccplay.errors import WireError
-from ccplay.share import frames, places, spectator
+from ccplay.share import frames, places, server
 from ccplay.share.frames import Board, Browsers, Greeting, Vote, Votes, Wants
 from tests.unit.test_share import Hosted, hosted, received
 
@@ -137,7 +137,7 @@ def test_one_who_never_stops_voting_is_dropped(hosted: Hosted) -> None:
     one = hosted.connect()
     one.send(frames.encode_hello(Wants.NOW))
     step(hosted)
-    for number in range(spectator.MOST_VOTES + 1):
+    for number in range(server.MOST_VOTES + 1):
         one.send(frames.encode_vote(7, number % 3))
         step(hosted)
     assert not hosted.server.spectators
@@ -252,7 +252,7 @@ def test_the_kernel_knows_whose_connection_it_is(
 def test_a_browser_that_never_stops_voting_is_ignored_and_the_others_stay(hosted: Hosted) -> None:
     ask(hosted, BOARD)
     one = serving(hosted)
-    for number in range(spectator.MOST_VOTES + 2):
+    for number in range(server.MOST_VOTES + 2):
         one.send(frames.encode_vote(7, number % 2, 1))
         step(hosted)
     assert hosted.server.ballot.counts == (0, 1, 0)

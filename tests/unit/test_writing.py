@@ -33,9 +33,8 @@ from ccplay.model.commands import (
 )
 from ccplay.model.disciplines import AVERAGING, DISCIPLINES, software_only, thresholds
 from ccplay.model.events import AnyEvent, Applied, Hello, HostChanged, LinkChanged, Log, Ready
-from ccplay.model.fields import Field, fields_of
 from ccplay.model.network import Network, Topology
-from ccplay.model.quantities import RATE, SHARE, SWITCH
+from ccplay.model.quantities import RATE, SHARE, SWITCH, Field, fields_of
 from ccplay.model.texts import CONGESTION_CONTROLS
 from ccplay.model.topologies import plan
 from ccplay.model.traffic import TRAFFIC, is_limited, started_by
@@ -68,10 +67,10 @@ from ccplay.model.values import (
     Qdisc,
     TrafficClass,
 )
-from ccplay.scenario.file.library import find, shipped
-from ccplay.scenario.file.reading import load, parse
-from ccplay.scenario.rules.captures import LARGEST_CAPTURE
-from ccplay.scenario.rules.custom_algorithms import admitted, rerun
+from ccplay.scenario.library import find, shipped
+from ccplay.scenario.reading import load, parse
+from ccplay.scenario.rules import admitted, rerun
+from ccplay.scenario.timeline import LARGEST_CAPTURE
 from ccplay.scenario.values import Case
 from ccplay.scenario.writing import write
 from ccplay.session.timeline import Script

@@ -9,7 +9,7 @@ import pytest
 from ccplay.errors import CommandError, ScenarioError
 from ccplay.model.network import Topology, Written
 from ccplay.model.topologies import describe_topology, plan
-from ccplay.scenario.file.reading import parse
+from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Case
 from ccplay.scenario.writing import network as written_again
 

@@ -1,4 +1,4 @@
-"""Reads what the source of a discipline declares, its summary and parameters, without running it.
+"""What the source of a user's discipline declares, read without running it, and its mistakes.
 
 ``PARAMETERS`` is a dictionary of literals. Each value gives a parameter its kind and default:
 
@@ -11,14 +11,138 @@
 from __future__ import annotations
 
 import ast
+import keyword
+import re
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from ccplay.lab.custom.faults import SourceError, fault, file_of
+from ccplay.errors import CcplayError, UsageError
+from ccplay.files.reading import SavedFiles, by_name, missing, open_regular
+from ccplay.model import disciplines
 from ccplay.model.base import Option
-from ccplay.model.discipline import Discipline, Parameter, parameter
-from ccplay.model.fields import Field
-from ccplay.model.quantities import COUNT, NUMBER, PACKETS, QUEUE_SIZE, RATE, SWITCH, TIME_US
+from ccplay.model.disciplines import DISCIPLINES, SUFFIX
+from ccplay.model.qdiscs import Discipline, Parameter, parameter
+from ccplay.model.quantities import COUNT, NUMBER, PACKETS, QUEUE_SIZE, RATE, SWITCH, TIME_US, Field
 from ccplay.model.texts import choice
+
+# --- mistakes in a user's own discipline, with their lines ----------------------------------------
+
+MEMORY = 1 << 30
+"""Bytes of memory that a discipline may use, besides those of ccplay."""
+
+
+class SourceError(CcplayError):
+    """A mistake in the file of a discipline: ``mine.py:12: NameError: ...``."""
+
+    def __init__(self, name: str, line: int | None, words: str) -> None:
+        """``name`` is the discipline's; ``line`` counts from 1, None if no line is known."""
+        self.name, self.line, self.words = name, line, words
+        place = f"{name}{SUFFIX}" if line is None else f"{name}{SUFFIX}:{line}"
+        super().__init__(f"{place}: {words}")
+
+
+class MisuseError(RuntimeError):
+    """A discipline misused a packet; the text of the exception describes how."""
+
+
+def file_of(name: str) -> str:
+    """Return the file name under which the source of a discipline is compiled."""
+    return f"<discipline {name}>"
+
+
+def fault(name: str, error: BaseException, otherwise: int | None = None) -> SourceError:
+    """Return a ``SourceError`` for an exception, with the file's innermost line in its traceback.
+
+    ``otherwise`` is the line to report if the traceback has no line of the file.
+    """
+    if isinstance(error, SourceError):
+        return error
+    if isinstance(error, SyntaxError) and error.filename == file_of(name):
+        return SourceError(name, error.lineno, f"{type(error).__name__}: {error.msg}")
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == file_of(name)]
+    words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, MisuseError):
+        words = str(error)
+    elif isinstance(error, MemoryError):
+        words = f"MemoryError: a discipline may use {MEMORY >> 30} GiB"
+    elif isinstance(error, PermissionError) and error.filename is None:
+        words += ": a discipline may not start or signal processes"
+    return SourceError(name, lines[-1] if lines else otherwise, words)
+
+
+# --- checks the names and reads the text of files with a user's own discipline, ``NAME.py`` -------
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,14}")
+
+_MOST_BYTES = 1 << 18
+
+_OF_LINUX = {
+    *("bpf", "cbs", "etf", "ets", "fifo", "gred", "hfsc", "hhf", "htb", "ingress", "mq", "mqprio"),
+    *("multiq", "netem", "noqueue", "pfifo_fast", "plug", "qfq", "sfb", "taprio", "teql"),
+}
+"""Names of disciplines of Linux, most of which ccplay lacks; a user's own can't have them."""
+
+
+def custom_disciplines(paths: Iterable[Path]) -> dict[str, Path]:
+    """Return the files by the names of their disciplines: ``mine`` for ``mine.py``.
+
+    Raises ``UsageError`` for names that are invalid or taken.
+    """
+    rule = f"a discipline is named after its file, NAME{SUFFIX}"
+    return by_name(paths, _name_of, check_name, rule)
+
+
+def _name_of(path: Path) -> str:
+    if path.suffix != SUFFIX:
+        raise UsageError(f"{path}: a discipline is named after its file, which ends in {SUFFIX}")
+    return path.name.removesuffix(SUFFIX)
+
+
+def no_file(path: Path) -> str:
+    """Return the message for a missing file, with a suggestion."""
+    return missing(path, SUFFIX)
+
+
+def check_name(name: str) -> None:
+    """Raise ``UsageError`` if a user's discipline can't have this name."""
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
+        raise UsageError(
+            f"{name!r} is not a valid name: use up to 15 characters of a-z, 0-9 and '_', "
+            "a letter first"
+        )
+    if name in DISCIPLINES or name in _OF_LINUX:
+        raise UsageError(f"there already is a queue discipline {name!r}: choose another name")
+
+
+def content(path: Path) -> bytes:
+    """Return the bytes of a file. Raises ``UsageError`` with the reason if it can't be read."""
+    try:
+        with open_regular(path) as file:
+            data = file.read(_MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise UsageError(no_file(path)) from None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    if len(data) > _MOST_BYTES:
+        raise UsageError(f"{path}: more than {_MOST_BYTES // 1024} KiB can't be a discipline")
+    return data
+
+
+def text(path: Path) -> str:
+    """Return the source in a file. Raises ``CcplayError`` with the reason if it can't be read."""
+    data = content(path)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise CcplayError(f"{path.name}:{line}: not UTF-8 text") from None
+
+
+# --- reads what the source of a discipline declares -----------------------------------------------
+# Reads what the source of a discipline declares, its summary and parameters, without running it.
 
 _DECLARATION = "PARAMETERS"
 
@@ -124,3 +248,43 @@ def _measured(value: str) -> tuple[Any, int] | None:
         except ValueError:
             continue
     return None
+
+
+# --- the user's own disciplines that a lab's command line names -----------------------------------
+
+
+class Library:
+    """The files of the user's disciplines, by name; a process has one library."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, Path] = {}
+        self._saved = SavedFiles()
+
+    def add(self, paths: Iterable[Path]) -> None:
+        """Add files, and their disciplines to ``model.disciplines``.
+
+        Raises ``CcplayError`` for invalid names and for mistakes in the files.
+        """
+        for name, path in custom_disciplines(paths).items():
+            self.files[name] = path
+            self.source(name)
+
+    def source(self, name: str) -> str:
+        """Read and return the current source of a discipline; empty for one of ccplay's.
+
+        Raises ``CcplayError`` with the reason if it can't be read or is not Python.
+        """
+        if (path := self.files.get(name)) is None:
+            return ""
+        self._saved.note(name, path)
+        source = text(path)
+        disciplines.custom[name] = declared(name, source)
+        return source
+
+    def changed(self) -> list[str]:
+        """Return the names of disciplines whose files were saved after their source was read."""
+        return self._saved.changed(self.files.items())
+
+
+library = Library()
+"""The user's disciplines in this process."""

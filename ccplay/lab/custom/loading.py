@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from types import ModuleType
 
-from ccplay.lab.custom.declaring import declared
-from ccplay.lab.custom.faults import SourceError, fault, file_of
+from ccplay.lab.custom.declaring import SourceError, declared, fault, file_of
 from ccplay.lab.disciplines.base import Discipline, Options
 from ccplay.model.base import Option
 

@@ -12,9 +12,9 @@ from ccplay.lab.custom import template
 from ccplay.lab.custom.declaring import written
 from ccplay.lab.disciplines.table import CLASSES
 from ccplay.model.base import Option
-from ccplay.model.discipline import SOFTWARE
 from ccplay.model.disciplines import DISCIPLINES, SUFFIX, complete
-from ccplay.model.quoting import did_you_mean, quote
+from ccplay.model.qdiscs import SOFTWARE
+from ccplay.model.quantities import did_you_mean, quote
 
 _INSTEAD: dict[str, Option] = {"bandwidth": 10_000_000}
 """Values of parameters that are required and have no default."""

@@ -13,7 +13,7 @@ import msgspec
 
 from ccplay.errors import CommandError
 from ccplay.lab.network.netns import Namespace
-from ccplay.model.distributions import UNIFORM
+from ccplay.model.algorithms import UNIFORM
 from ccplay.model.values import LinkSetting
 
 

@@ -1,4 +1,4 @@
-"""The sending end of a link: its rate, and its queue or classes."""
+"""The sending end of a link: its rate, and its queue or classes, in the kernel or in software."""
 
 from __future__ import annotations
 
@@ -6,26 +6,30 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError, LabError
 from ccplay.lab.delay.engines import Arrival, Impairment
-from ccplay.lab.links import filters, htb, offloads
-from ccplay.lab.links.classes import FIRST_HANDLE, SharedQueue, choose
-from ccplay.lab.links.filters import Packets
-from ccplay.lab.network import interfaces
+from ccplay.lab.links import classes, htb
+from ccplay.lab.links.classes import FIRST_HANDLE, Packets, SharedQueue, choose
+from ccplay.lab.network import rtnl
 from ccplay.lab.network.building import BuiltNetwork
 from ccplay.lab.network.netlink import TC_H_ROOT
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.rtnl import RouteSocket
 from ccplay.lab.queues import qdiscs
-from ccplay.lab.queues.leaf import Leaf
 from ccplay.lab.queues.marker import Marker
-from ccplay.lab.queues.reading import PASSAGE
+from ccplay.lab.queues.qdiscs import Leaf, check_software
+from ccplay.lab.queues.statistics import PASSAGE
 from ccplay.lab.software.client import Egress as SoftwareEgress
+from ccplay.lab.software.client import Software
+from ccplay.model.disciplines import is_software
 from ccplay.model.network import Link
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.units import format_rate
+
+# --- the sending end of a link: its rate, and its queue or classes --------------------------------
 
 _DEFAULT_QDISC = Qdisc(kind="pfifo", options={"limit": 100})
 _PASSAGE_QDISC = Qdisc(kind="pfifo", options={"limit": 10_000})
@@ -153,11 +157,11 @@ class Egress:
 
     def dropped(self) -> dict[int, int]:
         """Return the packets that the node's queues have dropped, by index of the interface."""
-        return interfaces.dropped(self._routes)
+        return rtnl.dropped(self._routes)
 
     def switch_offloads(self, built: BuiltNetwork, *, on: bool) -> None:
         """Turn the sending interface's offloads on or off; each interface sends on one link."""
-        offloads.switch(built.namespace(self.link.src), self.link.interface, on=on)
+        htb.switch(built.namespace(self.link.src), self.link.interface, on=on)
 
     # --- in front of a discipline in software -----------------------------------------------
 
@@ -232,8 +236,8 @@ class Egress:
         try:
             # Filters first: they have no effect until their classes exist.
             rest = self.classes[-1].leaf.parent
-            requests = filters.direct(self.index, filters.LAST_PRIORITY, None, rest)
-            filters.carry_out(self._routes, requests)
+            requests = classes.direct(self.index, classes.LAST_PRIORITY, None, rest)
+            classes.carry_out(self._routes, requests)
             for packets in running:
                 self.admit(packets)
             self._set_shares()
@@ -252,7 +256,7 @@ class Egress:
     def _unshare(self) -> None:
         """Replace the classes by one queue."""
         there = htb.read_rates(self._routes, self.index).keys() - {htb.CLASS, PASSAGE}
-        gone = [filters.remove(self.index, each) for each in self._filters_there()]
+        gone = [classes.remove(self.index, each) for each in self._filters_there()]
         self._routes.request([*gone, *htb.removals(self.index, there)], "remove classes")
         self.classes = []
         self._priorities = {}
@@ -261,7 +265,7 @@ class Egress:
         self._leaf.put(own or _DEFAULT_QDISC)
 
     def _filters_there(self) -> set[int]:
-        return filters.priorities(self._routes, self.index)
+        return classes.priorities(self._routes, self.index)
 
     def admit(self, packets: Packets) -> None:
         """Direct traffic into its class, if there are classes."""
@@ -272,11 +276,74 @@ class Egress:
             return
         taken = self._priorities.values()
         priority = next(each for each in itertools.count(1) if each not in taken)
-        requests = filters.direct(self.index, priority, packets, chosen.leaf.parent)
-        filters.carry_out(self._routes, requests)
+        requests = classes.direct(self.index, priority, packets, chosen.leaf.parent)
+        classes.carry_out(self._routes, requests)
         self._priorities[packets.kind, packets.name] = priority
 
     def dismiss(self, kind: str, name: str) -> None:
         """Remove the filters that direct some traffic into its class."""
         if (priority := self._priorities.pop((kind, name), None)) is not None:
-            filters.carry_out(self._routes, [filters.remove(self.index, priority)])
+            classes.carry_out(self._routes, [classes.remove(self.index, priority)])
+
+
+# --- moves a link's queue between the kernel and a discipline in software without losing a packet -
+# Moves a link's queue between the kernel and a discipline in software without losing a packet.
+#
+# Into software: a class is created for packets that have waited, then packets are directed into the
+# process. Those that still wait in the kernel leave at the link's rate, and the process begins to
+# send when they are gone. Back: the kernel's new queue, empty until then, receives all packets that
+# wait in software at once and in order, and sends them at the link's rate.
+
+
+async def shape(
+    software: Software | None, interface: Egress, setting: LinkSetting, running: Iterable[Packets]
+) -> None:
+    """Set rate, queue and classes of a link; the kind of queue decides where packets wait.
+
+    ``running`` is the traffic to direct into classes. Raises ``LabError``.
+    """
+    qdisc = setting.qdisc
+    own = qdisc if qdisc is not None and is_software(qdisc.kind) else None
+    if own is not None:
+        setting = msgspec.structs.replace(setting, qdisc=None)
+    interface.shape(setting, running)
+    if software is None or (own is None and interface.software is None):
+        return
+    wanted = own or _kept(interface, setting)
+    if wanted is None:
+        await software.end(interface.place)
+        interface.software = None
+        # If the rate was removed, so was the class.
+        if setting.rate != 0:
+            interface.close_passage()
+        return
+    is_new = interface.software is None
+    try:
+        if is_new:
+            interface.open_passage()
+        await software.put(interface.place, wanted, interface.rate, interface.kernel_backlog)
+    except BaseException:
+        if is_new:
+            interface.close_passage()
+        raise
+    interface.software = wanted
+
+
+def check(interface: Egress, setting: LinkSetting) -> None:
+    """Check the discipline in software that a setting requests or keeps, if there is one.
+
+    Raises ``CommandError`` if the link can't have it.
+    """
+    wanted = setting.qdisc or _kept(interface, setting)
+    if wanted is None or not is_software(wanted.kind):
+        return
+    rate = interface.rate if setting.rate is None else setting.rate
+    mark = interface.mark if setting.mark is None else setting.mark
+    check_software(interface.link.name, wanted, rate, mark)
+
+
+def _kept(interface: Egress, setting: LinkSetting) -> Qdisc | None:
+    """Return the discipline in software that a setting leaves in place."""
+    if setting.qdisc is not None or setting.classes or setting.rate == 0:
+        return None
+    return interface.software

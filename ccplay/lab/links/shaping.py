@@ -10,31 +10,63 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.errors import CcplayError, CommandError, LabError
 from ccplay.lab.delay.client import LineDelay
 from ccplay.lab.delay.engines import Arrival, DelayEngine, check_path
 from ccplay.lab.delay.netem import NetemDelay
-from ccplay.lab.links import in_software
-from ccplay.lab.links.classes import check_classes
+from ccplay.lab.links import egress
+from ccplay.lab.links.classes import Packets, check_classes
 from ccplay.lab.links.egress import Egress
-from ccplay.lab.links.filters import Packets
-from ccplay.lab.links.mtu import set_mtu
+from ccplay.lab.links.htb import set_mtu
 from ccplay.lab.network.building import BuiltNetwork
-from ccplay.lab.network.interfaces import Carried, carried
-from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
-from ccplay.lab.packets.keeper import Logger
-from ccplay.lab.packets.process import PacketProcess
+from ccplay.lab.network.rtnl import Carried, NetlinkError, RouteSocket, carried
+from ccplay.lab.packets.process import Logger, PacketProcess
 from ccplay.lab.queues import marker
-from ccplay.lab.queues.choosing import chosen
-from ccplay.lab.queues.leaf import Leaf
-from ccplay.lab.queues.reading import Reading
+from ccplay.lab.queues.qdiscs import Leaf, chosen
+from ccplay.lab.queues.statistics import Reading
 from ccplay.lab.software.client import Software
+from ccplay.model.commands import SetLink
 from ccplay.model.disciplines import NOT_OF_CLASS, is_software
 from ccplay.model.events import InterfaceCounters, LinkChanged
-from ccplay.model.fields import check
 from ccplay.model.network import Link, Network
+from ccplay.model.quantities import check
 from ccplay.model.values import LinkSetting, Qdisc
+
+# --- the settings of each link when the network is built: defaults, changed by requested ones -----
+
+DEFAULT_BOTTLENECK = LinkSetting(
+    rate=10_000_000, delay_us=10_000, qdisc=Qdisc(kind="pfifo", options={"limit": 100})
+)
+"""Default rate, delay and queue of each observed link. Links that a topology's ``observed`` names
+have no default delay; the others keep the one that they had before that key existed."""
+
+
+def planned(network: Network, wanted: Mapping[str, LinkSetting]) -> list[tuple[Link, LinkSetting]]:
+    """Return every link that has settings, and its defaults changed by all that are ``wanted``.
+
+    Raises ``CommandError`` for an MTU of one direction only.
+    """
+    default = DEFAULT_BOTTLENECK
+    if network.topology.observed:
+        default = replace(default, delay_us=0)
+    settings = dict.fromkeys(network.observed, default)
+    for name, change in wanted.items():
+        if change.mtu is not None and "->" in name:
+            both = name.replace("->", "-")
+            raise CommandError(f"link {name}: an MTU applies to both directions: name {both}")
+        for link in network.resolve(name):
+            settings[link.name] = settings.get(link.name, LinkSetting()).changed_by(change)
+    return [(network.link(name), setting) for name, setting in settings.items()]
+
+
+def requested(command: SetLink) -> LinkSetting:
+    """Return the settings of a link that a command changes."""
+    return LinkSetting().changed_by(command)
+
+
+# --- the settings of links: rate, queue, delay, jitter, loss; changed while traffic flows ---------
 
 OFFLOADS_ABOVE = 200_000_000
 """Rate in bits per second above which offloads are on: one core can't carry each frame alone."""
@@ -231,7 +263,7 @@ class Shaper:
 
         ``image`` is the marker's program.
         """
-        await in_software.shape(self._software, interface, setting, self._running.values())
+        await egress.shape(self._software, interface, setting, self._running.values())
         wanted = interface.path.changed(setting)
         if wanted != interface.path:
             interface.path = await self._engine.set(interface.arrival, wanted)
@@ -300,7 +332,7 @@ class Shaper:
         if setting.qdisc is not None:
             qdisc = chosen(setting.qdisc, software=self._software is not None)
             setting = msgspec.structs.replace(setting, qdisc=qdisc)
-        in_software.check(interface, setting)
+        egress.check(interface, setting)
         if setting.classes:
             check_classes(link.name, setting.classes)
             own = setting.qdisc or interface.software

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ccplay.lab.network.import_stubs import distutils, in_place_of
-from ccplay.model.quoting import did_you_mean, quote
+from ccplay.model.quantities import did_you_mean, quote
 
 QUEUE = 1000
 """Default queue limit in packets of a link with a rate: that of Mininet's links without

@@ -17,10 +17,9 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from ccplay.errors import LabError
-from ccplay.lab.network import requests
-from ccplay.lab.network.interfaces import is_up
+from ccplay.lab.network import rtnl
 from ccplay.lab.network.netns import Namespace
-from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
+from ccplay.lab.network.rtnl import NetlinkError, RouteSocket, is_up
 from ccplay.model.network import Link, Network
 
 _CHOICE = {
@@ -102,9 +101,9 @@ class Routing:
 
     def configuration(self, node: str) -> Iterable[bytes]:
         """Yield the requests that set a new node's interfaces, addresses, neighbours and routes."""
-        yield requests.up(1)
+        yield rtnl.up(1)
         for link in self._own(node):
-            yield requests.address(self._index(link), link.address)
+            yield rtnl.address(self._index(link), link.address)
             yield from self._connect(link)
         self._installed[node] = self._routes(node)
         for subnet, links in self._installed[node].items():
@@ -112,12 +111,12 @@ class Routing:
 
     def _connect(self, link: Link) -> Iterable[bytes]:
         """Yield the requests that bring a link's sending end up and add the neighbour opposite."""
-        yield requests.up(self._index(link))
+        yield rtnl.up(self._index(link))
         far = self.network.opposite(link)
-        yield requests.neighbour(self._index(link), far.address, mac(far))
+        yield rtnl.neighbour(self._index(link), far.address, mac(far))
 
     def _route(self, subnet: str | None, links: list[str]) -> bytes:
-        return requests.route(subnet, [self._hop(self.network.link(name)) for name in links])
+        return rtnl.route(subnet, [self._hop(self.network.link(name)) for name in links])
 
     def _hop(self, link: Link) -> tuple[str, int]:
         """Return the gateway at the far end of a link, and the index of the link's interface."""
@@ -174,7 +173,7 @@ class Routing:
         remaining = [each for each in self.network.links if each.name not in self._down]
         self._remaining = replace(self.network, links=remaining)
         for end in ends:
-            wanted = [requests.down(self._index(end))] if down else self._connect(end)
+            wanted = [rtnl.down(self._index(end))] if down else self._connect(end)
             self._socket(end.src).request(wanted, f"node {end.src}")
         for node in self._namespaces:
             if self._reroute(node, afresh=node in (link.src, link.dst)):
@@ -199,12 +198,12 @@ class Routing:
         routes = self._socket(node)
         for subnet in before.keys() - now.keys():
             try:
-                routes.request([requests.unroute(subnet)], f"node {node}")
+                routes.request([rtnl.unroute(subnet)], f"node {node}")
             except NetlinkError as error:
                 if error.errno != errno.ESRCH:
                     raise
         changed = now if afresh else {to: via for to, via in now.items() if before.get(to) != via}
-        wanted = (requests.reroute(self._route(subnet, links)) for subnet, links in changed.items())
+        wanted = (rtnl.reroute(self._route(subnet, links)) for subnet, links in changed.items())
         routes.request(wanted, f"node {node}")
         self._installed[node] = now
         return bool(changed)
@@ -234,8 +233,8 @@ class Routing:
             hops = network.next_hops(node, dst)
             if len(hops) > 1:
                 arrival = self._index(network.opposite(taken[-1])) if taken else 0
-                request = requests.lookup(addresses, arrival, protocol, *ports)
-                index = requests.interface_of(self._socket(node).ask(request))
+                request = rtnl.lookup(addresses, arrival, protocol, *ports)
+                index = rtnl.interface_of(self._socket(node).ask(request))
                 hops = [link for link in hops if self._index(link) == index]
             if not hops:
                 return []
@@ -264,9 +263,9 @@ class Routing:
         src, dst = ends
         table = _OWN_TABLES + self._index(link)
         addresses = self.network.address(src), self.network.address(dst)
-        wanted = [requests.rule(table, addresses, protocol, ports, remove=not on)]
+        wanted = [rtnl.rule(table, addresses, protocol, ports, remove=not on)]
         if on:
-            wanted.insert(0, requests.only_route(table, self._hop(link)[0]))
+            wanted.insert(0, rtnl.only_route(table, self._hop(link)[0]))
         try:
             self._socket(link.src).request(wanted, f"node {link.src}")
         except NetlinkError as error:
@@ -281,10 +280,10 @@ class Routing:
                 return f"its packets loop between {', '.join(seen[seen.index(node) :])}"
             seen.append(node)
             try:
-                answer = self._socket(node).ask(requests.lookup(addresses, arrival))
+                answer = self._socket(node).ask(rtnl.lookup(addresses, arrival))
             except OSError as error:
                 return f"{node} does not forward: {error.strerror}"
-            index = requests.interface_of(answer)
+            index = rtnl.interface_of(answer)
             link = next((each for each in self._own(node) if self._index(each) == index), None)
             if link is None:
                 return f"{node} sends its packets to none of its links"

@@ -10,15 +10,18 @@ import msgspec
 
 from ccplay.bpf.loaded import library
 from ccplay.lab.network.netns import Namespace
-from ccplay.lab.probe.algorithm_info import columns as own_columns
-from ccplay.lab.probe.connection import Connection
-from ccplay.lab.probe.inet_diag import DiagSocket, columns
-from ccplay.lab.probe.joint import Joint
-from ccplay.lab.probe.plan import Column, Plan, joined
-from ccplay.lab.probe.tcp_info import OPTION_ECN, OPTIONS, UNKNOWN_RTT, in_units
+from ccplay.lab.probe.connection import (
+    OPTION_ECN,
+    OPTIONS,
+    UNKNOWN_RTT,
+    Connection,
+    Joint,
+    in_units,
+)
+from ccplay.lab.probe.inet_diag import Column, DiagSocket, Plan, columns, joined
+from ccplay.lab.probe.inet_diag import variable_columns as own_columns
 from ccplay.lab.queues.link_queues import LinkQueues, Row
-from ccplay.lab.queues.reading import Reading
-from ccplay.lab.queues.statistics import QdiscSocket
+from ccplay.lab.queues.statistics import QdiscSocket, Reading
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 
 _LONGEST_REST_S = 0.002

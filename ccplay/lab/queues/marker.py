@@ -65,7 +65,7 @@ class Marker:
         """
         # ctypes and libbpf are slow to import, and most labs have no marker.
         from ccplay.bpf import libbpf  # noqa: PLC0415
-        from ccplay.bpf.objects import Programs  # noqa: PLC0415
+        from ccplay.bpf.libbpf import Programs  # noqa: PLC0415
 
         self._programs = Programs(image, "the marker")
         shared = mmap.mmap(self._programs.map(".bss"), mmap.PAGESIZE)

@@ -1,10 +1,12 @@
-"""Queue disciplines in the kernel: installed, read back and listed."""
+"""Queue disciplines in the kernel: chosen, installed, changed in place, read back."""
 
 from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+import msgspec
 
 from ccplay.errors import CommandError, UnsupportedError
 from ccplay.lab.network.netlink import RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT
@@ -21,8 +23,13 @@ from ccplay.lab.network.rtnl import (
 from ccplay.lab.queues.options import NESTED, attribute, decode, encode, split
 from ccplay.model import disciplines
 from ccplay.model.base import Option
-from ccplay.model.quoting import quote
+from ccplay.model.disciplines import DISCIPLINES, MOST_RATE, SUFFIX, beyond, described, is_software
+from ccplay.model.qdiscs import KERNEL, SOFTWARE
+from ccplay.model.quantities import quote
 from ccplay.model.values import Qdisc
+from ccplay.units import format_rate
+
+# --- queue disciplines in the kernel: installed, read back and listed -----------------------------
 
 LOOPBACK = 1
 """Index of ``lo`` in every namespace; disciplines are tried on the lab's own, which is idle."""
@@ -277,3 +284,133 @@ def _as_asked(kind: str, name: str, held: Option, asked: Option) -> Option:
     raise CommandError(
         f"{kind}: {name}: the kernel changed {quote(show(asked))} to {quote(show(held))}"
     )
+
+
+# --- chooses the discipline for a request ---------------------------------------------------------
+# Chooses the discipline for a request: the kernel's, or ccplay's own if the kernel has none.
+
+_taken: set[bytes] = set()
+"""Queues, as JSON, that the kernel has accepted: a network has the same one on many links."""
+_lacking: set[str] = set()
+"""Kinds that this kernel was found to lack."""
+
+
+def chosen(qdisc: Qdisc, *, software: bool) -> Qdisc:
+    """Return a queue validated and tried; its kind ends with ``SUFFIX`` if it is ccplay's own.
+
+    ``software`` is whether disciplines in software are possible. Raises ``CommandError`` or
+    ``UnsupportedError``.
+    """
+    qdisc = validate(qdisc)
+    if is_software(qdisc.kind):
+        if not software:
+            raise UnsupportedError(
+                f"queue discipline {qdisc.kind!r} needs netfilter queues: see ccplay doctor"
+            )
+        return qdisc
+    known = described(qdisc.kind) or DISCIPLINES["pfifo"]
+    able = software and known.software
+    if able and (not known.in_kernel or qdisc.kind in _lacking):
+        return _in_software(qdisc)
+    try:
+        _try(qdisc)
+    except UnsupportedError:
+        if not able:
+            raise
+        _lacking.add(qdisc.kind)
+        return _in_software(qdisc)
+    return qdisc
+
+
+def _in_software(qdisc: Qdisc) -> Qdisc:
+    """Return the queue with ccplay's discipline in place of the kernel's.
+
+    Raises ``UnsupportedError`` for a parameter that ccplay's lacks.
+    """
+    kind = qdisc.kind
+    if (name := beyond(qdisc, SOFTWARE)) is not None:
+        raise UnsupportedError(
+            f"queue discipline {kind!r} is not in this kernel, and ccplay's own has no {name}"
+        )
+    return msgspec.structs.replace(qdisc, kind=kind + SUFFIX)
+
+
+def _try(qdisc: Qdisc) -> None:
+    """Try a queue on the lab's own loopback device, unless the same was accepted before."""
+    known = DISCIPLINES.get(qdisc.kind)
+    if known is None or not known.in_kernel:
+        raise UnsupportedError(
+            f"queue discipline {qdisc.kind!r} works in software only, and needs netfilter queues: "
+            "see ccplay doctor"
+        )
+    image = msgspec.json.encode(qdisc)
+    if image not in _taken:
+        # First try the bare kind: if the kernel lacks it, ccplay's own may have the parameter.
+        if (name := beyond(qdisc, KERNEL)) is not None:
+            rehearse(Qdisc(kind=qdisc.kind))
+            raise CommandError(
+                f"{qdisc.kind}: {name}: the kernel's {qdisc.kind} has no such parameter, "
+                f"{qdisc.kind}{SUFFIX} has"
+            )
+        rehearse(qdisc)
+        _taken.add(image)
+
+
+def check_software(link: str, qdisc: Qdisc, rate: int, mark: int) -> None:
+    """Raise ``CommandError`` with the reason if a link can't have a discipline in software."""
+    if not rate:
+        raise CommandError(f"link {link} has no rate, which {qdisc.kind} needs")
+    if rate > MOST_RATE:
+        raise CommandError(
+            f"link {link}: {qdisc.kind} is a discipline in software, which carries up to "
+            f"{format_rate(MOST_RATE)}, not {format_rate(rate)}: choose a lower rate, "
+            "or one of the kernel's disciplines"
+        )
+    if mark:
+        raise CommandError(
+            f"link {link}: its ECN mark threshold applies to the kernel's queue, but packets wait "
+            f"in {qdisc.kind}: set mark to 0 first"
+        )
+
+
+# --- A leaf queue, changed in place where possible and replaced otherwise -------------------------
+
+
+class Leaf:
+    """The queue under ``parent``: an interface's root or one of its classes."""
+
+    def __init__(
+        self, routes: RouteSocket, index: int, parent: int, handles: Iterator[int]
+    ) -> None:
+        """Begin without a discipline; ``handles`` yields the major number of a new handle."""
+        self.parent = parent
+        self.asked: Qdisc | None = None
+        """The discipline as last requested."""
+        self.qdisc: Qdisc | None = None
+        """The discipline as the kernel has it."""
+        self._routes, self._index = routes, index
+        self._handles = handles
+        self.handle = 0
+        """Major number of its handle; 0 before the first discipline."""
+
+    def put(self, qdisc: Qdisc) -> None:
+        """Install a queue; one changed in place keeps its packets, a replaced one begins empty.
+
+        Raises ``CommandError`` or ``UnsupportedError``.
+        """
+        change = changed(self.asked, qdisc) if self.asked is not None else None
+        before = self.handle
+        if change is None:
+            # The kernel refuses another kind under the same handle.
+            self.handle = next(self._handles)
+        wanted = change or qdisc
+        try:
+            attach(self._routes, self._index, self.parent, self.handle << 16, wanted)
+            self.qdisc = read_back(self._routes, self._index, self.parent, qdisc)
+        except Exception:
+            if handle_of(self._routes, self._index, self.parent) >> 16 == self.handle:
+                self.asked = qdisc
+            else:
+                self.handle = before
+            raise
+        self.asked = qdisc

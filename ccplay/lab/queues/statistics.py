@@ -12,12 +12,125 @@ import struct
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from ccplay.lab.network import dumps
-from ccplay.lab.queues import reported
-from ccplay.lab.queues.attributes import U32, walk
-from ccplay.lab.queues.reading import PASSAGE
+from ccplay.lab.network import rtnl
+from ccplay.lab.queues.options import U32, walk
+
+# --- own values of the kernel's disciplines, and their offsets in the kernel's statistics ---------
+# ``include/uapi/linux/pkt_sched.h``. Names are those of ``Sweep.queue_own``; ccplay's disciplines
+# in software use the same names for the same values.
+
+WORDS: Mapping[str, Mapping[str, int]] = {
+    "codel": {"codel_count": 4, "codel_ldelay_us": 12, "codel_dropping": 28},
+    "fq_codel": {
+        "fq_codel_new_flows": 20,
+        "fq_codel_old_flows": 24,
+        "fq_codel_memory_bytes": 32,
+    },
+    "red": {"red_early_packets": 0, "red_pdrop_packets": 4},
+    "choke": {"choke_early_packets": 0, "choke_matched_packets": 16},
+    "pie": {"pie_delay_us": 8},
+    "fq_pie": {"fq_pie_new_flows": 24, "fq_pie_old_flows": 28, "fq_pie_memory_bytes": 32},
+    "dualpi2": {"dualpi2_classic_delay_us": 4, "dualpi2_l4s_delay_us": 8},
+    "fq": {"fq_flows": 64, "fq_inactive_flows": 68, "fq_throttled_flows": 72},
+}
+"""Offsets of 32-bit words in ``tc_KIND_xstats``, by discipline."""
+
+STRUCTURED = frozenset({"pie", "dualpi2", "cake"})
+"""Disciplines whose statistics are not only words; see ``more``."""
+
+_PIE = struct.Struct("=Q8x4x4x4x4x4x")
+"""Format of ``struct tc_pie_xstats`` since Linux 5.1, which begins with the probability."""
+
+_TINS = 10
+"""Attribute ``TCA_CAKE_STATS_TIN_STATS``, with an attribute for each tin, lowest priority first."""
+_MARKS, _BACKLOG, _SPARSE, _BULK = 8, 11, 21, 22
+"""Attributes of a tin: ``TCA_CAKE_TIN_STATS_*``; sparse flows are new, bulk flows the others."""
+_NAMES = {
+    1: ("best_effort",),
+    3: ("bulk", "best_effort", "voice"),
+    4: ("bulk", "best_effort", "video", "voice"),
+}
+"""Names of tins by how many there are: besteffort, diffserv3, diffserv4; in others by number."""
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+
+
+def more(kind: str, data: bytes, at: int, end: int) -> Mapping[str, int]:
+    """Return the own values of a discipline that are not among its ``WORDS``."""
+    match kind:
+        case "pie" if end - at >= _PIE.size:
+            (probability,) = _PIE.unpack_from(data, at)
+            return {"pie_prob_1000000": probability * 10**6 >> 64}
+        case "dualpi2" if end - at >= U32.size:
+            (probability,) = U32.unpack_from(data, at)
+            return {"dualpi2_prob_1000000": probability * 10**6 >> 32}
+        case "cake":
+            return _tins(data, at, end)
+    return _NOTHING
+
+
+def cake_marks(data: bytes, at: int, end: int) -> int:
+    """Return the sum of the marks of all of cake's tins."""
+    return sum(_number(data, tin, _MARKS) for tin in _each_tin(data, at, end))
+
+
+def _tins(data: bytes, at: int, end: int) -> Mapping[str, int]:
+    tins = _each_tin(data, at, end)
+    names = _NAMES.get(len(tins), tuple(f"tin{number}" for number in range(len(tins))))
+    found = {}
+    for name, tin in zip(names, tins, strict=True):
+        found[f"cake_{name}_bytes"] = _number(data, tin, _BACKLOG)
+        flows = _number(data, tin, _SPARSE) + _number(data, tin, _BULK)
+        found[f"cake_{name}_flows"] = flows
+    return found
+
+
+def _each_tin(data: bytes, at: int, end: int) -> list[dict[int, tuple[int, int]]]:
+    tins = walk(data, at, end).get(_TINS)
+    return [walk(data, *each) for each in walk(data, *tins).values()] if tins else []
+
+
+def _number(data: bytes, tin: Mapping[int, tuple[int, int]], attribute: int) -> int:
+    place = tin.get(attribute)
+    return int(U32.unpack_from(data, place[0])[0]) if place else 0
+
+
+# --- the counters of a discipline in software, in the form of the kernel's ------------------------
+
+PASSAGE = 0x1_0002
+"""Handle of the class below HTB's root for packets that have waited in software."""
+
+
+class Counts(NamedTuple):
+    """Counters of a queue in software since its start; ``qlen`` and ``backlog`` are current."""
+
+    qlen: int = 0
+    backlog: int = 0
+    drops: int = 0
+    marks: int = 0
+    packets: int = 0
+    """Number of packets sent."""
+    bytes: int = 0
+    """Number of bytes sent."""
+    sojourn_us: int = 0
+    """Sum of the sojourn times of the packets sent, in microseconds."""
+    busy: int = 0
+    """Whether a discipline decides, rather than packets only passing."""
+
+
+class Reading(NamedTuple):
+    """A reading of a queue in software."""
+
+    kind: str
+    generation: int
+    """Number that changes when the counters restart."""
+    counts: Counts
+    statistics: dict[str, int]
+
+
+# --- counters of the queue disciplines of one namespace, by one RTM_GETQDISC dump -----------------
 
 _NETLINK_ROUTE = 0
 _RTM_NEWQDISC, _RTM_GETQDISC = 36, 38
@@ -38,7 +151,7 @@ _HEAD = 52
 """Bytes at the beginning of a message that decide its layout: its length, whose discipline it is
 about, and the discipline's kind."""
 
-_REQUEST = struct.pack("=IHHII20x", 36, _RTM_GETQDISC, dumps.REQUEST, 1, 0)
+_REQUEST = struct.pack("=IHHII20x", 36, _RTM_GETQDISC, rtnl.DUMP_REQUEST, 1, 0)
 
 _RTM_NEWTCLASS, _RTM_GETTCLASS = 40, 42
 _CLASS_REQUEST = struct.Struct("=IHHII4xi12x")
@@ -46,7 +159,7 @@ _CLASS_REQUEST = struct.Struct("=IHHII4xi12x")
 _CLASS_OWN = {"htb_lends_packets": 0, "htb_borrows_packets": 4}
 """Offsets in ``tc_htb_xstats`` of the packets sent at the class's own rate, and above it."""
 
-_MARKS: dict[str, tuple[int, ...]] = {
+_STATISTICS_MARKS: dict[str, tuple[int, ...]] = {
     "codel": (24, 32),
     "fq_codel": (12, 28),
     "red": (12,),
@@ -58,8 +171,6 @@ _MARKS: dict[str, tuple[int, ...]] = {
     "dualpi2": (24,),
 }
 """Offsets in ``tc_KIND_xstats`` of the numbers of packets marked by ECN, or for a CE threshold."""
-
-_NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 class QdiscCounters(NamedTuple):
@@ -85,7 +196,7 @@ class QdiscSocket:
     def __init__(self, open_socket: Callable[[int, int, int], socket.socket]) -> None:
         """Open the socket by ``Namespace.socket``; in this namespace, by ``socket.socket``."""
         self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_ROUTE)
-        dumps.set_timeout(self._socket)
+        rtnl.set_timeout(self._socket)
         self._interfaces: tuple[int, ...] = ()
         self._pages: list[_Page] = []
         """Layouts of the datagrams of the last dump."""
@@ -118,14 +229,16 @@ class QdiscSocket:
 
     def _take_classes(self, interface: int, queues: dict[int, QdiscCounters]) -> None:
         """Add to each queue HTB's statistics of the class above it."""
-        self._socket.send(_CLASS_REQUEST.pack(36, _RTM_GETTCLASS, dumps.REQUEST, 1, 0, interface))
+        self._socket.send(
+            _CLASS_REQUEST.pack(36, _RTM_GETTCLASS, rtnl.DUMP_REQUEST, 1, 0, interface)
+        )
         more = True
         while more:
             data, position = self._socket.recv(1 << 16), 0
             while more and position < len(data):
                 length, message = struct.unpack_from("=IH", data, position)
                 if message != _RTM_NEWTCLASS:
-                    more = dumps.continues(data, position, message, "rtnetlink")
+                    more = rtnl.continues(data, position, message, "rtnetlink")
                     break
                 _, _, _, handle, _ = _MESSAGE.unpack_from(data, position)
                 if (queue := queues.get(handle)) is not None:
@@ -159,10 +272,10 @@ class _Queue(NamedTuple):
             marks = sum(numbers[each] for each in self.marks)
         if self.own:
             own = {name: numbers[each] for name, each in self.own}
-        if self.kind in reported.STRUCTURED:
-            own = {**own, **reported.more(self.kind, data, *self.app)}
+        if self.kind in STRUCTURED:
+            own = {**own, **more(self.kind, data, *self.app)}
             if self.kind == "cake":
-                marks = reported.cake_marks(data, *self.app)
+                marks = cake_marks(data, *self.app)
         return QdiscCounters._make((self.handle, self.kind, *self.counts(numbers), marks, own))
 
 
@@ -262,7 +375,7 @@ def _continues(data: bytes) -> bool:
     if position >= len(data):
         return True
     (message,) = struct.unpack_from("=4xH", data, position)
-    return dumps.continues(data, position, message, "rtnetlink")
+    return rtnl.continues(data, position, message, "rtnetlink")
 
 
 def _find(
@@ -282,8 +395,8 @@ def _find(
     basic, queue = stats[_STATS_BASIC][0], stats[_STATS_QUEUE][0]
     app, app_end = stats.get(_STATS_APP, (position, position))
     counts = [basic, basic + 8, *range(queue, queue + 20, 4)]
-    marks = [app + at for at in _MARKS.get(kind, ()) if app + at + 4 <= app_end]
-    words = reported.WORDS.get(kind, {})
+    marks = [app + at for at in _STATISTICS_MARKS.get(kind, ()) if app + at + 4 <= app_end]
+    words = WORDS.get(kind, {})
     own = {name: app + at for name, at in words.items() if app + at + 4 <= app_end}
 
     def make(places: Mapping[int, int]) -> _Queue:
@@ -304,3 +417,45 @@ def _class_own(data: bytes, position: int, length: int) -> dict[str, int]:
     begin, end = stats.get(_STATS_APP, (0, 0))
     known = {name: begin + at for name, at in _CLASS_OWN.items() if begin + at + 4 <= end}
     return {name: U32.unpack_from(data, at)[0] for name, at in known.items()}
+
+
+# --- totals of a queue's counters, which keep growing when the discipline is replaced -------------
+
+Totals: TypeAlias = tuple[int, int, int, int, int, int]
+
+
+class Monotonic:
+    """The totals of one queue's counters."""
+
+    __slots__ = ("_before", "_last", "total")
+
+    def __init__(self) -> None:
+        self.total: Totals = (0, 0, 0, 0, 0, 0)
+        """Bytes, packets, drops, requeues, overlimits and marks of all disciplines read so far."""
+        self._last: QdiscCounters | None = None
+        self._before = (0, 0, 0, 0, 0, 0)
+
+    def add(self, now: QdiscCounters) -> Totals:
+        """Add a reading and return the ``total``."""
+        last = self._last
+        if last is not None and (
+            now.handle != last.handle
+            or now.kind != last.kind
+            or now.bytes < last.bytes
+            or now.drops < last.drops
+        ):
+            self._before = self._sum(last)
+        self._last = now
+        self.total = self._sum(now)
+        return self.total
+
+    def _sum(self, counters: QdiscCounters) -> Totals:
+        size, packets, drops, requeues, overlimits, marks = self._before
+        return (
+            size + counters.bytes,
+            packets + counters.packets,
+            drops + counters.drops,
+            requeues + counters.requeues,
+            overlimits + counters.overlimits,
+            marks + (counters.ecn_marks or 0),
+        )

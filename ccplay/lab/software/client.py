@@ -4,27 +4,93 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import subprocess
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
 
-from ccplay.errors import LabError
+from ccplay.assets import find_tool
+from ccplay.errors import CcplayError, LabError
 from ccplay.lab.custom import limits
-from ccplay.lab.custom.faults import SourceError
-from ccplay.lab.custom.library import library
+from ccplay.lab.custom.declaring import SourceError, library
+from ccplay.lab.network import netns
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.packets import process
-from ccplay.lab.packets.keeper import Keeper, Logger
-from ccplay.lab.packets.process import PacketProcess
-from ccplay.lab.queues.reading import Reading
-from ccplay.lab.software import histogram, rules, runner, serving, trying
-from ccplay.lab.software.board import Board, Slot
-from ccplay.lab.software.messages import News, Order
-from ccplay.lab.software.sojourns import Sojourns
+from ccplay.lab.packets.process import Keeper, Logger, PacketProcess
+from ccplay.lab.queues.statistics import PASSAGE, Reading
+from ccplay.lab.software import serving, shared
+from ccplay.lab.software.serving import MARKED, PACED
+from ccplay.lab.software.shared import Board, News, Order, Slot, Sojourns
+from ccplay.model.base import Event
+from ccplay.model.commands import SetQdisc
 from ccplay.model.disciplines import SUFFIX
-from ccplay.model.events import SojournTimes
-from ccplay.model.values import Qdisc
+from ccplay.model.events import Applied, Log, SojournTimes
+from ccplay.model.values import Feature, Qdisc
+
+# --- firewall rules that lead a link's packets into a netfilter queue -----------------------------
+# Firewall rules that lead a link's packets into a netfilter queue, and then past the link's rate.
+#
+# They are in the table mangle, iptables-extensions(8). FORWARD and OUTPUT come before POSTROUTING,
+# so a packet sent on from the queue still passes the rules that act on its firewall mark: one sets
+# CE, the other leads packets that have waited already into a class without a rate. Packets that
+# bypass the queue because the process has died have no mark, and wait in the kernel's queue at the
+# link's rate.
+
+
+def _lines(verb: str, interface: str, queue: int) -> str:
+    major, minor = PASSAGE >> 16, PASSAGE & 0xFFFF
+    waiting = f"-o {interface} -j NFQUEUE --queue-num {queue} --queue-bypass"
+    leaving = f"POSTROUTING -o {interface} -m mark"
+    rules = (
+        f"{leaving} --mark {MARKED}/{MARKED} -j TOS --set-tos 0x03/0x03",
+        f"{leaving} --mark {PACED}/{PACED} -j CLASSIFY --set-class {major:x}:{minor:x}",
+        f"FORWARD {waiting}",
+        f"OUTPUT {waiting}",
+    )
+    return "\n".join(["*mangle", *(f"{verb} {each}" for each in rules), "COMMIT", ""])
+
+
+async def add(namespace: Namespace, interface: str, queue: int) -> None:
+    """Lead packets that leave through an interface into a netfilter queue. Raises ``LabError``."""
+    await netns.restore(namespace, _lines("-A", interface, queue))
+
+
+async def remove(namespace: Namespace, interface: str, queue: int) -> None:
+    """Remove the rules of ``add``; waiting packets stay in the queue. Raises ``LabError``."""
+    await netns.restore(namespace, _lines("-D", interface, queue))
+
+
+def begin_trial() -> subprocess.Popen[str] | None:
+    """Start trying the rules on the lab's own loopback device; return None without iptables."""
+    if find_tool(netns.PROGRAM) is None:
+        return None
+    pipe = subprocess.PIPE
+    trial = subprocess.Popen(netns.argv(), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    assert trial.stdin is not None  # noqa: S101 - it is a pipe
+    trial.stdin.write(_lines("-A", "lo", 1) + _lines("-D", "lo", 1))
+    trial.stdin.close()
+    return trial
+
+
+def refusal(trial: subprocess.Popen[str] | None, queues: Feature) -> tuple[str, str]:
+    """Return why disciplines in software can't work here, and what to do; empty if they can.
+
+    ``queues`` reports whether netfilter queues work, which the delay line needs too.
+    """
+    if trial is None:
+        return "iptables-legacy is not installed", "apt install iptables"
+    messages = trial.stderr.read() if trial.stderr is not None else ""
+    code = trial.wait()
+    if not queues.available:
+        return queues.reason, queues.remedy
+    if code:
+        reason = messages.strip().partition("\n")[0]
+        return reason, "as root: modprobe -a iptable_mangle xt_NFQUEUE xt_mark xt_DSCP xt_CLASSIFY"
+    return "", ""
+
+
+# --- the lab's side of disciplines in software: their process, its orders and its counters --------
 
 SHARES = (0.5, 0.95, 0.99, 1.0)
 """Quantiles of sojourn times that are reported."""
@@ -101,7 +167,7 @@ class Software:
             "the process that tries disciplines",
             News,
             log,
-            launch=lambda: process.start(trying.__name__),
+            launch=lambda: process.start(serving.__name__),
             restore=lambda: None,
             on_news=lambda _: None,
             loss="none of yours can be chosen",
@@ -150,12 +216,12 @@ class Software:
     def sojourn_us(self, number: int) -> list[float]:
         """Return the quantiles ``SHARES`` of a link's sojourn times in us; empty without any."""
         counts = self._sojourns(number)
-        found = [histogram.percentile(counts, share) for share in SHARES]
+        found = [shared.percentile(counts, share) for share in SHARES]
         return [round(each, 1) for each in found if each is not None]
 
     def _sojourns(self, number: int) -> list[int]:
         past, link = self._histograms.get(number), self._links.get(number)
-        now = link.slot.histogram() if link is not None else [0] * histogram.PLACES
+        now = link.slot.histogram() if link is not None else [0] * shared.PLACES
         return now if past is None else [sum(each) for each in zip(past, now, strict=True)]
 
     async def put(
@@ -195,11 +261,11 @@ class Software:
         link = _Link(at, order, news.statistics, slot, self._generation)
         self._links[at.number] = link
         try:
-            await rules.add(at.namespace, at.interface, at.number)
+            await add(at.namespace, at.interface, at.number)
         except BaseException:
             del self._links[at.number]
             with contextlib.suppress(LabError):
-                await rules.remove(at.namespace, at.interface, at.number)
+                await remove(at.namespace, at.interface, at.number)
             self._keeper.send(Order(queue=at.number, do="close"))
             raise
         self._keeper.send(Order(queue=at.number, do="begin", busy_s=kernel_backlog() * 8 / rate))
@@ -286,7 +352,7 @@ class Software:
 
     async def _remove(self, at: Egress) -> None:
         try:
-            await rules.remove(at.namespace, at.interface, at.number)
+            await remove(at.namespace, at.interface, at.number)
         except LabError as error:
             self._log("warning", f"link {at.link}: {error}", spoils=True)
         self._keeper.send(Order(queue=at.number, do="close"))
@@ -377,10 +443,61 @@ class _Link(msgspec.Struct):
 def fork() -> Forked:
     """Fork the processes for disciplines; the caller must have no threads and no event loop yet."""
     board = Board()
-    trials = process.fork(trying.serve) if library.files else None
-    return Forked(process.fork(runner.serve, board.descriptor), board, trials)
+    trials = process.fork(serving.serve_trials) if library.files else None
+    return Forked(process.fork(serving.serve, board.descriptor), board, trials)
 
 
 def start(board: Board) -> PacketProcess:
     """Start a process for disciplines in a new interpreter."""
-    return process.start(runner.__name__, board.descriptor)
+    return process.start(serving.__name__, board.descriptor)
+
+
+# --- replaces the user's own disciplines under running traffic whenever their files are saved -----
+
+_LOOK_S = 0.01
+"""Seconds between two checks of the files; a saved file is read once two checks find it alike."""
+
+
+class Renewer:
+    """Gives the queues of a saved discipline its new source; packets that wait in them stay."""
+
+    def __init__(
+        self,
+        software: Software,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+    ) -> None:
+        """``clock`` returns seconds since the start of the stream."""
+        self._software, self._emit, self._clock = software, emit, clock
+
+    async def watch(self) -> None:
+        """Check the files and load those that were saved, until cancelled."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            for name in library.changed():
+                try:
+                    await self._renew(name)
+                except CcplayError as error:
+                    works = self._software.works(name)
+                    now = "keeps the old version" if works else "can't be used yet"
+                    self._log("error", f"{name} {now}: {error}")
+                except Exception as error:  # noqa: BLE001 - the next save must be noticed, too
+                    self._log("error", f"a fault in ccplay: {type(error).__name__}: {error}")
+
+    async def _renew(self, name: str) -> None:
+        begun = self._clock()
+        source = library.source(name)
+        links = self._software.under(name)
+        for link, qdisc in links:
+            if not await self._software.renew(link, source):
+                continue
+            now = self._clock()
+            command = SetQdisc(link=link, qdisc=qdisc)
+            self._emit(Applied(t=now, command=command, took_s=round(now - begun, 6), renewed=True))
+        if not links:
+            self._log("info", f"{name} was saved and can be chosen now")
+        elif self._software.works(name):
+            self._log("info", f"{name} was saved; the new version is in use")
+
+    def _log(self, level: str, text: str) -> None:
+        self._emit(Log(t=self._clock(), level=level, text=text))

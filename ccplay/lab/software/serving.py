@@ -1,4 +1,4 @@
-"""One queue in software: gives arriving packets to a discipline, and sends its packets on time.
+"""The process that runs disciplines in software, and each of its queues.
 
 The link is a virtual clock. A packet of L bytes keeps the link busy for L * 8 / rate seconds, and
 the next packet is due when the link is free again:
@@ -11,20 +11,141 @@ no rate: the packet after it is due when it would have been anyway.
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import io
+import select
+import signal
+import socket
+import struct
+import sys
+import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
+from zlib import crc32
 
-from ccplay.lab.custom import limits, loading
-from ccplay.lab.custom.faults import MisuseError
+import msgspec
+
+from ccplay.errors import CcplayError
+from ccplay.lab.custom import limits, loading, trial
+from ccplay.lab.custom.declaring import MisuseError
+from ccplay.lab.custom.limits import Printed
 from ccplay.lab.disciplines.base import CE, Discipline, Options, Packet
 from ccplay.lab.disciplines.fifo import FirstInFirstOut
 from ccplay.lab.disciplines.table import made
-from ccplay.lab.packets.lateness import Lateness
-from ccplay.lab.queues.reading import Counts
-from ccplay.lab.software.board import MOST_STATISTICS, Slot
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.packets.loop import Lateness, PacketLoop, PacketQueue, run_as
+from ccplay.lab.queues.statistics import Counts
+from ccplay.lab.software.shared import MOST_STATISTICS, Board, News, Order, Slot
 from ccplay.model.base import Option
+
+# --- A netfilter queue that copies the beginning of each packet, enough for a discipline ----------
+# Flows are distinguished as in the kernel's flow dissector (net/core/flow_dissector.c): by
+# addresses, protocol and ports; for a ping by its identifier instead of ports; for fragments and
+# packets with IP options by addresses and protocol alone.
+
+_PAYLOAD = 10
+"""Attribute ``NFQA_PAYLOAD``."""
+
+_COPIED = 40
+"""Number of bytes copied of a packet: its IP header without options, the ports, and some more."""
+
+_ETHERNET_HEADER = 14
+"""Length of a frame's header in bytes; an skb does not contain the frame's checksum."""
+
+_IPV4 = struct.Struct("!BBHxxHxBxxII")
+"""Format of an IPv4 header: version and header length, type of service, total length, fragment,
+protocol, addresses; RFC 791."""
+
+_NO_OPTIONS, _FRAGMENT, _ICMP = 0x45, 0x3FFF, 1
+
+_MOST_VERDICTS = 1000
+"""Largest number of verdicts in one datagram, which a socket's buffer limits."""
+
+_MARKED_VERDICT = struct.Struct("=IHHIIBBHHHIIHHI")
+_VERDICT, _VERDICT_HEADER, _MARK = 3 << 8 | 1, 2, 3
+_DROP, _ACCEPT = 0, 1
+
+
+class HeaderQueue(PacketQueue):
+    """Netfilter queue ``number`` of a namespace, with headers; packets leave by verdicts only."""
+
+    def __init__(self, namespace: Namespace, number: int) -> None:
+        super().__init__(namespace, number, _COPIED)
+        self._payload_at = 32
+        self._verdicts: list[bytes] = []
+
+    def receive(self) -> Packet | None:
+        """Return the next packet; None if there is none yet."""
+        buffer = self._buffer
+        try:
+            length = self._receive()
+        except BlockingIOError:
+            return None
+        at = self._payload_at
+        if at + 4 > length or buffer[at + 2] != _PAYLOAD or buffer[at + 3]:
+            at = self._payload_at = self._find(length)
+        number = int.from_bytes(buffer[24:28], "big")
+        return parsed(buffer, at + 4, number)
+
+    def _find(self, length: int) -> int:
+        """Return the offset of the payload's attribute in messages like this one."""
+        at = 20
+        while at + 4 <= length:
+            size, kind = struct.unpack_from("=HH", self._buffer, at)
+            if kind == _PAYLOAD:
+                return at
+            at += (size + 3) & ~3
+        return 32
+
+    def send_on(self, packet: int, mark: int) -> None:
+        """Release a packet at the next ``flush``, with a firewall mark."""
+        self._verdicts.append(self._verdict(_ACCEPT, packet, mark))
+
+    def discard(self, packet: int) -> None:
+        """Drop a packet at the next ``flush``."""
+        self._verdicts.append(self._verdict(_DROP, packet, 0))
+
+    def flush(self) -> None:
+        """Carry out all decisions in order."""
+        verdicts, self._verdicts = self._verdicts, []
+        for begin in range(0, len(verdicts), _MOST_VERDICTS):
+            self._socket.send(b"".join(verdicts[begin : begin + _MOST_VERDICTS]))
+
+    def _verdict(self, verdict: int, packet: int, mark: int) -> bytes:
+        return _MARKED_VERDICT.pack(
+            *(40, _VERDICT, 1, 0, 0, 0, 0, self._queue),
+            *(12, _VERDICT_HEADER, socket.htonl(verdict), socket.htonl(packet)),
+            *(8, _MARK, socket.htonl(mark)),
+        )
+
+
+def parsed(data: bytes | bytearray, at: int, number: int) -> Packet:
+    """Return the packet whose IP header begins at ``at``; flow 0 if it is short or not IPv4."""
+    if len(data) < at + 28 or data[at] >> 4 != 4:
+        return Packet(_ETHERNET_HEADER, number=number)
+    version, tos, length, fragment, protocol, source, destination = _IPV4.unpack_from(data, at)
+    if version != _NO_OPTIONS or fragment & _FRAGMENT:
+        flow = crc32(data[at + 12 : at + 20], protocol)
+    elif protocol == _ICMP:
+        flow = crc32(data[at + 24 : at + 26], crc32(data[at + 12 : at + 20], protocol))
+    else:
+        flow = crc32(data[at + 12 : at + 24], protocol)
+    return Packet(
+        length + _ETHERNET_HEADER,
+        flow,
+        tos & 3,
+        number=number,
+        source=source,
+        destination=destination,
+        dscp=tos >> 2,
+    )
+
+
+# --- one queue in software ------------------------------------------------------------------------
+# One queue in software: gives arriving packets to a discipline, and sends its packets on time.
 
 MARKED, PACED = 0x1, 0x2
 """Firewall marks of a sent packet: set CE on it; it has waited here and need not wait again."""
@@ -347,3 +468,174 @@ def _undone(discipline: Discipline) -> int:
         return len(discipline.dropped)
     except TypeError:
         return 0
+
+
+# --- the process that tries a user's discipline before it serves a link ---------------------------
+# The process that tries a user's discipline before it serves a link, each in a new process.
+#
+# So one that ends its process or computes for ever does no harm to packets that wait. The lab forks
+# it before it has threads, so that a trial need not import anything. Its name is ``queue trial``.
+
+TRIAL_NAME = b"queue trial"
+"""Name of the process, which is its comm in proc(5)."""
+
+
+def serve_trials() -> None:
+    """Try disciplines until stdin ends, or the parent does."""
+    set_parent_death_signal, set_name = 1, 15
+    libc = ctypes.CDLL(None)
+    libc.prctl(set_parent_death_signal, signal.SIGKILL, 0, 0, 0)
+    libc.prctl(set_name, TRIAL_NAME, 0, 0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for line in sys.stdin.buffer:
+        order = msgspec.json.decode(line, type=Order)
+        failed = ""
+        try:
+            trial.rehearse(order.kind, order.source, order.options)
+        except (CcplayError, OSError) as error:
+            failed = str(error)
+        news = News(queue=order.queue, do=order.do, failed=failed)
+        sys.stdout.buffer.write(msgspec.json.encode(news) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    serve_trials()
+
+
+# --- the process that runs disciplines in software ------------------------------------------------
+# The process that runs disciplines in software: receives packets, sends packets, obeys orders.
+#
+# Its name is ``software queue``.
+
+NAME = b"software queue"
+"""Name of the process, which is its comm in proc(5)."""
+
+_BOARD = 3
+"""Descriptor of the board in the process."""
+
+_REST_S = 150e-6
+"""Seconds before a packet is due in which arrivals do not wake the process."""
+
+_PUBLISH_S = 1e-3
+"""Seconds between two updates of the board while packets wait."""
+
+
+class Runner(PacketLoop[Order]):
+    """All disciplines in software of a lab."""
+
+    def __init__(self, board: Board) -> None:
+        super().__init__(Order)
+        self._board = board
+        self._printed = Printed()
+        self._served: dict[int, Served] = {}
+        self._versions: dict[int, int] = {}
+        """Versions of the disciplines, by queue."""
+        self._confined = False
+        self._published = 0.0
+        self._due = 0.0
+
+    def work(self) -> select.epoll:
+        """Read arrivals, send what is due, and return what to wait for next."""
+        try:
+            return self._work()
+        except MemoryError as error:
+            # It is in ccplay's own code, because a user's discipline has left no memory.
+            if not self._confined:
+                raise
+            for served in self._served.values():
+                served.give_up(error, time.monotonic())
+        gc.collect()
+        return self._work()
+
+    def _work(self) -> select.epoll:
+        clock = time.monotonic
+        earliest, more = 0.0, False
+        for number, served in self._served.items():
+            more |= served.read(clock())
+            served.send(clock(), self.lateness)
+            if wake := served.wake:
+                earliest = min(wake, earliest or wake)
+            if served.fault:
+                self._report_fault(number, served)
+        now = clock()
+        if printed := self._printed.take(now):
+            self.send(News(queue=next(iter(self._served), 1), printed=printed))
+        if now - self._published >= _PUBLISH_S or not earliest:
+            self._published = now
+            for served in self._served.values():
+                served.publish()
+        due = now if more else earliest
+        # A timer set to a moment that is past has expired, and must be set again.
+        if due != self._due or 0 < due <= now:
+            self._due = due
+            self.timer.set(due)
+        return self.busy if more or 0 < earliest < now + _REST_S else self.idle
+
+    def _report_fault(self, number: int, served: Served) -> None:
+        version = self._versions[number]
+        self.send(News(queue=number, fault=served.fault, version=version, statistics=served.names))
+        served.fault = ""
+
+    def obey(self, order: Order) -> None:
+        """Carry out an order. Raises what a discipline raises if it refuses its parameters."""
+        now = time.monotonic()
+        served = self._served.get(order.queue)
+        if order.do == "open" and order.queue:
+            served = self._open(order)
+        if served is None:
+            self.send(News(queue=order.queue, do=order.do))
+            return
+        match order.do:
+            case "open" | "change":
+                if order.source:
+                    self._confine()
+                settings = order.kind, order.options, order.rate, order.seed
+                served.change(*settings, now, source=order.source)
+                self._versions[order.queue] = order.version
+                if served.fault:
+                    # The lab must know before the answer that a FIFO serves.
+                    self._report_fault(order.queue, served)
+            case "begin":
+                served.begin(now + order.busy_s)
+            case "pass":
+                served.read(now)
+                served.pass_on()
+            case "close":
+                self._close(order.queue)
+        self.send(News(queue=order.queue, do=order.do, statistics=served.names))
+
+    def _confine(self) -> None:
+        """Limit this process before it runs a user's discipline for the first time."""
+        if self._confined:
+            return
+        self._confined = True
+        # What the discipline prints must not mix with the news on stdout.
+        sys.stdout, sys.stdin = self._printed, io.StringIO()
+        self.keep_news_apart()
+        limits.confine(self._board.last_words())
+        limits.watch()
+
+    def _open(self, order: Order) -> Served:
+        queue = HeaderQueue(Namespace(f"queue {order.queue}", order.pid), order.queue)
+        served = Served(queue, self._board.slot(order.queue - 1))
+        self._served[order.queue] = served
+        self.idle.register(queue.fileno(), select.EPOLLIN)
+        return served
+
+    def _close(self, number: int) -> None:
+        """Close a queue whose rule is gone, after sending its last packets."""
+        served = self._served.pop(number)
+        served.read(time.monotonic())
+        served.pass_on()
+        self.idle.unregister(served.queue.fileno())
+        served.queue.close()
+
+
+def serve() -> None:
+    """Run disciplines until stdin ends."""
+    run_as(NAME, lambda: Runner(Board(_BOARD)))
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,22 +1,39 @@
-"""Congestion controls: which ones the kernel has, and how to switch them while traffic runs."""
+"""Congestion controls: how to switch them while traffic runs, ECN, and those that misbehave."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ccplay.assets import SUFFIX, module_file
 from ccplay.bpf.loaded import is_ours, library
-from ccplay.errors import CcplayError, CommandError, UnsupportedError
-from ccplay.lab.network.netlink import RTM_GETROUTE, RTM_NEWROUTE, rtmsg
+from ccplay.errors import CcplayError, CommandError, LabError, UnsupportedError
+from ccplay.lab.network import netns
+from ccplay.lab.network.netlink import (
+    RTM_DELRULE,
+    RTM_GETROUTE,
+    RTM_NEWROUTE,
+    RTM_NEWRULE,
+    fibmsg,
+    rtmsg,
+)
 from ccplay.lab.network.netns import Namespace
-from ccplay.lab.network.rtnl import CREATE, REPLACE, NetlinkError, RouteSocket, message
+from ccplay.lab.network.rtnl import CREATE, EXCLUSIVE, REPLACE, NetlinkError, RouteSocket, message
 from ccplay.lab.traffic.program import ports_of, sockets_of
 from ccplay.model.algorithms import CATALOGUE
+from ccplay.model.events import Log, Misbehaved
+from ccplay.model.samples import TcpSamples
+from ccplay.model.values import MOST_SEGMENTS
+
+# --- congestion controls --------------------------------------------------------------------------
+# Congestion controls: which ones the kernel has, and how to switch them while traffic runs.
 
 _SYSCTL = Path("/proc/sys/net/ipv4")
 
@@ -238,3 +255,209 @@ def _with_cc(route: Any, cc: str | None) -> Any:
         for name in ("family", "dst_len", "table", "proto", "scope", "type", "tos")
     }
     return message(rtmsg, RTM_NEWROUTE, CREATE | REPLACE, attributes, **header)
+
+
+# --- misbehaving congestion controls: cwnd stuck at 1, or far above what is in flight -------------
+# Also impossible windows: some kernels now and then skip a call of a BPF program.
+
+PATIENCE_S = 3.0
+"""Seconds for which misbehaviour must last: many round trips of any path in ccplay."""
+FAR_ABOVE = 8
+"""Multiple of the segments in flight above which a cwnd limits nothing, if it also exceeds
+``LEAST_RUNAWAY``."""
+LEAST_RUNAWAY = 1000
+"""Segments that a cwnd must exceed to count as far above what is in flight."""
+_DISORDER, _LOSS = 1, 4
+"""Numbers of the states ``TCP_CA_Disorder`` and ``TCP_CA_Loss``."""
+
+
+class _Suspicion(msgspec.Struct):
+    """The possible misbehaviour of a connection, and its beginning."""
+
+    cc: str
+    wrong: str
+    since: float
+    good_s: float = 0.0
+    """Seconds for which cwnd has been good again while the algorithm was in control of it."""
+    reported: bool = False
+
+
+class Watchdog:
+    """Checks every sweep; reports lasting misbehaviour once, and its end."""
+
+    def __init__(self) -> None:
+        self._suspicions: dict[str, _Suspicion] = {}
+        self._incredible: set[tuple[str, str]] = set()
+        """Connections and algorithms that had a window larger than any path can hold."""
+        self._looked = 0.0
+
+    def look(self, t: float, samples: TcpSamples) -> list[Misbehaved | Log]:
+        """Return misbehaviour that has lasted ``PATIENCE_S``, and misbehaviour that has ended.
+
+        A window larger than any path can hold is reported immediately, as text.
+        """
+        passed, self._looked = t - self._looked, t
+        news: list[Misbehaved | Log] = []
+        rows = zip(
+            samples.flow,
+            samples.cc,
+            samples.cwnd,
+            samples.ssthresh,
+            samples.unacked,
+            samples.ca_state,
+            strict=True,
+        )
+        for name, cc, cwnd, ssthresh, unacked, ca_state in rows:
+            if cwnd > MOST_SEGMENTS or (ssthresh is not None and ssthresh > MOST_SEGMENTS):
+                news += self._report_impossible(name, cc, max(cwnd, ssthresh or 0), t)
+            before = self._suspicions.get(name)
+            if before is not None and before.cc != cc:
+                news += self._drop(name, t)
+                before = None
+            # Until a loss is repaired TCP itself limits cwnd, finally to ssthresh.
+            wanted = cwnd if ca_state <= _DISORDER else ssthresh
+            if ca_state == _LOSS or wanted is None or not unacked:
+                continue
+            if wrong := _wrong(wanted, unacked):
+                news += self._suspect(name, cc, wrong, t)
+            elif before is not None:
+                before.good_s += passed
+                if before.good_s >= PATIENCE_S:
+                    news += self._drop(name, t)
+        return news
+
+    def forget(self, flow: str, t: float) -> list[Misbehaved]:
+        """Forget all suspicions of a flow and its streams; return the ends of those reported."""
+        self._incredible = {k for k in self._incredible if k[0].partition("/")[0] != flow}
+        names = [name for name in self._suspicions if name.partition("/")[0] == flow]
+        return [over for name in names for over in self._drop(name, t)]
+
+    def _report_impossible(self, name: str, cc: str, window: int, t: float) -> list[Log]:
+        if (name, cc) in self._incredible:
+            return []
+        self._incredible.add((name, cc))
+        why = f"the kernel skipped a call of {cc}, or {cc} is wrong"
+        text = f"flow {name}: no path can hold a window of {window:,}: {why}"
+        return [Log(t=t, level="warning", text=text)]
+
+    def _suspect(self, name: str, cc: str, wrong: str, t: float) -> list[Misbehaved]:
+        before = self._suspicions.get(name)
+        if before is None or before.wrong != wrong:
+            over = self._drop(name, t)
+            self._suspicions[name] = _Suspicion(cc, wrong, t)
+            return over
+        before.good_s = 0.0
+        if before.reported or t - before.since < PATIENCE_S:
+            return []
+        before.reported = True
+        return [Misbehaved(t=t, flow=name, cc=cc, wrong=wrong)]
+
+    def _drop(self, name: str, t: float) -> list[Misbehaved]:
+        before = self._suspicions.pop(name, None)
+        return [Misbehaved(t=t, flow=name, cc=before.cc)] if before and before.reported else []
+
+
+def _wrong(cwnd: int, unacked: int) -> str:
+    """Return what is wrong with an algorithm's cwnd; empty if nothing is."""
+    if cwnd <= 1:
+        return "keeps cwnd at 1"
+    if cwnd > max(LEAST_RUNAWAY, FAR_ABOVE * unacked):
+        return f"keeps cwnd above {FAR_ABOVE} times what is in flight"
+    return ""
+
+
+# --- ECN for one flow: a route with the feature ``ecn``, used only by connections to its port -----
+# The kernel has no socket option for ECN. It requests ECN (RFC 3168) if the sysctl ``tcp_ecn`` asks
+# for it on the whole host, or if the route does: ip-route(8), ``features``; ip-rule(8), ``dport``.
+
+_TABLE, _MAIN = 100, 254
+_FEATURE_ECN = 1
+"""``RTAX_FEATURE_ECN`` of include/uapi/linux/rtnetlink.h."""
+
+_TO_TABLE = 1
+"""``FR_ACT_TO_TBL`` of include/uapi/linux/fib_rules.h."""
+
+
+def ask_for_ecn(namespace: Namespace, port: int) -> None:
+    """Make a host's new TCP connections to ``port`` request ECN.
+
+    Raises ``UnsupportedError`` if the kernel can't route by port.
+    """
+    try:
+        with RouteSocket(namespace) as kernel:
+            route = _default_route(kernel, namespace)
+            kernel.request([_with_ecn(route)], f"host {namespace.name}: route with ECN")
+            kernel.request([_rule(RTM_NEWRULE, CREATE | EXCLUSIVE, port)], f"rule for port {port}")
+    except NetlinkError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.EAFNOSUPPORT, errno.EINVAL):
+            raise UnsupportedError(
+                "ECN for a flow needs routing by port, which this kernel lacks "
+                "(CONFIG_IP_MULTIPLE_TABLES, Linux 4.17)"
+            ) from error
+        raise LabError(f"host {namespace.name}: {error}") from error
+
+
+def stop_asking(namespace: Namespace, port: int) -> None:
+    """Undo ``ask_for_ecn``; open connections keep what they negotiated."""
+    with RouteSocket(namespace) as kernel:
+        kernel.request([_rule(RTM_DELRULE, 0, port)], f"rule for port {port}")
+
+
+async def send_ect_1(namespace: Namespace, port: int) -> None:
+    """Send a host's data to ``port`` as ECT(1), which the kernel sends as ECT(0).
+
+    Packets that are not ECT, such as SYN and retransmissions, stay so. Raises ``UnsupportedError``.
+    """
+    try:
+        await netns.restore(namespace, _ect_1("-A", port))
+    except (LabError, OSError) as error:
+        raise UnsupportedError(
+            f"l4s needs iptables-legacy and its modules xt_DSCP and xt_dscp ({error})"
+        ) from error
+
+
+async def stop_ect_1(namespace: Namespace, port: int, sending: asyncio.Task[None]) -> None:
+    """Undo ``send_ect_1`` when ``sending``, the task that runs it, has ended. Raises ``LabError``.
+
+    The task may still run when a flow is stopped before it begins.
+    """
+    await asyncio.wait([sending])
+    if sending.exception() is None:
+        await netns.restore(namespace, _ect_1("-D", port))
+
+
+def _ect_1(verb: str, port: int) -> str:
+    # CE is set by queues further on, never in front of this.
+    rule = f"POSTROUTING -p tcp --dport {port} -m tos --tos 0x02/0x03 -j TOS --set-tos 0x01/0x03"
+    return f"*mangle\n{verb} {rule}\nCOMMIT\n"
+
+
+def _default_route(kernel: RouteSocket, namespace: Namespace) -> Any:
+    routes = kernel.dump(message(rtmsg, RTM_GETROUTE, family=socket.AF_INET))
+    for route in routes:
+        if (route["table"], route["dst_len"]) == (_MAIN, 0):
+            return route
+    raise LabError(f"host {namespace.name} has no default route")
+
+
+def _with_ecn(route: Any) -> Any:
+    """Return the request that adds a route with ECN beside the host's own."""
+    attributes = [
+        ("RTA_GATEWAY", route.get_attr("RTA_GATEWAY")),
+        ("RTA_OIF", route.get_attr("RTA_OIF")),
+        ("RTA_METRICS", {"attrs": [["RTAX_FEATURES", _FEATURE_ECN]]}),
+    ]
+    header = {name: route[name] for name in ("family", "dst_len", "proto", "scope", "type")}
+    return message(rtmsg, RTM_NEWROUTE, CREATE | REPLACE, attributes, table=_TABLE, **header)
+
+
+def _rule(kind: int, flags: int, port: int) -> Any:
+    attributes = (
+        # Before the main table, whose rule has 32766.
+        ("FRA_PRIORITY", 1000),
+        ("FRA_TABLE", _TABLE),
+        ("FRA_IP_PROTO", socket.IPPROTO_TCP),
+        ("FRA_DPORT_RANGE", f"{port}:{port}"),
+    )
+    header = {"family": socket.AF_INET, "table": _TABLE, "action": _TO_TABLE}
+    return message(fibmsg, kind, flags, attributes, **header)

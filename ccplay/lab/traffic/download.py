@@ -14,9 +14,7 @@ from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.gate import Entry
-from ccplay.lab.traffic.holding import Hold
-from ccplay.lab.traffic.ports import WEB
-from ccplay.lab.traffic.program import Program
+from ccplay.lab.traffic.program import WEB, Hold, Program
 from ccplay.model.base import Event
 from ccplay.model.traffic_commands import StartDownload
 from ccplay.model.traffic_events import DownloadEnded, DownloadProgress, DownloadStarted

@@ -1,4 +1,4 @@
-"""The calls at which iperf3 can be held, and differences between its versions.
+"""iperf3: the calls at which it can be held, its versions, and its control connection.
 
 From 3.16 on, each connection has its own thread.
 """
@@ -7,9 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 
-from ccplay.lab.traffic.holding import Hold
-from ccplay.model.dscp import DEFAULT, type_of_service
+import msgspec
+
+from ccplay.errors import UnsupportedError
+from ccplay.lab.delay import netem
+from ccplay.lab.links.classes import Keys, udp_packets
+from ccplay.lab.network import rtnl
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.network.routing import mac
+from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
+from ccplay.lab.traffic.program import Hold
+from ccplay.model.algorithms import DEFAULT, type_of_service
+from ccplay.model.network import Network
+
+# --- the calls at which iperf3 can be held, and differences between its versions ------------------
 
 BEFORE_DATA = Hold("read", passed=3, octets=1)
 """Hold of a client before it sends data. The server leads the client from state to state by single
@@ -76,3 +89,97 @@ def client_argv(
         *(("-C", cc) if cc else ()),
         *(("-S", str(type_of_service(dscp))) if dscp != DEFAULT else ()),
     ]
+
+
+# --- A cable past the network for iperf3's control connection -------------------------------------
+# Before its first packet iperf3 negotiates with its server over a TCP connection of its own, and
+# for UDP sends a first datagram. This takes five round trips, and more if a queue is full or loses
+# packets, so the start of traffic would depend on the queue. Until traffic starts, these packets
+# are therefore redirected as they leave the hosts' interfaces, to a veth pair between them: they
+# meet no queue, no delay and no loss, and neither captures nor counters see them. All packets to be
+# measured take the network, and so do the handshakes of the connections that carry them.
+#
+# A host accepts only frames to its own address. Redirected frames have the router's address, so the
+# ends of the cable have that address too.
+
+_HELLO = "0x20/0xffff+2"
+"""Match on an IP packet of 32 bytes, 4 of them payload: iperf3's first datagram, and the reply to
+it. Data packets have a payload of 16 bytes or more."""
+
+_CHOSEN_FROM, _CHOSEN_TO = "0x8000/0x8000+20", "0x8000/0x8000+22"
+"""Match on a TCP source or destination port chosen by the kernel: all of these are above 32,767,
+and none of ours, from which data is sent."""
+
+
+class _End(msgspec.Struct, frozen=True):
+    """One end of a cable: its host, and the indexes of the host's interface and of the end."""
+
+    namespace: Namespace
+    interface: int
+    cable: int
+
+
+class Bypass:
+    """The cables made so far; they end with the hosts."""
+
+    def __init__(self, network: Network, namespace: Callable[[str], Namespace]) -> None:
+        self._network, self._namespace = network, namespace
+        # The first link of a host, which has the host's own address.
+        self._links = {link.src: link for link in reversed(network.links)}
+        self._ends: dict[tuple[str, str], _End] = {}
+        self._open: set[int] = set()
+
+    def open(self, src: str, dst: str, port: int) -> None:
+        """Redirect the control connection between ``src`` and a server of ``dst`` past the network.
+
+        Raises ``UnsupportedError`` if the kernel can't.
+        """
+        if port in self._open:
+            return
+        try:
+            if (src, dst) not in self._ends:
+                self._lay(src, dst)
+            for end, keys in self._talk(src, dst, port):
+                with RouteSocket(end.namespace) as routes:
+                    places = (end.interface, netem.LEAVING, end.cable)
+                    wanted = [netem.redirect(*places, each, port) for each in keys]
+                    routes.request([netem.ready(end.interface), *wanted], "redirection")
+        except NetlinkError as error:
+            raise UnsupportedError(str(error)) from error
+        self._open.add(port)
+
+    def close(self, src: str, dst: str, port: int) -> None:
+        """Send the rest of the control connection through the network, behind the data."""
+        if port not in self._open:
+            return
+        self._open.remove(port)
+        for end, _ in self._talk(src, dst, port):
+            with RouteSocket(end.namespace) as routes:
+                request = netem.let_pass(end.interface, netem.LEAVING, port)
+                routes.request([request], "end of a redirection")
+
+    def _talk(self, src: str, dst: str, port: int) -> list[tuple[_End, list[Keys]]]:
+        """Return both ends, each with the keys of the packets that it sends."""
+        hello, answer, there, back = udp_packets("", self._network.address(dst), port).matches
+        return [
+            (self._ends[src, dst], [(*hello, _HELLO), (*there, _CHOSEN_FROM)]),
+            (self._ends[dst, src], [(*answer, _HELLO), (*back, _CHOSEN_TO)]),
+        ]
+
+    def _lay(self, src: str, dst: str) -> None:
+        """Make the cable between two hosts."""
+        here, there = self._end(src, dst), self._end(dst, src)
+        with RouteSocket() as routes:
+            ends = ((name, address, where.pid) for name, address, where in (here, there))
+            routes.request([rtnl.cable(*ends)], f"cable from {src} to {dst}")
+        for host, other, (name, _, namespace) in ((src, dst, here), (dst, src, there)):
+            index = namespace.interface_index(name)
+            with RouteSocket(namespace) as routes:
+                routes.request([rtnl.up(index)], name)
+            own = namespace.interface_index(self._links[host].interface)
+            self._ends[host, other] = _End(namespace, own, index)
+
+    def _end(self, host: str, other: str) -> tuple[str, str, Namespace]:
+        """Return name and address of the cable's end at a host, and its namespace."""
+        address = mac(self._network.opposite(self._links[other]))
+        return f"to-{other}", address, self._namespace(host)

@@ -8,19 +8,17 @@ from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from ccplay.errors import LabError, UnsupportedError
-from ccplay.lab.links import filters
+from ccplay.lab.links import classes
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.routing import Routing
-from ccplay.lab.paths.finder import PathFinder
-from ccplay.lab.paths.pins import Packets
+from ccplay.lab.paths import Packets, PathFinder
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.traffic import congestion
-from ccplay.lab.traffic.bypass import Bypass
 from ccplay.lab.traffic.download import WebServer
-from ccplay.lab.traffic.monitor import Stream
-from ccplay.lab.traffic.monitoring import MonitoredStreams, Monitoring
+from ccplay.lab.traffic.iperf import Bypass
+from ccplay.lab.traffic.monitor import MonitoredStreams, Monitoring, Stream
 from ccplay.lab.traffic.mptcp.path_manager import Ends
-from ccplay.lab.traffic.ports import Ports
+from ccplay.lab.traffic.program import Ports
 from ccplay.model.base import Event
 from ccplay.model.events import Log
 from ccplay.model.network import Network
@@ -29,7 +27,7 @@ from ccplay.model.network import Network
 class Classifier(Protocol):
     """Anything that directs packets into classes, as ``shaping.Shaper`` does."""
 
-    def admit(self, packets: filters.Packets) -> None:
+    def admit(self, packets: classes.Packets) -> None:
         """Register traffic before its first packet. Raises ``LabError``."""
 
     def dismiss(self, kind: str, name: str) -> None:
@@ -166,7 +164,7 @@ class Site:
         return server
 
     @contextmanager
-    def admitted(self, packets: filters.Packets) -> Generator[None]:
+    def admitted(self, packets: classes.Packets) -> Generator[None]:
         """Direct packets into their class before the first one is sent; undo that on an error."""
         if self._classifier is not None:
             self._classifier.admit(packets)

@@ -9,10 +9,9 @@ from collections.abc import Callable
 
 from ccplay.errors import LabError, UnsupportedError
 from ccplay.lab.network.netns import Namespace
-from ccplay.lab.traffic.bypass import Bypass
 from ccplay.lab.traffic.gate import Entry, passed
-from ccplay.lab.traffic.iperf import BEFORE_DATAGRAMS, server_argv, stops_in_time
-from ccplay.lab.traffic.monitoring import MonitoredStreams
+from ccplay.lab.traffic.iperf import BEFORE_DATAGRAMS, Bypass, server_argv, stops_in_time
+from ccplay.lab.traffic.monitor import MonitoredStreams
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
 from ccplay.model.traffic_commands import StartUdp

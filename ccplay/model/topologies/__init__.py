@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError
-from ccplay.model.fields import Field
 from ccplay.model.network import Network, Topology
-from ccplay.model.quoting import did_you_mean, quote
+from ccplay.model.quantities import Field, did_you_mean, quote
 from ccplay.model.topologies import (
     dumbbell,
     fat_tree,

@@ -7,9 +7,8 @@ from collections.abc import Callable
 import msgspec
 
 from ccplay.errors import CommandError
-from ccplay.model.fields import Field
 from ccplay.model.network import Network, Topology
-from ccplay.model.quantities import WHOLE
+from ccplay.model.quantities import WHOLE, Field
 
 
 def parameter(name: str, low: int, high: int, default: int, meaning: str) -> Field:

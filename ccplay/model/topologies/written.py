@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ccplay.errors import CommandError
 from ccplay.model.network import Network, Topology, Written, assemble
-from ccplay.model.quoting import did_you_mean, quote
+from ccplay.model.quantities import did_you_mean, quote
 from ccplay.model.topologies.kind import TopologyKind
 
 MOST_HOSTS, MOST_ROUTERS, MOST_LINKS = 128, 256, 400

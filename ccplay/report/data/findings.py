@@ -1,16 +1,247 @@
-"""Findings of an experiment: every reported metric by case, beside published values."""
+"""Findings of a report: what was measured, expected and published, and the verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ccplay.analysis.results import CaseStatistics, PublishedResult, Result
+from ccplay.analysis.metrics import why_unmeasured
+from ccplay.analysis.results import CaseResult, CaseStatistics, Check, PublishedResult, Result
 from ccplay.analysis.statistics import Statistic
-from ccplay.report.data.amounts import Unit, unit
-from ccplay.report.data.families import by_family, some_of
-from ccplay.report.data.naming import Words, words
+from ccplay.analysis.summary import queueing_delays_us
+from ccplay.report.data.naming import (
+    Unit,
+    Words,
+    by_family,
+    some_of,
+    unit,
+    words,
+    write,
+    write_bounds,
+)
+from ccplay.state.lab_state import LabState, Ping
+from ccplay.state.short_flows import SIZES, SIZES_IN_WORDS, ShortFlows
+
+# --- verdicts on runs: expectations that held, and algorithms that misbehaved ---------------------
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A run in which an expectation did not hold."""
+
+    run: CaseResult
+    value: str
+    """Measured value with its unit."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """An expectation, and its outcome in all runs that were checked for it."""
+
+    metric: str
+    text: str
+    """Bounds of the expectation with their unit."""
+    why: str
+    cases: list[str]
+    """Names of the cases that were checked."""
+    total: int
+    """Number of runs checked."""
+    failed: list[Failure]
+    value: str
+    """Value measured in the first of the runs, with its unit."""
+
+    @property
+    def held(self) -> int:
+        """Number of runs in which the expectation held."""
+        return self.total - len(self.failed)
+
+
+def verdicts(runs: Sequence[CaseResult]) -> list[Verdict]:
+    """Return the verdict on each expectation of these runs, one even if several cases share it."""
+    groups: dict[tuple[str, str, str], list[tuple[CaseResult, Check]]] = {}
+    for run in runs:
+        for check in run.checks:
+            groups.setdefault((check.metric, check.text, check.why), []).append((run, check))
+    return [
+        Verdict(
+            metric,
+            write_bounds(metric, text),
+            why,
+            cases=list(dict.fromkeys(run.name for run, _ in members)),
+            total=len(members),
+            failed=[Failure(run, _value(run, check)) for run, check in members if not check.ok],
+            value=_value(*members[0]),
+        )
+        for (metric, text, why), members in groups.items()
+    ]
+
+
+def run_name(run: CaseResult) -> str:
+    """Return a run's name: its case, its repeat, and its attempt if it is not the first."""
+    again = f", attempt {run.attempt}" if run.attempt > 1 else ""
+    return f"{run.name}, run {run.repeat}{again}"
+
+
+def _value(run: CaseResult, check: Check) -> str:
+    if check.value is None:
+        return f"not measured ({why_unmeasured(check.metric, [run])})"
+    return write(check.metric, check.value)
+
+
+def unmeasured(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[str]:
+    """Return a sentence for each reported metric that no run of a case measured, with the reason.
+
+    Cases are named where not all of ``cases`` lack the metric.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for case in cases:
+        own = [run for run in runs if run.name == case.name and not run.errors]
+        for metric in case.reported:
+            if metric not in case.metrics:
+                why = why_unmeasured(metric, own)
+                found.setdefault((metric, why), []).append(case.name)
+    return [
+        f"{where}: {text}" if (where := some_of(names, cases)) else text
+        for (metric, why), names in found.items()
+        for text in [f"{metric} was not measured: {why}"]
+    ]
+
+
+def misbehaviours(run: CaseResult) -> list[str]:
+    """Return how algorithms misbehaved: ``flow 1: mine keeps cwnd at 1, from 3.2 s on``."""
+    problems = dict.fromkeys(
+        f"flow {flow.id}: {each.cc} {each.wrong}, {_when(each.t, each.until)}"
+        for flow in run.flows
+        for each in flow.misbehaved
+    )
+    return list(problems)
+
+
+def _when(t: float, until: float | None) -> str:
+    return f"from {t:.1f} s on" if until is None else f"from {t:.1f} to {until:.1f} s"
+
+
+# --- distributions of the times of packets and transfers, for one run or several together ---------
+
+POINTS = 400
+"""Largest number of quantiles that represent the values of a run."""
+
+KINDS = {
+    "rtt": "RTT (ms)",
+    "ping": "ping RTT (ms)",
+    "delay": "queueing delay (ms)",
+    "sojourn": "sojourn time (ms)",
+}
+"""Labels of the value axes of distributions of packet times, by kind of distribution."""
+
+COMPLETION_TIMES = {f"fct-{name}": words for name, words in SIZES_IN_WORDS.items()}
+"""Size classes in words of the distributions of flow completion times in ms, by kind."""
+
+
+class Distribution(msgspec.Struct, frozen=True):
+    """A cumulative distribution: for each value the share of values that do not exceed it."""
+
+    values: list[float]
+    shares: list[float]
+    count: int
+    """Number of values measured."""
+
+    def quantile(self, share: float) -> float:
+        """Return the value that ``share`` of all values do not exceed."""
+        if not self.values:
+            return 0.0
+        return self.values[min(bisect_left(self.shares, share), len(self.values) - 1)]
+
+
+def distribution(values: Sequence[float]) -> Distribution | None:
+    """Return the distribution of values, thinned but with both extremes; None without values."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    n = len(ordered)
+    if n > POINTS:
+        picks = sorted({round(i * (n - 1) / (POINTS - 1)) for i in range(POINTS)})
+    else:
+        picks = list(range(n))
+    return Distribution([ordered[i] for i in picks], [(i + 1) / n for i in picks], n)
+
+
+def together(parts: Sequence[Distribution]) -> Distribution:
+    """Return one distribution of all values of several, each weighted by its number of values."""
+    steps: list[tuple[float, float]] = []
+    for part in parts:
+        before = 0.0
+        for value, share in zip(part.values, part.shares, strict=True):
+            steps.append((value, (share - before) * part.count))
+            before = share
+    steps.sort()
+    total = sum(weight for _, weight in steps)
+    width = max(len(steps) // (2 * POINTS), 1)
+    values, shares, sum_until = [], [], 0.0
+    for number, (value, weight) in enumerate(steps):
+        sum_until += weight
+        if number % width == 0 or number == len(steps) - 1:
+            values.append(value)
+            shares.append(min(sum_until / total, 1.0))
+    return Distribution(values, shares, sum(part.count for part in parts))
+
+
+def distributions(state: LabState) -> dict[str, Distribution]:
+    """Return the distributions of a run in ms by kind, as in ``KINDS`` and ``COMPLETION_TIMES``.
+
+    ``rtt`` is srtt over all sweeps of all connections. Queueing delays and sojourn times are those
+    of the first observed link: the delay in each sweep while there was traffic, the sojourn times
+    of all packets, if a discipline in software measured them. Kinds without values are left out.
+    """
+    srtt = [
+        value * 1e-3
+        for flow in state.flows.values()
+        if flow.kind == "flow"
+        for value in flow.series["srtt_us"].values(0, flow.series["srtt_us"].end)
+        if value > 0
+    ]
+    pings = [
+        value * 1e-3
+        for ping in state.of(Ping).values()
+        for value in ping.rtt_us.values(0, ping.rtt_us.end)
+    ]
+    found = {"rtt": distribution(srtt), "ping": distribution(pings), **_completion_times(state)}
+    names = state.hello.network.observed if state.hello else []
+    queue = state.queues.get(names[0]) if names else None
+    if queue is not None and state.flows:
+        found["delay"] = distribution([us * 1e-3 for us in queueing_delays_us(state, queue)])
+    if names:
+        found["sojourn"] = counted(state.sojourns.of(names[0]))
+    return {kind: each for kind, each in found.items() if each is not None}
+
+
+def counted(packets: Mapping[int, int]) -> Distribution | None:
+    """Return the distribution in ms of packets' times, from counts of packets by time in µs."""
+    total, sum_until = sum(packets.values()), 0
+    if not total:
+        return None
+    values, shares = [], []
+    for upto_us, count in sorted(packets.items()):
+        sum_until += count
+        values.append(upto_us * 1e-3)
+        shares.append(sum_until / total)
+    return Distribution(values, shares, total)
+
+
+def _completion_times(state: LabState) -> dict[str, Distribution | None]:
+    """Return the distribution of completion times in each size class, over all short flows."""
+    done = [
+        (size, us * 1e-3)
+        for flows in state.of(ShortFlows).values()
+        for size, us in zip(flows.sizes, flows.fct_us, strict=True)
+    ]
+    return {
+        f"fct-{name}": distribution([ms for size, ms in done if low <= size < high])
+        for name, (low, high) in SIZES.items()
+    }
+
+
+# --- findings of an experiment: every reported metric by case, beside published values ------------
 
 
 class Finding(msgspec.Struct, frozen=True):

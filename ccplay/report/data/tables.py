@@ -1,4 +1,4 @@
-"""Tables of a report as Markdown, CSV and JSON: plain rows, with units in column names."""
+"""Tables of results as text."""
 
 from __future__ import annotations
 
@@ -10,10 +10,58 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from ccplay.analysis.results import CaseResult, Result
+from ccplay.analysis.results import INTERFACES, QUEUES, CaseResult, QueueResult, Result
 from ccplay.model.traffic import TRAFFIC
-from ccplay.report.data.findings import findings, readings
-from ccplay.report.data.verdicts import verdicts
+from ccplay.report.data.findings import findings, readings, verdicts
+from ccplay.report.data.naming import in_order
+from ccplay.state.columns import Table
+from ccplay.state.kinds import KEPT
+
+# --- the tables of runs, as described by each kind of traffic, by queues and by interfaces --------
+
+Rows: TypeAlias = list[tuple[CaseResult, object]]
+"""Rows of a table of results, each with its run."""
+
+_BUSY_PACKETS = 2
+
+
+def result_tables(runs: Sequence[CaseResult]) -> list[tuple[Table, Rows]]:
+    """Return the tables of runs with their rows; empty ones are left out.
+
+    Connections come first, then queues, other traffic and interfaces.
+    """
+    found: dict[Table, Rows] = {}
+    for connection in (True, False):
+        for kind in (each for each in TRAFFIC if each.connection is connection):
+            for table in KEPT[kind.name].tables:
+                found.setdefault(table, []).extend(_rows(table, runs, kind.group))
+        if connection:
+            found[QUEUES] = [(run, queue) for run in runs for queue in _busy(run)]
+    found[INTERFACES] = list(_rows(INTERFACES, runs, "interfaces"))
+    return [(table, rows) for table, rows in found.items() if rows]
+
+
+def _rows(
+    table: Table, runs: Sequence[CaseResult], group: str
+) -> Iterator[tuple[CaseResult, object]]:
+    """Yield rows by run, then by name, because the first flow to start differs between runs."""
+    for run in runs:
+        members = {each.id: each for each in getattr(run, group)}
+        names = in_order(members) if group != "interfaces" else members
+        yield from ((run, row) for name in names for row in table.rows(members[name]))
+
+
+def _busy(run: CaseResult) -> list[QueueResult]:
+    """Return the queues in which packets waited or were dropped; the first queue if there is none.
+
+    This leaves out an idle return path.
+    """
+    return [q for q in run.queues if q.drops or (q.qlen_p99 or 0) >= _BUSY_PACKETS] or run.queues[
+        :1
+    ]
+
+
+# --- tables of a report as Markdown, CSV and JSON: plain rows, with units in column names ---------
 
 Cell: TypeAlias = str | int | float | bool | None
 _OBEYED = ("=", "+", "-", "@", "\t", "\r")
@@ -22,7 +70,7 @@ MOST_IN_MARKDOWN = 2000
 """Largest number of rows of a table that is also written as Markdown, which people read."""
 
 
-class Table(msgspec.Struct, frozen=True):
+class ReportTable(msgspec.Struct, frozen=True):
     """A table of cells."""
 
     name: str
@@ -30,7 +78,7 @@ class Table(msgspec.Struct, frozen=True):
     rows: list[list[Cell]]
 
     @classmethod
-    def of(cls, name: str, rows: Sequence[Mapping[str, Cell]]) -> Table:
+    def of(cls, name: str, rows: Sequence[Mapping[str, Cell]]) -> ReportTable:
         """Return a table with the columns of all rows, in order of appearance."""
         columns = list(dict.fromkeys(key for row in rows for key in row))
         return cls(name, columns, [[row.get(key) for key in columns] for row in rows])
@@ -90,7 +138,7 @@ def _markdown(cell: Cell) -> str:
     return " ".join(text.split())
 
 
-def tables(result: Result) -> Iterator[Table]:
+def tables(result: Result) -> Iterator[ReportTable]:
     """Yield all tables of a report; empty ones are left out."""
     makers: dict[str, Callable[[], Sequence[Mapping[str, Cell]]]] = {
         "findings": lambda: _findings(result),
@@ -102,7 +150,7 @@ def tables(result: Result) -> Iterator[Table]:
     }
     for name, make in makers.items():
         if rows := make():
-            yield Table.of(name, rows)
+            yield ReportTable.of(name, rows)
 
 
 _LISTS = {"queues", "interfaces", "directions", *(kind.group for kind in TRAFFIC)}

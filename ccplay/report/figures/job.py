@@ -8,21 +8,17 @@ from pathlib import Path
 import msgspec
 from matplotlib.figure import Figure
 
-from ccplay.analysis.checkpoint import Checkpoint
+from ccplay.analysis.results import Checkpoint
 from ccplay.model.events import Hello, LinkChanged
-from ccplay.report.data.curves import Curve
-from ccplay.report.data.distributions import Distribution, distributions
-from ccplay.report.data.graph import Load, loads, paths
-from ccplay.report.data.growth import growth
-from ccplay.report.data.intervals import INTERVAL_S, Summary, moved, summaries
-from ccplay.report.data.scene import Scene, scene
-from ccplay.report.figures import fonts, run
-from ccplay.report.figures.files import FORMATS, Saved, save
-from ccplay.report.figures.panels import panels
+from ccplay.report.data.charts import growth
+from ccplay.report.data.curves import INTERVAL_S, Curve, Summary, moved, summaries
+from ccplay.report.data.findings import Distribution, distributions
+from ccplay.report.data.scene import Load, Scene, loads, paths, scene
+from ccplay.report.figures import run, svg
+from ccplay.report.figures.run import own_values, panels, zoomed
 from ccplay.report.figures.style import Inks, look
-from ccplay.report.figures.variables import own_values
-from ccplay.report.figures.zoom import zoomed
-from ccplay.session.recorded import read_recording
+from ccplay.report.figures.svg import FORMATS, Saved, save
+from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import Entry
 
 
@@ -86,18 +82,18 @@ class Overview(msgspec.Struct, frozen=True):
 
 def draw_overview(overview: Overview, folder: Path, cut: Path) -> Saved:
     """Draw a figure of all runs into files. Raises ``OSError``."""
-    fonts.use(cut)
+    svg.use(cut)
     with look():
-        return save(overview.figure(), folder / overview.name, FORMATS, fonts.face(cut))
+        return save(overview.figure(), folder / overview.name, FORMATS, svg.face(cut))
 
 
 def draw(job: Job) -> Drawn:
     """Draw a run into files. Raises ``RecordingError`` or ``OSError``."""
-    fonts.use(job.fonts)
+    svg.use(job.fonts)
     state = read_recording(job.recording)
     shown = scene(state, job.checkpoint)
     inks = Inks(job.names)
-    face = fonts.face(job.fonts)
+    face = svg.face(job.fonts)
     with look():
         figure = run.stacked(shown, inks, job.plots)
         formats = FORMATS if job.every_file else ("svg",)

@@ -1,16 +1,58 @@
-"""Labels of moments above a figure, arranged in rows so that none covers another."""
+"""Marks, settings and congestion states behind the lines of a panel."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 import msgspec
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path
 from msgspec.structs import replace
 
-from ccplay.report.figures.strokes import strokes
-from ccplay.report.figures.style import INK, MUTED, SMALL, text_width_in
+from ccplay.model.wording import CA_STATES
+from ccplay.report.figures import style
+from ccplay.report.figures.style import INK, MUTED, SMALL, strokes, text_width_in
+
+# --- congestion states as the shaded background of a flow's panel, and in its legend --------------
+
+
+def shade(axes: Axes, spans: Sequence[tuple[float, float, int]]) -> set[int]:
+    """Shade the background where a connection was not Open; return the states that occurred."""
+    seen = {state for _, _, state in spans}
+    for each in seen:
+        boxes = [
+            Path([(left, 0), (left, 1), (right, 1), (right, 0), (left, 0)], closed=True)
+            for left, right, state in spans
+            if state == each
+        ]
+        # All boxes are one path, or a page with many runs would be twice as large.
+        # Added as an artist, not as a patch, which would change the limits of the axes.
+        axes.add_artist(
+            PathPatch(
+                Path.make_compound_path(*boxes),
+                transform=axes.get_xaxis_transform(),
+                facecolor=style.STATES[each],
+                linewidth=0,
+                zorder=0.5,
+            )
+        )
+    return seen
+
+
+def state_handles(seen: Iterable[int]) -> list[Artist]:
+    """Return the entries of the legend for the shaded states."""
+    return [
+        Patch(
+            facecolor=style.STATES[each], edgecolor="#999999", linewidth=0.4, label=CA_STATES[each]
+        )
+        for each in sorted(seen)
+    ]
+
+
+# --- labels of moments above a figure, arranged in rows so that none covers another ---------------
 
 ROW_IN = 0.125
 """Height of a row of labels in inches."""

@@ -2,21 +2,262 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from ccplay.analysis.trust import credible
+from ccplay.model.variables import Subject, variable
+from ccplay.plots.plot import Plot, of_variable
+from ccplay.plots.table import PLOTS, reported
+from ccplay.report.data import curves, material
+from ccplay.report.data.material import Stretch
 from ccplay.report.data.scene import Scene
-from ccplay.report.figures import marks, style
-from ccplay.report.figures.panel import Panel
-from ccplay.report.figures.panels import panels
-from ccplay.report.figures.strokes import grid
-from ccplay.report.figures.style import Inks
-from ccplay.report.figures.variables import own_values
-from ccplay.report.figures.zoom import zoomed
+from ccplay.report.figures import lines, marks, style
+from ccplay.report.figures.marks import shade, state_handles
+from ccplay.report.figures.panel import MANY, Panel, Part, flow_label, name_of, queue_label
+from ccplay.report.figures.style import Inks, grid
+from ccplay.state.lab_state import Flow
+from ccplay.state.series import Series
+
+# --- the panels of a run's figure, made from the descriptions of plots ----------------------------
+
+Drawing: TypeAlias = Callable[[Axes, Part], list[Artist]]
+"""Function that draws a panel and returns the entries of its legend."""
+
+
+def panels(scene: Scene, inks: Inks, names: Collection[str] = ()) -> list[Panel]:
+    """Return the panels for which this run has data, from top to bottom.
+
+    They show the plots that reports draw by default, and those in ``names``.
+    """
+    found: list[Panel] = []
+    for plot in reported(names):
+        if not any(lines.has(scene, line) for line in plot.lines):
+            continue
+        match plot.apart:
+            case "flow":
+                found += _by_flow(plot, scene, inks)
+            case "queue":
+                found += _by_queue(plot, scene, inks)
+            case _:
+                found.append(together(Part(plot, scene, inks, scene.flows)))
+    return found
+
+
+def together(part: Part) -> Panel:
+    """Return one panel with all of a run's lines of a plot."""
+    plot = part.plot
+    name = f"own-{plot.name}" if plot.variable.subject is None else plot.name
+    title = (plot.about or plot.title).format(interval=lines.interval(part.scene.span_s))
+    if plot.variable.rate is not None and lines.counted(part.scene):
+        title += ", and UDP received" if part.flows else " of UDP received"
+    return _panel(part, name, title)
+
+
+_DRAWINGS: Mapping[tuple[Subject | None, str], Drawing] = {
+    ("flow", "rate"): lines.throughput,
+    ("flow", "bars"): lines.transfer,
+    ("flow", "total"): lines.acked,
+    ("udp", "area"): lines.draw_cross_traffic,
+}
+"""Drawings by subject and style of a plot's last line; style ``rate`` is a line of a derived
+variable."""
+
+
+def _panel(part: Part, name: str, title: str) -> Panel:
+    line = part.plot.lines[-1]
+    style = "rate" if line.variable.rate and line.style == "line" else line.style
+    drawing = _DRAWINGS.get((line.subject, style), lines.draw)
+    whole = line.variable.whole and part.unit == line.variable.unit
+    return Panel(
+        name, title, part.label, part.plot.height_in, partial(_draw, drawing, part), counts=whole
+    )
+
+
+def _draw(drawing: Drawing, part: Part, axes: Axes) -> list[Artist]:
+    return drawing(axes, part)
+
+
+def _by_queue(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
+    alone = len(scene.queues) == 1
+    return [
+        _panel(
+            Part(plot, scene, inks, scene.flows, queue.link),
+            plot.name if alone else f"{plot.name}-{queue.link}",
+            queue_label(queue.link),
+        )
+        for queue in scene.queues
+    ]
+
+
+def _by_flow(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
+    """Return a panel for each flow, and one for all downloads; if too many, one for all."""
+    flows = [each for each in scene.flows if lines.of_flow(each, plot.lines[-1])]
+    long = [each for each in flows if each[0].kind != "download"]
+    short = [each for each in flows if each[0].kind == "download"]
+    groups = [[each] for each in long] + ([short] if short else [])
+    if len(groups) > MANY:
+        groups = [flows]
+    top = max((_top(plot, each) for each in long), default=0.0)
+    found = []
+    for group in groups:
+        name = plot.name if len(groups) == 1 else f"{plot.name}-{group[0][0].name}"
+        shared = top if group[0][0].kind != "download" else 0.0
+        found.append(_panel(Part(plot, scene, inks, group, top=shared), name, _title(group)))
+    return found
+
+
+def _top(plot: Plot, streams: list[Flow]) -> float:
+    """Return a flow's greatest value in the axis's unit; the panels of flows share their scale."""
+    variable = plot.variable
+    most, (_, factor) = credible(variable.name), variable.axis()
+    every = (each.series[variable.series] for each in streams)
+    return max((curves.curve(each, factor=factor, most=most).top for each in every), default=0.0)
+
+
+def _title(group: list[list[Flow]]) -> str:
+    if len(group) == 1:
+        return flow_label(group[0])
+    kind = "download" if all(each[0].kind == "download" for each in group) else "flow"
+    return f"{kind}s " + ", ".join(each[0].name for each in group)
+
+
+# --- the panels of own values of algorithms and disciplines, one for each variable ----------------
+
+_MOST = 6
+"""Largest number of own values that get a panel, to keep the page short."""
+
+
+_ELSEWHERE = frozenset(
+    line.variable.series for plot in PLOTS.values() for line in plot.lines if line.subject is None
+)
+"""Names of own values that have a plot of their own, and so need no panel here."""
+
+
+def own_values(scene: Scene, inks: Inks) -> list[Panel]:
+    """Return a panel for each own value that changed.
+
+    If there are too many, each algorithm or discipline gets about the same number of panels.
+    """
+    every = dict.fromkeys(name for own in _owners(scene) for name in own if name not in _ELSEWHERE)
+    ranges = {name: _ranges(scene, name) for name in every}
+    names = [
+        name
+        for name, found in ranges.items()
+        if len({each for low_high in found for each in low_high}) > 1
+    ]
+    algorithms = [variable(name).algorithm for name in names]
+    place = {name: algorithms[:at].count(algorithms[at]) for at, name in enumerate(names)}
+    chosen = sorted(names, key=lambda name: place[name])[:_MOST]
+    peaks = {name: max(high for _, high in ranges[name]) for name in chosen}
+    return [
+        together(Part(of_variable(variable(name)), scene, inks, scene.flows, peak=peaks[name]))
+        for name in names
+        if name in peaks
+    ]
+
+
+def _owners(scene: Scene) -> list[dict[str, Series]]:
+    """Return the own values of each flow's stream and each queue, by name."""
+    flows = [each.own for streams in scene.flows for each in streams]
+    return [*flows, *(each.own for each in scene.queues)]
+
+
+def _ranges(scene: Scene, name: str) -> list[tuple[float, float]]:
+    """Return the lowest and highest value of an own value in each stream or queue that has it."""
+    series = [own[name] for own in _owners(scene) if name in own]
+    return [found for each in series if (found := each.extremes(each.first, each.end))]
+
+
+# --- the panels of traced flows around their first reduction: each ACK, and the exact states ------
+
+_ZOOM_MOST = 4
+"""Largest number of traced flows that get a panel."""
+
+
+def zoomed(scene: Scene, inks: Inks) -> list[Panel]:
+    """Return a panel for each traced flow whose cwnd was reduced, at most four."""
+    found = [
+        _zoom_panel(scene, streams, flow, stretch, inks[name_of(streams)].colour)
+        for streams in scene.flows
+        for flow in streams
+        if (stretch := material.first_reduction(flow)) is not None
+    ]
+    return found[:_ZOOM_MOST]
+
+
+def _zoom_panel(
+    scene: Scene, streams: list[Flow], flow: Flow, stretch: Stretch, colour: str
+) -> Panel:
+    left, right = (t - scene.start for t in stretch)
+    return Panel(
+        f"zoom-{flow.name}",
+        f"{flow_label(streams)}, ACK by ACK",
+        "cwnd (segments)",
+        1.6,
+        lambda axes: _draw_zoom(axes, scene, flow, stretch, colour),
+        (left, right),
+    )
+
+
+def _draw_zoom(axes: Axes, scene: Scene, flow: Flow, stretch: Stretch, colour: str) -> list[Artist]:
+    if flow.trace is None:
+        return []
+    exact, threshold = (
+        material.within(flow.trace.series[name], stretch, start=scene.start, most=credible(name))
+        for name in ("cwnd", "ssthresh")
+    )
+    sampled = material.within(
+        flow.series["cwnd"], stretch, start=scene.start, most=credible("cwnd")
+    )
+    seen = shade(axes, material.states(flow, start=scene.start))
+    axes.step(
+        threshold.t,
+        threshold.y,
+        where="post",
+        color=style.MUTED,
+        linestyle=(0, (1, 1.1)),
+        linewidth=0.9,
+    )
+    # Traced values are those before the ACK takes effect, so they hold since the previous ACK.
+    axes.step(exact.t, exact.y, where="pre", color=colour, linewidth=0.5, alpha=0.6)
+    axes.plot(exact.t, exact.y, ".", markersize=2.2, color=colour)
+    axes.plot(
+        sampled.t,
+        sampled.y,
+        "o",
+        markersize=4.0,
+        markerfacecolor="none",
+        markeredgecolor=style.INK,
+        markeredgewidth=0.6,
+    )
+    axes.set_ylim(0, max(exact.top, sampled.top) * 1.12 or 1)
+    return [
+        Line2D([], [], color=colour, linewidth=0.5, marker=".", markersize=3, label="at each ACK"),
+        Line2D(
+            [],
+            [],
+            linestyle="",
+            marker="o",
+            markersize=4,
+            markerfacecolor="none",
+            markeredgecolor=style.INK,
+            markeredgewidth=0.6,
+            label="sampled",
+        ),
+        Line2D([], [], color=style.MUTED, linestyle=(0, (1, 1.1)), label="ssthresh"),
+        *state_handles(seen),
+    ]
+
+
+# --- the figures of one run: all its panels on one time axis, and each panel alone ----------------
 
 _LEFT_IN = 0.62
 _RIGHT_IN = 0.14
@@ -45,7 +286,7 @@ def stacked(scene: Scene, inks: Inks, names: Collection[str] = ()) -> Figure:
     drawn = []
     for panel in shown:
         axes = style.box(figure, 0, 0, 1, 1)
-        handles = _draw(axes, panel, scene)
+        handles = _draw_run(axes, panel, scene)
         title = style.text_width_in(panel.title, 7.5, "bold") + 0.2
         columns, rows = _fit(handles, width - title)
         drawn.append((panel, axes, handles, columns, _HEAD_IN + _ROW_IN * max(rows - 1, 0)))
@@ -76,7 +317,7 @@ def single(scene: Scene, panel: Panel) -> Figure:
     figure = Figure(figsize=(style.COLUMN_IN, 1))
     rows = 1
     axes = style.box(figure, 0, 0, 1, 1)
-    handles = _draw(axes, panel, scene)
+    handles = _draw_run(axes, panel, scene)
     columns, rows = _fit(handles, width)
     head = _ROW_IN * rows + (0.15 if panel.title else 0) + 0.04
     height = _BOTTOM_IN + _ALONE_IN + head
@@ -106,7 +347,7 @@ def single(scene: Scene, panel: Panel) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, panel: Panel, scene: Scene) -> list[Artist]:
+def _draw_run(axes: Axes, panel: Panel, scene: Scene) -> list[Artist]:
     handles = panel.draw(axes)
     left, right = panel.window or (0.0, scene.span_s)
     axes.set_xlim(left, right)

@@ -13,7 +13,11 @@ import msgspec
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ccplay.report.figures import fonts
+from ccplay.report.figures import svg
+from ccplay.state.series import MISSING
+
+# --- the appearance of every figure ---------------------------------------------------------------
+# The appearance of every figure: sizes in inches for a paper's column or page, colours, inks.
 
 COLUMN_IN = 3.5
 """Width in inches of a column in a paper with two columns."""
@@ -70,7 +74,7 @@ _HANDLE_IN = 0.36
 """Width in inches of a legend's entry without its label."""
 
 _RC: dict[Any, Any] = {
-    "font.family": [fonts.FAMILY, fonts.WHOLE],
+    "font.family": [svg.FAMILY, svg.WHOLE],
     "font.size": 7.5,
     "axes.labelsize": 7.5,
     "axes.titlesize": 8,
@@ -162,7 +166,7 @@ def look() -> Iterator[None]:
 
 def text_width_in(text: str, points: float = SMALL, weight: str = "normal") -> float:
     """Return the width in inches of a text that is printed ``points`` large."""
-    return fonts.text_width_in(text, points, weight)
+    return svg.text_width_in(text, points, weight)
 
 
 def legend_columns(labels: Sequence[str], room_in: float) -> int:
@@ -190,3 +194,46 @@ def move(axes: Axes, left: float, bottom: float, width: float, height: float) ->
     if figure is not None:
         across, up = figure.get_size_inches()
         axes.set_position((left / across, bottom / up, width / across, height / up))
+
+
+# --- draws many strokes as one line with gaps; as separate paths they would be most of a page -----
+
+
+def grid(axes: Axes) -> None:
+    """Draw the grid of ``axes``, the limits of which must be set."""
+    axes.grid(visible=False)
+    style_of: dict[str, Any] = {
+        "color": mpl.rcParams["grid.color"],
+        "linewidth": mpl.rcParams["grid.linewidth"],
+        "zorder": 0.6,
+    }
+    strokes(axes, _within(axes.get_xticks(), axes.get_xlim()), (0, 1), **style_of)
+    strokes(axes, _within(axes.get_yticks(), axes.get_ylim()), (0, 1), level=True, **style_of)
+
+
+def strokes(
+    axes: Axes,
+    places: Sequence[float],
+    span: tuple[float, float],
+    *,
+    level: bool = False,
+    **style_of: Any,
+) -> None:
+    """Draw a vertical stroke at each place, between two shares of the height of ``axes``.
+
+    ``level`` strokes are horizontal.
+    """
+    along = [each for place in places for each in (place, place, MISSING)]
+    across = [*span, MISSING] * len(places)
+    axes.plot(
+        *((across, along) if level else (along, across)),
+        transform=axes.get_yaxis_transform() if level else axes.get_xaxis_transform(),
+        scalex=False,
+        scaley=False,
+        solid_capstyle="butt",
+        **style_of,
+    )
+
+
+def _within(ticks: Iterable[float], ends: tuple[float, float]) -> list[float]:
+    return [each for each in ticks if ends[0] <= each <= ends[1]]

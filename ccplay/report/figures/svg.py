@@ -2,10 +2,103 @@
 
 from __future__ import annotations
 
+import atexit
+import base64
 import io
 import re
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import lru_cache
+from pathlib import Path
 
+import msgspec
+from fontTools import subset
+from fontTools.ttLib import TTFont
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+from matplotlib.ft2font import FT2Font
+
+from ccplay.files import writing
+from ccplay.files.writing import create, passing_folder
+
+# --- the figures' font, reduced to Latin letters so that every file can contain it ----------------
+# The font is matplotlib's own, DejaVu Sans (its licence allows this), so that figures look the same
+# everywhere; text in other letters falls back to the whole font.
+
+WHOLE = "DejaVu Sans"
+FAMILY = "DejaVu Sans Latin"
+WEIGHTS = ("normal", "bold")
+_LETTERS = "".join(map(chr, (*range(0x20, 0x7F), *range(0xA0, 0x180)))) + "–—…→←↑↓±×−µΔ≤≥≈·•“”‘’„"
+_FAMILY_NAMES = (1, 4, 16)
+"""IDs of records in the font's ``name`` table: family, full name, typographic family."""
+
+
+@lru_cache(maxsize=1)
+def cut() -> Path:
+    """Return a folder with the reduced font in each weight; removed when this process exits."""
+    held = ExitStack()
+    folder = held.enter_context(passing_folder(Path(tempfile.gettempdir()), "ccplay-font-"))
+    atexit.register(held.close)
+    for weight in WEIGHTS:
+        font = TTFont(findfont(FontProperties(family=WHOLE, weight=weight)), recalcTimestamp=False)
+        options = subset.Options(hinting=False, layout_features=["kern"], notdef_outline=True)
+        options.drop_tables += ["FFTM", "GSUB", "GDEF"]
+        subsetter = subset.Subsetter(options)
+        subsetter.populate(text=_LETTERS)
+        subsetter.subset(font)
+        for record in font["name"].names:
+            if record.nameID in _FAMILY_NAMES:
+                font["name"].setName(
+                    FAMILY, record.nameID, record.platformID, record.platEncID, record.langID
+                )
+        with create(folder / f"{weight}.ttf") as file:
+            font.save(file)
+    return folder
+
+
+def use(folder: Path) -> None:
+    """Draw the figures of this process with the fonts that ``cut`` wrote."""
+    if FAMILY not in {each.name for each in fontManager.ttflist}:
+        for weight in WEIGHTS:
+            fontManager.addfont(folder / f"{weight}.ttf")
+        _font.cache_clear()
+
+
+@lru_cache(maxsize=1)
+def face(folder: Path) -> str:
+    """Return the CSS that adds the font to a page: WOFF in data URIs."""
+    return "".join(
+        f"@font-face{{font-family:'{FAMILY}';font-weight:{weight};"
+        f"src:url(data:font/woff;base64,{_woff(folder / f'{weight}.ttf')})}}"
+        for weight in WEIGHTS
+    )
+
+
+def _woff(path: Path) -> str:
+    font = TTFont(path, recalcTimestamp=False)
+    font.flavor = "woff"
+    buffer = io.BytesIO()
+    font.save(buffer)
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+@lru_cache(maxsize=4096)
+def text_width_in(text: str, points: float, weight: str = "normal") -> float:
+    """Return the width in inches of a text that is printed ``points`` large."""
+    font = _font(weight)
+    # Measured at 100 points, because widths are whole pixels, too coarse at small sizes.
+    font.set_size(100, 72)
+    font.set_text(text)
+    return font.get_width_height()[0] / 64 / 72 * points / 100 + 0.02
+
+
+@lru_cache(maxsize=4)
+def _font(weight: str) -> FT2Font:
+    return get_font(findfont(FontProperties(family=WHOLE, weight=weight)))
+
+
+# --- figures as small SVG, reproducible byte by byte, for a page with dozens of them --------------
 
 _PREAMBLE = re.compile(r"^.*?(?=<svg )|\s*<metadata>.*?</metadata>|<!--.*?-->", re.DOTALL)
 _SPACES = re.compile(r">\s+<")
@@ -25,7 +118,7 @@ _STEP = re.compile(r"([MLz])([^MLz]*)")
 _STRAIGHT = frozenset("MLz 0123456789.-\ne")
 
 
-def svg(figure: Figure, prefix: str) -> str:
+def svg_text(figure: Figure, prefix: str) -> str:
     """Return a figure as SVG; its ids begin with ``prefix``, so that a page can contain several.
 
     Lines keep a precision of a tenth of a point, 1/720 inch; text stays text.
@@ -145,3 +238,39 @@ def _tenths(value: int) -> str:
     if not part:
         return f"{sign}{whole}"
     return f"{sign}{whole or ''}.{part}"
+
+
+# --- figures as files, reproducible byte by byte --------------------------------------------------
+
+FORMATS = ("svg", "pdf", "png")
+PNG_DPI = 200
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """A figure that was written."""
+
+    svg: str
+    """Text of the SVG without its font, for a page that contains the font."""
+    files: list[str]
+    """Names of the files."""
+    width_in: float
+
+
+def save(figure: Figure, stem: Path, formats: Sequence[str], font_face: str = "") -> Saved:
+    """Write a figure in each format. Raises ``OSError``.
+
+    ``font_face`` is CSS with the font, which an SVG file contains to look the same everywhere.
+    """
+    text = svg_text(figure, stem.name)
+    names = [f"{stem.name}.{kind}" for kind in formats]
+    for name, kind in zip(names, formats, strict=True):
+        with writing.create(stem.with_name(name)) as file:
+            if kind == "svg":
+                style = f"<style>{font_face}</style>" if font_face else ""
+                file.write(text.replace("<defs>", f"{style}<defs>", 1).encode())
+            elif kind == "pdf":
+                undated = {"CreationDate": None, "Producer": None}
+                figure.savefig(file, format="pdf", metadata=undated)
+            else:
+                figure.savefig(file, format=kind, dpi=PNG_DPI, metadata={"Software": None})
+    return Saved(text, names, figure.get_size_inches()[0])

@@ -12,16 +12,23 @@ from msgspec.structs import replace
 
 from ccplay import __version__
 from ccplay.errors import RecordingError
-from ccplay.lesson.course import Course, Run, Turn
+from ccplay.lesson.course import (
+    Course,
+    Run,
+    Turn,
+    answer_words,
+    markdown,
+    measured_lines,
+    right_words,
+)
 from ccplay.lesson.library import Opened
-from ccplay.lesson.words import answer_words, markdown, measured_lines, right_words
 from ccplay.report.data.scene import Scene, scene
-from ccplay.report.figures import fonts, run
+from ccplay.report.figures import run, svg
 from ccplay.report.figures.style import Inks, look
-from ccplay.report.figures.svg import svg
-from ccplay.report.page.environment import environment, style_sheet
-from ccplay.scenario.lesson.values import Page
-from ccplay.session.recorded import read_recording
+from ccplay.report.figures.svg import svg_text
+from ccplay.report.page.page import environment, style_sheet
+from ccplay.scenario.values import Page
+from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState, Traffic
 
 
@@ -35,8 +42,8 @@ class _Figure(msgspec.Struct, frozen=True):
 
 def render(opened: Opened, course: Course, name: str, text: str) -> str:
     """Return the page as HTML; ``name`` is the student's, ``text`` the scenario file."""
-    cut = fonts.cut()
-    fonts.use(cut)
+    cut = svg.cut()
+    svg.use(cut)
     right, judged = course.score
     return (
         environment()
@@ -51,7 +58,7 @@ def render(opened: Opened, course: Course, name: str, text: str) -> str:
             judged=judged,
             questions=opened.lesson.questions,
             css=style_sheet(),
-            font_face=Markup(fonts.face(cut)),  # noqa: S704 - ours
+            font_face=Markup(svg.face(cut)),  # noqa: S704 - ours
             pages=[*_pages(opened, course)],
             text=text,
         )
@@ -94,7 +101,7 @@ def _figure(number: int, page: Page, turn: Turn) -> _Figure:
     names = tuple(streams[0].name for streams in shown.flows)
     with look():
         figure = run.stacked(shown, Inks(names))
-        return _Figure(Markup(svg(figure, f"page{number}")))  # noqa: S704 - drawn by us
+        return _Figure(Markup(svg_text(figure, f"page{number}")))  # noqa: S704 - drawn by us
 
 
 def _read(where: Run) -> LabState | None:

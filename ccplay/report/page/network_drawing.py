@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from xml.sax.saxutils import escape
 
 from ccplay.plots.utilisation import BUSY, IDLE
-from ccplay.report.data.graph import Edge, Graph, Vertex
+from ccplay.report.data.scene import Edge, Graph, Vertex
 
 _LETTER = 6.7
 """Assumed width in pixels of a letter in a label, on the safe side: most letters are narrower."""

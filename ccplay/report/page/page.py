@@ -3,23 +3,360 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import quote
 
 import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ccplay import __version__
-from ccplay.analysis.results import CaseStatistics
+from ccplay.analysis.metrics import metric_of
+from ccplay.analysis.results import CaseStatistics, Result
 from ccplay.model.events import Hello, LinkChanged
-from ccplay.report.data import intervals
-from ccplay.report.data.families import by_family
-from ccplay.report.data.findings import Column, Finding, agreement, citations, columns, findings
-from ccplay.report.data.intervals import Summary
+from ccplay.model.values import Capabilities
+from ccplay.model.wording import describe_link, describe_qdisc
+from ccplay.report.data import curves
+from ccplay.report.data.curves import Summary
+from ccplay.report.data.findings import (
+    Column,
+    Finding,
+    Reading,
+    Verdict,
+    agreement,
+    citations,
+    columns,
+    findings,
+    misbehaviours,
+    readings,
+    run_name,
+    unmeasured,
+    verdicts,
+)
 from ccplay.report.data.material import Material, Run, as_written, slug
-from ccplay.report.data.naming import words
-from ccplay.report.page import machine, run_tables, sections
-from ccplay.report.page.environment import environment, style_sheet
+from ccplay.report.data.naming import by_family, some_of, words
+from ccplay.report.data.tables import Rows, result_tables
+from ccplay.state.columns import UNKNOWN, Table
+
+# --- the Jinja environment and the style sheet of all pages ---------------------------------------
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def environment() -> Environment:
+    """Return an environment that escapes every value and refuses undefined ones."""
+    return Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def style_sheet() -> Markup:
+    """Return the style sheet of all pages."""
+    return Markup((_TEMPLATES / "page.css").read_text(encoding="utf-8"))  # noqa: S704 - ours
+
+
+# --- the machines and the network of a report's runs, as plain rows of text -----------------------
+
+
+def machine(material: Material, hello: Hello | None) -> list[tuple[str, str]]:
+    """Return facts about the labs' machines, which may explain differences between results."""
+    found = material.result.machine
+    facts: list[tuple[str, str]] = []
+    if found is not None:
+        facts += [
+            ("kernel", f"Linux {found.kernel}"),
+            ("cores", str(found.cpus) if found.cpus else UNKNOWN),
+            ("privilege", found.privilege),
+            ("delay by", ", ".join(found.delay_engines) or "no link delays"),
+            ("segmentation offloads", "on" if found.offloads else "off"),
+            ("sampling", f"{found.sample_hz:g} samples per second"),
+            ("versions", f"ccplay {found.ccplay}, Python {found.python}"),
+        ]
+    runs = Counter(run.machine for run in material.result.cases)
+    facts += [
+        (f"machine {each.name}", f"{runs[each.name]} runs; Linux {each.kernel}, {each.cpus} cores")
+        for each in material.result.machines
+    ]
+    facts += [("effect of the machine", str(each)) for each in material.result.machine_effects]
+    if hello is not None:
+        facts += _capabilities(hello.capabilities)
+    return facts
+
+
+def _capabilities(offered: Capabilities) -> list[tuple[str, str]]:
+    kinds = (
+        ("congestion control algorithms", offered.congestion_controls),
+        ("queueing disciplines", offered.qdiscs),
+        ("tools", offered.tools),
+    )
+    return [
+        (name, ", ".join(each.name for each in features if each.available))
+        for name, features in kinds
+        if any(each.available for each in features)
+    ]
+
+
+class NetworkTable(msgspec.Struct, frozen=True):
+    """A table of the links of a case's network, as built."""
+
+    case: str
+    heads: list[str]
+    rows: list[list[str]]
+
+
+def network(case: str, hello: Hello | None, links: dict[str, LinkChanged]) -> NetworkTable | None:
+    """Return a table of each direction of a link with its settings; None if they are unknown."""
+    if hello is None or not links:
+        return None
+    address = {node.name: node.address for node in hello.network.nodes}
+    rows = []
+    for link in hello.network.links:
+        change = links.get(link.name)
+        if change is None:
+            continue
+        setting = change.setting
+        observed = link.name in hello.network.observed
+        rows.append(
+            [
+                f"{link.src} → {link.dst}" + (" (bottleneck)" if observed else ""),
+                f"{address.get(link.src, '')} → {address.get(link.dst, '')}",
+                describe_link(setting) or "unlimited",
+                describe_qdisc(setting.qdisc) if setting.qdisc else UNKNOWN,
+                change.delay_engine if change.delay_engine != "none" else UNKNOWN,
+            ]
+        )
+    return NetworkTable(case, ["link", "addresses", "rate, delay", "queue", "delay by"], rows)
+
+
+# --- the findings, checks and troubles of a report's page as rows of text -------------------------
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """Our value of a metric in a case and the published ones, as text."""
+
+    ours: str
+    spread: str
+    """Standard deviation; empty for a single run."""
+    theirs: str
+    beside: str
+
+
+class CaseRow(msgspec.Struct, frozen=True):
+    """The row of a case in a family's table."""
+
+    labels: list[str]
+    runs: int
+    cells: list[Cell]
+
+
+class Family(msgspec.Struct, frozen=True):
+    """The table of a family of cases, which share a name and axes."""
+
+    name: str
+    heads: list[str]
+    columns: list[Column]
+    rows: list[CaseRow]
+    published: list[str]
+    """Published values of the family as a whole, a cell per column; empty if there are none."""
+
+
+def families(result: Result) -> list[Family]:
+    """Return the findings as tables: a row per case, a column per metric."""
+    by_case: dict[str, dict[str, Finding]] = {}
+    for found in findings(result):
+        by_case.setdefault(found.case.name, {})[found.metric] = found
+    whole: dict[str, dict[str, Reading]] = {}
+    for reading in readings(result):
+        whole.setdefault(reading.family, {})[reading.metric] = reading
+    return [
+        _family(name, cases, by_case, whole.get(name, {}) if axes else {})
+        for (name, axes), cases in by_family(result.statistics).items()
+    ]
+
+
+def _family(
+    name: str,
+    cases: Sequence[CaseStatistics],
+    by_case: dict[str, dict[str, Finding]],
+    whole: dict[str, Reading],
+) -> Family:
+    axes = list(cases[0].parameters)
+    heads = columns(found for case in cases for found in by_case.get(case.name, {}).values())
+    rows = []
+    for case in cases:
+        mine = by_case.get(case.name, {})
+        cells = [_cell(column, mine.get(column.metric)) for column in heads]
+        labels = [as_written(case.parameters[axis]) for axis in axes] or [case.name]
+        rows.append(CaseRow(labels, case.runs, cells))
+    published = [column.theirs(whole.get(column.metric)) for column in heads] if whole else []
+    return Family(name, axes or ["case"], heads, rows, published)
+
+
+def _cell(column: Column, found: Finding | None) -> Cell:
+    return Cell(
+        column.ours(found), column.spread(found), column.theirs(found), column.beside(found)
+    )
+
+
+def notes(result: Result) -> list[str]:
+    """Return the reasons why our values may differ from published ones, each once for a metric."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for each in findings(result):
+        for note in each.notes:
+            grouped.setdefault((words(each.metric).text, note), []).append(each.case.name)
+    of_families = [
+        ", ".join(part for part in (each.family, words(each.metric).text) if part) + f": {note}"
+        for each in readings(result)
+        for note in each.notes
+    ]
+    return of_families + [
+        f"{first}{f' and {len(others)} more' if others else ''}, {metric}: {note}"
+        for (metric, note), (first, *others) in grouped.items()
+    ]
+
+
+class Expected(msgspec.Struct, frozen=True):
+    """An expectation of the scenario, and its outcome."""
+
+    cases: str
+    """Names of the cases that were checked; empty for all cases."""
+    words: str
+    """Printed name of the metric."""
+    verdict: Verdict
+    failed: list[str]
+    """Runs in which the expectation did not hold, with their values."""
+
+
+def check_rows(result: Result) -> list[Expected]:
+    """Return each expectation once, with the runs in which it did not hold."""
+    return [
+        Expected(
+            some_of(each.cases, result.statistics),
+            words(each.metric).text,
+            each,
+            [f"{run_name(failure.run)}: {failure.value}" for failure in each.failed],
+        )
+        for each in verdicts(result.cases)
+    ]
+
+
+def troubles(result: Result) -> list[str]:
+    """Return the reasons to doubt the values: failures, and runs that can't be trusted."""
+    problems = [str(each) for each in result.machine_effects if each.differs]
+    problems += unmeasured(result.statistics, result.cases)
+    for run in result.cases:
+        name = f"{run.name}, run {run.repeat}"
+        problems += [f"{name}: {each}" for each in (*run.errors, *misbehaviours(run))]
+        if run.interrupted:
+            problems.append(f"{name}: interrupted")
+        if not run.health.trustworthy:
+            problems.append(f"{name}: {'; '.join(run.health.reasons)}")
+    if result.discarded:
+        problems.append(
+            f"{len(result.discarded)} runs were repeated because their lab did not keep time; "
+            "see below."
+        )
+    return problems
+
+
+def values(run: Run, heads: Sequence[Column]) -> list[str]:
+    """Return the values of metrics in one run as text."""
+    return [
+        UNKNOWN if (value := metric_of(run.result, each.metric)) is None else each.unit.write(value)
+        for each in heads
+    ]
+
+
+# --- tables of runs on a report's page: results, and the health of each run's lab -----------------
+
+MOST_ROWS = 60
+"""Largest number of rows in a table on the page; its file has all rows."""
+Head: TypeAlias = tuple[str, str]
+"""Name and unit of a column."""
+
+
+class Grid(msgspec.Struct, frozen=True):
+    """A table of text."""
+
+    title: str
+    heads: list[Head]
+    rows: list[list[str]]
+    left: list[bool]
+    """Whether each column has words, which are left-aligned, rather than numbers."""
+    left_out: int = 0
+
+
+def grids(result: Result) -> list[Grid]:
+    """Return the tables of runs that have rows."""
+    several = len(result.cases) > 1
+    return [_grid(table, rows, several) for table, rows in result_tables(result.cases)]
+
+
+def _grid(table: Table, rows: Rows, several: bool) -> Grid:
+    extra: list[Head] = [("case", ""), ("run", "")] if several else []
+    cells = [
+        ([run.name, str(run.repeat)] if several else [])
+        + [column.cell(row) for column in table.columns]
+        for run, row in rows[:MOST_ROWS]
+    ]
+    return Grid(
+        table.title,
+        [*extra, *((column.title, column.unit) for column in table.columns)],
+        cells,
+        [*(head[0] == "case" for head in extra), *(column.is_words for column in table.columns)],
+        max(len(rows) - MOST_ROWS, 0),
+    )
+
+
+def health(result: Result) -> Grid:
+    """Return the timing of each run's lab."""
+    heads: list[Head] = [
+        ("case", ""),
+        ("run", ""),
+        ("lab", ""),
+        ("samples", ""),
+        ("missed", ""),
+        ("late", "worst p99, ms"),
+        ("cores busy", "%"),
+        ("steal", "%"),
+        ("delay late", "p99, ms"),
+    ]
+    rows = []
+    for run in [*result.cases, *result.discarded][: 4 * MOST_ROWS]:
+        found = run.health
+        again = f" (attempt {run.attempt})" if run in result.discarded else ""
+        rows.append(
+            [
+                run.name,
+                f"{run.repeat}{again}",
+                "kept time" if found.trustworthy else "; ".join(found.reasons),
+                f"{found.ticks:,}",
+                f"{found.missed:,}",
+                _or(found.late_p99_us, lambda us: f"{us / 1000:.1f}"),
+                _or(found.host_cpu, _percent),
+                _or(found.steal, _percent),
+                _or(found.delay_late_p99_us, lambda us: f"{us / 1000:.2f}"),
+            ]
+        )
+    return Grid("", heads, rows, [])
+
+
+def _or(value: float | None, write: Callable[[float], str]) -> str:
+    return UNKNOWN if value is None else write(value)
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f}"
+
+
+# --- the report's page: one self-contained HTML file ----------------------------------------------
 
 _MANY = 9
 """Smallest number of cases for which the page has an index."""
@@ -78,7 +415,7 @@ def render(
     table's files.
     """
     result = material.result
-    checks = sections.checks(result)
+    checks = check_rows(result)
     anchors = _anchors(result.statistics)
     found: dict[str, list[Finding]] = {}
     for each in findings(result):
@@ -101,26 +438,26 @@ def render(
             material=material,
             about=[" ".join(part.split()) for part in material.about.split("\n\n") if part.strip()],
             summary=_summary(material, first.hello if first else None),
-            families=sections.families(result),
+            families=families(result),
             has_published=any(each.published for each in findings(result)),
             has_spread=any(f.n > 1 for case in result.statistics for f in case.metrics.values()),
             agreement=agreement(result),
             citations=citations(result),
-            notes=sections.notes(result),
-            troubles=sections.troubles(result),
+            notes=notes(result),
+            troubles=troubles(result),
             checks=checks,
             checked=sum(each.verdict.total for each in checks),
             held=sum(each.verdict.held for each in checks),
             cases=cases,
             index=_index(result.statistics, anchors),
             long_table=_LONG,
-            tables=run_tables.grids(result),
+            tables=grids(result),
             table_files=table_files,
             drawn=material.whose if material.is_large and len(shown) < len(material.runs) else "",
-            machine=machine.machine(material, first.hello if first else None),
+            machine=machine(material, first.hello if first else None),
             drawing=_drawn(first_case, first) if first else None,
-            network=machine.network(first_case, first.hello, first.links) if first else None,
-            health=run_tables.health(result),
+            network=network(first_case, first.hello, first.links) if first else None,
+            health=health(result),
             kept=sum(each.health.trustworthy for each in (*result.cases, *result.discarded)),
             links=_links,
         )
@@ -248,9 +585,9 @@ def _shown(run: Run, found: Shown) -> dict[str, object]:
         "panels": list(panels.items()),
         "events": found.events,
         "intervals": [
-            [column.cell(row) for column in intervals.TABLE.columns] for row in found.intervals
+            [column.cell(row) for column in curves.TABLE.columns] for row in found.intervals
         ],
-        "interval_heads": [column.title for column in intervals.TABLE.columns],
+        "interval_heads": [column.title for column in curves.TABLE.columns],
     }
 
 
@@ -258,7 +595,7 @@ def _run(run: Run, heads: Sequence[Column], links: tuple[str, str]) -> dict[str,
     again = f", attempt {run.result.attempt}" if run.result.attempt > 1 else ""
     return {
         "label": f"{run.result.repeat}{again}",
-        "measured": sections.values(run, heads),
+        "measured": values(run, heads),
         "trustworthy": run.result.health.trustworthy,
         "reasons": "; ".join(run.result.health.reasons),
         "figure": links[0],

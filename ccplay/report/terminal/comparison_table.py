@@ -12,10 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ccplay.analysis.statistics import CONFIDENCE, Statistic
-from ccplay.report.data.amounts import Unit, unit
-from ccplay.report.data.comparison import CaseComparison, Comparison, Difference
-from ccplay.report.data.naming import words
-from ccplay.report.data.settings import Setting
+from ccplay.report.data.charts import CaseComparison, Comparison, Difference
+from ccplay.report.data.material import Setting
+from ccplay.report.data.naming import Unit, unit, words
 
 _UNKNOWN = "–"
 _CLEAR = "*"

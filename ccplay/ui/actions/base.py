@@ -1,4 +1,4 @@
-"""The base class of the main screen's groups of actions."""
+"""The base of the main screen's actions, and those that move through time."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from textual.screen import Screen
 
 from ccplay.session.session import Session
-from ccplay.ui.appearance import Appearance, appearance
-from ccplay.ui.audience.kinds import Audience
-from ccplay.ui.known import Known
-from ccplay.ui.listing import Listing
+from ccplay.ui.audience import Audience
 from ccplay.ui.marks import Marks
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.plots.band import Band
 from ccplay.ui.plots.ghosts import Ghosts
-from ccplay.ui.plots.theory import Overlay
-from ccplay.ui.view import View
+from ccplay.ui.plots.pane import Overlay
+from ccplay.ui.themes import Appearance, appearance
+from ccplay.ui.view import Known, Listing, View
+
+# --- the base class of the main screen's groups of actions ----------------------------------------
 
 
 class Actions(Screen[None]):
@@ -105,3 +105,52 @@ class Actions(Screen[None]):
         if not ready:
             self.app.notify("The network is still being built.", severity="warning")
         return ready
+
+
+# --- actions that move the playhead and change the window -----------------------------------------
+
+STEP = 1 / 60
+_LEAP = 1 / 6
+"""Large step of scrubbing, as a share of the window."""
+
+
+class PlaybackActions(Actions):
+    """The actions on the playhead."""
+
+    def action_freeze(self) -> None:
+        """Freeze the screen, or resume."""
+        self.playhead.toggle(self.session.state.now)
+        self.redraw()
+
+    def action_scrub(self, steps: int) -> None:
+        """Move the playhead by small steps, back if ``steps`` is negative."""
+        self._move(steps * self.playhead.width * STEP)
+
+    def action_scrub_far(self, steps: int) -> None:
+        """Move the playhead by large steps, back if ``steps`` is negative."""
+        self._move(steps * self.playhead.width * _LEAP)
+
+    def _move(self, seconds: float) -> None:
+        self.playhead.scrub(seconds, self.session.state.now)
+        self.redraw()
+
+    def action_seek_start(self) -> None:
+        """Go to the start of the session."""
+        self.playhead.jump(0.0, self.session.state.now)
+        self.redraw()
+
+    def action_seek_end(self) -> None:
+        """Go to the end of the session; a live one continues from there."""
+        self.playhead.jump(self.session.state.now, self.session.state.now)
+        self.playhead.running = not self.session.done
+        self.redraw()
+
+    def action_zoom(self, steps: int) -> None:
+        """Show a shorter or longer window."""
+        self.playhead.zoom(steps, self.session.state.now)
+        self.redraw()
+
+    def action_speed(self, steps: int) -> None:
+        """Play slower or faster."""
+        self.playhead.change_speed(steps)
+        self.redraw()

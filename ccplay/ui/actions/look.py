@@ -1,21 +1,127 @@
-"""Actions that choose the parts of the session shown, and their appearance."""
+"""Actions that choose what is shown: plots, flows, network; and that save it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
-from ccplay.errors import CcplayError
+from msgspec.structs import replace
+from textual import events
+
+from ccplay.errors import CcplayError, UsageError
 from ccplay.plots.table import RTT
 from ccplay.session import archive
 from ccplay.state.lab_state import Entry
-from ccplay.ui import selection
+from ccplay.ui import lineup
 from ccplay.ui.actions.base import Actions
 from ccplay.ui.cells.glyphs import ASCII, UNICODE
-from ccplay.ui.plots import own_values
+from ccplay.ui.plots import pane
 from ccplay.ui.plots.ghosts import Choice
-from ccplay.ui.plots.theory import lack
+from ccplay.ui.plots.pane import lack
 from ccplay.units import format_clock
+
+# --- actions that filter, sort, group and stack the flows -----------------------------------------
+
+_SELECTING = ("up", "down", "tab", "shift+tab")
+"""Keys that move the selection even while a filter is typed."""
+
+
+class ListingActions(Actions):
+    """The actions that filter, sort, group and stack flows, or draw one alone."""
+
+    def action_alone(self) -> None:
+        """Draw the selected flow alone, or all again."""
+        self.listing = replace(self.listing, alone=not self.listing.alone)
+        self.redraw()
+
+    def action_groups(self) -> None:
+        """Group flows by algorithm, or list each flow again."""
+        self.listing = replace(self.listing, grouped=not self.listing.grouped)
+        self.redraw()
+
+    def action_stack(self) -> None:
+        """Stack rates and classes of a queue, or draw separate lines again."""
+        self.listing = replace(self.listing, stacked=not self.listing.stacked)
+        if self.listing.stacked and not self.plots.adds_up(self.view):
+            text = "No plot on the screen can be stacked; choose goodput with ctrl+p."
+            self.app.notify(text, severity="warning")
+        self.redraw()
+
+    def action_sort(self) -> None:
+        """Sort the table by its next column."""
+        self.listing = self.listing.next_column()
+        self.redraw()
+
+    def action_reverse(self) -> None:
+        """Reverse the order of the table."""
+        self.listing = replace(self.listing, reverse=not self.listing.reverse)
+        self.redraw()
+
+    def action_filter(self) -> None:
+        """Open the filter: keys extend it until enter or escape."""
+        self.listing = replace(self.listing, typing=True)
+        self.redraw()
+
+    def action_show_all(self) -> None:
+        """Clear the filter."""
+        self.listing = replace(self.listing, text="", typing=False)
+        self.redraw()
+
+    def on_key(self, event: events.Key) -> None:
+        """Add a typed key to the filter."""
+        if self.listing.typing and event.key not in _SELECTING:
+            event.stop()
+            self.listing = self.listing.typed(event.key, event.character)
+            self.redraw()
+
+
+# --- actions that save a picture of the screen, or the session as a scenario ----------------------
+
+
+class SavingActions(Actions):
+    """The actions that write files."""
+
+    def action_picture(self) -> None:
+        """Save the screen as an SVG and a PNG picture in the current folder."""
+        from ccplay.ui.pictures.files import DRAWN, stem, write_new  # noqa: PLC0415 - after first paint
+        from ccplay.ui.pictures.shapes import Frame, frame_of  # noqa: PLC0415 - after first paint
+
+        async def save(frame: Frame, name: str) -> None:
+            for suffix in DRAWN:
+                try:
+                    # In a thread: a PNG takes a second to draw.
+                    path = await asyncio.to_thread(write_new, frame, name, suffix, Path())
+                except OSError as error:
+                    text = f"can't save {name}{suffix}: {error.strerror}"
+                    self.app.notify(text, severity="error", markup=False)
+                except UsageError as error:
+                    self.app.notify(str(error), severity="warning", markup=False)
+                else:
+                    self.app.notify(f"saved {path}", markup=False)
+
+        frame, name = frame_of(self.app), stem(self.playhead.t)
+        self.run_worker(save(frame, name), group="pictures")
+
+    def action_save_scenario(self) -> None:
+        """Ask for a file, and save the session into it as a scenario."""
+        if not self.is_ready(ready=self.session.state.ready_at is not None):
+            return
+        from ccplay.ui.dialogs.session import SaveDialog  # noqa: PLC0415 - after first paint
+
+        dialog = SaveDialog(self.session.state, self.playhead, self.session.title)
+        self.app.push_screen(dialog, self._saved)
+
+    def _saved(self, path: Path | None) -> None:
+        if path is not None:
+            from ccplay.scenario.rules import rerun  # noqa: PLC0415 - paint first
+
+            command = rerun(path, self.session.state, self.lab_words)
+            self.app.notify(f"saved {path}; to repeat it: {command}", timeout=10, markup=False)
+
+
+# --- actions that choose the parts of the session shown, and their appearance ---------------------
 
 
 class LookActions(Actions):
@@ -26,7 +132,7 @@ class LookActions(Actions):
 
     def action_select_flow(self, steps: int) -> None:
         """Select the next row of the table, or the previous one."""
-        self.selected = selection.beside(self.view, steps)
+        self.selected = lineup.beside(self.view, steps)
         self.redraw()
 
     def action_other_queue(self) -> None:
@@ -40,9 +146,9 @@ class LookActions(Actions):
         if hint := self._hides_rtt():
             self.app.notify(hint, severity="warning", timeout=8, markup=False)
             return
-        choices, now = own_values.choices(view), own_values.shown(view)
+        choices, now = pane.choices(view), pane.shown(view)
         if choices == [now]:
-            self.app.notify(own_values.silence(view), timeout=8, markup=False)
+            self.app.notify(pane.silence(view), timeout=8, markup=False)
             return
         at = choices.index(now) if now in choices else 0
         self.variable = choices[(at + steps) % len(choices)]
@@ -150,7 +256,7 @@ class LookActions(Actions):
 
     def action_events(self) -> None:
         """Show the event log in full, with the texts of toasts."""
-        from ccplay.ui.events_screen import EventsScreen  # noqa: PLC0415 - after first paint
+        from ccplay.ui.screens import EventsScreen  # noqa: PLC0415 - after first paint
 
         look, glyphs = self.appearance.look, self.appearance.glyphs
         self.app.push_screen(EventsScreen(self._all_lines, look, glyphs))
@@ -164,11 +270,11 @@ class LookActions(Actions):
 
     def action_explain(self) -> None:
         """Explain what the selected flow is doing at the moment shown, and why."""
-        from ccplay.analysis.explain.rules import explain  # noqa: PLC0415 - after first paint
-        from ccplay.ui.explain_screen import ExplainScreen  # noqa: PLC0415 - after first paint
+        from ccplay.analysis.explain import explain_flow  # noqa: PLC0415 - after first paint
+        from ccplay.ui.screens import ExplainScreen  # noqa: PLC0415 - after first paint
 
         view = self.view
-        sentences = explain(view.state, self.selected or "", view.t)
+        sentences = explain_flow(view.state, self.selected or "", view.t)
         if not sentences:
             text = "No flow that runs at this moment is selected: choose with ↑↓."
             self.app.notify(self.appearance.glyphs.translate(text), severity="warning")
@@ -179,6 +285,6 @@ class LookActions(Actions):
 
     def action_help(self) -> None:
         """Show all keys, and how to read the screen."""
-        from ccplay.ui.help import HelpScreen  # noqa: PLC0415 - after first paint
+        from ccplay.ui.screens import HelpScreen  # noqa: PLC0415 - after first paint
 
         self.app.push_screen(HelpScreen())

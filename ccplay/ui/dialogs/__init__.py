@@ -1,14 +1,16 @@
 """The dialogs: each asks for one command and returns it, or None to change nothing."""
 
 from ccplay.ui.dialogs.base import Dialog
-from ccplay.ui.dialogs.captures import CaptureDialog
-from ccplay.ui.dialogs.congestion import CongestionDialog
-from ccplay.ui.dialogs.links import LinkDialog
-from ccplay.ui.dialogs.mark import MarkDialog
-from ccplay.ui.dialogs.queue import QueueDialog
-from ccplay.ui.dialogs.short_flows import ShortFlowsDialog
-from ccplay.ui.dialogs.traffic import DownloadDialog, FlowDialog, PingDialog
-from ccplay.ui.dialogs.udp import UdpDialog
+from ccplay.ui.dialogs.links import CaptureDialog, LinkDialog, QueueDialog
+from ccplay.ui.dialogs.session import MarkDialog
+from ccplay.ui.dialogs.traffic import (
+    CongestionDialog,
+    DownloadDialog,
+    FlowDialog,
+    PingDialog,
+    ShortFlowsDialog,
+    UdpDialog,
+)
 
 __all__ = [
     "CaptureDialog",

@@ -13,11 +13,10 @@ from textual.widgets import Static
 from ccplay.errors import RecordingError, UsageError
 from ccplay.model.wording import describe
 from ccplay.session import archive
-from ccplay.session.recordings import Found, find, glance
+from ccplay.session.archive import Found, find, glance
 from ccplay.stream.sources import check_recording
 from ccplay.ui.cells.sheet import abbreviated
-from ccplay.ui.dialogs.base import Question, available
-from ccplay.ui.dialogs.fields import Field, LabelledRow, Steps
+from ccplay.ui.dialogs.base import Field, LabelledRow, Question, Steps, available
 from ccplay.ui.dialogs.menu import Item, Menu
 from ccplay.ui.plots.ghosts import Choice, next_action, of_session
 from ccplay.ui.view import View

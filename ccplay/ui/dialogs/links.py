@@ -1,4 +1,4 @@
-"""The links to choose from, and the dialog that changes one."""
+"""Dialogs about links: their settings, their queues, and captures of their packets."""
 
 from __future__ import annotations
 
@@ -6,20 +6,34 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from textual.binding import BindingType
+from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.model import tc
-from ccplay.model.commands import SetLink
-from ccplay.model.fields import Field as Setting
-from ccplay.model.fields import fields_of
+from ccplay.model.base import Option
+from ccplay.model.commands import SetLink, SetQdisc, StartCapture
+from ccplay.model.disciplines import SUFFIX, described, is_software, serves, validate
 from ccplay.model.network import BOTTLENECK, Network
-from ccplay.model.quantities import FLAG
-from ccplay.model.values import LINK_OFF, LinkSetting
+from ccplay.model.qdiscs import Parameter
+from ccplay.model.quantities import FLAG, fields_of
+from ccplay.model.quantities import Field as Setting
+from ccplay.model.values import LINK_OFF, Capabilities, LinkSetting, Qdisc
 from ccplay.state.lab_state import LabState
-from ccplay.ui.bindings import COPY
-from ccplay.ui.dialogs.base import Dialog
-from ccplay.ui.dialogs.fields import Field, LabelledRow, Steps
+from ccplay.ui.dialogs.base import (
+    Dialog,
+    Field,
+    LabelledRow,
+    Steps,
+    available,
+    entries,
+    entry,
+    typed,
+)
+from ccplay.ui.dialogs.menu import Item, Menu, feature_items
+from ccplay.ui.keys import COPY
+
+# --- the links to choose from, and the dialog that changes one ------------------------------------
 
 _SETTINGS = {name: each for name, each in fields_of(SetLink).items() if each.label}
 
@@ -156,3 +170,224 @@ def _or_none(setting: Setting) -> Callable[[str], Any]:
     if setting.quantity.unlimited or setting.quantity.type not in (int, float):
         return setting.parse
     return lambda text: 0 if text.lower() in _NOTHING else setting.parse(text)
+
+
+# --- the links whose packets can be captured, and the dialog that starts a capture ----------------
+
+PROGRAMS = ("tcpdump", "dumpcap")
+"""Programs that can capture packets; one of them must be installed."""
+
+
+class CaptureDialog(Dialog):
+    """Asks which link's packets to capture, into a file of limited size on the lab's machine."""
+
+    HEADING = "Capture packets"
+    AUTO_FOCUS = "Menu"
+    VERB = "capture"
+    HINT = "k stops it  ·  tab size"
+
+    def __init__(self, state: LabState, selected_flow: str | None) -> None:
+        """Offer the bottleneck first; if captures are impossible, show why."""
+        super().__init__(state, selected_flow)
+        missing = lack(self.capabilities)
+        choices = capture_choices(self.network)
+        items = [Item(link, link, where, missing) for link, where in choices]
+        self.menu = Menu(items, self.glyphs)
+        self.entries = entries(StartCapture, self.glyphs)
+
+    def controls(self) -> Iterable[Widget]:
+        """Return the list of links, then the limits on the file and on each packet."""
+        return (
+            self.menu,
+            Static(classes="detail", markup=False),
+            self.entries["max_bytes"],
+            self.entries["snaplen"],
+        )
+
+    def command(self) -> StartCapture:
+        """Return the command that starts the capture."""
+        return StartCapture(link=available(self.menu), **typed(self.entries))
+
+
+def capture_choices(network: Network) -> list[tuple[str, str]]:
+    """Return pairs of a link's name in commands and a description of the packets captured."""
+    choices = []
+    if network.observed:
+        first, *others = network.observed
+        choices.append((BOTTLENECK, f"{first}: after its queue, and the way back"))
+        choices += [(name, "after its queue, and the way back") for name in others]
+    for there, back in network.cables:
+        if there.name not in network.observed and back.name not in network.observed:
+            choices.append((f"{there.src}-{there.dst}", "both directions, at the router"))
+    return choices
+
+
+def lack(capabilities: Capabilities) -> str:
+    """Return why captures are impossible, with the remedy; empty if they are possible."""
+    programs = [tool for tool in capabilities.tools if tool.name in PROGRAMS]
+    if not programs or any(tool.available for tool in programs):
+        return ""
+    reasons = "; ".join(f"{tool.name}: {tool.reason}, {tool.remedy}" for tool in programs)
+    return f"needs one of two programs. {reasons}"
+
+
+# --- the dialog that replaces the queue in front of a link ----------------------------------------
+
+
+class QueueDialog(Dialog):
+    """Asks for a discipline and its parameters; each kind keeps the text typed for it."""
+
+    HEADING = "Queue"
+    AUTO_FOCUS = "Menu"
+    VERB = "replace"
+    HINT = "←→ link  ·  tab fields  ·  ^y copy tc"
+
+    DEFAULT_CSS = """
+    QueueDialog Menu { max-height: 8; }
+    QueueDialog Vertical { height: auto; }
+    QueueDialog .tc { height: auto; margin-top: 1; padding-left: 2; color: $text-muted; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [COPY]
+
+    def __init__(self, state: LabState, selected_flow: str | None) -> None:
+        """Offer the bottleneck's present queue."""
+        super().__init__(state, selected_flow)
+        self.link = Steps(link_choices(self.network), self.glyphs)
+        items = self._items()
+        self.menu = Menu(items, self.glyphs, current=self._key(self._now()))
+        # A parameter has six widgets: to open with all forms would take many times as long.
+        self._forms: dict[str, _Form] = {}
+        first = self.menu.item
+        self._place = Vertical(*(() if first.missing else (self._new_form(first.key),)))
+        self._line = Static(classes="tc", markup=False)
+
+    def controls(self) -> Iterable[Widget]:
+        """Return the link, the kinds, and the parameters of the highlighted kind."""
+        return (
+            LabelledRow("link", self.link),
+            self.menu,
+            Static(classes="detail", markup=False),
+            self._place,
+            self._line,
+        )
+
+    def on_mount(self) -> None:
+        """Start with the parameters of the present kind."""
+        self.chosen(self.menu)
+
+    def chosen(self, menu: Menu) -> None:
+        """Show the parameters of the highlighted kind, and the tc command for it."""
+        self._show_form(menu.item)
+        self._show_line()
+
+    def _show_form(self, item: Item) -> None:
+        if not item.missing and item.key not in self._forms:
+            self._place.mount(self._new_form(item.key))
+        for kind, form in self._forms.items():
+            form.display = kind == item.key
+
+    def on_field_edited(self, event: Field.Edited) -> None:
+        """Show the tc command for the typed parameters."""
+        event.stop()
+        self._show_line()
+
+    def action_copy(self) -> None:
+        """Copy the commands of tc(8) for this queue."""
+        self.copy("\n".join(self._lines()))
+
+    def on_steps_stepped(self, event: Steps.Stepped) -> None:
+        """Show the queue of another link."""
+        event.stop()
+        if event.steps is self.link:
+            now = self._now()
+            self.menu.tick(self._key(now))
+            if now and (kind := self._key(now)) in self._forms:
+                self._forms[kind].fill(self._start(kind, now))
+
+    def command(self) -> SetQdisc:
+        """Return the command that replaces the queue."""
+        kind = available(self.menu)
+        self._show_form(self.menu.item)
+        options = self._forms[kind].options()
+        return SetQdisc(link=self.link.value, qdisc=validate(Qdisc(kind=kind, options=options)))
+
+    def _new_form(self, kind: str) -> _Form:
+        form = self._forms[kind] = _Form(kind, self._start(kind, self._now()), self)
+        return form
+
+    def _lines(self) -> list[str]:
+        """Return the commands of tc(8) for this queue; empty if it is invalid or tc has none."""
+        try:
+            command = self.command()
+        except ValueError:
+            return []
+        return tc.queue_lines(command, self.network)
+
+    def _show_line(self) -> None:
+        none = "tc: no single command does this" if not self.menu.item.missing else ""
+        self._line.update(shortly(self._lines()) or none)
+
+    def serves(self, kind: str) -> str:
+        """Return ``SOFTWARE`` if ccplay's discipline serves this kind here, else ``KERNEL``."""
+        return serves(kind, self.capabilities.qdiscs)
+
+    def _items(self) -> list[Item]:
+        """Return the menu's items; a kind that only ccplay implements is listed once."""
+        summaries = {each.name: each.summary for each in self.capabilities.qdiscs}
+        return [
+            item
+            for item in feature_items(self.capabilities.qdiscs, self.capabilities.kernel)
+            if (item.missing or described(item.key) is not None)
+            and not (is_software(item.key) and summaries.get(_plain(item.key)) == item.summary)
+        ]
+
+    def _key(self, now: Qdisc | None) -> str | None:
+        """Return the key of the menu's item for a queue; None without a queue."""
+        keys = [item.key for item in self._items()]
+        return None if now is None else now.kind if now.kind in keys else _plain(now.kind)
+
+    def _now(self) -> Qdisc | None:
+        return setting_now(self.state, self.network, self.link.value).qdisc
+
+    def _start(self, kind: str, now: Qdisc | None) -> dict[str, Option]:
+        rate = setting_now(self.state, self.network, self.link.value).rate
+        # These kinds need a rate, so start with the link's own. The kernel reports no bandwidth of
+        # choke and red.
+        needs_rate = _plain(kind) in ("tbf", "choke", "red")
+        needed = {"rate": rate, "bandwidth": rate} if rate and needs_rate else {}
+        same = now is not None and self._key(now) == kind
+        return {**needed, **(now.options if now is not None and same else {})}
+
+
+def _plain(kind: str) -> str:
+    """Return a kind's name in the kernel."""
+    return kind.removesuffix(SUFFIX)
+
+
+class _Form(Vertical):
+    """The fields for the parameters of one kind."""
+
+    def __init__(self, kind: str, values: dict[str, Option], dialog: QueueDialog) -> None:
+        known = described(kind)
+        parameters = () if known is None else known.of(dialog.serves(kind))
+        self.parameters = {each.name: each for each in parameters}
+        self.fields = {
+            each.name: entry(each, dialog.glyphs, _text(each, values)) for each in parameters
+        }
+        for field in self.fields.values():
+            field.widen(22)
+        super().__init__(*self.fields.values())
+
+    def fill(self, values: dict[str, Option]) -> None:
+        """Show other values in the fields that the user has not edited."""
+        for name, field in self.fields.items():
+            field.fill(_text(self.parameters[name], values))
+
+    def options(self) -> dict[str, Option]:
+        """Return the typed values by name; the kernel chooses those of empty fields."""
+        return typed(self.fields)
+
+
+def _text(parameter: Parameter, values: dict[str, Option]) -> str:
+    value = values.get(parameter.name, parameter.default if parameter.required else None)
+    return "" if value is None else parameter.show(value)

@@ -11,9 +11,8 @@ from textual.widgets import Static
 
 from ccplay.errors import ScenarioError
 from ccplay.model.disciplines import DISCIPLINES
-from ccplay.model.fields import fields_of
 from ccplay.model.network import BOTTLENECK, Topology
-from ccplay.model.quoting import MisfitError
+from ccplay.model.quantities import MisfitError, fields_of
 from ccplay.model.topologies import generated, plan
 from ccplay.model.topologies.kind import TopologyKind, value
 from ccplay.model.values import LinkSetting
@@ -21,8 +20,7 @@ from ccplay.scenario.trial import trial
 from ccplay.scenario.values import Scenario
 from ccplay.scenario.writing import toml
 from ccplay.ui.cells.glyphs import Glyphs
-from ccplay.ui.dialogs.base import Question
-from ccplay.ui.dialogs.fields import Field, LabelledRow, Steps, entry
+from ccplay.ui.dialogs.base import Field, LabelledRow, Question, Steps, entry
 
 _LINK = fields_of(LinkSetting)
 _USUAL = {BOTTLENECK: "10 Mbit/s, 10 ms, 100", "edge": "10 Mbit/s, 1 ms, 100"}

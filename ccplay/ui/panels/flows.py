@@ -2,21 +2,204 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+
+import msgspec
 
 from ccplay.model.variables import describe
 from ccplay.model.wording import one_way
 from ccplay.state.lab_state import Download, Flow
+from ccplay.state.traffic import Listed, Traffic
 from ccplay.ui import lineup
-from ccplay.ui.cells.sheet import Row, Run, first_fitting, fit, whole_items
-from ccplay.ui.panels import datagrams, group_rows
-from ccplay.ui.panels.columns import WRONG, Columns, columns, with_sign
+from ccplay.ui.cells.sheet import Row, Run, abbreviated, first_fitting, fit, whole_items
+from ccplay.ui.lineup import Group, selection
 from ccplay.ui.plots import ghost_plots
 from ccplay.ui.plots.scale import short
-from ccplay.ui.selection import selection
 from ccplay.ui.view import View, goodput
 from ccplay.units import format_rate, format_size
+
+# --- widths of the columns in the table of traffic: whole names take precedence -------------------
+
+GLYPHS = 3
+"""Number of cells before a name: pointer, glyph, and the sign of a warning or a trace."""
+
+WRONG = "!"
+"""Sign after the glyph of a flow whose algorithm misbehaves."""
+
+_WIDE = 56
+"""Smallest width in cells of a table that spells out units."""
+
+
+class Columns(msgspec.Struct, frozen=True):
+    """The widths in cells of all columns, including the blanks between them."""
+
+    width: int
+    """Width of the whole table in cells."""
+    name: int
+    cc: int
+    cwnd: int
+    rtt: int
+    rate: int
+    retr: int
+    """Width of the column of retransmits in cells; 0 if names of algorithms need its room."""
+    names: frozenset[str]
+    """Names of all traffic in the table."""
+    path: int = 0
+    """Width of the column of source and destination in cells; 0 if there is no room for it."""
+    tight: bool = False
+    """Whether names also need the room of blanks and units; RTTs below 1 s are then plain ms."""
+
+    @property
+    def wide(self) -> bool:
+        """Whether units are spelled out."""
+        return self.width >= _WIDE
+
+    def named(self, name: str, ellipsis: str) -> str:
+        """Return a name cut or padded to its column, unlike any other, and a blank."""
+        short = abbreviated(self.names, self.name - 1, ellipsis).get(name, name)
+        return f"{fit(short, self.name - 1, ellipsis)} "
+
+    @property
+    def indent(self) -> int:
+        """Number of cells before the second column."""
+        return GLYPHS + self.name
+
+    @property
+    def rest(self) -> int:
+        """Number of cells from the second column to the end of the line."""
+        return self.width - self.indent
+
+    def numbers(self, cwnd: str, rtt: str, rate: str, retr: str) -> str:
+        """Return cwnd, RTT, rate and retransmits, right-aligned in their columns."""
+        text = f"{cwnd:>{self.cwnd}}{rtt:>{self.rtt}}{rate:>{self.rate}}"
+        return text + (f"{retr:>{self.retr}}" if self.retr else "")
+
+
+def columns(
+    width: int, names: Iterable[str], algorithms: Iterable[str], paths: Iterable[str] = ()
+) -> Columns:
+    """Return the widths that show names of traffic and algorithms uncut, if possible.
+
+    Paths have a column only if all of them fit uncut next to everything else.
+    """
+    wide = width >= _WIDE
+    cwnd, rtt, rate, retr = (6, 8, 13, 6) if wide else (5, 6, 6, 5)
+    # Names of traffic have up to 16 characters.
+    shortest, longest = (4, 10) if wide else (3, 6)
+    names = frozenset(names)
+    whole = max(map(len, names), default=0) + 1
+    name = min(max(shortest, whole), longest)
+    cc = max([10 if wide else 8, *(len(each) + 1 for each in algorithms)])
+    room = width - GLYPHS - name - cwnd - rtt - rate
+    if cc > room - retr:
+        retr = 0
+    if tight := cc > room:
+        # Four digits of cwnd follow a blank already; an RTT has three digits after a blank.
+        room += cwnd + rtt - 8
+        cwnd = rtt = 4
+    cc = min(cc, room - retr)
+    spare = max(0, min(whole - name, room - retr - cc))
+    name, room = name + spare, room - spare
+    path = max((len(each) + 1 for each in paths), default=0)
+    if path > room - retr - cc:
+        path = 0
+    return Columns(width, name, cc, cwnd, rtt, rate, retr, names, path, tight)
+
+
+def with_sign(head: str, word: str, sign: str) -> tuple[str, str, str]:
+    """Split the table's head at a word into the part before it, the word with a sign, and the rest.
+
+    The sign replaces the blank before the word. If the head lacks the word, no part has a sign.
+    """
+    at = head.find(word) if word else -1
+    if at < 1:
+        return head, "", ""
+    before, behind = head[: at - 1], head[at + len(word) :]
+    if before and not before.endswith(" "):
+        # The preceding word moves one cell to the left, so that a blank follows it.
+        last = before.split()[-1]
+        before = f"{before.removesuffix(last)[:-1]}{last} "
+    return before, sign + word, behind
+
+
+# --- rows of the table for traffic that is not a single connection --------------------------------
+
+
+def row(view: View, each: Traffic, cells: Columns) -> list[Run]:
+    """Return the row of traffic that is not a single connection."""
+    glyphs = view.glyphs
+    chosen = selection(view) is each
+    over = each.ended is not None and each.ended <= view.t
+    lines = each.lines(view.t) if isinstance(each, Listed) else ("",)
+    shown = first_fitting(cells.rest, *(glyphs.translate(line) for line in lines))
+    ink = view.ink("ping" if each.kind == "ping" else "text")
+    bold, words = "bold " if chosen else "", view.ink("muted" if over else "text")
+    return [
+        (glyphs.chosen if chosen else " ", f"bold {view.ink('cursor')}"),
+        (f"{glyphs.separator} {cells.named(each.name, glyphs.ellipsis)}", bold + ink),
+        (fit(shown, cells.rest, glyphs.ellipsis), bold + words),
+    ]
+
+
+# --- the rows of a group of flows in the table: sums, means, and the selected flow ----------------
+
+Numbers = Callable[[float | None, float | None, float | None, float | None], str]
+"""Function that formats cwnd, RTT, rate and retransmits as columns of the table."""
+
+
+def group_rows(view: View, group: Group, cells: Columns, numbers: Numbers) -> list[list[Run]]:
+    """Return a row of sums, and one of means if the group has several flows.
+
+    RTTs are not summed. Below the selected group, a row names the flow that keys act on.
+    """
+    tick = view.tick
+    cwnd = _known(flow.series["cwnd"].at(tick) for flow in group.flows)
+    rtt = _known(flow.series["srtt_us"].at(tick) for flow in group.flows)
+    rate = _known(goodput(flow, tick) for flow in group.flows)
+    retr = _known(flow.series["total_retrans"].at(tick) for flow in group.flows)
+    count = len(group.flows)
+    wrong = any(flow.wrong_at(view.t) for flow in group.flows)
+    chosen = group.chosen(view) == view.selected
+    ink, bold = view.flow_ink(group.first), "bold " if chosen else ""
+    name = fit(str(count), cells.name, view.glyphs.ellipsis)
+    found: list[list[Run]] = [
+        [
+            (view.glyphs.chosen if chosen else " ", f"bold {view.ink('cursor')}"),
+            (view.flow_glyph(group.first), f"bold {ink}"),
+            (WRONG if wrong else " ", f"bold {view.ink('bad')}"),
+            (name, f"{bold}{ink}"),
+            (f"{fit(group.cc, cells.cc - 1, view.glyphs.ellipsis)} ", bold + view.ink("text")),
+            (
+                numbers(_sum(cwnd), _mean(rtt) if count == 1 else None, _sum(rate), _sum(retr)),
+                bold + view.ink("text"),
+            ),
+        ]
+    ]
+    blank, muted = " " * cells.indent, view.ink("muted")
+    if count > 1:
+        means = numbers(_mean(cwnd), _mean(rtt), _mean(rate), _mean(retr))
+        found.append([(f"{blank}{fit('mean', cells.cc)}{means}", muted)])
+    if chosen and count > 1:
+        glyph, own = view.flow_glyph(view.selected or ""), view.flow_ink(view.selected or "")
+        flow = f"{glyph} {view.selected}"
+        found.append([(f"{blank}keys act on ", muted), (flow, f"bold {own}")])
+    return found
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [each for each in values if each is not None]
+
+
+def _sum(values: list[float]) -> float | None:
+    return sum(values) if values else None
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+# --- the table of traffic: flows and downloads with cwnd, RTT and rate, then the rest -------------
 
 Line = Callable[[], list[Run]]
 """Function that makes a line of the table; only visible lines are made."""
@@ -104,7 +287,7 @@ def _listed(view: View, cells: Columns, room: int) -> tuple[list[Line], int]:
     table: list[tuple[str, Line]] = [
         (flow.name, partial(_flow, view, flow, cells)) for flow in lineup.listed(view)
     ]
-    rest = [(each.name, partial(datagrams.row, view, each, cells)) for each in lineup.others(view)]
+    rest = [(each.name, partial(row, view, each, cells)) for each in lineup.others(view)]
     for flow, tick in view.ghosts()[: max(room - len(table) - len(rest), 0)]:
         names = [name for name, _ in table]
         at = names.index(flow.name) + 1 if flow.name in names else len(names)
@@ -126,14 +309,14 @@ def _grouped(view: View, cells: Columns) -> tuple[list[Line], int]:
     lines: list[Line] = []
     last = 0
     for group in lineup.groups(view, lineup.listed(view)):
-        rows = group_rows.rows(view, group, cells, partial(_numbers, view, cells))
+        rows = group_rows(view, group, cells, partial(_numbers, view, cells))
         lines += [partial(list, each) for each in rows]
         if group.chosen(view) == view.selected:
             last = len(lines) - 1
     for each in lineup.others(view):
         if each.name == view.selected:
             last = len(lines)
-        lines.append(partial(datagrams.row, view, each, cells))
+        lines.append(partial(row, view, each, cells))
     return lines, last
 
 

@@ -18,7 +18,7 @@ from ccplay.model.wording import describe_link
 from ccplay.state.lab_state import Flow
 from ccplay.ui.cells.sheet import Row, Run, fit, whole_items
 from ccplay.ui.panels import queues
-from ccplay.ui.panels.occupancy import gauge, occupancy
+from ccplay.ui.panels.queues import gauge, occupancy
 from ccplay.ui.view import View
 from ccplay.units import format_time_us
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ccplay.analysis.checkpoint import Checkpoint
-from ccplay.analysis.receiver_table import Receiver, Second
+from ccplay.analysis.results import Checkpoint
+from ccplay.analysis.summary import Receiver, Second
 from ccplay.ui.cells.sheet import Row, Run, fit
 from ccplay.ui.view import View
 

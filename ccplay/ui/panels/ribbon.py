@@ -15,13 +15,13 @@ from itertools import pairwise
 import msgspec
 
 from ccplay.model.wording import CA_STATES
+from ccplay.state.connections import Trace
 from ccplay.state.lab_state import Flow
 from ccplay.state.series import Series
-from ccplay.state.trace import Trace
 from ccplay.ui import lineup
 from ccplay.ui.cells.sheet import Row, Run, abbreviated, fit
-from ccplay.ui.plots.axes import GUTTER
-from ccplay.ui.plots.strokes import is_long
+from ccplay.ui.plots.canvas import GUTTER
+from ccplay.ui.plots.traces import is_long
 from ccplay.ui.view import View
 
 _HOLD = 3.5

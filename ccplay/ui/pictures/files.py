@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ccplay.files import writing
-from ccplay.ui.pictures.cells import Frame
 from ccplay.ui.pictures.png import png
+from ccplay.ui.pictures.shapes import Frame
 from ccplay.ui.pictures.svg import svg
 
 _TITLE = "ccplay"

@@ -1,8 +1,9 @@
-"""The screen of a recording, drawn without a terminal at moments that a program chooses."""
+"""The screen of a recording without a terminal: pictures and casts of chosen moments."""
 
 from __future__ import annotations
 
 import io
+import json
 import math
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -17,15 +18,18 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from ccplay.errors import RecordingError, UsageError
-from ccplay.session.recorded import read_recording
+from ccplay.files import writing
+from ccplay.session.archive import read_recording
 from ccplay.session.session import Session
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.cells.diff_writer import ThriftyUpdate
+from ccplay.ui.cells.compositor import ThriftyUpdate
 from ccplay.ui.cells.sheet import Sheet
-from ccplay.ui.pictures.cells import Frame, frame_of
+from ccplay.ui.pictures.shapes import Frame, frame_of
 from ccplay.ui.playhead import WINDOW_S, Playhead
 from ccplay.units import format_clock
+
+# --- the screen of a recording, drawn without a terminal at moments that a program chooses --------
 
 FPS = 10
 """Frames per second, as on a terminal."""
@@ -195,3 +199,46 @@ async def offscreen(
                 f"{options.ghost}: it has nothing to draw as a ghost of {recording}"
             )
         yield Offscreen(app, pilot, options)
+
+
+# --- A replay as an asciinema file, for a terminal or a web page ----------------------------------
+# https://docs.asciinema.org/manual/asciicast/v2/
+
+_BEGIN = "\x1b[?25l\x1b[2J"
+"""Codes that prepare a terminal: hide the cursor and clear the screen."""
+
+
+async def write_cast(shown: Offscreen, path: Path, start: float, end: float, speed: float) -> None:
+    """Write the terminal output from ``start`` to ``end`` at ``speed`` recorded seconds per second.
+
+    Raises ``UsageError`` for moments outside the recording, and if ``path`` exists or can't be
+    written.
+    """
+    shown.check(start)
+    shown.check(end)
+    if start >= end:
+        raise UsageError(f"--to ({end:g} s) must be later than the start ({start:g} s)")
+    with writing.explained(path, UsageError), writing.written(path) as file:
+
+        def put(value: Any) -> None:
+            file.write(json.dumps(value, ensure_ascii=False).encode() + b"\n")
+
+        put(_header(shown, (end - start) / speed))
+        begin = _BEGIN
+        async for t, text in shown.play(start, end):
+            put([round(t, 3), "o", begin + text])
+            begin = ""
+
+
+def _header(shown: Offscreen, duration: float) -> dict[str, Any]:
+    ink, paper, palette = shown.colours
+    frame = shown.frame
+    return {
+        "version": 2,
+        "width": frame.width,
+        "height": frame.height,
+        "duration": round(duration, 3),
+        "title": f"ccplay {shown.title}",
+        "env": {"TERM": "xterm-256color"},
+        "theme": {"fg": ink, "bg": paper, "palette": ":".join(palette)},
+    }

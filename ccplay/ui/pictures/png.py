@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from ccplay.errors import UsageError
-from ccplay.ui.pictures.cells import Face, Frame
-from ccplay.ui.pictures.shapes import HEIGHT, WIDTH, Area, Dot, Line, Shape, is_drawn, shapes_of
+from ccplay.ui.pictures.shapes import (
+    HEIGHT,
+    WIDTH,
+    Area,
+    Dot,
+    Face,
+    Frame,
+    Line,
+    Shape,
+    is_drawn,
+    shapes_of,
+)
 from ccplay.ui.pictures.svg import BASELINE, FONT_SIZE
 
 if TYPE_CHECKING:

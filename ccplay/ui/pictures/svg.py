@@ -7,8 +7,19 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from itertools import groupby
 
-from ccplay.ui.pictures.cells import Face, Frame, Span
-from ccplay.ui.pictures.shapes import HEIGHT, WIDTH, Area, Dot, Line, Shape, is_drawn, shapes_of
+from ccplay.ui.pictures.shapes import (
+    HEIGHT,
+    WIDTH,
+    Area,
+    Dot,
+    Face,
+    Frame,
+    Line,
+    Shape,
+    Span,
+    is_drawn,
+    shapes_of,
+)
 from ccplay.visible import printable
 
 FONT_SIZE = WIDTH / 0.602

@@ -2,27 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widget import Widget
 
-from ccplay.ui.plots import ahead, own_values
+from ccplay.plots.table import CWND, GOODPUT, PLOTS, QUEUE, RTT
+from ccplay.state.lab_state import Flow, Queue
+from ccplay.state.series import Series
+from ccplay.ui import lineup
+from ccplay.ui.plots import pane
 from ccplay.ui.plots.canvas import Canvas
-from ccplay.ui.plots.subjects import adds_up
-from ccplay.ui.plots.table import (
-    DEFAULT,
-    PANES,
-    WIDE_DEFAULT,
-    plot_at,
-    room,
-    toggled,
-    unasked,
-)
-from ccplay.ui.plots.titles import title_row
+from ccplay.ui.plots.pane import Pane, title_row
+from ccplay.ui.plots.subjects import adds_up, link_queues, series_of
 from ccplay.ui.view import View
+
+# --- all plots that the screen offers, in order, and those that it shows --------------------------
+
+PANES: dict[str, Pane] = {name: Pane(plot) for name, plot in PLOTS.items() if plot.on_screen}
+"""Panes by name; ``own_values`` makes those for own values of algorithms and queues."""
+
+DEFAULT = (CWND.name, QUEUE.name, RTT.name)
+"""Plots shown from left to right if the user has chosen none."""
+
+WIDE_DEFAULT = (*DEFAULT, GOODPUT.name)
+"""Plots shown from left to right on a wide screen if the user has chosen none."""
+
+LEAST_WIDTH = 26
+"""Smallest width in columns of a plot, for its axis and its title."""
+
+_WIDE = 160
+"""Smallest width in columns of a screen that shows four plots, as wide as three on 120 columns."""
+
+
+def plot_at(view: View, name: str) -> Pane:
+    """Return the plot of this name; a chosen variable replaces RTT."""
+    if name == RTT.name and (own := pane.shown(view)) is not None:
+        return pane.pane(view, own)
+    return PANES[name] if name in PANES else pane.pane(view, name)
+
+
+def room(width: int) -> int:
+    """Return the number of plots that fit side by side on a screen of ``width`` columns."""
+    return max(width // LEAST_WIDTH, 1)
+
+
+def unasked(width: int) -> tuple[str, ...]:
+    """Return the default plots for a screen of ``width`` columns."""
+    return WIDE_DEFAULT if width >= _WIDE else DEFAULT
+
+
+def toggled(chosen: tuple[str, ...], name: str, room: int) -> tuple[str, ...]:
+    """Return the plots shown after ``name`` is toggled: removed if shown, otherwise added last.
+
+    If there is no room, the plot replaces the last one. The only plot can't be removed.
+    """
+    shown = chosen[:room]
+    if name in shown:
+        return tuple(each for each in shown if each != name) or shown
+    return (*shown[: room - 1], name)
+
+
+# --- prepares data for long windows of the shown plots, a little in each frame --------------------
+
+_MOST = 8192
+"""Largest number of values read from a series in one frame, which takes a millisecond."""
+
+
+def build(view: View, panes: Sequence[Pane]) -> bool:
+    """Prepare a part of one series for long windows; return False if nothing is left to do.
+
+    Without preparation, a key that widens the window or groups flows would stall the screen.
+    """
+    return any(series.build(_MOST) for series in _series(view, panes))
+
+
+def _series(view: View, panes: Sequence[Pane]) -> Iterator[Series]:
+    flows = lineup.in_window(view)[: lineup.MOST]
+    subjects: list[Flow | Queue] = [*link_queues(view), *flows]
+    for shown in panes:
+        lines = shown.lines(view)
+        variables = [*(each.variable for each in lines), *(c.variable for c in shown.plot.counts)]
+        for subject in subjects:
+            every = (series_of(subject, variable) for variable in variables)
+            yield from (series for series in every if series is not None)
+
+
+# --- the row of chosen plots on the screen, as many as the terminal has room for ------------------
 
 
 class Band(Horizontal):
@@ -154,7 +222,7 @@ class Band(Horizontal):
 
     def build(self, view: View) -> None:
         """Spend about a millisecond on preparing longer windows of the shown plots."""
-        ahead.build(view, [plot_at(view, name) for name in self.shown])
+        build(view, [plot_at(view, name) for name in self.shown])
 
     def _canvas(self, name: str) -> Canvas:
         canvas = self._canvases[name]
@@ -176,9 +244,9 @@ class Band(Horizontal):
 
     def offers(self, view: View) -> Iterator[tuple[str, str, Callable[[], object]]]:
         """Yield the palette's entry for each plot: its text, help, and function that toggles it."""
-        own = [name for name in own_values.choices(view) if name is not None]
+        own = [name for name in pane.choices(view) if name is not None]
         for name in dict.fromkeys([*PANES, *own, *self.shown]):
-            plot = PANES.get(name) or own_values.pane(view, name)
+            plot = PANES.get(name) or pane.pane(view, name)
             if name in self.shown:
                 what = "remove it"
             elif len(self.shown) < self._room:

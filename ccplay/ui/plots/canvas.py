@@ -12,23 +12,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from ccplay.ui.cells.glyphs import UNICODE
 from ccplay.ui.cells.sheet import Row, Run, Sheet, spread
-from ccplay.ui.plots import axes, strokes
-from ccplay.ui.plots.axes import GUTTER
-from ccplay.ui.plots.brush import Brush
-from ccplay.ui.plots.counts import Bars
-from ccplay.ui.plots.dots import Column
-from ccplay.ui.plots.picture import Picture
-from ccplay.ui.plots.scale import Scale, short
-from ccplay.ui.plots.strokes import Stroke
-from ccplay.ui.plots.traces import Pen
+from ccplay.ui.plots import traces
+from ccplay.ui.plots.brush import Brush, Column
+from ccplay.ui.plots.scale import Scale, short, time_ticks
+from ccplay.ui.plots.scale import moment as clock
+from ccplay.ui.plots.traces import Pen, Picture, Stroke
 from ccplay.ui.themes import mixed
+
+# --- the two axes of a plot, as rows of cells: values at the left, moments at the bottom ----------
+
+GUTTER = 5
+"""Number of columns to the left of a plot's area: labels of four characters, and the axis."""
+
+
+def value_axis(
+    picture: Picture, scale: Scale, line_of: Callable[[float], int], lines: int
+) -> list[list[Run]]:
+    """Return the value axis from top to bottom; ``line_of`` returns the line of a value."""
+    glyphs, inks = picture.glyphs, picture.inks
+    labels = {line_of(value): short(value) for value in scale.ticks()}
+    ticked = {*labels, *map(line_of, scale.minor_ticks())}
+    return [
+        [
+            (f"{labels.get(line, ''):>{GUTTER - 1}}", inks.muted),
+            (glyphs.tee_left if line in ticked else glyphs.vertical, inks.axis),
+        ]
+        for line in range(lines)
+    ]
+
+
+def time_axis(picture: Picture, columns: int) -> list[Run]:
+    """Return the time axis below ``columns`` columns, with the unit of the values in its corner."""
+    glyphs, inks = picture.glyphs, picture.inks
+    ticks = time_ticks(picture.left, picture.width, columns // 9)
+    unit = picture.unit if len(picture.unit) < GUTTER else ""
+    row: list[Run] = [(f"{unit:>{GUTTER - 1}}", inks.muted), (glyphs.bottom_left, inks.axis)]
+    at = 0
+    for moment in ticks:
+        x, label = picture.column(moment + 1e-6, columns), clock(moment)
+        if x < at or x + 1 + len(label) > columns:
+            continue
+        sign = glyphs.tee_up if x else glyphs.horizontal
+        row += [
+            (glyphs.horizontal * (x - at) + sign, inks.axis),
+            (label, inks.muted),
+        ]
+        at = x + 1 + len(label)
+    return [*row, (glyphs.horizontal * (columns - at), inks.axis)]
+
+
+# --- the growth of counters in each column, as bars on lines above the plot's values --------------
+
+
+class Bars:
+    """The bars of a plot, cached by column, so that a live frame computes one column."""
+
+    def __init__(self) -> None:
+        self._grown: list[dict[int, float]] = []
+        self.lines: list[int] = []
+        """Indices of the picture's counters that have a line, from the top: those that grew."""
+
+    def clear(self) -> None:
+        """Discard all columns."""
+        self._grown.clear()
+        self.lines.clear()
+
+    def count(self, picture: Picture, columns: Sequence[int], slot: float) -> bool:
+        """Count the growth in ``columns`` of ``slot`` seconds; return whether a line was added."""
+        before = len(self.lines)
+        while len(self._grown) < len(picture.counts):
+            self._grown.append({})
+        for trace, grown in zip(picture.counts, self._grown, strict=True):
+            for x in columns:
+                start = picture.left + slot * x
+                if start <= picture.until:
+                    grown[x] = trace.growth(start, min(start + slot, picture.until))
+        self.lines = [at for at, grown in enumerate(self._grown) if any(grown.values())]
+        return len(self.lines) != before
+
+    def greatest(self, line: int) -> float:
+        """Return the largest growth within a column of the counter on a line."""
+        return max(self._grown[self.lines[line]].values())
+
+    def label(self, picture: Picture, line: int, width: int) -> Run:
+        """Return the growth that a full bar stands for, with the counter's sign."""
+        pen = picture.counts[self.lines[line]].pen
+        # Without the sign, the number would look like a label of the axis below.
+        return f"{pen.glyph}{_brief(self.greatest(line))}".rjust(width), pen.ink
+
+    def cell(self, picture: Picture, line: int, x: int) -> Run | None:
+        """Return the bar of a column; None if the counter did not grow."""
+        at = self.lines[line]
+        if not (grown := self._grown[at].get(x)):
+            return None
+        bars = picture.glyphs.bars
+        height = math.ceil(grown / self.greatest(line) * len(bars) - 1e-9)
+        return bars[max(height, 1) - 1], f"bold {picture.counts[at].pen.ink}"
+
+
+def _brief(count: float) -> str:
+    """Return a count in at most three characters: ``87``, ``4k``, ``.3M``."""
+    if count < 1e3:
+        return f"{count:.0f}"
+    if count < 99.5e3:
+        return f"{count / 1e3:.0f}k"
+    return f"{count / 1e6:.1f}M".removeprefix("0") if count < 950e3 else f"{count / 1e6:.0f}M"
+
+
+# --- the canvas of a plot over time, which fills to the right and repaints only changed cells -----
 
 _LANES = 12
 """Distance in columns between two glyphs of a trace."""
@@ -126,7 +225,7 @@ class Canvas(Sheet):
             # The plot now shows another quantity.
             self.scale.least, self.scale.top = picture.least, 0.0
         self._across = Brush.dots_of(picture.glyphs)[0]
-        self._long = strokes.is_long(picture.width / self.columns)
+        self._long = traces.is_long(picture.width / self.columns)
         fresh = before is None or not picture.same_page(before)
         if fresh:
             self._bars.clear()
@@ -170,7 +269,7 @@ class Canvas(Sheet):
     def _read(self, picture: Picture, columns: Sequence[int]) -> list[Stroke]:
         if not columns:
             return []
-        return strokes.read(picture, self.columns, self._across, columns[0], columns[-1] + 1)
+        return traces.read(picture, self.columns, self._across, columns[0], columns[-1] + 1)
 
     def _stale(self, before: Picture, picture: Picture) -> Sequence[int]:
         """Return the columns that differ between two pictures of one page."""
@@ -191,11 +290,11 @@ class Canvas(Sheet):
     # --- axes -------------------------------------------------------------------------------
 
     def _draw_axes(self, picture: Picture) -> None:
-        rows = axes.value_axis(picture, self.scale, self._line_of, self.lines)
+        rows = value_axis(picture, self.scale, self._line_of, self.lines)
         for line, row in enumerate(rows):
             for x, cell in enumerate((c, ink) for text, ink in row for c in text):
                 self.put(x, line + 1, cell)
-        self.show_row(self.height - 1, axes.time_axis(picture, self.columns))
+        self.show_row(self.height - 1, time_axis(picture, self.columns))
         self._ticks = frozenset(map(self._line_of, self.scale.ticks()))
         self.rewrite()
 

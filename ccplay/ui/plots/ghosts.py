@@ -12,7 +12,7 @@ import msgspec
 from ccplay.errors import RecordingError
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.model.events import Applied
-from ccplay.session.recordings import glance
+from ccplay.session.archive import glance
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.stream.sources import recorded_events

@@ -7,12 +7,16 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import ClassVar, Literal, Protocol, TypeAlias, get_args
+from typing import ClassVar, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from ccplay.state.series import Series
+from ccplay.ui.cells.glyphs import UNICODE, Glyphs
+from ccplay.ui.themes import StrokeName
+
+# --- the traces of a plot: values over time, each as its span within a slice of time --------------
 
 Span: TypeAlias = tuple[float, float]
 """Lowest and highest value within a slice of time."""
@@ -330,3 +334,178 @@ class CountTrace(msgspec.Struct, frozen=True):
         first, last = timeline.at_or_after(start) - 1, timeline.at_or_after(end)
         found = self.series.extremes(first, last)
         return found[1] - found[0] if found else 0.0
+
+
+# --- the content of a canvas at one moment: traces over a time window, marks and colours ----------
+
+
+class Inks(msgspec.Struct, frozen=True):
+    """Colours of axes and marks."""
+
+    axis: str = ""
+    grid: str = ""
+    text: str = ""
+    muted: str = ""
+    mark: str = ""
+    cursor: str = ""
+    ghost: str = ""
+    ground: str = ""
+    """Colour of the background, which is mixed into faint inks."""
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """The whole content of a plot at one moment."""
+
+    left: float
+    """Moment at the left edge, in seconds."""
+    width: float
+    """Width of the window in seconds."""
+    until: float
+    """Moment in seconds after which nothing is drawn."""
+    traces: tuple[Trace, ...] = ()
+    """Traces from bottom to top; those behind all others are first."""
+    counts: tuple[CountTrace, ...] = ()
+    marks: tuple[float, ...] = ()
+    """Moments at which a command took effect."""
+    ghost_marks: tuple[float, ...] = ()
+    """Moments of commands in the ghost."""
+    cursor: float | None = None
+    pointer: float | None = None
+    """Moment that the presenter points at; None if there is none."""
+    region: tuple[float, float] | None = None
+    """Lower and upper end of a marked region on the value axis."""
+    hint: tuple[str, ...] = ()
+    """Text shown in the middle."""
+    least: float = 1.0
+    """Smallest value at which the value axis may end."""
+    unit: str = ""
+    """Unit of the value axis, shown in its corner if it fits."""
+    stroke: StrokeName = "normal"
+    """Thickness of the lines."""
+    glyphs: Glyphs = UNICODE
+    inks: Inks = msgspec.field(default_factory=Inks)
+
+    def column(self, t: float, columns: int) -> int:
+        """Return the index of the column that contains a moment, counted from ``left``.
+
+        The index of a moment outside the window is below 0, or ``columns`` or more.
+        """
+        return math.floor((t - self.left) / self.width * columns)
+
+    def same_page(self, other: Picture | None) -> bool:
+        """Return whether the drawing of ``other`` remains valid, except its newest columns."""
+        return (
+            other is not None
+            and (self.left, self.width, self.hint) == (other.left, other.width, other.hint)
+            and (self.traces, self.counts, self.inks) == (other.traces, other.counts, other.inks)
+            and (self.ghost_marks, self.region) == (other.ghost_marks, other.region)
+            and (self.glyphs, self.stroke) == (other.glyphs, other.stroke)
+            and self.until >= other.until
+        )
+
+
+# --- the stroke of each trace in each slice of time -----------------------------------------------
+# The stroke of each trace in each slice of time: a line, and for long slices a band behind it.
+#
+# A slice shorter than ``LONG_S`` shows the whole span of its values. In longer slices that would be
+# a solid block, so the line joins the medians, and a band extends from the lowest to the highest
+# value. Of many traces only the uppermost, the selected one, has a band: more would hide the lines.
+
+T = TypeVar("T")
+
+_CROWD = 3
+"""Number of traces above which only the uppermost one has a band."""
+
+
+class Stroke(msgspec.Struct, frozen=True):
+    """The stroke of one trace, slice by slice; None in slices in which nothing is drawn."""
+
+    trace: Trace
+    lines: Sequence[Span | None]
+    bands: Sequence[Span | None]
+    levels: Sequence[float | None]
+    """Heights of the trace's glyph, by slice."""
+    drawn_only: bool
+    """Whether the axis needs room only for what is drawn, not for every value."""
+
+    def peak(self, start: float, end: float) -> float:
+        """Return the highest value between two moments that must fit on the axis."""
+        if not self.trace.scaled:
+            return 0.0
+        if not self.drawn_only:
+            return self.trace.peak(start, end)
+        return max((span[1] for span in (*self.lines, *self.bands) if span), default=0.0)
+
+
+def is_long(seconds: float) -> bool:
+    """Return whether columns of this many seconds show medians and the growth of counters.
+
+    The answer is the same with and without braille, so that characters do not change the content.
+    """
+    return seconds / 2 >= LONG_S
+
+
+def read(picture: Picture, columns: int, across: int, first: int, last: int) -> list[Stroke]:
+    """Return the strokes of the traces in the columns ``first`` to ``last`` (not included).
+
+    The picture has ``columns`` columns of ``across`` slices each.
+    """
+    slot, long = picture.width / columns / across, is_long(picture.width / columns)
+    first, last = first * across, last * across
+    # A line of medians is joined to the slice before.
+    lead = min(first, 1) if long else 0
+    edges = [picture.left + slot * at for at in range(first - lead, last + 1)]
+    # The future is empty: a value holds only until the newest moment.
+    known = [edge for edge in edges if edge < picture.until]
+    known += [picture.until + 1e-6] * (len(known) < len(edges))
+    drawn = []
+    for trace in picture.traces:
+        used = edges if trace.lasting else known
+        middles = trace.middles(used, long=long)
+        drawn.append((trace, used, middles))
+    banded = [trace for trace, _, middles in drawn if middles is not None and _has_band(trace)]
+    if len(banded) > _CROWD:
+        del banded[:-1]
+    count = last - first
+    strokes = []
+    for trace, used, middles in drawn:
+        if middles is None:
+            spans = _filled(trace.spans(used)[lead:], count)
+            levels = [span and (span[0] + span[1]) / 2 for span in spans]
+            strokes.append(Stroke(trace, spans, [None] * count, levels, drawn_only=False))
+            continue
+        bands: list[Span | None] = []
+        if any(each is trace for each in banded):
+            bands = trace.spans(used)[lead:]
+        joined = _joined(middles)[lead:]
+        strokes.append(
+            Stroke(
+                trace,
+                _filled(joined, count),
+                _filled(bands, count),
+                _filled(middles[lead:], count),
+                drawn_only=long,
+            )
+        )
+    return strokes
+
+
+def _has_band(trace: Trace) -> bool:
+    return trace.pen.style in ("line", "area") and not trace.pen.quiet
+
+
+def _joined(middles: Sequence[float | None]) -> list[Span | None]:
+    """Return each slice's span of a line, extended to the value of the slice before."""
+    spans: list[Span | None] = []
+    before: float | None = None
+    for value in middles:
+        start = value if before is None else before
+        spans.append(
+            None if value is None or start is None else (min(start, value), max(start, value))
+        )
+        before = value
+    return spans
+
+
+def _filled(values: list[T | None], count: int) -> list[T | None]:
+    return values + [None] * (count - len(values))

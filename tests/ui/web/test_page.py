@@ -147,14 +147,14 @@ async def test_it_connects_again_by_itself_and_reports_it(stage: Stage, tab: Tab
     assert "lost" in await tab.evaluate("document.getElementById('spoken').textContent")
     # The page still shows the data received so far.
     assert "cubic" in await tab.evaluate(ROWS)
-    from ccplay.web import admission
+    from ccplay.web import server
 
     token = link.path.strip("/")
-    known, admission.make_token = admission.make_token, lambda: token
+    known, server.make_token = server.make_token, lambda: token
     try:
         await stage.serve(link.port or 0)
     finally:
-        admission.make_token = known
+        server.make_token = known
     stage.play(20)
     await tab.until(f"{STATE}.includes('live 0:19') || {STATE}.includes('live 0:20')")
 

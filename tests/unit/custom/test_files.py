@@ -8,21 +8,18 @@ import pytest
 
 from ccplay.cli import main
 from ccplay.errors import CcplayError, ScenarioError, UsageError
-from ccplay.lab.custom.declaring import declared
-from ccplay.lab.custom.faults import SourceError
-from ccplay.lab.custom.files import custom_disciplines, text
-from ccplay.lab.custom.library import Library
+from ccplay.lab.custom.declaring import Library, SourceError, custom_disciplines, declared, text
 from ccplay.lab.custom.loading import made
 from ccplay.lab.custom.trial import tried
 from ccplay.lab.custom.writing import begun_from, fresh
 from ccplay.lab.disciplines.table import CLASSES
 from ccplay.model import disciplines
 from ccplay.model.base import Option
-from ccplay.model.discipline import Discipline
 from ccplay.model.disciplines import validate
+from ccplay.model.qdiscs import Discipline
 from ccplay.model.values import Qdisc
-from ccplay.scenario.file.reading import load
-from ccplay.scenario.rules.custom_algorithms import admit_disciplines, driven
+from ccplay.scenario.reading import load
+from ccplay.scenario.rules import admit_disciplines, driven
 from ccplay.session import launch
 from tests.unit.custom.sources import FIFO
 

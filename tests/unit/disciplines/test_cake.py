@@ -8,7 +8,7 @@ import pytest
 
 from ccplay.lab.disciplines.cake import CAKE
 from ccplay.lab.disciplines.cobalt import target_of
-from ccplay.model.dscp import CODE_POINTS
+from ccplay.model.algorithms import CODE_POINTS
 from tests.unit.disciplines.traces import arrive, discipline, drain, packet
 
 

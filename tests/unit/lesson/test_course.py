@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ccplay.lesson import progress
+from ccplay.lesson import library
 from ccplay.lesson.course import Course
 from ccplay.lesson.library import Opened, open_lesson
 from ccplay.model.base import Event
@@ -19,7 +19,7 @@ from ccplay.model.topologies import plan
 from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.traffic_events import FlowStarted
 from ccplay.model.values import Qdisc
-from ccplay.session.manual_overrides import ByHand
+from ccplay.session.undo import ByHand
 from ccplay.state.lab_state import LabState
 from tests.fake_lab import AT_FIRST, PFIFO, SHORT, over
 from tests.unit.lesson.test_reading import HEAD, PAGES
@@ -259,15 +259,15 @@ def test_progress_is_taken_up_again(opened: Opened) -> None:
     verdict = course.reveal(lab.state)
     course.turn_page(1)
     course.answer(30.0)
-    progress.keep(opened, course)
-    again = progress.take_up(opened)
+    library.keep(opened, course)
+    again = library.take_up(opened)
     assert again.at == 1
     assert [turn.answer for turn in again.turns] == [1.0, 30.0]
     assert again.turns[0].verdict == verdict
     assert again.turns[0].run == course.turns[0].run
     assert again.turns[1].verdict is None
-    progress.forget(opened)
-    assert progress.take_up(opened).at == 0
+    library.forget(opened)
+    assert library.take_up(opened).at == 0
 
 
 def test_progress_of_a_lesson_that_was_changed_is_not_taken_up(
@@ -275,15 +275,15 @@ def test_progress_of_a_lesson_that_was_changed_is_not_taken_up(
 ) -> None:
     course = Course(opened.lesson)
     course.turn_page(1)
-    progress.keep(opened, course)
+    library.keep(opened, course)
     file = tmp_path / "mine.toml"
     file.write_text(HEAD + PAGES.replace("How fast?", "How slow?"))
-    assert progress.take_up(open_lesson(str(file))).at == 0
+    assert library.take_up(open_lesson(str(file))).at == 0
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"at":-1,"turns":[]}', b'{"at":0,"turns":[{}]}'])
 def test_progress_that_is_spoilt_is_left_out(opened: Opened, content: bytes) -> None:
-    path = progress.path_of(opened)
+    path = library.path_of(opened)
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
-    assert progress.take_up(opened).at == 0
+    assert library.take_up(opened).at == 0

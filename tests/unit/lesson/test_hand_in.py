@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from ccplay.cli import main
-from ccplay.lesson import progress
-from ccplay.lesson.course import Course, Run
-from ccplay.lesson.judge import Verdict
+from ccplay.lesson import library
+from ccplay.lesson.course import Course, Run, Verdict
 from ccplay.lesson.library import open_lesson
 from tests.unit.lesson.test_reading import HEAD, PAGES
 
@@ -39,7 +38,7 @@ def take(file: Path, recording: Path) -> None:
     turn.answer, turn.correct = 1.0, True
     turn.verdict = Verdict({"rate": 9.4, "top": 40.0}, 1.0)
     turn.run = Run(str(recording), 1.0, 6.0)
-    progress.keep(opened, course)
+    library.keep(opened, course)
 
 
 def test_answers_and_figures_are_handed_in_on_one_page(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ccplay.lesson.judge import is_right, judge
-from ccplay.scenario.lesson.values import Bound, Choice, Measure, Page, Question, Range
+from ccplay.lesson.course import is_right, judge
+from ccplay.scenario.values import Bound, Choice, Measure, Page, Question, Range
 
 MEASURES = {"rtt": Measure("pings.p.rtt_us", "RTT", "ms", take="mean")}
 

@@ -11,10 +11,10 @@ from jsonschema import Draft202012Validator
 from ccplay.errors import ScenarioError
 from ccplay.lesson.library import ORDER, open_lesson, shipped
 from ccplay.model.traffic_commands import StartFlow
-from ccplay.scenario import bounded
-from ccplay.scenario.file.reading import parse
-from ccplay.scenario.lesson.values import Bound, Lesson
+from ccplay.scenario import document
+from ccplay.scenario.reading import parse
 from ccplay.scenario.schema import schema
+from ccplay.scenario.values import Bound, Lesson
 
 HEAD = """
 duration = "60 s"
@@ -152,13 +152,13 @@ def test_a_misspelt_lesson_is_suggested() -> None:
 
 def test_the_schema_takes_a_lesson_and_sees_what_an_editor_can() -> None:
     validator = Draft202012Validator(schema())
-    assert validator.is_valid(bounded.loads(HEAD + PAGES))
+    assert validator.is_valid(document.loads(HEAD + PAGES))
     for old, new in (
         ('title = "One"', ""),
         ('unit = "ms"', 'unit = "mss"'),
         ("width = 20", "wide = 20"),
     ):
-        assert not validator.is_valid(bounded.loads(HEAD + PAGES.replace(old, new, 1))), old
+        assert not validator.is_valid(document.loads(HEAD + PAGES.replace(old, new, 1))), old
 
 
 @pytest.mark.parametrize("name", ORDER)
@@ -186,7 +186,7 @@ def test_all_lessons_are_in_the_order_of_teaching() -> None:
 
 @pytest.mark.parametrize("name", ORDER)
 def test_the_schema_takes_the_lessons_that_come_with_ccplay(name: str) -> None:
-    content = bounded.loads(shipped()[name].read_text(encoding="utf-8"))
+    content = document.loads(shipped()[name].read_text(encoding="utf-8"))
     errors = [error.message for error in Draft202012Validator(schema()).iter_errors(content)]
     assert errors == []
 

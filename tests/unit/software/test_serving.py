@@ -7,9 +7,9 @@ import pytest
 from ccplay.lab.disciplines import table
 from ccplay.lab.disciplines.base import CE, ECT_0, Discipline, Packet
 from ccplay.lab.disciplines.fifo import FirstInFirstOut
-from ccplay.lab.packets.lateness import Lateness
-from ccplay.lab.software.board import Board
+from ccplay.lab.packets.loop import Lateness
 from ccplay.lab.software.serving import MARKED, PACED, PATIENCE_S, Served
+from ccplay.lab.software.shared import Board
 
 RATE = 12_112_000
 """Rate in bit/s at which a full-sized frame takes 1 ms."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.lab.software import histogram
-from ccplay.lab.software.sojourns import Sojourns
+from ccplay.lab.software import shared
+from ccplay.lab.software.shared import Sojourns
 from ccplay.model.events import SojournTimes
 from ccplay.plots.table import SOJOURN
-from ccplay.report.data.distributions import counted
+from ccplay.report.data.findings import counted
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 
 
 def of(*times_us: int) -> list[int]:
-    counts = [0] * histogram.PLACES
+    counts = [0] * shared.PLACES
     for each in times_us:
-        counts[histogram.place(each)] += 1
+        counts[shared.place(each)] += 1
     return counts
 
 

@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from ccplay.share.frames import Board
-from ccplay.web.ballot import Ballot
-from ccplay.web.seats import VOTES_AT_ONCE, Seats
+from ccplay.web.server import VOTES_AT_ONCE, Ballot, Seats
 
 ANN, BOB, CAT = "a" * 32, "b" * 32, "c" * 32
 

@@ -15,9 +15,8 @@ from ccplay.model.events import Applied
 from ccplay.session.session import Session
 from ccplay.share.frames import Board, PresenterView
 from ccplay.state.lab_state import LabState
-from ccplay.web.feed import Feed, deltas
-from ccplay.web.lines import columns, lines, value
-from ccplay.web.windows import Windows
+from ccplay.web.facts import columns, lines, value
+from ccplay.web.feed import Feed, Windows, deltas
 from tests.ui.synthetic import stream
 
 EVENTS = list(stream(seconds=12))

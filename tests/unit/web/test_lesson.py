@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccplay.share.frames import Board
-from ccplay.web import prose
-from ccplay.web.lesson import lesson
+from ccplay.web import facts
+from ccplay.web.facts import lesson
 
 BOARD = Board(
     title="Queues",
@@ -46,17 +46,17 @@ UNUSUAL = "This run's result is unusual; the explanation describes the usual one
     ],
 )  # fmt: skip
 def test_markdown_becomes_known_elements(text: str, blocks: list[object]) -> None:
-    assert prose.blocks(text.splitlines()) == blocks
+    assert facts.blocks(text.splitlines()) == blocks
 
 
 @given(st.text(alphabet="*_`[]()<>!#-1. \n>ab\\&;~:/\"'", max_size=300))
 def test_nothing_else_ever_comes_of_a_text(text: str) -> None:
-    assert names(prose.blocks(text.splitlines())) <= prose.ELEMENTS
+    assert names(facts.blocks(text.splitlines())) <= facts.ELEMENTS
 
 
 def test_what_is_nested_without_end_is_cut() -> None:
-    assert depth(prose.blocks([">" * 3000 + " deep"])) <= prose.DEEPEST + 1
-    assert depth(prose.blocks(["*" * 4000 + "a" + "*" * 4000])) <= prose.DEEPEST + 1
+    assert depth(facts.blocks([">" * 3000 + " deep"])) <= facts.DEEPEST + 1
+    assert depth(facts.blocks(["*" * 4000 + "a" + "*" * 4000])) <= facts.DEEPEST + 1
 
 
 def names(nodes: list[object]) -> set[str]:
@@ -81,8 +81,8 @@ def test_every_lesson_that_ships_is_readable() -> None:
         content = msgspec.toml.decode(path.read_bytes())
         for page in content["lesson"]["pages"]:
             for text in (page["text"], page.get("why", "")):
-                assert not {"blockquote", "hr", "br"} & names(prose.blocks(text.splitlines()))
-                assert "**" not in str(prose.blocks(text.splitlines()))
+                assert not {"blockquote", "hr", "br"} & names(facts.blocks(text.splitlines()))
+                assert "**" not in str(facts.blocks(text.splitlines()))
 
 
 def test_no_page_is_no_lesson() -> None:

@@ -11,12 +11,9 @@ from aiohttp import web
 
 from ccplay.errors import UsageError
 from ccplay.share.browsers import Place, read_place
-from ccplay.web import broadcast, code, server
-from ccplay.web.admission import Admission
-from ccplay.web.broadcast import Broadcast
-from ccplay.web.feed import Feed
-from ccplay.web.server import Pages
-from ccplay.web.windows import Windows
+from ccplay.web import code, server
+from ccplay.web.feed import Feed, Windows
+from ccplay.web.server import Admission, Broadcast, Pages
 
 
 class Slow:
@@ -42,7 +39,7 @@ def pages(it: Broadcast) -> Pages:
 async def test_a_slow_browser_learns_of_its_gap_and_starts_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(broadcast, "MOST_MESSAGES", 3)
+    monkeypatch.setattr(server, "MOST_MESSAGES", 3)
     it, slow = Broadcast(), Slow()
     sending = asyncio.create_task(pages(it)._send(cast("web.StreamResponse", slow)))
     await slow.wrote.acquire()
@@ -70,7 +67,7 @@ async def test_one_who_takes_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_broadcast_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broadcast, "MOST_BYTES", 100)
+    monkeypatch.setattr(server, "MOST_BYTES", 100)
 
     async def fill() -> Broadcast:
         it = Broadcast()

@@ -12,10 +12,9 @@ from ccplay.lab.network.netns import Namespace
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.flow import Flow
 from ccplay.lab.traffic.gate import Entry
-from ccplay.lab.traffic.holding import Hold
-from ccplay.lab.traffic.mptcp.choice import CANDIDATES, choose
-from ccplay.lab.traffic.mptcp.path_manager import Ends, PathManager
+from ccplay.lab.traffic.mptcp.path_manager import CANDIDATES, Ends, PathManager, choose
 from ccplay.lab.traffic.mptcp.subflows import Subflows
+from ccplay.lab.traffic.program import Hold
 from ccplay.lab.traffic.site import Site
 from ccplay.model.base import Event
 from ccplay.model.network import Network

@@ -1,18 +1,25 @@
-"""Requests to the path manager of MPTCP by generic netlink: open subflows, and accept them.
+"""The path manager of MPTCP: whether the kernel has it, and which subflows it opens.
 
 Protocol: Documentation/netlink/specs/mptcp_pm.yaml, include/uapi/linux/mptcp_pm.h.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-from ccplay.lab.network import dumps
+from ccplay.errors import CommandError, UnsupportedError
+from ccplay.lab.network import rtnl
 from ccplay.lab.network.netns import Namespace
+from ccplay.model.traffic_commands import StartFlow, conflict
+from ccplay.model.values import Feature
+
+# --- requests to the path manager of MPTCP by generic netlink: open subflows, and accept them -----
 
 _NETLINK_GENERIC = 16
 _HEADER = struct.Struct("=IHHII")
@@ -52,7 +59,7 @@ class PathManager:
 
     def __init__(self, namespace: Namespace) -> None:
         self._socket = namespace.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC)
-        dumps.set_timeout(self._socket)
+        rtnl.set_timeout(self._socket)
         self._sequence = 0
         name = _attribute(_FAMILY_NAME, _NAME)
         answer = self._transact(_CONTROLLER, 0x1, _GET_FAMILY, 1, name)
@@ -152,3 +159,117 @@ def walk(attributes: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _attribute(kind: int, value: bytes) -> bytes:
     return _ATTRIBUTE.pack(4 + len(value), kind) + value + bytes(-len(value) % 4)
+
+
+# --- the choice of a connection's subflows --------------------------------------------------------
+# The choice of a connection's subflows: pairs of addresses and ports whose paths share least.
+
+CANDIDATES = 32
+"""Number of source ports from which those of a connection's subflows are chosen."""
+
+
+def choose(
+    manager: str,
+    addresses: tuple[Sequence[str], Sequence[str]],
+    ports: tuple[Sequence[int], int],
+    count: int,
+    path: Callable[[Ends], Sequence[str]],
+) -> list[Ends]:
+    """Return up to ``count`` subflows, the first of them between the first addresses.
+
+    ``manager`` is ``ndiffports``, which varies the source port between the same two addresses, or
+    ``fullmesh``, which has one subflow for each pair of addresses. ``addresses`` are those of
+    sender and receiver, ``ports`` the source ports to choose from and the receiver's port. Each
+    further subflow shares the fewest links with those before it; ``path`` returns the links of a
+    subflow.
+    """
+    sports, dport = ports
+    src, dst = addresses
+    if manager == "fullmesh":
+        pairs = ((one, other) for one in src for other in dst)
+        every = [
+            Ends(one, sport, other, dport)
+            for sport, (one, other) in zip(sports, pairs, strict=False)
+        ]
+    else:
+        every = [Ends(src[0], sport, dst[0], dport) for sport in sports]
+    chosen = [every.pop(0)]
+    taken = {each: frozenset(path(each)) for each in (*chosen, *every)}
+    while every and len(chosen) < count:
+        best = min(every, key=lambda each: _shared(taken[each], (taken[one] for one in chosen)))
+        every.remove(best)
+        chosen.append(best)
+    return chosen
+
+
+def _shared(links: frozenset[str], others: Iterable[frozenset[str]]) -> int:
+    """Return how many links a path shares with each of the others, added up."""
+    return sum(len(links & each) for each in others)
+
+
+# --- multipath TCP in this kernel, found by trying, and its schedulers ----------------------------
+
+IPPROTO_MPTCP = 262
+"""Protocol number of MPTCP, which Python's ``socket`` does not define on every system."""
+
+_SYSCTLS = Path("/proc/sys/net/mptcp")
+_SUMMARY = "flows over several paths: one connection of several subflows (RFC 8684)"
+_SCHEDULERS = {
+    "default": "the subflow that is expected to deliver first",
+}
+"""Effect of each of Linux's own schedulers in one line."""
+
+
+def connections() -> Feature:
+    """Return whether flows can use MPTCP, by a trial in the namespace of the caller."""
+    reason, remedy = _lack()
+    return Feature(
+        name="mptcp", available=not reason, summary=_SUMMARY, reason=reason, remedy=remedy
+    )
+
+
+def _lack() -> tuple[str, str]:
+    """Return why there is no MPTCP, and the remedy; both empty if there is."""
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP).close()
+    except OSError as error:
+        if error.errno in (errno.EPROTONOSUPPORT, errno.EINVAL):
+            return "this kernel has no MPTCP", "a kernel with CONFIG_MPTCP has it (Linux 5.19)"
+        if error.errno == errno.ENOPROTOOPT:
+            return "MPTCP is disabled", "sysctl net.mptcp.enabled=1"
+        return error.strerror or str(error), "allow MPTCP sockets"
+    if not any((_SYSCTLS / name).exists() for name in ("path_manager", "pm_type")):
+        reason = "this kernel does not let programs manage the paths of MPTCP"
+        return reason, "Linux 5.19 or newer does"
+    return "", ""
+
+
+def schedulers() -> Iterator[Feature]:
+    """Yield the schedulers of this kernel; none without MPTCP."""
+    if not connections().available:
+        return
+    try:
+        found = (_SYSCTLS / "available_schedulers").read_text(encoding="ascii").split()
+    except OSError:
+        # The list came with Linux 6.10; before, only the one in use could be read.
+        found = ["default"]
+    for name in found:
+        yield Feature(name=name, available=True, summary=_SCHEDULERS.get(name, "not part of Linux"))
+
+
+def require(command: StartFlow) -> None:
+    """Raise ``UnsupportedError`` or ``CommandError`` if a flow can't use MPTCP as requested."""
+    what = f"flow {command.flow}"
+    if any(problem := conflict(command)):
+        raise CommandError(f"{what}: {': '.join(problem)}")
+    if not command.mptcp:
+        return
+    feature = connections()
+    if not feature.available:
+        raise UnsupportedError(f"{what}: no mptcp: {feature.reason}; {feature.remedy}")
+    names = [each.name for each in schedulers()]
+    if command.scheduler is not None and command.scheduler not in names:
+        there = ", ".join(names)
+        raise UnsupportedError(
+            f"{what}: scheduler {command.scheduler!r} is not in this kernel (has: {there})"
+        )

@@ -11,10 +11,9 @@ from pathlib import Path
 from ccplay.errors import LabError
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.traffic.gate import Entry
-from ccplay.lab.traffic.holding import Hold
-from ccplay.lab.traffic.program import Program
+from ccplay.lab.traffic.program import Hold, Program
+from ccplay.model.algorithms import type_of_service
 from ccplay.model.base import Event
-from ccplay.model.dscp import type_of_service
 from ccplay.model.traffic_commands import StartPing
 from ccplay.model.traffic_events import PingEnded, PingSample, PingStarted
 

@@ -1,0 +1,520 @@
+"""A worker of a cluster: makes runs, keeps them on its disk, and reconnects to its scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import hashlib
+import json
+import logging
+import os
+import re
+import socket
+import sys
+import threading
+import time
+import zlib
+from collections import defaultdict
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, TypeVar
+
+import dask
+import msgspec
+from distributed import Worker, get_worker
+from distributed.security import Security
+from platformdirs import user_cache_path
+
+from ccplay import __version__
+from ccplay.bpf.support import custom_algorithms
+from ccplay.cluster import certificate
+from ccplay.cluster.certificate import is_loopback
+from ccplay.doctor import SMALLEST, examine
+from ccplay.errors import LabError, RecordingError
+from ccplay.experiment.orders import Finished, Order, carry_out
+from ccplay.experiment.pool import Door
+from ccplay.experiment.store import Folder
+from ccplay.files.writing import Directory, passing_folder
+from ccplay.lab.custom.declaring import custom_disciplines
+from ccplay.model.commands import Build
+from ccplay.model.disciplines import SUFFIX
+from ccplay.model.values import Capabilities
+from ccplay.scenario.rules import admit, admit_disciplines
+from ccplay.session import launch
+from ccplay.state.lab_state import LabState
+from ccplay.stream.sources import LabSource, Source
+from ccplay.visible import notify, printable_json
+
+# --- finished runs on a worker's disk -------------------------------------------------------------
+# Finished runs on a worker's disk, by key, until the experiment that ordered them keeps them.
+
+_KEPT_S = 30 * 86_400.0
+"""Seconds for which a finished run is kept if its experiment does not fetch it."""
+_KEY = re.compile(r"[0-9a-f]{16}-[0-9a-f]{32}")
+_CHUNK = 1 << 20
+# Created once, at import: msgspec must not inspect a type in two threads at a time.
+_FINISHED = msgspec.json.Decoder(Finished)
+
+
+def key_of(experiment: str, order: Order, files: Mapping[str, bytes]) -> str:
+    """Return the key of a run: the same order in the same experiment always has the same key."""
+    digest = hashlib.sha256(msgspec.json.encode(order))
+    for name, content in sorted(files.items()):
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return f"{experiment}-{digest.hexdigest()[:32]}"
+
+
+def valid(key: str) -> str:
+    """Return a key received from another machine. Raises ``LabError`` if it is not a key."""
+    if not _KEY.fullmatch(key):
+        raise LabError(f"{key[:60]!r} is not the key of a run")
+    return key
+
+
+def pack(finished: Finished, recording: Path) -> bytes:
+    """Return a finished run, with its recording if there is one, packed into bytes."""
+    head = msgspec.json.encode(finished)
+    squeeze = zlib.compressobj(1)
+    parts = [len(head).to_bytes(4), head]
+    with contextlib.suppress(FileNotFoundError), recording.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            parts.append(squeeze.compress(chunk))
+    return b"".join([*parts, squeeze.flush()])
+
+
+def unpack(packed: bytes, file: BinaryIO | None) -> Finished:
+    """Return a finished run, and write its recording into ``file``.
+
+    Raises ``RecordingError`` for anything but a packed run.
+    """
+    try:
+        size = int.from_bytes(packed[:4])
+        finished = _FINISHED.decode(printable_json(packed[4 : 4 + size]))
+        expand, rest = zlib.decompressobj(), packed[4 + size :]
+        while file is not None and (rest or not expand.eof):
+            chunk = expand.decompress(rest, _CHUNK)
+            rest = expand.unconsumed_tail
+            if not chunk and not rest:
+                break
+            file.write(chunk)
+    except (msgspec.MsgspecError, UnicodeError, zlib.error) as error:
+        raise RecordingError(f"a worker's answer is not a finished run: {error}") from None
+    return finished
+
+
+def without_recording(packed: bytes) -> bytes:
+    """Return a packed run without its recording, in the form that ``unpack`` reads."""
+    return packed[: 4 + int.from_bytes(packed[:4])]
+
+
+class Spool:
+    """A folder of finished runs, shared by all workers of a user on a machine."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Open the folder, created if missing. Raises ``RecordingError``."""
+        path = path or user_cache_path("ccplay") / "bench"
+        self._folder = Folder.make(path)
+        self._tidy()
+
+    def keep(self, key: str, packed: bytes) -> None:
+        """Write a finished run to the disk. Raises ``RecordingError``."""
+        self._folder.write(key, packed)
+
+    def fetch(self, key: str) -> bytes | None:
+        """Return a finished run, packed; None if there is none with that key."""
+        return self._folder.read(key)
+
+    def keys(self, experiment: str) -> list[str]:
+        """Return the keys of an experiment's finished runs."""
+        return [name for name in self._folder.names() if name.startswith(f"{experiment}-")]
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Delete finished runs that are kept elsewhere."""
+        for key in keys:
+            self._folder.free(valid(key))
+
+    @contextmanager
+    def workplace(self) -> Iterator[Path]:
+        """Make a private folder for a run in progress; delete it afterwards."""
+        with passing_folder(self._folder.path, ".run-") as made:
+            yield made
+
+    def place(self, name: str, content: bytes) -> Path:
+        """Return the path of a file that came with an order, written unless it exists."""
+        if Path(name).name != name or name in ("", ".", ".."):
+            raise LabError(f"{name[:60]!r} is not a file name")
+        digest = hashlib.sha256(content).hexdigest()
+        with Directory(self._folder.path / "files" / digest, make=True) as there:
+            with contextlib.suppress(FileExistsError), there.written(name) as file:
+                file.write(content)
+            return there.path / name
+
+    def _tidy(self) -> None:
+        """Delete runs that were not fetched for a long time."""
+        for name in self._folder.names():
+            path = self._folder.path / name
+            with contextlib.suppress(OSError):
+                if _KEY.fullmatch(name) and time.time() - path.lstat().st_mtime > _KEPT_S:
+                    os.unlink(path)  # noqa: PTH108 - a symlink itself
+
+
+# --- functions executed by a worker ---------------------------------------------------------------
+# Functions executed by a worker: runs in labs of its process, and reports about the worker.
+#
+# Everything is sent as JSON: an order is data, checked when it is read.
+
+MACHINE = "CCPLAY_MACHINE"
+"""Name of the environment variable with the machine's name, for workers in containers."""
+LEASE_S = 180.0
+"""Seconds without a query by its experiment after which a run is ended; a minute without the
+network must not end it."""
+WATCHED_S = 30.0
+"""Seconds without a query by the user's machine after which a conductor resumes."""
+_BEAT_S = 1.0
+_FRESH_S = 20.0
+_T = TypeVar("_T")
+
+Files = Mapping[str, bytes]
+"""The user's own files by name."""
+
+
+class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The report of a worker about itself when it joins."""
+
+    machine: str
+    version: str
+    capabilities: Capabilities
+
+
+class Attendance(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker's runs of an experiment."""
+
+    running: list[str]
+    """Keys of the runs in progress."""
+    kept: list[str]
+    """Keys of finished runs on its disk."""
+    conducts: str = ""
+    """Digest of the handover whose runs this worker distributes; empty if there is none."""
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """The regular query to a worker, which also confirms that its runs are wanted."""
+
+    experiment: str
+    wanted: list[str] | None
+    """Keys of the runs that may continue; None ends all of them, and the experiment."""
+    forget: list[str] = []
+    """Keys of finished runs that are now kept elsewhere."""
+    conductor: bool = False
+    """Whether a conductor sends the query rather than the user's machine."""
+    spare: bool = False
+    """Whether unwanted runs may continue too: the first query only asks what a worker has."""
+
+
+class _Making:
+    """A run in progress."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.begun = time.monotonic()
+        self.stop = asyncio.Event()
+        self.task: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+
+class Labs:
+    """The labs of this process, in an event loop of their own beside the worker's."""
+
+    def __init__(self) -> None:
+        self._spool = Spool()
+        self._making: dict[str, _Making] = {}
+        self._attended: dict[str, float] = {}
+        self._watched: dict[str, float] = {}
+        self._fetched: dict[str, set[str]] = defaultdict(set)
+        self._conducted: dict[str, str] = {}
+        self._loop = asyncio.new_event_loop()
+        self._door = Door()
+        threading.Thread(target=self._loop.run_forever, name="labs", daemon=True).start()
+        asyncio.run_coroutine_threadsafe(self._end_leases(), self._loop)
+
+    def wait(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Run a coroutine in the labs' loop and wait for it, from a thread of the worker."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def report(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Run a coroutine in the labs' loop and wait for it, from the worker's loop."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    async def make(self, key: str, order: Order, files: Files) -> bytes:
+        """Return a run: from the disk, by waiting for one in progress, or by making it."""
+        if (packed := self._spool.fetch(valid(key))) is not None:
+            return packed
+        self._attended[_experiment(key)] = time.monotonic()
+        if (making := self._making.get(key)) is None:
+            making = self._making[key] = _Making(key)
+            making.task = asyncio.create_task(self._play(making, order, files))
+        return await asyncio.shield(making.task)
+
+    async def describe(self, files: Files) -> BenchReport:
+        """Start a lab to query the capabilities of this machine. Raises ``LabError``."""
+        argv = launch.lab_argv(None, None, self._placed(files))
+        found = await examine(LabSource(argv, SMALLEST))
+        return BenchReport(machine=machine(), version=__version__, capabilities=found)
+
+    async def attend(self, asked: Question) -> Attendance:
+        """End the runs of an experiment that are not wanted, and report the others."""
+        experiment, wanted = asked.experiment, asked.wanted
+        self._attended[experiment] = now = time.monotonic()
+        self._spool.forget(asked.forget)
+        if asked.conductor:
+            pass
+        elif wanted is None:
+            self._conducted.pop(experiment, None)
+            self._fetched.pop(experiment, None)
+        else:
+            self._watched[experiment] = now
+            self._fetched[experiment].update(asked.forget)
+        own = [each for each in self._making.values() if _experiment(each.key) == experiment]
+        for making in own:
+            # A run that has just started may be newer than the query.
+            old = now - making.begun > _FRESH_S
+            if wanted is None or (making.key not in wanted and old and not asked.spare):
+                making.stop.set()
+        return Attendance(
+            running=[each.key for each in own if not each.stop.is_set()],
+            kept=self._spool.keys(experiment),
+            conducts=self._conducted.get(experiment, ""),
+        )
+
+    def fetch(self, key: str, *, brief: bool) -> bytes:
+        """Return a finished run from the disk, ``brief`` without its recording; empty if none."""
+        packed = self._spool.fetch(valid(key)) or b""
+        return without_recording(packed) if brief else packed
+
+    # --- an experiment that was handed over -------------------------------------------------------
+
+    def conduct(self, experiment: str, handover: str) -> None:
+        """Record that this process distributes the runs of a handover, named by its digest."""
+        self._conducted[experiment] = handover
+
+    def conducts(self, experiment: str, handover: str) -> bool:
+        """Return whether this process conducts a handover that has not been ended or replaced."""
+        return self._conducted.get(experiment) == handover
+
+    def end_conducting(self, experiment: str, handover: str | None = None) -> None:
+        """Stop distributing the runs of an experiment, or only those of one handover."""
+        if handover is None or self.conducts(experiment, handover):
+            self._conducted.pop(experiment, None)
+
+    def watched(self, experiment: str) -> bool:
+        """Return whether somebody controls the experiment, and so distributes its runs."""
+        return time.monotonic() - self._watched.get(experiment, -WATCHED_S) < WATCHED_S
+
+    def fetched(self, experiment: str) -> frozenset[str]:
+        """Return the keys of fetched runs, whose copies are no longer needed."""
+        return frozenset(self._fetched.get(experiment, ()))
+
+    def leave(self, experiment: str) -> None:
+        """Record that whoever controlled the experiment has handed it over."""
+        self._watched.pop(experiment, None)
+
+    async def _play(self, making: _Making, order: Order, files: Files) -> bytes:
+        """Make a run, and keep it on disk before reporting it."""
+        try:
+            if order.version != __version__:
+                raise LabError(
+                    f"{machine()} has ccplay {__version__}, the experiment {order.version}: "
+                    "install the same version there"
+                )
+            with self._spool.workplace() as folder:
+                record = folder / "run.ccplay"
+                finished = await self._carry_out(making, order, files, record)
+                packed = await asyncio.to_thread(pack, finished, record)
+            if finished.whole:
+                self._spool.keep(making.key, packed)
+            return packed
+        finally:
+            del self._making[making.key]
+
+    async def _carry_out(
+        self, making: _Making, order: Order, files: Files, record: Path
+    ) -> Finished:
+        argv = launch.lab_argv(None, record.parent, self._placed(files))
+
+        def start(build: Build) -> Source:
+            return LabSource(argv, build)
+
+        async with self._door.turn() as end_turn:
+
+            def watch(state: LabState) -> None:
+                if state.ready_at is not None:
+                    end_turn()
+
+            return await carry_out(order, start, making.stop, record=record, watch=watch)
+
+    def _placed(self, files: Files) -> list[Path]:
+        """Return the user's own algorithms and disciplines as files of this machine."""
+        return [self._spool.place(name, content) for name, content in files.items()]
+
+    async def _end_leases(self) -> None:
+        """End the runs of experiments whose lease has expired."""
+        while True:
+            await asyncio.sleep(_BEAT_S)
+            for making in self._making.values():
+                since = time.monotonic() - self._attended.get(_experiment(making.key), 0.0)
+                if since > LEASE_S:
+                    making.stop.set()
+
+
+def machine() -> str:
+    """Return this machine's name."""
+    return os.environ.get(MACHINE) or socket.gethostname()
+
+
+def _experiment(key: str) -> str:
+    return key.partition("-")[0]
+
+
+# Created once, at import: msgspec must not inspect a type in two threads at a time.
+_ORDERS = msgspec.json.Decoder(Order)
+_QUESTIONS = msgspec.json.Decoder(Question)
+_first = threading.Lock()
+
+
+@functools.cache
+def _made() -> Labs:
+    return Labs()
+
+
+def own_labs() -> Labs:
+    """Return the labs of this process. Tasks arrive in several threads."""
+    with _first:
+        return _made()
+
+
+def make(key: str, order: bytes, files: dict[str, bytes], brief: bool) -> bytes:
+    """Make a run, as a task of Dask; return data for ``spool.unpack``.
+
+    A ``brief`` answer has no recording, which stays on the worker's disk.
+    """
+    refuse_strangers(get_worker())
+    admit_files(files)
+    packed = own_labs().wait(own_labs().make(key, _ORDERS.decode(order), files))
+    return without_recording(packed) if brief else packed
+
+
+async def describe(files: dict[str, bytes], dask_worker: Worker) -> bytes:
+    """Return the worker's ``BenchReport``."""
+    refuse_strangers(dask_worker)
+    return msgspec.json.encode(await own_labs().report(own_labs().describe(files)))
+
+
+async def attend(question: bytes) -> bytes:
+    """Return the worker's ``Attendance``; raises ``LabError`` for an invalid question."""
+    attendance = own_labs().attend(_QUESTIONS.decode(question))
+    return msgspec.json.encode(await own_labs().report(attendance))
+
+
+async def fetch(key: str, brief: bool) -> bytes:
+    """Return a finished run from the worker's disk; empty if it is not there."""
+    return await asyncio.to_thread(own_labs().fetch, key, brief=brief)
+
+
+async def leave(experiment: str) -> bytes:
+    """Let conductors resume at once, without the user's machine."""
+    own_labs().leave(experiment)
+    return b"left"
+
+
+async def end_conducting(experiment: str) -> bytes:
+    """End the conductors of an experiment because another one follows; their runs continue."""
+    own_labs().end_conducting(experiment)
+    return b"ended"
+
+
+def admit_files(files: Files) -> None:
+    """Allow the names of the user's own files in orders that are read from now on."""
+    paths = [Path(name) for name in files]
+    admit(custom_algorithms(path for path in paths if path.suffix != SUFFIX))
+    admit_disciplines(custom_disciplines(path for path in paths if path.suffix == SUFFIX))
+
+
+def refuse_strangers(worker: Worker) -> None:
+    """Raise ``LabError`` on a worker that accepts orders from anyone on the network."""
+    if not (worker.address.startswith("tls://") or is_loopback(worker.address)):
+        raise LabError(
+            f"{machine()}: this worker listens on plain tcp beyond its own machine: start "
+            "scheduler and worker with TLS (see ccplay cluster certificate)"
+        )
+
+
+# --- A worker that reconnects when the scheduler is back; its labs continue meanwhile -------------
+
+_AGAIN_S = 1.0
+"""Seconds between attempts to reach the scheduler."""
+_CONNECT_S = "10s"
+_LONGEST = 1 << 16
+
+
+class _LabWorker(Worker):  # type: ignore[misc] # distributed has no types
+    """Dask's worker, which leaves labs running when its scheduler goes away."""
+
+    async def close(self, *arguments: Any, **options: Any) -> Any:
+        """Close without waiting for runs, which the next worker of this process takes over."""
+        return await super().close(*arguments, **{**options, "executor_wait": False})
+
+
+def scratch() -> str:
+    """Return the folder for Dask's own files, always the same: Dask tidies it after killed ones."""
+    return str(user_cache_path("ccplay") / "dask")
+
+
+async def serve(address: str, security: Security | None, labs: int) -> None:
+    """Make runs for the scheduler at ``address``, up to ``labs`` in parallel, until cancelled."""
+    dask.config.set({"distributed.comm.timeouts.connect": _CONNECT_S})
+    for name in ("distributed.worker", "distributed.core", "distributed.batched"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    missing = False
+    while True:
+        worker = _LabWorker(
+            address,
+            nthreads=labs,
+            name=f"{machine()}-{os.getpid()}",
+            security=security,
+            local_directory=scratch(),
+            memory_limit=0,
+            dashboard=False,
+        )
+        with contextlib.suppress(OSError, RuntimeError, asyncio.TimeoutError):
+            async with worker:
+                notify(f"{machine()}: makes runs for {address}, up to {labs} at a time")
+                missing = False
+                await worker.finished()
+        if not missing:
+            notify(f"{machine()}: no scheduler at {address}; reconnecting")
+        missing = True
+        await asyncio.sleep(_AGAIN_S)
+
+
+async def serve_for_stdin() -> NoReturn:
+    """Serve as the greeting on stdin states, until stdin is closed; then end this process."""
+    loop = asyncio.get_running_loop()
+    line = await loop.run_in_executor(None, sys.stdin.buffer.readline, _LONGEST)
+    order = json.loads(line)
+    security = certificate.security_of(order["certificate"], order["key"])
+    labs = order["labs"] or len(os.sched_getaffinity(0))
+    serving = asyncio.create_task(serve(order["address"], security, labs))
+    closed = loop.run_in_executor(None, sys.stdin.buffer.read, 1)
+    await asyncio.wait({serving, closed}, return_when=asyncio.FIRST_COMPLETED)
+    if serving.done():
+        serving.result()
+    # Labs end with this process. A worker that closes would wait for ever for a scheduler that was
+    # killed, and so would the threads of its runs.
+    os._exit(0)
+
+
+def greeting(address: str, pair: tuple[str, str], labs: int) -> bytes:
+    """Return the greeting that ``serve_for_stdin`` reads, one line of JSON."""
+    order = {"address": address, "certificate": pair[0], "key": pair[1], "labs": labs}
+    return json.dumps(order).encode() + b"\n"

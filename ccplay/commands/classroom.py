@@ -1,0 +1,419 @@
+"""Commands for a class: take a lesson, watch a shared session, serve it to browsers."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from ccplay.commands import options, screen
+from ccplay.commands.screen import has_terminal, show, watching
+from ccplay.errors import CcplayError, UsageError
+from ccplay.visible import notify, printable, put
+
+if TYPE_CHECKING:
+    from ccplay.lesson.headless import Taken
+    from ccplay.lesson.library import Opened
+    from ccplay.share.places import Shared
+    from ccplay.web.serving import Served
+
+
+# --- ``ccplay lesson``: lessons with questions that the running network answers -------------------
+
+_GRACE_S = 1.5
+"""Seconds after which a closed screen kills its lab."""
+
+_ABOUT = """\
+A lesson shows pages beside the running network: read, predict, see, ask why. The measurements of
+the run decide which answer is right. Write one of your own in a text editor: a scenario with
+[[lesson.pages]], see scenarios/README.md.
+"""
+
+
+def add_lesson(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _ABOUT
+    parser.add_argument(
+        "lesson",
+        nargs="?",
+        metavar="LESSON",
+        help="a name from the list, or a file (default: list the lessons)",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="report the lesson's size, or every mistake in it"
+    )
+    parser.add_argument(
+        "--headless",
+        action="store_true",
+        help="without a screen: run every page, print the right answers as measured",
+    )
+    parser.add_argument("--json", action="store_true", help="with --headless: a JSON object")
+    parser.add_argument(
+        "--restart", action="store_true", help="begin at the first page; answers are forgotten"
+    )
+    parser.add_argument(
+        "--hand-in",
+        metavar="NAME",
+        help="write one HTML page with your answers under this name, figures and the scenario",
+    )
+    options.add_lab(parser)
+    options.add_screen(parser)
+    options.add_share(parser)
+    parser.set_defaults(run=run_lesson, case=[], record=None)
+
+
+def run_lesson(arguments: argparse.Namespace) -> int:
+    """Run this command and return the exit code."""
+    from ccplay.lesson.library import open_lesson
+
+    name = arguments.hand_in
+    if arguments.lesson is None and name is not None:
+        # `--hand-in aqm`: the lesson alone, without a name.
+        return _hand_in(open_lesson(name), "")
+    if arguments.lesson is None:
+        return _list()
+    opened = open_lesson(arguments.lesson)
+    if arguments.check:
+        print(_summary(opened))
+        return 0
+    if name is not None:
+        return _hand_in(opened, name)
+    if arguments.headless:
+        return _take_headless(opened, arguments)
+    if not has_terminal():
+        raise UsageError("a lesson needs a terminal; without one: --headless")
+    return _take(opened, arguments)
+
+
+def _take(opened: Opened, arguments: argparse.Namespace) -> int:
+    """Open a lesson on the screen, at the page reached before."""
+    from ccplay.lesson import library
+    from ccplay.session.archive import SessionRecorder
+    from ccplay.session.session import Session
+    from ccplay.ui.lesson.leading import Desk
+
+    if arguments.restart:
+        library.forget(opened)
+    course = library.take_up(opened)
+    source = options.lab_opener(arguments, grace_s=_GRACE_S)(course.build(opened.case.build))
+    title = opened.scenario.title
+    recorder = SessionRecorder(opened.scenario.path.stem, title)
+    session = Session(source, title=title, sinks=[recorder], script=course, idle=course.idle)
+    lost: list[str] = []
+
+    def keep() -> None:
+        course.recording = str(session.archived or "")
+        try:
+            library.keep(opened, course)
+        except CcplayError as error:
+            lost[:] = [str(error)]
+
+    desk = Desk(course, session, keep)
+    desk.title = title
+    front = os.getpid()
+    code = show(session, arguments, label=opened.scenario.path.stem, lesson=desk)
+    if os.getpid() == front:
+        # The session ran in the child process, which has printed this already.
+        return code
+    for text in lost:
+        notify(f"ccplay: your progress is not kept: {text}")
+    right, judged = course.score
+    again = f"ccplay lesson {arguments.lesson}"
+    rest = (
+        f"{again} --hand-in NAME writes a page of them" if course.complete else f"{again} continues"
+    )
+    notify(f"{right} of {judged} answers were right; {rest}")
+    return code
+
+
+def _hand_in(opened: Opened, name: str) -> int:
+    """Write the page with the answers into the current folder. Raises ``UsageError``."""
+    from pathlib import Path
+
+    from ccplay.commands.results import check_libraries
+    from ccplay.files import writing
+    from ccplay.lesson import library
+    from ccplay.scenario.reading import read
+
+    check_libraries()
+    from ccplay.report.data.material import slug
+    from ccplay.report.page.hand_in import render
+
+    course = library.take_up(opened)
+    if all(turn.verdict is None for turn in course.turns):
+        raise UsageError(f"nothing to hand in yet: take ccplay lesson {opened.name} first")
+    name = printable(name.strip())
+    page = render(opened, course, name, read(opened.scenario.path))
+    stem = f"{slug(opened.name)}-{slug(name)}" if name else slug(opened.name)
+    with writing.explained(Path(f"{stem}.html"), UsageError):
+        put(writing.write_numbered(Path(), stem, ".html", page))
+    return 0
+
+
+def _list() -> int:
+    from ccplay.lesson.library import open_lesson, shipped
+
+    names = [*shipped()]
+    width = max(map(len, names), default=0)
+    for name in names:
+        opened = open_lesson(name)
+        print(printable(f"{name:{width}}  {opened.scenario.title}"))
+    notify("", "open one: ccplay lesson NAME")
+    return 0
+
+
+def _summary(opened: Opened) -> str:
+    lesson = opened.lesson
+    text = f"{opened.scenario.title}: {len(lesson.pages)} pages, {lesson.questions} questions, "
+    return printable(f"{text}runs {lesson.run_s:g} s")
+
+
+def _take_headless(opened: Opened, arguments: argparse.Namespace) -> int:
+    import asyncio
+
+    from ccplay.lesson import headless
+
+    shows = not arguments.json
+    opener = options.lab_opener(arguments)
+    outcome = asyncio.run(headless.take(opened, opener, _print if shows else _ignore))
+    ok = not outcome.errors and all(each.ok for each in outcome.taken)
+    if shows:
+        for text in (*outcome.errors, *outcome.health.reasons):
+            notify(f"ccplay: {text}")
+    else:
+        import msgspec
+
+        from ccplay.lesson.course import right_words
+
+        pages = [
+            {
+                "page": each.number,
+                "question": each.page.question.ask if each.page.question else None,
+                "right": right_words(each.page, each.verdict),
+                "measured": each.verdict.values,
+                "ok": each.ok,
+            }
+            for each in outcome.taken
+        ]
+        found = {
+            "lesson": opened.name,
+            "ok": ok,
+            "pages": pages,
+            "errors": outcome.errors,
+            "health": outcome.health,
+        }
+        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+    return 0 if ok else 1
+
+
+def _ignore(_: Taken) -> None:
+    """Print nothing: with ``--json`` all pages are printed at the end."""
+
+
+def _print(taken: Taken) -> None:
+    from ccplay.lesson.course import measured_lines, right_words
+
+    page, verdict = taken.page, taken.verdict
+    print(printable(f"{taken.number}. {page.title}"))
+    if page.question is not None:
+        print(printable(f"   {page.question.ask}"))
+        print(printable(f"   -> {right_words(page, verdict)}"))
+        if not verdict.usual:
+            print("   (not what the page explains)")
+    for text, value in measured_lines(page, verdict):
+        print(printable(f"      {text}: {value}"))
+    sys.stdout.flush()
+
+
+# --- ``ccplay share``: serves a shared session to browsers, too -----------------------------------
+
+_SHARE_ABOUT = """\
+Serves a session that someone shares (ccplay --share, also of ccplay replay and ccplay run) to
+browsers, until the session ends or Ctrl-C is pressed: plots, network, table and events, live.
+Prints a link with a secret in it; nobody can watch without it. Browsers can vote in a lesson, and
+change nothing. Of a session that another user shares they can't vote either.
+
+Browsers of this machine alone can connect, unless --web names another address; what is sent is
+not encrypted. From elsewhere: ssh -L 8000:127.0.0.1:8000 HOST, with --web 127.0.0.1:8000.
+"""
+
+
+def add_share(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _SHARE_ABOUT
+    parser.add_argument(
+        "session",
+        nargs="?",
+        metavar="SESSION",
+        help="a name that ccplay watch --list prints (default: the only one)",
+    )
+    options.add_web(parser)
+    parser.set_defaults(run=run_share)
+
+
+def run_share(arguments: argparse.Namespace) -> int:
+    """Run this command and return the exit code."""
+    from ccplay.share.browsers import read_place
+    from ccplay.web.serving import require, serve
+
+    require()
+    place = read_place(arguments.web or "")
+    session = _session(arguments.session)
+    asyncio.run(serve(session.path, place, print_links, lambda _: None))
+    notify("the session has ended")
+    return 0
+
+
+def _session(word: str | None) -> Shared:
+    """Return the shared session of this name, or the only one. Raises ``UsageError``."""
+    from ccplay.share import places
+
+    if word:
+        return places.find(word)
+    there = places.shared()
+    if not there:
+        raise UsageError("nobody shares a session; to share yours: ccplay --share --web")
+    if len(there) > 1:
+        names = ", ".join(each.name for each in there)
+        raise UsageError(f"several sessions are shared, name one of them: {names}")
+    return there[0]
+
+
+def print_links(served: Served) -> None:
+    """Print the link, and on a terminal its QR code."""
+    from ccplay.web import code
+
+    print(served.link, flush=True)
+    show_code(code.rows(served.link))
+
+
+def show_code(rows: list[str]) -> None:
+    """Print a QR code to stderr if that is a terminal."""
+    if sys.stderr.isatty():
+        # Black on white, whatever the terminal's colours are: cameras need that.
+        lines = [f"\x1b[38;5;16;48;5;231m{row}\x1b[0m" for row in rows]
+        print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+# --- ``ccplay watch``: follows a session that someone shares, on the spectator's own screen -------
+
+_WATCH_ABOUT = """\
+Someone shares a session with `ccplay --share`, also of `ccplay replay` and `ccplay run`. Whoever
+watches sees what the presenter sees until they touch a key; F follows again. Votes in a
+lesson are counted; nothing else that a spectator does reaches the presenter or the lab.
+
+From another machine: ssh -t HOST ccplay watch. For a class, share with a group
+(--share-group NAME) and give an account of that group this line in sshd_config, so that it can
+watch and do nothing else:
+
+  ForceCommand ccplay watch --restricted
+"""
+
+
+def add_watch(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _WATCH_ABOUT
+    parser.add_argument(
+        "session",
+        nargs="?",
+        metavar="SESSION",
+        help="a name that --list prints (default: the only one, or a choice)",
+    )
+    parser.add_argument("--list", action="store_true", help="list the shared sessions")
+    parser.add_argument(
+        "--from-now",
+        action="store_true",
+        help="skip the past; otherwise you can scroll back to the start",
+    )
+    parser.add_argument(
+        "--restricted",
+        action="store_true",
+        help="read and write no files: no pictures, recordings, preferences, no suspending",
+    )
+    screen.add_window(parser)
+    options.add_screen(parser)
+    parser.set_defaults(run=run_watch)
+
+
+def run_watch(arguments: argparse.Namespace) -> int:
+    """Run this command and return the exit code."""
+    from ccplay.share import places
+
+    if arguments.list:
+        return _list_shared(places.shared())
+    if not has_terminal():
+        raise UsageError("watch needs a terminal; over ssh: ssh -t HOST ccplay watch")
+    word = arguments.session
+    if word is None and arguments.restricted:
+        # A restricted account can't name a session in any other way.
+        word = os.environ.get("SSH_ORIGINAL_COMMAND", "").strip()
+        if "/" in word:
+            raise UsageError("a restricted account can watch sessions by name only")
+    chosen = places.find(word) if word else _choose(places.shared())
+    if chosen is None:
+        return 0
+    from ccplay.share.frames import Wants
+    from ccplay.share.watching import WatchSource
+
+    wants = Wants.NOW if arguments.from_now else Wants.WHOLE
+    source = WatchSource.join(chosen.path, wants)
+    return show(watching(source), arguments, watched=source)
+
+
+def _list_shared(there: list[Shared]) -> int:
+    if not there:
+        notify("nobody shares a session; to share yours: ccplay --share")
+        return 0
+    for line in _lines(there):
+        print(line)
+    return 0
+
+
+def _choose(there: list[Shared]) -> Shared | None:
+    """Return the only session, or the one that the user picks from a list; None if they pick none.
+
+    Raises ``UsageError`` if there is no session.
+    """
+    if not there:
+        raise UsageError("nobody shares a session; to share yours: ccplay --share")
+    if len(there) == 1:
+        return there[0]
+    print("Several sessions are shared:")
+    for number, line in enumerate(_lines(there), 1):
+        print(f"{number:>3}  {line}")
+    while True:
+        try:
+            answer = input("Number (enter: none): ").strip()
+        except EOFError:
+            return None
+        if not answer:
+            return None
+        if answer.isdecimal() and 1 <= int(answer) <= len(there):
+            return there[int(answer) - 1]
+        print(f"a number from 1 to {len(there)}", file=sys.stderr)
+
+
+def _lines(there: list[Shared]) -> list[str]:
+    from ccplay.units import format_clock
+
+    rows = [
+        (
+            each.name,
+            "replay" if each.greeting.recorded else format_clock(each.greeting.now),
+            f"{each.greeting.watching} watching",
+            each.greeting.title,
+        )
+        for each in there
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        printable(
+            "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
+        for row in rows
+    ]

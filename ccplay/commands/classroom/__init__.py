@@ -1,1 +1,0 @@
-"""Commands for a classroom, one file per subcommand."""

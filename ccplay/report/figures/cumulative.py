@@ -1,0 +1,299 @@
+"""Cumulative curves: of sojourn times, of completion times, and growth over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import (
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    PercentFormatter,
+)
+
+from ccplay.report.data.curves import Curve
+from ccplay.report.data.findings import Distribution
+from ccplay.report.figures import style
+from ccplay.report.figures.chart import scale
+from ccplay.report.figures.style import Ink
+
+# --- cumulative distributions of RTTs, queueing delays and sojourn times, by case -----------------
+
+_LEFT_IN = 0.52
+_RIGHT_IN = 0.14
+_HEIGHT_IN = 1.75
+_BOTTOM_IN = 0.40
+_ROW_IN = 0.14
+_GAP_IN = 0.18
+_FOUR = 4
+_NEAR = 0.4
+"""Largest ratio of the least to the greatest value at which the axis begins at 0."""
+
+
+def draw_cdf(
+    labels: tuple[str, str],
+    panels: Sequence[tuple[str, Mapping[str, Distribution]]],
+    cases: Sequence[str],
+    *,
+    ordered: bool,
+) -> Figure:
+    """Return one or several panels side by side, with a line per name.
+
+    ``labels`` are those of the two axes. ``ordered`` draws the names as steps of a colour scale;
+    otherwise a name that is one of ``cases`` has the same ink in all figures.
+    """
+    names = list(dict.fromkeys(name for _, lines in panels for name in lines))
+    known = cases if set(names) <= set(cases) else names
+    inks = dict(zip(names, scale(len(names)), strict=True)) if ordered else style.case_inks(known)
+    inks = {name: inks[name] for name in names}
+    width = style.COLUMN_IN if len(panels) == 1 else style.PAGE_IN
+    room = width - _LEFT_IN - _RIGHT_IN
+    handles = [
+        Line2D([], [], color=ink.colour, linestyle=ink.dash, label=name)
+        for name, ink in inks.items()
+    ]
+    columns = style.legend_columns(names, room)
+    titled = len(panels) > 1
+    rows = math.ceil(len(names) / columns) if len(names) > 1 else 0
+    head = 0.06 + _ROW_IN * rows + (0.18 if titled else 0)
+    across = 2 if len(panels) == _FOUR else min(len(panels), 3)
+    down = math.ceil(len(panels) / across)
+    total = head + down * (_HEIGHT_IN + _BOTTOM_IN) + (down - 1) * 0.2
+    figure = Figure(figsize=(width, total))
+    each = (room - (across - 1) * _GAP_IN) / across
+    every = [each for _, lines in panels for each in lines.values()]
+    left, right = min(each.values[0] for each in every), max(each.quantile(0.999) for each in every)
+    ends = (left - 0.03 * (right - left) if left > _NEAR * right else 0.0, right)
+    for number, (title, lines) in enumerate(panels):
+        row, column = divmod(number, across)
+        bottom = total - head - _HEIGHT_IN - row * (_HEIGHT_IN + _BOTTOM_IN + 0.2)
+        axes = style.box(figure, _LEFT_IN + column * (each + _GAP_IN), bottom, each, _HEIGHT_IN)
+        for name, distribution in lines.items():
+            _line(axes, distribution, inks[name])
+        _finish(axes, labels, ends)
+        if column:
+            axes.tick_params(labelleft=False)
+            axes.set_ylabel("")
+        if titled:
+            axes.set_title(title, fontsize=7.5, fontweight="bold", loc="left", pad=3)
+    if rows:
+        figure.legend(
+            handles=handles,
+            loc="upper left",
+            bbox_to_anchor=(_LEFT_IN / width, 1 - 0.02 / total),
+            ncols=columns,
+        )
+    return figure
+
+
+def _line(axes: Axes, distribution: Distribution, ink: Ink) -> None:
+    axes.plot(
+        [distribution.values[0], *distribution.values],
+        [0.0, *distribution.shares],
+        color=ink.colour,
+        linestyle=ink.dash,
+        linewidth=1.1,
+        drawstyle="steps-post",
+    )
+
+
+def _finish(axes: Axes, labels: tuple[str, str], ends: tuple[float, float]) -> None:
+    left, right = ends
+    axes.set_ylim(0, 1.01)
+    axes.set_xlim(left, right + 0.03 * (right - left) or 1)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    axes.set_xlabel(labels[0], labelpad=1.5)
+    axes.set_ylabel(labels[1])
+
+
+# --- cumulative distributions of flow completion times --------------------------------------------
+# Cumulative distributions of flow completion times, on a logarithmic axis, by size and case.
+
+_TITLE_IN = 0.18
+_LEAST_MS = 1e-3
+"""Smallest value on the axis in ms; recordings may have 0, which a logarithmic axis can't show."""
+
+
+def draw_completion_times(
+    panels: Sequence[tuple[str, Mapping[str, Distribution]]], names: Sequence[str], label: str
+) -> Figure:
+    """Return panels side by side, each with a title and a line for some of ``names``.
+
+    They share a logarithmic axis in ms with the label ``label``, because the times of short and
+    long transfers differ by orders of magnitude.
+    """
+    several = len(panels) > 1
+    width = style.PAGE_IN if several else style.COLUMN_IN
+    room = width - _LEFT_IN - _RIGHT_IN
+    inks = style.case_inks(names)
+    drawn = [name for name in names if any(name in lines for _, lines in panels)]
+    columns = style.legend_columns(drawn, room)
+    rows = math.ceil(len(drawn) / columns) if len(drawn) > 1 else 0
+    head = 0.06 + _ROW_IN * rows + (_TITLE_IN if several else 0)
+    total = head + _HEIGHT_IN + _BOTTOM_IN
+    figure = Figure(figsize=(width, total))
+    each = (room - (len(panels) - 1) * _GAP_IN) / len(panels)
+    ends = _ends([line for _, lines in panels for line in lines.values()])
+    for number, (title, lines) in enumerate(panels):
+        axes = style.box(figure, _LEFT_IN + number * (each + _GAP_IN), _BOTTOM_IN, each, _HEIGHT_IN)
+        for name, line in lines.items():
+            axes.plot(
+                [max(value, _LEAST_MS) for value in (line.values[0], *line.values)],
+                [0.0, *line.shares],
+                color=inks[name].colour,
+                linestyle=inks[name].dash,
+                linewidth=1.1,
+                drawstyle="steps-post",
+            )
+        _finish_times(axes, ends, label)
+        if number:
+            axes.tick_params(labelleft=False)
+        else:
+            axes.set_ylabel("share of transfers", labelpad=1.5)
+        if several:
+            axes.set_title(title, fontsize=7.5, fontweight="bold", loc="left", pad=3)
+    if rows:
+        figure.legend(
+            handles=[
+                Line2D([], [], color=inks[name].colour, linestyle=inks[name].dash, label=name)
+                for name in drawn
+            ],
+            loc="upper left",
+            bbox_to_anchor=(_LEFT_IN / width, 1 - 0.02 / total),
+            ncols=columns,
+        )
+    return figure
+
+
+def _ends(lines: Sequence[Distribution]) -> tuple[float, float]:
+    """Return the ends of the axis, slightly beyond all values."""
+    least = max(min(line.values[0] for line in lines), _LEAST_MS)
+    most = max(*(line.values[-1] for line in lines), least)
+    return least / 1.15, most * 1.15
+
+
+def _finish_times(axes: Axes, ends: tuple[float, float], label: str) -> None:
+    axes.set_xscale("log")
+    axes.set_xlim(*ends)
+    axes.set_ylim(0, 1.01)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+    # On a few decades, powers of ten alone would be too few ticks.
+    span = ends[1] / ends[0]
+    subs = (1.0,) if span > 1000 else (1.0, 3.0) if span > 30 else (1.0, 2.0, 5.0)
+    axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=9))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel(label, labelpad=1.5)
+
+
+# --- acknowledged segments over time: one line per case, labelled at its end ----------------------
+
+_GROWTH_LEFT_IN = 0.58
+_LEADER_IN = 0.16
+_SAMPLE_IN = 0.3
+"""Length in inches of the sample of a line beside its label."""
+_GROWTH_HEIGHT_IN = 3.0
+_TOP_IN = 0.1
+_GROWTH_ROW_IN = 0.125
+
+
+def draw_growth(lines: Mapping[str, Curve], cases: Sequence[str]) -> Figure:
+    """Return a figure of the named lines, with inks in the order of ``cases``, which has all names.
+
+    Lines of one colour differ in their dashes.
+    """
+    known = style.case_inks(cases)
+    inks = {name: known[name] for name in lines}
+    widest = max(style.text_width_in(name) for name in lines)
+    width = style.PAGE_IN - _GROWTH_LEFT_IN - _LEADER_IN - _SAMPLE_IN - widest - 0.12
+    height = max(_GROWTH_HEIGHT_IN, _GROWTH_ROW_IN * len(lines))
+    figure = Figure(figsize=(style.PAGE_IN, _TOP_IN + height + _BOTTOM_IN))
+    axes = style.box(figure, _GROWTH_LEFT_IN, _BOTTOM_IN, width, height)
+    for name, line in lines.items():
+        ink = inks[name]
+        axes.plot(line.t, line.y, color=ink.colour, linestyle=ink.dash, linewidth=1.2)
+    top = max(line.top for line in lines.values()) * 1.03 or 1
+    last = max(line.t[-1] for line in lines.values())
+    axes.set_xlim(0, last)
+    axes.set_ylim(0, top)
+    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 2.5, 5, 10]))
+    axes.set_xlabel("time since the flow's start (s)", labelpad=1.5)
+    axes.set_ylabel("acknowledged (segments)")
+    ends = [(line.t[-1] / last, line.y[-1] / top) for line in lines.values()]
+    places = spread([y for _, y in ends], _GROWTH_ROW_IN / height)
+    for (name, ink), end, place in zip(inks.items(), ends, places, strict=True):
+        _name(axes, name, ink, (end, place, width))
+    return figure
+
+
+def spread(wanted: Sequence[float], least: float) -> list[float]:
+    """Return positions from 0 to 1 near the wanted ones, in order, at least ``least`` apart.
+
+    Positions that are too close are spread around their middle.
+    """
+    order = sorted(range(len(wanted)), key=lambda n: wanted[n])
+    groups: list[tuple[float, list[int]]] = []
+    for n in order:
+        middle, members = wanted[n], [n]
+        while groups and _bottom(middle, members, least) < _top(*groups[-1], least) + least:
+            _, before = groups.pop()
+            members = [*before, *members]
+            middle = sum(wanted[m] for m in members) / len(members)
+            half = (len(members) - 1) / 2 * least
+            middle = min(max(middle, half), max(1 - half, half))
+        groups.append((middle, members))
+    places = [0.0] * len(wanted)
+    for middle, members in groups:
+        for row, n in enumerate(members):
+            places[n] = _bottom(middle, members, least) + row * least
+    return places
+
+
+def _bottom(middle: float, members: Sequence[int], least: float) -> float:
+    return middle - (len(members) - 1) / 2 * least
+
+
+def _top(middle: float, members: Sequence[int], least: float) -> float:
+    return middle + (len(members) - 1) / 2 * least
+
+
+def _name(
+    axes: Axes, name: str, ink: style.Ink, where: tuple[tuple[float, float], float, float]
+) -> None:
+    """Draw the label of a line, and a leader to it from the line's end at another height."""
+    (right, end), place, width_in = where
+    turn, tip = 1 + _LEADER_IN / width_in, 1 + (_LEADER_IN + _SAMPLE_IN) / width_in
+    across = axes.transAxes
+    axes.plot(
+        [right, turn],
+        [end, place],
+        transform=across,
+        clip_on=False,
+        color=ink.colour,
+        linewidth=0.5,
+    )
+    axes.plot(
+        [turn, tip],
+        [place, place],
+        transform=across,
+        clip_on=False,
+        color=ink.colour,
+        linestyle=ink.dash,
+        linewidth=1.2,
+    )
+    axes.annotate(
+        name,
+        (tip, place),
+        xycoords=across,
+        xytext=(3, 0),
+        textcoords="offset points",
+        va="center_baseline",
+        fontsize=style.SMALL,
+        annotation_clip=False,
+    )

@@ -1,1 +1,0 @@
-"""A scenario file as text: found, parsed, and located line by line."""

@@ -1,0 +1,314 @@
+"""Reads a scenario file into cases; any mistake refuses the whole file."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from ccplay.errors import ScenarioError
+from ccplay.files.reading import open_regular
+from ccplay.model.commands import Build
+from ccplay.model.quantities import FLAG, SECONDS, WHOLE, Field, fields_of, quote
+from ccplay.model.settings import DAY_S
+from ccplay.model.texts import LINE, PROSE, choice
+from ccplay.model.topologies import plan
+from ccplay.scenario import document
+from ccplay.scenario.document import LARGEST_FILE, Mistakes
+from ccplay.scenario.evidence import read_expect, read_metrics, read_published
+from ccplay.scenario.keys import SEED, read_build
+from ccplay.scenario.lesson import read_lesson
+from ccplay.scenario.matrix import (
+    MOST_REPEATS,
+    Point,
+    check_settings,
+    flow_of,
+    points,
+    read_matrix,
+    size,
+)
+from ccplay.scenario.timeline import check_classes, check_overruled, check_timeline, read_timeline
+from ccplay.scenario.tree import (
+    Node,
+    Reader,
+    Setting,
+    grow,
+    lay_over,
+    overlay,
+    read_settings,
+    renewed,
+)
+from ccplay.scenario.values import Case, Lesson, Scenario
+from ccplay.visible import printable
+
+# --- the cases of a scenario file -----------------------------------------------------------------
+# The cases of a scenario file: its common part merged with a case, the settings and the matrix.
+
+T = TypeVar("T")
+
+MOST_CASES = 1000
+ENDS = ("duration", "all", "first")
+"""Conditions that can end a case."""
+
+VALUES: dict[str, Field] = {
+    "about": Field(PROSE, "Description for people"),
+    "duration": Field(SECONDS, "Longest duration of a run", 1e-6, DAY_S),
+    "until": Field(
+        choice("end", ENDS),
+        '"all": end once all steps are done and all limited traffic has ended; '
+        '"first": once the first flow of a fixed size is done',
+    ),
+    "repeats": Field(WHOLE, "How often every case is run", 1, MOST_REPEATS),
+    "jitter": Field(
+        *(SECONDS, "Each repeat starts each flow later by a random time up to this", 0, DAY_S),
+    ),
+    "balanced": Field(
+        FLAG, "Over the repeats, flows that start together take turns at being first"
+    ),
+    "sampling": fields_of(Build)["sample_hz"],
+    "seed": SEED,
+    "published_in": Field(LINE, "Source of the published values: reports cite it"),
+}
+"""Single values of a case, each described once."""
+TABLES = ("topology", "links", "hosts", "timeline", "metrics", "expect", "published")
+CASE_KEYS = (*VALUES, *TABLES)
+"""Keys of a case, in the common part of a file or in a ``[[case]]``."""
+FILE_KEYS = ("title", *CASE_KEYS, "matrix", "case", "lesson")
+OWN_KEYS = ("name", *CASE_KEYS, "matrix")
+"""Keys that a ``[[case]]`` may have."""
+
+
+class _Draft(msgspec.Struct, frozen=True):
+    """A case that has not been read yet."""
+
+    name: str
+    """Name of the case; empty if the file has only one."""
+    node: Node
+    point: Point
+
+
+def read_cases(
+    table: dict[str, Node], title: str, settings: list[Setting], reader: Reader
+) -> list[Case]:
+    """Read every case at every point of its matrix."""
+    cases = []
+    seen: set[str] = set()
+    for draft in _drafts(table, settings, reader):
+        name = draft.point.name(draft.name)
+        if name and name in seen:
+            reader.mistakes.add((*draft.node.place, "name"), f"another case is named {quote(name)}")
+        seen.add(name)
+        reader.mistakes.within(name or title)
+        node = draft.point.lay_over(draft.node, reader)
+        case = replace(
+            _case(node, reader),
+            name=name or title,
+            title=f"{title}: {name}" if name else title,
+            parameters=draft.point.parameters,
+        )
+        cases.append(case)
+    return cases
+
+
+def read_pages(table: dict[str, Node], cases: Sequence[Case], reader: Reader) -> Lesson | None:
+    """Read the lesson of a file, which uses the network of the file's first case."""
+    if "lesson" not in table:
+        return None
+    # Its steps name hosts and links, which a wrong topology does not have.
+    whole = not reader.mistakes.count and cases
+    network = plan(cases[0].build.topology) if whole else None
+    return read_lesson(table["lesson"], network, reader)
+
+
+def _drafts(table: dict[str, Node], settings: list[Setting], reader: Reader) -> Iterator[_Draft]:
+    common = Node((), {key: node for key, node in table.items() if key in OWN_KEYS})
+    cases = 0
+    for name, merged in _merged(common, table.get("case"), reader):
+        node = lay_over(merged, settings, reader)
+        inner = dict(node.value)
+        matrix = inner.pop("matrix", None)
+        axes = read_matrix(matrix, reader)
+        check_settings(axes, settings, reader)
+        cases += size(axes)
+        if cases > MOST_CASES:
+            place = merged.place if matrix is None else matrix.place
+            reader.mistakes.add(place, f"more than {MOST_CASES} cases, all points counted")
+            return
+        for point in points(axes):
+            yield _Draft(name, Node(node.place, inner), point)
+
+
+def _merged(common: Node, cases: Node | None, reader: Reader) -> Iterator[tuple[str, Node]]:
+    """Yield the name of each ``[[case]]``, and its keys merged over the common part."""
+    if cases is None:
+        yield "", common
+        return
+    overrides = reader.members(cases)
+    if not overrides:
+        text = "an empty list: leave it out, or write [[case]] tables"
+        reader.mistakes.add(cases.place, text)
+    for node in overrides:
+        own = reader.table(node, OWN_KEYS)
+        if "name" not in own:
+            reader.mistakes.add(node.place, "name is missing: every case needs one")
+        name = reader.value(own.pop("name", None), LINE.read, "")
+        yield name, overlay(common, Node(node.place, own))
+
+
+def _case(node: Node, reader: Reader) -> Case:
+    table = reader.table(node, CASE_KEYS)
+    if "duration" not in table:
+        text = 'duration is missing: the longest duration of a run, such as "60 s"'
+        reader.mistakes.add(node.place, text)
+
+    def value(key: str, default: T) -> T:
+        return reader.value(table.get(key), VALUES[key].read, default)
+
+    duration_s = value("duration", float(DAY_S))
+    build, names = read_build(table, reader)
+    if names is not None:
+        check_overruled(table.get("links"), names, reader)
+    before = reader.mistakes.count
+    drafts = read_timeline(table.get("timeline"), duration_s, reader)
+    whole = reader.mistakes.count == before
+    if names is not None and whole:
+        check_classes(drafts, build.links, names, reader.mistakes)
+    case = Case(
+        name="",
+        title="",
+        about=value("about", ""),
+        build=build,
+        timeline=check_timeline(drafts, names, reader.mistakes, whole=whole),
+        duration_s=duration_s,
+        until=value("until", "duration"),
+        repeats=value("repeats", 1),
+        jitter_s=value("jitter", 0.0),
+        balanced=value("balanced", default=False),
+        metrics=read_metrics(table.get("metrics"), reader, names),
+        expect=read_expect(table.get("expect"), reader, names),
+        published=read_published(table.get("published"), reader, names),
+        published_in=value("published_in", ""),
+    )
+    _check_ends(case, table, reader)
+    return case
+
+
+def _check_ends(case: Case, table: dict[str, Node], reader: Reader) -> None:
+    """Refuse an impossible end, and steps that may come after the end."""
+    if case.until == "first" and not case.sizes and not reader.mistakes.count:
+        text = '"first" needs a start-flow with bytes: no other transfer has a fixed size'
+        reader.mistakes.add(table["until"].place, text)
+    latest = max((step.at_s for step in case.timeline if flow_of(step)), default=None)
+    if "jitter" in table and latest is not None and latest + case.jitter_s > case.duration_s:
+        text = f"a flow's step at {latest:g} s could come after the end, {case.duration_s:g} s"
+        reader.mistakes.add(table["jitter"].place, text)
+
+
+# --- reads a scenario file into cases; any mistake refuses the whole file -------------------------
+
+_RECORDING = b'{"event":"hello"'
+_LINE_AND_COLUMN = re.compile(r" \(at line (\d+), column (\d+)\)$")
+
+
+def load(path: Path, settings: Sequence[str] = ()) -> Scenario:
+    """Read a scenario file, with ``settings`` as in ``--set``, each ``PATH=VALUE``.
+
+    Raises ``ScenarioError`` with every mistake: file, line (or setting), place and suggestion.
+    """
+    return parse(read(path), path, settings)
+
+
+def parse(text: str, path: Path, settings: Sequence[str] = ()) -> Scenario:
+    """Read the text of a scenario file called ``path``. Raises ``ScenarioError``."""
+    text = text.replace("\r\n", "\n")
+    mistakes = Mistakes(path.name, text)
+    root = renewed(grow(_toml(text, path, mistakes)), mistakes)
+    scenario = _scenario(root, path, settings, Reader(mistakes))
+    mistakes.raise_any()
+    return scenario
+
+
+def _scenario(root: Node, path: Path, settings: Sequence[str], reader: Reader) -> Scenario:
+    over = read_settings(settings, reader.mistakes)
+    root = lay_over(root, [each for each in over if each.path[0] == "title"], reader)
+    over = [each for each in over if each.path[0] != "title"]
+    table = reader.table(root, FILE_KEYS)
+    title = reader.value(table.get("title"), LINE.read, printable(path.stem))
+    about = reader.value(table.get("about"), PROSE.read, "")
+    cases = read_cases(table, title, over, reader)
+    return Scenario(
+        path, title, about, tuple(cases), tuple(settings), lesson=read_pages(table, cases, reader)
+    )
+
+
+def read(path: Path) -> str:
+    """Return the text of a scenario file. Raises ``ScenarioError`` if it is not one."""
+    try:
+        with open_regular(path) as file:
+            content = file.read(LARGEST_FILE + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ScenarioError(
+            f"can't read scenario {quote(str(path))}: {reason}{_run_in(path)}"
+        ) from None
+    if content.startswith(_RECORDING) or path.suffix in (".c", ".py"):
+        raise ScenarioError(f"{path} is not a scenario{_meant(path)}")
+    if len(content) > LARGEST_FILE:
+        raise ScenarioError(f"{path}: larger than {LARGEST_FILE:,} bytes, so not a scenario")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ScenarioError(
+            f"{path.name}:{line}: not UTF-8 text (byte 0x{content[error.start]:02x})"
+        ) from None
+
+
+def _run_in(path: Path) -> str:
+    """Return a hint about the scenario in a directory written by ``ccplay run --out``."""
+    inside = path / "scenario.toml"
+    return f"; the scenario that was run there is {inside}" if inside.is_file() else ""
+
+
+def _meant(path: Path) -> str:
+    """Return a hint about another kind of ccplay's files that was given as a scenario."""
+    file = shlex.quote(str(path))
+    if path.suffix == ".c":
+        return f"; offer your own algorithm with ccplay --algorithm {file}"
+    if path.suffix == ".py":
+        return (
+            f"; offer your own discipline with ccplay --discipline {file}, or a network of "
+            f"Mininet's with ccplay --custom {file} --topo NAME"
+        )
+    return (
+        f", but a recording: ccplay replay {file} shows it, ccplay script {file} turns it into one"
+    )
+
+
+def _toml(text: str, path: Path, mistakes: Mistakes) -> dict[str, object]:
+    try:
+        return document.loads(text)
+    except document.ControlError as error:
+        if error.line:
+            raise ScenarioError(f"{path.name}:{error.line}: {error}") from None
+        mistakes.add(error.place, str(error))
+        mistakes.raise_any()
+        raise
+    except document.TooMuchError as error:
+        raise ScenarioError(f"{path.name}: {error}: too much for a scenario") from None
+    except ValueError as error:
+        message = str(error)
+        if match := _LINE_AND_COLUMN.search(message):
+            reason = message[: match.start()]
+            where = f"{match[1]}: column {match[2]}"
+        elif (reason := message.removesuffix(" (at end of document)")) != message:
+            where = f"{text.count(chr(10)) + 1}: end of file"
+        else:
+            # Python itself refuses numbers of thousands of digits.
+            where = "1"
+        raise ScenarioError(f"{path.name}:{where}: not TOML: {reason}") from None

@@ -1,0 +1,360 @@
+"""The values of a scenario file with their places, and settings that replace some of them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+
+from ccplay.model.quantities import MisfitError, did_you_mean, quote
+from ccplay.scenario import document
+from ccplay.scenario.document import DEEPEST, GivenPath, Mistakes, Place, spell
+from ccplay.visible import control_in
+
+# --- paths into a scenario file as typed by people ------------------------------------------------
+# Paths into a scenario file as typed by people: ``links."r->h2".delay``, ``timeline.0.cc``.
+
+KeyPath: TypeAlias = tuple[str, ...]
+"""Keys from the outermost table inwards; members of lists are numbers."""
+
+NOWHERE: KeyPath = ()
+
+# Looser than TOML, whose bare keys have no arrows, to save quoting in a shell.
+_PART = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^\s.\[\]"'=]+)\s*""")
+_NEXT = re.compile(r"\.|(?=\[)")
+_INDEX = re.compile(r"\[\s*([0-9]+)\s*\]\s*")
+
+
+def read_path(value: Any) -> KeyPath:
+    """Read a path; ``timeline[0]`` is the same as ``timeline.0``. Raises ``MisfitError``."""
+    if isinstance(value, str):
+        path, end = _scan(value)
+        if path and end == len(value) and len(path) <= DEEPEST:
+            return path
+    raise MisfitError(f'{quote(value)} is not a path such as "links.bottleneck.queue.limit"')
+
+
+def split_setting(text: str) -> tuple[str, KeyPath, str]:
+    """Split ``PATH=VALUE`` into the path as typed, the path, and the value's text.
+
+    Raises ``MisfitError``.
+    """
+    path, end = _scan(text)
+    if not path or len(path) > DEEPEST or text[end : end + 1] != "=":
+        example = 'such as links.bottleneck.rate="5 Mbit/s"'
+        raise MisfitError(f"{quote(text)} is not PATH=VALUE, {example}")
+    return text[:end].strip(), path, text[end + 1 :].strip()
+
+
+def _scan(text: str) -> tuple[KeyPath, int]:
+    """Return the path at the beginning of a text, and its end."""
+    parts: list[str] = []
+    end = 0
+    while True:
+        if match := _INDEX.match(text, end) if parts else None:
+            parts.append(match[1])
+        elif match := _PART.match(text, end):
+            parts.append(_unquoted(match[1]))
+        else:
+            return (), end
+        end = match.end()
+        if (dot := _NEXT.match(text, end)) is None:
+            return tuple(parts), end
+        end = dot.end()
+
+
+def _unquoted(part: str) -> str:
+    if part[0] not in "\"'":
+        return part
+    try:
+        return str(tomllib.loads(f"part = {part}")["part"])
+    except tomllib.TOMLDecodeError:
+        raise MisfitError(f"{quote(part)} is not a quoted string of TOML") from None
+
+
+# --- the values of a file with their places -------------------------------------------------------
+# The values of a file with their places; the table of a case is merged over the common one.
+
+T = TypeVar("T")
+
+MOST_READ = 250_000
+"""Largest number of keys and values in all cases together: a small file can multiply them."""
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A value and its place; a table is a dict of nodes, an array a list of nodes."""
+
+    place: Place
+    value: Any
+
+
+def grow(value: Any, place: Place = ()) -> Node:
+    """Return the output of tomllib as nodes with places."""
+    if isinstance(value, dict):
+        return Node(place, {key: grow(each, (*place, key)) for key, each in value.items()})
+    if isinstance(value, list):
+        return Node(place, [grow(each, (*place, i)) for i, each in enumerate(value)])
+    return Node(place, value)
+
+
+def overlay(below: Node, above: Node) -> Node:
+    """Return ``below`` overridden by ``above``, table by table.
+
+    A table with a ``kind`` replaces the other one, because the limit of a pfifo is not a bfifo's.
+    """
+    if not (isinstance(below.value, dict) and isinstance(above.value, dict)):
+        return above
+    if "kind" in above.value and "kind" in below.value:
+        return above
+    merged = dict(below.value)
+    for key, node in above.value.items():
+        merged[key] = overlay(merged[key], node) if key in merged else node
+    return Node(above.place, merged)
+
+
+def _graft(
+    below: Node, path: KeyPath, above: Node, at: Place, spend: Callable[[int], None]
+) -> Node:
+    if not path:
+        return overlay(below, above)
+    key, rest = path[0], path[1:]
+    if isinstance(below.value, list | dict):
+        spend(len(below.value) // 16)
+    if isinstance(below.value, list):
+        if not key.isdecimal() or len(key) > 9 or int(key) >= len(below.value):
+            here = f"{spell(below.place)}, which has {len(below.value)} (counted from 0)"
+            raise MisfitError(f"there is no {quote(key)} in {here}")
+        members = list(below.value)
+        members[int(key)] = _graft(members[int(key)], rest, above, at, spend)
+        return Node(below.place, members)
+    if not isinstance(below.value, dict):
+        raise MisfitError(
+            f"there is no {quote(key)} in {quote(plain(below))}, which is not a table"
+        )
+    table = dict(below.value)
+    if key in table:
+        table[key] = _graft(table[key], rest, above, at, spend)
+    else:
+        table[key] = _planted(rest, above, at)
+    return Node(below.place, table)
+
+
+def _planted(path: KeyPath, above: Node, at: Place) -> Node:
+    for key in reversed(path):
+        above = Node(at, {key: above})
+    return above
+
+
+class Reader:
+    """Reads nodes; a wrong value becomes a mistake and is replaced by a default.
+
+    Raises ``ScenarioError`` once it has read more than ``MOST_READ``.
+    """
+
+    def __init__(self, mistakes: Mistakes) -> None:
+        self.mistakes = mistakes
+        self._left = MOST_READ
+
+    def spend(self, values: int = 1) -> None:
+        """Count values that were read. Raises ``ScenarioError`` if there are too many."""
+        self._left -= values
+        if self._left < 0:
+            text = f"more than {MOST_READ:,} keys and values, all cases and points counted"
+            self.mistakes.refuse(text)
+
+    def graft(self, below: Node, path: KeyPath, above: Node, at: Place) -> Node:
+        """Return ``below`` with ``above`` merged over the value at ``path``.
+
+        Missing tables on the path are created with the place ``at``. A path beyond the members of a
+        list is a mistake.
+        """
+        self.spend()
+        try:
+            return _graft(below, path, above, at, self.spend)
+        except MisfitError as error:
+            self.mistakes.add(at, str(error))
+            return below
+
+    def table(self, node: Node | None, known: Iterable[str] | None = None) -> dict[str, Node]:
+        """Return the entries of a table; keys that are not ``known`` are mistakes."""
+        if node is None:
+            return {}
+        if not isinstance(node.value, dict):
+            self.mistakes.add(node.place, f"must be a table, not {quote(self._plain(node))}")
+            return {}
+        self.spend(1 + len(node.value))
+        table = dict(node.value)
+        if known is None:
+            return table
+        known = tuple(known)
+        for key in [key for key in table if key not in known]:
+            each = table.pop(key)
+            # A value set by a path has another place, which does not show the key.
+            there = "" if each.place[-1:] == (key,) else key
+            self.mistakes.add(each.place, unknown_key(key, known, there))
+        return table
+
+    def members(self, node: Node | None, of: str = "tables") -> list[Node]:
+        """Return the members of an array of tables or other values."""
+        if node is None:
+            return []
+        if not isinstance(node.value, list):
+            text = f"must be a list of {of}, not {quote(self._plain(node))}"
+            self.mistakes.add(node.place, text)
+            return []
+        self.spend(1 + len(node.value))
+        return list(node.value)
+
+    def value(self, node: Node | None, read: Callable[[Any], T], default: T) -> T:
+        """Return the result of ``read`` for a value; its ``ValueError`` becomes a mistake."""
+        if node is None:
+            return default
+        try:
+            return read(self._plain(node))
+        except (ValueError, OverflowError) as error:
+            self.mistakes.add(node.place, str(error))
+            return default
+
+    def _plain(self, node: Node) -> Any:
+        """Return a value without places; its size is counted."""
+        self.spend(_size(node))
+        return plain(node)
+
+
+def unknown_key(key: str, known: Iterable[str], quoted: str = "") -> str:
+    """Record an unknown key; the message has its name if its place does not show it."""
+    text = f"unknown key{f' {quote(quoted)}' if quoted else ''}{did_you_mean(key, known)}"
+    if key in ("timeline", "case"):
+        text += "; in TOML everything after a [table] belongs to it: move it above the first one"
+    return text
+
+
+def _size(node: Node) -> int:
+    """Return the number of values within a value, and the length of their texts."""
+    match node.value:
+        case dict():
+            return 1 + sum(map(_size, node.value.values()))
+        case list():
+            return 1 + sum(map(_size, node.value))
+        case str():
+            return 1 + (len(node.value) >> 6)
+    return 1
+
+
+def plain(node: Node) -> Any:
+    """Return a value without places."""
+    if isinstance(node.value, dict):
+        return {key: plain(each) for key, each in node.value.items()}
+    if isinstance(node.value, list):
+        return [plain(each) for each in node.value]
+    return node.value
+
+
+# --- older names of keys, which are read as if they were today's names ----------------------------
+
+TODAYS = {"figures": "metrics", "figure": "metric"}
+"""Today's names by older ones, which stay valid."""
+
+_OF_NAMES = ("hosts", "links", "matrix", "measures")
+"""Tables whose keys are names chosen by the user."""
+
+
+def renewed(node: Node, mistakes: Mistakes, *, names: bool = False) -> Node:
+    """Return a part of a file with today's names of keys; values keep their places.
+
+    ``names`` is whether its keys are the user's. A key under both names is a mistake.
+    """
+    if isinstance(node.value, list):
+        return Node(node.place, [renewed(each, mistakes) for each in node.value])
+    if not isinstance(node.value, dict):
+        return node
+    table: dict[str, Node] = {}
+    for key, each in node.value.items():
+        todays = key if names or key not in TODAYS else TODAYS[key]
+        if todays != key and todays in node.value:
+            mistakes.add(
+                each.place, f"the older name of {todays}, which is here too: keep one of them"
+            )
+            continue
+        table[todays] = renewed(each, mistakes, names=not names and key in _OF_NAMES)
+    return Node(node.place, table)
+
+
+def renewed_path(path: KeyPath) -> tuple[KeyPath, bool]:
+    """Return a path with today's names of keys, and whether the keys below it are the user's."""
+    keys: list[str] = []
+    names = False
+    for key in path:
+        keys.append(key if names else TODAYS.get(key, key))
+        names = not names and key in _OF_NAMES
+    return tuple(keys), names
+
+
+# --- settings of the command line: ``--set links.bottleneck.rate="5 Mbit/s"`` ---------------------
+
+MOST_SETTINGS = 1000
+_OPENS = ("[", "{", '"', "'")
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """A value with its path, and its name in messages."""
+
+    path: KeyPath
+    value: Node
+
+    @property
+    def place(self) -> Place:
+        """Place of the value, which is not in the file."""
+        return self.value.place
+
+
+def read_settings(settings: Sequence[str], mistakes: Mistakes) -> list[Setting]:
+    """Read the arguments of ``--set``, each ``PATH=VALUE``."""
+    read: list[Setting] = []
+    if len(settings) > MOST_SETTINGS:
+        mistakes.add((GivenPath("PATH=VALUE"),), f"is given more than {MOST_SETTINGS} times")
+        return read
+    for text in settings:
+        try:
+            read.append(_setting(text, mistakes))
+        except MisfitError as error:
+            mistakes.add((GivenPath(text.partition("=")[0].strip()),), str(error))
+    return read
+
+
+def lay_over(below: Node, settings: Iterable[Setting], reader: Reader) -> Node:
+    """Return a case with the settings merged into it; later ones override earlier ones."""
+    for setting in settings:
+        below = reader.graft(below, setting.path, setting.value, setting.place)
+    return below
+
+
+def _setting(text: str, mistakes: Mistakes) -> Setting:
+    # Arguments need not be text: Python keeps undecodable bytes as lone surrogates.
+    if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
+        raise MisfitError(f"{quote(text)} is not UTF-8 text")
+    written, path, value = split_setting(text)
+    if path[0] == "case":
+        raise MisfitError("a setting applies to every case; --case NAME selects some")
+    path, names = renewed_path(path)
+    found = grow(_value(value), (GivenPath(written),))
+    return Setting(path, renewed(found, mistakes, names=names))
+
+
+def _value(text: str) -> Any:
+    """Read a value as TOML, else as plain text, which saves a second pair of quotes."""
+    if character := control_in(text):
+        raise MisfitError(f"{quote(text)} {document.ControlError(character)}")
+    try:
+        table = document.loads(f"value = {text}")
+    except (document.TooMuchError, document.ControlError) as error:
+        raise MisfitError(str(error)) from None
+    except ValueError as error:
+        if not text.startswith(_OPENS):
+            return text
+        raise MisfitError(f"{quote(text)} is not TOML: {error}") from None
+    # A line break would let more than one value in.
+    return table["value"] if len(table) == 1 and "\n" not in text else text
