@@ -23,17 +23,14 @@ from ccplay.model.commands import (
     Build,
     SetClasses,
     SetCongestionControl,
-    SetLink,
-    SetQdisc,
+    restoring_link,
 )
 from ccplay.model.network import BOTTLENECK
 from ccplay.model.traffic import KINDS, TRAFFIC, started_by, stopped_by
-from ccplay.model.values import LinkSetting
 from ccplay.model.variables import variable
 from ccplay.scenario import lesson
 from ccplay.scenario.values import Lesson, Measure, Page, Question, Step, Take
 from ccplay.session.timeline import DueStep, Script
-from ccplay.session.undo import LINK_FIELDS, link_value
 from ccplay.share.frames import Board
 from ccplay.state.lab_state import LabState, Ping
 from ccplay.state.series import Series
@@ -269,21 +266,7 @@ def _links(state: LabState) -> Iterator[AnyCommand]:
     for link, changes in state.links.items():
         was, now = changes[0].setting, changes[-1].setting
         if was != now:
-            yield from _link(link, was, now)
-
-
-def _link(link: str, was: LinkSetting, now: LinkSetting) -> Iterator[AnyCommand]:
-    changed = {
-        each: link_value(was, each)
-        for each in LINK_FIELDS
-        if link_value(was, each) != link_value(now, each)
-    }
-    if changed:
-        yield SetLink(link=link, **changed)
-    if (was.classes or []) != (now.classes or []):
-        yield SetClasses(link=link, classes=was.classes or [])
-    if was.qdisc is not None and was.qdisc != now.qdisc and not was.classes:
-        yield SetQdisc(link=link, qdisc=was.qdisc)
+            yield from restoring_link(link, was, now)
 
 
 def _hosts(state: LabState) -> Iterator[AnyCommand]:

@@ -84,6 +84,10 @@ class Command(
 ):
     """A command; the lab answers with ``Applied`` or ``Failed``."""
 
+    def describe(self) -> str:
+        """Return the command as one short line; empty for traffic, which its kind describes."""
+        return ""
+
 
 class Event(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event", tag=_words

@@ -1,16 +1,24 @@
-"""All commands to a lab."""
+"""All commands to a lab: what each sets, how it reads in a log, and what undoes it."""
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, TypeAlias, cast
 
+import msgspec
+from msgspec.structs import replace
+
+from ccplay.errors import CommandError
 from ccplay.model import settings
 from ccplay.model.base import FEW, MANY, Command, Moment, Name
-from ccplay.model.network import BOTTLENECK, Topology
+from ccplay.model.disciplines import is_software
+from ccplay.model.network import BOTTLENECK, Network, Topology
 from ccplay.model.quantities import FREQUENCY, OCTETS, SIZE, Field
 from ccplay.model.texts import LINE, NAME, NAMES
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
-from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
+from ccplay.model.values import LINK_FIELDS, LinkFields, LinkSetting, Qdisc, TrafficClass
+from ccplay.model.wording import describe_classes, describe_link, describe_qdisc, named
+from ccplay.units import format_clock
 
 
 class Build(Command, frozen=True):
@@ -55,6 +63,10 @@ class Build(Command, frozen=True):
     disciplines: Annotated[dict[str, str], FEW] = {}
     """SHA-256 of the sources of the user's own queue disciplines by name; empty if unknown."""
 
+    def describe(self) -> str:
+        """Return the command as one short line."""
+        return f"build {self.topology.kind}"
+
 
 class StartTogether(Command, frozen=True):
     """Prepare traffic, and start all of it at one moment of the lab's clock.
@@ -68,7 +80,61 @@ class StartTogether(Command, frozen=True):
     commands: Annotated[list[StartTraffic], MANY]
 
 
-class SetCongestionControl(Command, frozen=True):
+class InForce(msgspec.Struct, frozen=True):
+    """The settings in force at one moment, which a command may change and its inverse restores."""
+
+    network: Network
+    links: Mapping[str, LinkSetting]
+    """Settings of links by direction, of those that were ever set."""
+    hosts: Mapping[str, str]
+    """Default congestion control by host."""
+    algorithms: Mapping[str, str]
+    """Congestion control of each flow and download, by name."""
+    starts: Mapping[str, StartTraffic]
+    """Command that started each traffic, with the names that the lab chose, by traffic name."""
+    marks: Mapping[str, Mark]
+    """Marks by name, as commands that set them."""
+    paths: Mapping[str, list[str]] = msgspec.field(default_factory=dict)
+    """Routers on the path of traffic, by its name; empty if no command chose the path."""
+
+
+class Inverse(msgspec.Struct, frozen=True):
+    """The commands that undo a command, or the reason why there are none."""
+
+    commands: tuple[AnyCommand, ...] = ()
+    text: str = ""
+    """Line that describes the undoing: ``queue bottleneck back to pfifo 100 pkt``."""
+    refusal: str = ""
+    """Reason why the command can't be undone; empty if it can."""
+
+
+Thing: TypeAlias = tuple[str, str]
+"""A setting and its subject: ``("queue", "r1->r2")``, ``("traffic", "1")``."""
+
+
+class Change(Command, frozen=True):
+    """A command that changes a running lab, other than a start or stop of traffic."""
+
+    def sets(self, network: Network) -> set[Thing]:
+        """Return the settings that the command makes or ends; empty if it only adds something."""
+        del network
+        return set()
+
+    def needs(self) -> str:
+        """Return the name of the traffic that must be running for the command to make sense."""
+        return ""
+
+    def inverse(self, was: InForce) -> Inverse:
+        """Return what undoes the command, given the settings in force before it."""
+        raise NotImplementedError
+
+    def again(self, at: float) -> AnyCommand:
+        """Return the command that redoes this one, which took effect at the moment ``at``."""
+        del at
+        return cast("AnyCommand", self)
+
+
+class SetCongestionControl(Change, frozen=True):
     """Switch a running flow or the default of a host's new sockets; exactly one must be named."""
 
     cc: Annotated[str, settings.CC]
@@ -77,8 +143,34 @@ class SetCongestionControl(Command, frozen=True):
         str | None, Field(NAME, "The host whose default for new connections changes")
     ] = None
 
+    def describe(self) -> str:
+        """Return the command as one short line."""
+        if self.flow is None:
+            return f"{self.host}: new connections use {self.cc}"
+        return f"flow {self.flow} switches to {self.cc}"
 
-class SetPath(Command, frozen=True):
+    def sets(self, network: Network) -> set[Thing]:
+        """Return the algorithm of the flow, or the default of the host."""
+        del network
+        return {("host", self.host or "") if self.flow is None else ("algorithm", self.flow)}
+
+    def needs(self) -> str:
+        """Return the name of the flow."""
+        return self.flow or ""
+
+    def inverse(self, was: InForce) -> Inverse:
+        """Switch back to the earlier algorithm."""
+        if self.flow is not None:
+            cc, what = was.algorithms.get(self.flow), f"flow {self.flow}"
+        else:
+            cc, what = was.hosts.get(self.host or ""), f"{self.host}: new connections"
+        if cc is None:
+            who = self.flow or self.host
+            return Inverse(refusal=f"the earlier congestion control of {who} is not known")
+        return Inverse((replace(self, cc=cc),), f"{what} back to {cc}")
+
+
+class SetPath(Change, frozen=True):
     """Move running traffic to another of several paths, without ``via`` to the next one."""
 
     traffic: Annotated[str, Field(NAME, "The name of a flow, a download, UDP or short flows")]
@@ -87,8 +179,27 @@ class SetPath(Command, frozen=True):
         Field(NAMES, "Nodes that its packets pass; if empty, the routers' hash chooses"),
     ] = None
 
+    def describe(self) -> str:
+        """Return the command as one short line."""
+        way = f"via {', '.join(self.via)}" if self.via else "chosen by the routers' hash"
+        return f"path of {self.traffic} → {'another' if self.via is None else way}"
 
-class SetQdisc(Command, frozen=True):
+    def sets(self, network: Network) -> set[Thing]:
+        """Return the path of the traffic."""
+        del network
+        return {("path", self.traffic)}
+
+    def needs(self) -> str:
+        """Return the name of the traffic."""
+        return self.traffic
+
+    def inverse(self, was: InForce) -> Inverse:
+        """Choose the earlier path, or leave the choice to the routers."""
+        back = SetPath(traffic=self.traffic, via=was.paths.get(self.traffic, []))
+        return Inverse((back,), _back(back))
+
+
+class SetQdisc(Change, frozen=True):
     """Replace the queue in front of a link while traffic flows; the rate stays."""
 
     qdisc: Qdisc
@@ -97,8 +208,30 @@ class SetQdisc(Command, frozen=True):
         str | None, Field(NAME, "The class whose queue is replaced", key="class")
     ] = None
 
+    def describe(self) -> str:
+        """Return the command as one short line."""
+        where = " ".join(each for each in (self.link, self.traffic_class) if each)
+        return f"queue {where} → {describe_qdisc(self.qdisc)}"
 
-class SetClasses(Command, frozen=True):
+    def sets(self, network: Network) -> set[Thing]:
+        """Return the queue of each direction."""
+        return {("queue", each) for each in _directions(network, self.link)}
+
+    def inverse(self, was: InForce) -> Inverse:
+        """Restore the earlier queue; a link that had none was unlimited."""
+
+        def put(link: str, setting: LinkSetting) -> Iterator[AnyCommand]:
+            qdisc = setting.queue_of(self.traffic_class)
+            if qdisc is not None:
+                yield replace(self, link=link, qdisc=qdisc)
+            elif not setting.rate:
+                # Only an unlimited link has no queue; setting no limit removes the queue.
+                yield SetLink(link=link, rate=0)
+
+        return _of_directions(self.link, was, put)
+
+
+class SetClasses(Change, frozen=True):
     """Put several queues in front of a link, each with a share of its rate.
 
     An empty list restores the single queue. The new queues are empty; packets in the old ones are
@@ -108,25 +241,99 @@ class SetClasses(Command, frozen=True):
     classes: Annotated[list[TrafficClass], FEW]
     link: Annotated[str, settings.LINK] = BOTTLENECK
 
+    def describe(self) -> str:
+        """Return the command as one short line."""
+        return f"link {self.link} shared → {describe_classes(self.classes)}"
 
-class SetLink(Command, frozen=True):
+    def sets(self, network: Network) -> set[Thing]:
+        """Return the queue of each direction."""
+        return {("queue", each) for each in _directions(network, self.link)}
+
+    def inverse(self, was: InForce) -> Inverse:
+        """Restore the earlier classes, or the single queue."""
+
+        def put(link: str, setting: LinkSetting) -> Iterator[AnyCommand]:
+            yield SetClasses(link=link, classes=setting.classes or [])
+            if setting.qdisc is not None and is_software(setting.qdisc.kind):
+                # Without classes, the link has the kernel's queue that was behind it.
+                yield SetQdisc(link=link, qdisc=setting.qdisc)
+
+        return _of_directions(self.link, was, put)
+
+
+class SetLink(Change, LinkFields, frozen=True):
     """Change the settings of a link, or take it down; the queue stays."""
 
     link: Annotated[str, settings.LINK] = BOTTLENECK
-    rate: Annotated[int | None, settings.LINK_RATE] = None
-    delay_us: Annotated[int | None, settings.DELAY] = None
-    jitter_us: Annotated[int | None, settings.JITTER] = None
-    loss: Annotated[float | None, settings.LOSS] = None
-    mark: Annotated[int | None, settings.MARK] = None
-    down: Annotated[bool | None, settings.DOWN] = None
-    distribution: Annotated[str | None, settings.DISTRIBUTION] = None
-    gemodel: Annotated[Annotated[list[float], FEW] | None, settings.BURST_LOSS] = None
-    reorder: Annotated[float | None, settings.REORDER] = None
-    duplicate: Annotated[float | None, settings.DUPLICATE] = None
-    corrupt: Annotated[float | None, settings.CORRUPT] = None
+
+    def describe(self) -> str:
+        """Return the command as one short line."""
+        return f"link {self.link} → {describe_link(self, zeros=True)}"
+
+    def sets(self, network: Network) -> set[Thing]:
+        """Return each changed setting of each direction."""
+        directions = _directions(network, self.link)
+        return {(field, each) for field in self.changes() for each in directions}
+
+    def inverse(self, was: InForce) -> Inverse:
+        """Restore the earlier settings, and the queue that went with the rate."""
+
+        def put(link: str, setting: LinkSetting) -> Iterator[AnyCommand]:
+            yield SetLink(link=link, **{each: setting.restored(each) for each in self.changes()})
+            if self.rate == 0 and setting.qdisc is not None:
+                # Removing the rate has removed the queue, too.
+                yield SetQdisc(link=link, qdisc=setting.qdisc)
+
+        return _of_directions(self.link, was, put)
 
 
-class StartCapture(Command, frozen=True):
+def restoring_link(link: str, was: LinkSetting, now: LinkSetting) -> Iterator[AnyCommand]:
+    """Yield the commands that restore the settings ``was`` of a link."""
+    fields = {each: was.restored(each) for each in LINK_FIELDS}
+    changed = {each: value for each, value in fields.items() if value != now.restored(each)}
+    if changed:
+        yield SetLink(link=link, **changed)
+    if (was.classes or []) != (now.classes or []):
+        yield SetClasses(link=link, classes=was.classes or [])
+    if was.qdisc is not None and was.qdisc != now.qdisc and not was.classes:
+        yield SetQdisc(link=link, qdisc=was.qdisc)
+
+
+def _directions(network: Network, link: str) -> list[str]:
+    """Return the names of the directed links of ``link``; empty if it is unknown."""
+    try:
+        return [each.name for each in network.resolve(link)]
+    except CommandError:
+        return []
+
+
+def _of_directions(
+    link: str, was: InForce, put: Callable[[str, LinkSetting], Iterator[AnyCommand]]
+) -> Inverse:
+    """Return the inverse that ``put`` yields for each direction, or for the link if all agree."""
+    try:
+        links = was.network.resolve(link)
+    except CommandError as error:
+        return Inverse(refusal=str(error))
+    # A link that was never set is unlimited and has no other effect.
+    settings_of = {each.name: was.links.get(each.name, LinkSetting()) for each in links}
+    # Under the name in the command, so that equal directions need only one command.
+    alike = [list(put(link, setting)) for setting in settings_of.values()]
+    if all(each == alike[0] for each in alike):
+        commands = alike[0]
+    else:
+        commands = [each for name, setting in settings_of.items() for each in put(name, setting)]
+    if not commands:
+        return Inverse(refusal=f"link {link} had none before")
+    return Inverse(tuple(commands), "; ".join(map(_back, commands)))
+
+
+def _back(command: AnyCommand) -> str:
+    """Return the description of a command that restores an earlier setting."""
+    return command.describe().replace(" shared → ", " → ").replace(" → ", " back to ", 1)
+
+
+class StartCapture(Change, frozen=True):
     """Write the packets of a link, in both directions, to a pcapng file.
 
     Packets of ``link`` are captured as they leave, after the queue; those of the other direction as
@@ -157,14 +364,43 @@ class StartCapture(Command, frozen=True):
         ),
     ] = 50_000_000
 
+    def describe(self) -> str:
+        """Return the command as one short line."""
+        return f"{named('capture', self.capture)} of {self.link} starts"
 
-class StopCapture(Command, frozen=True):
+    def inverse(self, was: InForce) -> Inverse:
+        """End the capture."""
+        del was
+        stop = StopCapture(capture=self.capture or "")
+        return Inverse((stop,), stop.describe())
+
+    def again(self, at: float) -> AnyCommand:
+        """Start another capture, under the next free name."""
+        del at
+        return replace(self, capture=None)
+
+
+class StopCapture(Change, frozen=True):
     """End a capture."""
 
     capture: Annotated[str, settings.CAPTURE]
 
+    def describe(self) -> str:
+        """Return the command as one short line."""
+        return f"capture {self.capture} stops"
 
-class TraceFlow(Command, frozen=True):
+    def sets(self, network: Network) -> set[Thing]:
+        """Return the capture."""
+        del network
+        return {("capture", self.capture)}
+
+    def inverse(self, was: InForce) -> Inverse:
+        """Refuse: the file is complete."""
+        del was
+        return Inverse(refusal=f"the file of capture {self.capture} is complete: k starts another")
+
+
+class TraceFlow(Change, frozen=True):
     """Trace every segment that returns to the sender of a flow or download, until it ends.
 
     The lab then sends ``TraceSamples`` and ``CaStateChanged`` for each of its connections.
@@ -172,14 +408,52 @@ class TraceFlow(Command, frozen=True):
 
     flow: Annotated[str, settings.FLOW]
 
+    def describe(self) -> str:
+        """Return the command as one short line."""
+        return f"flow {self.flow} is traced"
 
-class UntraceFlow(Command, frozen=True):
+    def sets(self, network: Network) -> set[Thing]:
+        """Return the trace of the flow."""
+        del network
+        return {("trace", self.flow)}
+
+    def needs(self) -> str:
+        """Return the name of the flow."""
+        return self.flow
+
+    def inverse(self, was: InForce) -> Inverse:
+        """End the trace."""
+        del was
+        stop = UntraceFlow(flow=self.flow)
+        return Inverse((stop,), stop.describe())
+
+
+class UntraceFlow(Change, frozen=True):
     """End a trace; sampling continues."""
 
     flow: Annotated[str, settings.FLOW]
 
+    def describe(self) -> str:
+        """Return the command as one short line."""
+        return f"flow {self.flow} is no longer traced"
 
-class Mark(Command, frozen=True):
+    def sets(self, network: Network) -> set[Thing]:
+        """Return the trace of the flow."""
+        del network
+        return {("trace", self.flow)}
+
+    def needs(self) -> str:
+        """Return the name of the flow."""
+        return self.flow
+
+    def inverse(self, was: InForce) -> Inverse:
+        """Trace the flow again."""
+        del was
+        start = TraceFlow(flow=self.flow)
+        return Inverse((start,), f"{start.describe()} again")
+
+
+class Mark(Change, frozen=True):
     """Put a mark on the time axis."""
 
     text: Annotated[str, Field(LINE, "Text of a mark on the time axis")]
@@ -188,19 +462,60 @@ class Mark(Command, frozen=True):
     name: Name | None = None
     """Name of the mark; None takes the next free one: ``m1``, ``m2`` …"""
 
+    def describe(self) -> str:
+        """Return the text of the mark."""
+        return self.text
 
-class ChangeMark(Command, frozen=True):
+    def inverse(self, was: InForce) -> Inverse:
+        """Remove the mark."""
+        del was
+        return Inverse((RemoveMark(name=self.name or ""),), f"mark {self.text!r} is removed")
+
+    def again(self, at: float) -> AnyCommand:
+        """Put the mark where it was."""
+        return self if self.at is not None else replace(self, at=at)
+
+
+class ChangeMark(Change, frozen=True):
     """Change the text of a mark, or move it to another moment; None keeps either."""
 
     name: Name
     text: str | None = None
     at: Moment | None = None
 
+    def describe(self) -> str:
+        """Return the command as one short line."""
+        moment = "" if self.at is None else f" moves to {format_clock(self.at)}"
+        text = "" if self.text is None else f" reads: {self.text}"
+        return f"mark {self.name}{moment}{' and' if moment and text else ''}{text}"
 
-class RemoveMark(Command, frozen=True):
+    def inverse(self, was: InForce) -> Inverse:
+        """Restore the mark's text and moment."""
+        mark = was.marks.get(self.name)
+        return _mark_back(
+            self.name, mark, mark and ChangeMark(name=self.name, text=mark.text, at=mark.at)
+        )
+
+
+class RemoveMark(Change, frozen=True):
     """Remove a mark from the time axis."""
 
     name: Name
+
+    def describe(self) -> str:
+        """Return the command as one short line."""
+        return f"mark {self.name} is removed"
+
+    def inverse(self, was: InForce) -> Inverse:
+        """Put the mark back."""
+        mark = was.marks.get(self.name)
+        return _mark_back(self.name, mark, mark)
+
+
+def _mark_back(name: str, mark: Mark | None, command: AnyCommand | None) -> Inverse:
+    if mark is None or command is None:
+        return Inverse(refusal=f"mark {name} is not known")
+    return Inverse((command,), f"mark {mark.text!r} back at {format_clock(mark.at or 0.0)}")
 
 
 AnyCommand: TypeAlias = (

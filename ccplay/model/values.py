@@ -44,13 +44,46 @@ class TrafficClass(Value, frozen=True):
     """Queue of the class; None takes the link's own."""
 
 
-class LinkSetting(Value, frozen=True):
-    """The settings of one direction of a link. None leaves a setting as it is."""
+class LinkFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The settings of a link that commands change while packets flow. None leaves one as it is."""
 
     rate: Annotated[int | None, settings.LINK_RATE] = None
     delay_us: Annotated[int | None, settings.DELAY] = None
     jitter_us: Annotated[int | None, settings.JITTER] = None
     loss: Annotated[float | None, settings.LOSS] = None
+    mark: Annotated[int | None, settings.MARK] = None
+    """Queue length, in full packets, from which on arriving packets are marked with CE.
+
+    A full packet is the MTU and its Ethernet header. With offloads, one packet in the queue may
+    become up to 45 on the wire. Disciplines may mark packets too."""
+    down: Annotated[bool | None, settings.DOWN] = None
+    """Whether both directions are down. Rate and queue are kept; waiting packets are lost."""
+    distribution: Annotated[str | None, settings.DISTRIBUTION] = None
+    gemodel: Annotated[Annotated[list[float], FEW] | None, settings.BURST_LOSS] = None
+    reorder: Annotated[float | None, settings.REORDER] = None
+    duplicate: Annotated[float | None, settings.DUPLICATE] = None
+    corrupt: Annotated[float | None, settings.CORRUPT] = None
+
+    def changes(self) -> dict[str, Any]:
+        """Return the settings that are not None by field."""
+        found = ((name, getattr(self, name)) for name in LINK_FIELDS)
+        return {name: value for name, value in found if value is not None}
+
+    def restored(self, field: str) -> Any:
+        """Return the value of a field with which a command restores this setting.
+
+        A setting that was never made is None here; its value turns it off.
+        """
+        return getattr(self, field) or LINK_OFF.get(field, 0)
+
+
+LINK_FIELDS = LinkFields.__struct_fields__
+"""Names of the settings of a link that commands change."""
+
+
+class LinkSetting(Value, LinkFields, frozen=True):
+    """The settings of one direction of a link. None leaves a setting as it is."""
+
     qdisc: Qdisc | None = None
     """Queue in front of the link, if it has no classes."""
     classes: Annotated[list[TrafficClass], FEW] | None = None
@@ -65,28 +98,22 @@ class LinkSetting(Value, frozen=True):
             *(296, 1500),
         ),
     ] = None
-    mark: Annotated[int | None, settings.MARK] = None
-    """Queue length, in full packets, from which on arriving packets are marked with CE.
 
-    A full packet is the MTU and its Ethernet header. With offloads, one packet in the queue may
-    become up to 45 on the wire. Disciplines may mark packets too."""
-    down: Annotated[bool | None, settings.DOWN] = None
-    """Whether both directions are down. Rate and queue are kept; waiting packets are lost."""
-    distribution: Annotated[str | None, settings.DISTRIBUTION] = None
-    gemodel: Annotated[Annotated[list[float], FEW] | None, settings.BURST_LOSS] = None
-    reorder: Annotated[float | None, settings.REORDER] = None
-    duplicate: Annotated[float | None, settings.DUPLICATE] = None
-    corrupt: Annotated[float | None, settings.CORRUPT] = None
+    def queue_of(self, name: str | None) -> Qdisc | None:
+        """Return the queue of a class, or of the link itself if ``name`` is None."""
+        if name is None:
+            return self.qdisc
+        return next((each.qdisc for each in self.classes or () if each.name == name), None)
 
-    def changed_by(self, other: object) -> LinkSetting:
+    def changed_by(self, other: LinkFields) -> LinkSetting:
         """Return this setting with every field set by ``other``: a setting, or a ``SetLink``."""
         wanted = {name: getattr(other, name, None) for name in self.__struct_fields__}
         changes = {name: value for name, value in wanted.items() if value is not None}
         return msgspec.structs.replace(self, **changes)
 
 
-LINK_OFF: dict[str, Any] = {"gemodel": [], "distribution": UNIFORM}
-"""Values that turn off the fields of ``LinkSetting`` that are not numbers; 0 turns off numbers."""
+LINK_OFF: dict[str, Any] = {"gemodel": [], "distribution": UNIFORM, "down": False}
+"""Values that turn off the fields of ``LinkFields`` that are not numbers; 0 turns off numbers."""
 
 
 class Feature(Value, frozen=True):

@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
-from ccplay.model.commands import (
-    AnyCommand,
-    Build,
-    ChangeMark,
-    Mark,
-    RemoveMark,
-    SetClasses,
-    SetCongestionControl,
-    SetLink,
-    SetPath,
-    SetQdisc,
-    StartCapture,
-    StopCapture,
-    TraceFlow,
-    UntraceFlow,
-)
+from ccplay.model.base import Command
 from ccplay.model.disciplines import described
 from ccplay.model.quantities import Field, fields_of
 from ccplay.model.traffic import started_by, stopped_by
-from ccplay.model.traffic_commands import StartTraffic, StopTraffic
-from ccplay.model.values import LinkSetting, Monitored, Qdisc, TrafficClass
-from ccplay.units import format_clock, format_rate, format_ratio, format_time_us
-
-_OfMarks: TypeAlias = Mark | ChangeMark | RemoveMark
+from ccplay.model.values import LinkFields, LinkSetting, Monitored, Qdisc, TrafficClass
+from ccplay.units import format_rate, format_ratio, format_time_us
 
 CA_STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
 """Names of ``enum tcp_ca_state`` of include/uapi/linux/tcp.h, in its order."""
@@ -68,23 +48,26 @@ def describe_classes(classes: list[TrafficClass]) -> str:
     return ", ".join(shares) or "one queue"
 
 
-def describe_link(setting: LinkSetting | SetLink) -> str:
-    """Return a link's settings as text: ``10 Mbit/s, 20 ms, loss 1 %``; None is left out."""
+def describe_link(setting: LinkFields, *, zeros: bool = False) -> str:
+    """Return a link's settings as text: ``10 Mbit/s, 20 ms, loss 1 %``; None is left out.
+
+    ``zeros`` includes what is off, for a command that turns it off.
+    """
     words = []
     if setting.rate is not None:
         words.append(format_rate(setting.rate) if setting.rate else "rate unlimited")
     if setting.delay_us is not None:
         words.append(format_time_us(setting.delay_us))
-    if setting.jitter_us is not None and (setting.jitter_us or isinstance(setting, SetLink)):
+    if setting.jitter_us is not None and (setting.jitter_us or zeros):
         words.append(f"± {format_time_us(setting.jitter_us)}")
     if setting.distribution is not None:
         words.append(f"{setting.distribution} jitter")
-    if setting.loss is not None and (setting.loss or isinstance(setting, SetLink)):
+    if setting.loss is not None and (setting.loss or zeros):
         words.append(f"loss {format_ratio(setting.loss)}")
-    words += _models(setting)
-    if setting.mark is not None and (setting.mark or isinstance(setting, SetLink)):
+    words += _models(setting, zeros=zeros)
+    if setting.mark is not None and (setting.mark or zeros):
         words.append(f"ECN marks from {setting.mark} pkt" if setting.mark else "no ECN marks")
-    if setting.down is not None and (setting.down or isinstance(setting, SetLink)):
+    if setting.down is not None and (setting.down or zeros):
         words.append("down" if setting.down else "up")
     if isinstance(setting, LinkSetting) and setting.mtu is not None:
         words.append(f"MTU {setting.mtu}")
@@ -93,14 +76,14 @@ def describe_link(setting: LinkSetting | SetLink) -> str:
     return ", ".join(words)
 
 
-def _models(setting: LinkSetting | SetLink) -> list[str]:
-    """Return the models of loss and faults as text, ``reorder 1 %``; for a command also zeros."""
-    fields = fields_of(SetLink)
+def _models(setting: LinkFields, *, zeros: bool) -> list[str]:
+    """Return the models of loss and faults as text: ``reorder 1 %``."""
+    fields = fields_of(LinkFields)
     values = {name: getattr(setting, name) for name in MODELS}
     return [
         f"{fields[name].key} {fields[name].show(value)}"
         for name, value in values.items()
-        if value is not None and (value or isinstance(setting, SetLink))
+        if value is not None and (value or zeros)
     ]
 
 
@@ -121,63 +104,18 @@ def one_way(monitored: Monitored | None) -> str:
     return f", {format_time_us(monitored.delay_mean_us)} one way"
 
 
-def describe(command: AnyCommand) -> str:
+def describe(command: Command) -> str:
     """Return a command as one short line."""
-    if isinstance(command, StartTraffic | StopTraffic):
-        return _describe_traffic(command)
-    match command:
-        case SetCongestionControl(flow=None):
-            return f"{command.host}: new connections use {command.cc}"
-        case SetCongestionControl():
-            return f"flow {command.flow} switches to {command.cc}"
-        case SetPath(via=None):
-            return f"path of {command.traffic} → another"
-        case SetPath():
-            way = f"via {', '.join(command.via)}" if command.via else "chosen by the routers' hash"
-            return f"path of {command.traffic} → {way}"
-        case TraceFlow():
-            return f"flow {command.flow} is traced"
-        case UntraceFlow():
-            return f"flow {command.flow} is no longer traced"
-    return _describe_network(command)
-
-
-def _describe_traffic(command: StartTraffic | StopTraffic) -> str:
-    if isinstance(command, StartTraffic) and (kind := started_by(command)) is not None:
-        path = f"{command.src or 'the first sender'} → {command.dst or 'its receiver'}"
+    if (kind := started_by(command)) is not None:
+        ends = getattr(command, "src", None), getattr(command, "dst", None)
+        path = f"{ends[0] or 'the first sender'} → {ends[1] or 'its receiver'}"
         what = ", ".join(filter(None, (kind.gist(command), path)))
-        return f"{_named(kind.word, kind.name_of(command))} starts: {what}"
-    stopped = stopped_by(command)
-    return "" if stopped is None else f"{stopped.word} {stopped.name_of(command)} stops"
+        return f"{named(kind.word, kind.name_of(command))} starts: {what}"
+    if (kind := stopped_by(command)) is not None:
+        return f"{kind.word} {kind.name_of(command)} stops"
+    return command.describe()
 
 
-def _describe_network(
-    command: SetQdisc | SetClasses | SetLink | StartCapture | StopCapture | Build | _OfMarks,
-) -> str:
-    match command:
-        case SetQdisc():
-            where = " ".join(each for each in (command.link, command.traffic_class) if each)
-            return f"queue {where} → {describe_qdisc(command.qdisc)}"
-        case SetClasses():
-            return f"link {command.link} shared → {describe_classes(command.classes)}"
-        case SetLink():
-            return f"link {command.link} → {describe_link(command)}"
-        case StartCapture():
-            return f"{_named('capture', command.capture)} of {command.link} starts"
-        case StopCapture():
-            return f"capture {command.capture} stops"
-        case Mark():
-            return command.text
-        case ChangeMark():
-            moment = "" if command.at is None else f" moves to {format_clock(command.at)}"
-            text = "" if command.text is None else f" reads: {command.text}"
-            return f"mark {command.name}{moment}{' and' if moment and text else ''}{text}"
-        case RemoveMark():
-            return f"mark {command.name} is removed"
-        case Build():
-            return f"build {command.topology.kind}"
-
-
-def _named(kind: str, name: str | None) -> str:
-    """Return the name of traffic; its kind if the lab has not named it yet."""
+def named(kind: str, name: str | None) -> str:
+    """Return the name of something with its kind; the kind alone if the lab has not named it."""
     return kind if name is None else f"{kind} {name}"

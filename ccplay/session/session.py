@@ -18,7 +18,7 @@ from ccplay.model.traffic_commands import StartTraffic
 from ccplay.model.wording import describe
 from ccplay.session.archive import SessionRecorder, Unsaved
 from ccplay.session.timeline import DueStep, Outbox, answers_apart, moment_of
-from ccplay.session.undo import ByHand, Change, History
+from ccplay.session.undo import ByHand, Done, History
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Recording, Sink
 from ccplay.stream.sources import LabSource, Source
@@ -282,7 +282,7 @@ class Session:
         step: DueStep | None,
         *,
         by_hand: bool = False,
-        undoes: Change | None = None,
+        undoes: Done | None = None,
     ) -> None:
         self._fold()
         self._outbox.note(step)
