@@ -23,6 +23,8 @@ from ccplay.model.commands import (
     Build,
     SetClasses,
     SetCongestionControl,
+    SetLink,
+    SetQdisc,
     restoring_link,
 )
 from ccplay.model.network import BOTTLENECK

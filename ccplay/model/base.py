@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 import msgspec
 
@@ -83,6 +83,11 @@ class Command(
     tag=_words,
 ):
     """A command; the lab answers with ``Applied`` or ``Failed``."""
+
+    ANY_OF: ClassVar[tuple[str, ...]] = ()
+    """Fields of which at least one must be given, or the command changes nothing."""
+    ONE_OF: ClassVar[tuple[str, ...]] = ()
+    """Fields of which exactly one must be given."""
 
     def describe(self) -> str:
         """Return the command as one short line; empty for traffic, which its kind describes."""

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError
-from ccplay.model import settings
+from ccplay.model import settings, tc
 from ccplay.model.base import FEW, MANY, Command, Moment, Name
 from ccplay.model.disciplines import is_software
 from ccplay.model.network import BOTTLENECK, Network, Topology
@@ -128,6 +128,14 @@ class Change(Command, frozen=True):
         """Return what undoes the command, given the settings in force before it."""
         raise NotImplementedError
 
+    def as_tc(self, network: Network, now: Callable[[str], LinkSetting]) -> list[str]:
+        """Return the equivalent lines of tc(8), empty if there are none.
+
+        ``now`` returns the settings of a directed link before the command.
+        """
+        del network, now
+        return []
+
     def again(self, at: float) -> AnyCommand:
         """Return the command that redoes this one, which took effect at the moment ``at``."""
         del at
@@ -136,6 +144,8 @@ class Change(Command, frozen=True):
 
 class SetCongestionControl(Change, frozen=True):
     """Switch a running flow or the default of a host's new sockets; exactly one must be named."""
+
+    ONE_OF = ("flow", "host")
 
     cc: Annotated[str, settings.CC]
     flow: Annotated[str | None, settings.FLOW] = None
@@ -217,6 +227,14 @@ class SetQdisc(Change, frozen=True):
         """Return the queue of each direction."""
         return {("queue", each) for each in _directions(network, self.link)}
 
+    def as_tc(self, network: Network, now: Callable[[str], LinkSetting]) -> list[str]:
+        """Return the command for each interface of the link."""
+        if not (directions := _directions(network, self.link)):
+            return []
+        classes = [each.name for each in now(directions[0]).classes or ()]
+        links = network.resolve(self.link)
+        return tc.queue_lines(self.qdisc, self.traffic_class, links, classes)
+
     def inverse(self, was: InForce) -> Inverse:
         """Restore the earlier queue; a link that had none was unlimited."""
 
@@ -264,6 +282,8 @@ class SetClasses(Change, frozen=True):
 class SetLink(Change, LinkFields, frozen=True):
     """Change the settings of a link, or take it down; the queue stays."""
 
+    ANY_OF = LINK_FIELDS
+
     link: Annotated[str, settings.LINK] = BOTTLENECK
 
     def describe(self) -> str:
@@ -274,6 +294,11 @@ class SetLink(Change, LinkFields, frozen=True):
         """Return each changed setting of each direction."""
         directions = _directions(network, self.link)
         return {(field, each) for field in self.changes() for each in directions}
+
+    def as_tc(self, network: Network, now: Callable[[str], LinkSetting]) -> list[str]:
+        """Return the commands for each interface of the link, among them those of netem."""
+        links = [network.link(each) for each in _directions(network, self.link)]
+        return tc.link_lines(self, links, network, now)
 
     def inverse(self, was: InForce) -> Inverse:
         """Restore the earlier settings, and the queue that went with the rate."""

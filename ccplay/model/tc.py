@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ccplay.errors import CommandError
 from ccplay.model.algorithms import UNIFORM
 from ccplay.model.base import Option
-from ccplay.model.commands import SetLink, SetQdisc
 from ccplay.model.disciplines import described, plain, validate
 from ccplay.model.network import Link, Network
 from ccplay.model.qdiscs import KERNEL, Parameter
 from ccplay.model.quantities import RATE, SHARE, SWITCH, TIME_US
-from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.model.values import LinkFields, LinkSetting, Qdisc
 
 CLASS = "1:1"
 """HTB class that has a link's queue as its leaf."""
@@ -62,22 +60,20 @@ def queue_words(qdisc: Qdisc) -> list[str] | None:
     return words
 
 
-def queue_lines(command: SetQdisc, network: Network, classes: Sequence[str] = ()) -> list[str]:
-    """Return the tc commands for a ``SetQdisc``, one for each interface of its link.
+def queue_lines(
+    qdisc: Qdisc, traffic_class: str | None, links: Sequence[Link], classes: Sequence[str] = ()
+) -> list[str]:
+    """Return the tc commands that put a queue in front of links, one for each interface.
 
-    ``classes`` are the names of the link's classes, in order. Empty if tc can't make the queue, or
-    the link or the class is unknown.
+    ``classes`` are the names of the links' classes, in order. Empty if tc can't make the queue, or
+    the class is unknown.
     """
     parent = CLASS
-    if command.traffic_class is not None:
-        if command.traffic_class not in classes:
+    if traffic_class is not None:
+        if traffic_class not in classes:
             return []
-        parent = f"1:{_FIRST + classes.index(command.traffic_class):x}"
-    try:
-        links = network.resolve(command.link)
-    except CommandError:
-        return []
-    lines = (queue_line(command.qdisc, each.interface, parent) for each in links)
+        parent = f"1:{_FIRST + classes.index(traffic_class):x}"
+    lines = (queue_line(qdisc, each.interface, parent) for each in links)
     return _harmless([line for line in lines if line is not None])
 
 
@@ -92,24 +88,25 @@ def _harmless(lines: list[str]) -> list[str]:
     return lines if all(_HARMLESS.fullmatch(line) for line in lines) else []
 
 
-def link_lines(command: SetLink, network: Network, now: Callable[[str], LinkSetting]) -> list[str]:
-    """Return the tc commands for the same change of a link; ``now`` returns a direction's setting.
+def link_lines(
+    change: LinkFields,
+    links: Sequence[Link],
+    network: Network,
+    now: Callable[[str], LinkSetting],
+) -> list[str]:
+    """Return the tc commands for a change of links; ``now`` returns a direction's setting.
 
     The rate is that of HTB's class. Delay, jitter and faults are netem's, on an ifb device that
     receives the packets arriving at the link's end (tc-mirred(8)), whether ccplay uses netem or its
     own delay line; the commands that create this device come first. Empty if tc can't make the
-    change or the link is unknown.
+    change.
     """
-    try:
-        links = network.resolve(command.link)
-    except CommandError:
-        return []
     lines = []
     for link in links:
-        if command.rate:
-            lines.append(_rate_line(link, command.rate))
-        if any(getattr(command, name) is not None for name in _IMPAIRMENTS):
-            lines += _netem_lines(link, network, now(link.name).changed_by(command))
+        if change.rate:
+            lines.append(_rate_line(link, change.rate))
+        if any(getattr(change, name) is not None for name in _IMPAIRMENTS):
+            lines += _netem_lines(link, network, now(link.name).changed_by(change))
     return _harmless(lines)
 
 

@@ -15,12 +15,10 @@ from ccplay.assets import SUFFIX
 from ccplay.errors import UnsupportedError
 from ccplay.guest import boot
 from ccplay.model import disciplines, texts
-from ccplay.model.commands import SetClasses, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.disciplines import DISCIPLINES, beyond, is_software, serves
 from ccplay.model.qdiscs import SOFTWARE, Discipline
 from ccplay.model.quantities import quote
-from ccplay.model.traffic_commands import StartDownload, StartFlow
-from ccplay.model.values import Capabilities, Feature, Qdisc, TrafficClass
+from ccplay.model.values import Capabilities, Feature, LinkSetting, Qdisc, TrafficClass
 from ccplay.scenario.values import Case, Scenario
 from ccplay.state.lab_state import LabState
 
@@ -152,20 +150,19 @@ def _guest(kinds: set[str], capabilities: Capabilities) -> Iterator[str]:
 
 def _queues(case: Case) -> Iterator[tuple[Qdisc, str, bool]]:
     """Yield each queue, its place, and whether it shares a link's rate with others."""
-    for link, setting in case.build.links.items():
-        if setting.qdisc is not None:
-            yield setting.qdisc, f"links.{link}", False
-        for each in setting.classes or []:
+    for subject, place in _subjects(case):
+        if (qdisc := getattr(subject, "qdisc", None)) is not None:
+            yield qdisc, place, getattr(subject, "traffic_class", None) is not None
+        for each in getattr(subject, "classes", None) or []:
             if each.qdisc is not None:
-                yield each.qdisc, f"links.{link}.classes", True
-    for step in case.timeline:
-        match step.command:
-            case SetQdisc(qdisc=qdisc, traffic_class=name):
-                yield qdisc, step.place, name is not None
-            case SetClasses(classes=classes):
-                for each in classes:
-                    if each.qdisc is not None:
-                        yield each.qdisc, step.place, True
+                of_link = isinstance(subject, LinkSetting)
+                yield each.qdisc, f"{place}.classes" if of_link else place, True
+
+
+def _subjects(case: Case) -> Iterator[tuple[object, str]]:
+    """Yield each setting of a link and each command, with its place."""
+    yield from ((setting, f"links.{link}") for link, setting in case.build.links.items())
+    yield from ((step.command, step.place) for step in case.timeline)
 
 
 def _beyond_ours(queue: Qdisc, capabilities: Capabilities, *, shares: bool) -> str:
@@ -183,28 +180,20 @@ def _wanted(case: Case) -> Iterator[tuple[str, str, str]]:
     """Yield kind, name and place of everything that a kernel may lack."""
     for host, cc in case.build.congestion_controls.items():
         yield "congestion control", cc, f"hosts.{host}"
-    for link, setting in case.build.links.items():
-        if setting.qdisc is not None:
-            yield "queue discipline", setting.qdisc.kind, f"links.{link}"
-        if setting.mark:
-            yield "ECN marker", "threshold", f"links.{link}.mark"
-        yield from _wanted_by_classes(setting.classes or [], f"links.{link}.classes")
-    for step in case.timeline:
-        if isinstance(step.command, StartFlow) and step.command.mptcp:
-            yield "protocol", "mptcp", step.place
-            if step.command.scheduler is not None:
-                yield "MPTCP scheduler", step.command.scheduler, step.place
-        match step.command:
-            case SetQdisc():
-                yield "queue discipline", step.command.qdisc.kind, step.place
-            case SetLink(mark=int(mark)) if mark:
-                yield "ECN marker", "threshold", step.place
-            case SetClasses():
-                yield from _wanted_by_classes(step.command.classes, step.place)
-            case (
-                StartFlow(cc=str(cc)) | StartDownload(cc=str(cc)) | SetCongestionControl(cc=str(cc))
-            ):
-                yield "congestion control", cc, step.place
+    for subject, place in _subjects(case):
+        of_link = isinstance(subject, LinkSetting)
+        if (qdisc := getattr(subject, "qdisc", None)) is not None:
+            yield "queue discipline", qdisc.kind, place
+        if getattr(subject, "mark", None):
+            yield "ECN marker", "threshold", f"{place}.mark" if of_link else place
+        classes = getattr(subject, "classes", None) or []
+        yield from _wanted_by_classes(classes, f"{place}.classes" if of_link else place)
+        if getattr(subject, "mptcp", False):
+            yield "protocol", "mptcp", place
+            if (scheduler := getattr(subject, "scheduler", None)) is not None:
+                yield "MPTCP scheduler", scheduler, place
+        if (algorithm := getattr(subject, "cc", None)) is not None:
+            yield "congestion control", algorithm, place
 
 
 def _wanted_by_classes(classes: list[TrafficClass], place: str) -> Iterator[tuple[str, str, str]]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ccplay.model import settings
 from ccplay.model.base import Command
-from ccplay.model.commands import SetClasses, SetCongestionControl, SetLink, SetQdisc
+from ccplay.model.commands import SetClasses, SetQdisc
 from ccplay.model.disciplines import DISCIPLINES, SUFFIX
 from ccplay.model.network import BOTTLENECK, Topology
 from ccplay.model.qdiscs import Discipline
@@ -268,12 +268,13 @@ def _steps(action: type[Command]) -> Iterator[Shape]:
 
 def _one_of_each(action: type[Command]) -> list[Shape]:
     """Return the groups of keys of an action of which at least one is required."""
-    if action is SetCongestionControl:
-        return [{"oneOf": [{"required": ["flow"]}, {"required": ["host"]}]}]
-    if action is SetLink:
-        fields = [field for name, field in fields_of(action).items() if name != "link"]
-        return [{"anyOf": [{"required": [field.key]} for field in fields]}]
-    return []
+    fields = fields_of(action)
+    groups = {"oneOf": action.ONE_OF, "anyOf": action.ANY_OF}
+    return [
+        {word: [{"required": [fields[name].key]} for name in names]}
+        for word, names in groups.items()
+        if names
+    ]
 
 
 def _summary(action: type[Command]) -> str:

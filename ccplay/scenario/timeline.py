@@ -416,21 +416,19 @@ def _check_places(draft: Draft, network: Network, mistakes: Mistakes) -> None:
         field, why = conflict(command)
         if field:
             mistakes.add(draft.at(field), why)
-    if isinstance(command, SetLink):
-        if command == SetLink(link=command.link):
-            *most, last = (each.key for name, each in fields_of(SetLink).items() if name != "link")
-            text = f"changes nothing: give it a {', '.join(most)} or {last}"
-            mistakes.add(draft.place, text)
-        if command.rate == 0 and is_observed(network, command.link):
-            mistakes.add(draft.at("rate"), "the link under study needs a rate, or no queue forms")
+    if command.ANY_OF and all(getattr(command, name) is None for name in command.ANY_OF):
+        *most, last = (fields_of(type(command))[name].key for name in command.ANY_OF)
+        text = f"changes nothing: give it a {', '.join(most)} or {last}"
+        mistakes.add(draft.place, text)
+    if isinstance(command, SetLink) and command.rate == 0 and is_observed(network, command.link):
+        mistakes.add(draft.at("rate"), "the link under study needs a rate, or no queue forms")
 
 
 def _check_references(draft: Draft, traffic: dict[str, Draft], mistakes: Mistakes) -> None:
     command = draft.command
-    if isinstance(command, SetCongestionControl) and (command.flow is None) == (
-        command.host is None
-    ):
-        mistakes.add(draft.place, "needs either a flow to switch or a host, and not both")
+    if command.ONE_OF and sum(getattr(command, name) is not None for name in command.ONE_OF) != 1:
+        words = " or a ".join(fields_of(type(command))[name].key for name in command.ONE_OF)
+        mistakes.add(draft.place, f"needs either a {words}, and not both")
     if isinstance(command, SetPath):
         _check_path(draft, command.traffic, traffic, mistakes)
     for kind, name in _references(command):

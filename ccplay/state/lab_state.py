@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ccplay.errors import CommandError
-from ccplay.model import tc
 from ccplay.model.base import Command, Event
 from ccplay.model.commands import (
+    Change,
     ChangeMark,
     Mark,
     RemoveMark,
     SetCongestionControl,
-    SetLink,
     SetQdisc,
     TraceFlow,
     UntraceFlow,
@@ -203,17 +200,9 @@ def _applied(state: LabState, event: Applied) -> None:
 
 def _as_tc(state: LabState, command: Command) -> str:
     """Return the equivalent lines of tc(8); empty if there are none."""
-    if state.hello is None or not isinstance(command, SetQdisc | SetLink):
+    if state.hello is None or not isinstance(command, Change):
         return ""
-    network = state.hello.network
-    if isinstance(command, SetLink):
-        return "\n".join(tc.link_lines(command, network, state.setting_now))
-    try:
-        now = state.link_at(network.resolve(command.link)[0].name, math.inf)
-    except CommandError:
-        return ""
-    classes = [each.name for each in now.setting.classes or ()] if now else []
-    return "\n".join(tc.queue_lines(command, network, classes))
+    return "\n".join(command.as_tc(state.hello.network, state.setting_now))
 
 
 def _failed(state: LabState, event: Failed) -> None:

@@ -63,7 +63,7 @@ async def links(settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
             await made.shaper.apply(made.there, LinkSetting(rate=other, **OFF))
             command = SetLink(link=made.there.name, **setting)
             said = ""
-            for line in tc.link_lines(command, made.built.network, lambda _: LinkSetting()):
+            for line in command.as_tc(made.built.network, lambda _: LinkSetting()):
                 # The device and the redirection are there already, which tc and ip report.
                 if " replace " in line:
                     node = made.there.src if "class" in line else made.there.dst

@@ -14,7 +14,7 @@ from ccplay.model.disciplines import DISCIPLINES, validate
 from ccplay.model.events import Applied
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
-from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from tests.ui.hand_made import lab
 from tests.unit.test_qdiscs import EXAMPLES
 
@@ -104,12 +104,13 @@ def test_the_event_of_a_queue_has_its_lines() -> None:
 def test_a_link_of_two_directions_has_two_lines_and_a_class_its_own_parent() -> None:
     network = plan(Topology(kind="dumbbell"))
     codel = Qdisc(kind="codel")
-    both = tc.queue_lines(SetQdisc(qdisc=codel), network)
+    both = SetQdisc(qdisc=codel).as_tc(network, lambda _: LinkSetting())
     assert len(both) == len(network.observed)
     one = SetQdisc(qdisc=codel, link=network.observed[0], traffic_class="web")
-    (line,) = tc.queue_lines(one, network, ["bulk", "web"])
+    bulk, web = (TrafficClass(name=name, share=0.5) for name in ("bulk", "web"))
+    (line,) = one.as_tc(network, lambda _: LinkSetting(classes=[bulk, web]))
     assert "parent 1:11 codel" in line
-    assert tc.queue_lines(one, network, ["bulk"]) == []
+    assert one.as_tc(network, lambda _: LinkSetting(classes=[bulk])) == []
 
 
 def test_a_link_is_changed_at_its_class_and_where_it_ends() -> None:
@@ -122,7 +123,7 @@ def test_a_link_is_changed_at_its_class_and_where_it_ends() -> None:
     now = LinkSetting(delay_us=10_000, loss=0.1, distribution="normal")
 
     def lines(**change: Any) -> list[str]:
-        return tc.link_lines(SetLink(link=first, **change), network, lambda _: now)
+        return SetLink(link=first, **change).as_tc(network, lambda _: now)
 
     (rated,) = lines(rate=8_000_000)
     assert rated == (
@@ -139,8 +140,8 @@ def test_a_link_is_changed_at_its_class_and_where_it_ends() -> None:
         "rate 34Gbit loss gemodel 1% 30% 100% 0% reorder 25%"
     )
     assert lines(down=True) == []
-    assert tc.link_lines(SetLink(link="nowhere"), network, lambda _: now) == []
-    both = tc.link_lines(SetLink(rate=1_000_000), network, lambda _: now)
+    assert SetLink(link="nowhere").as_tc(network, lambda _: now) == []
+    both = SetLink(rate=1_000_000).as_tc(network, lambda _: now)
     assert len(both) == len(network.observed)
 
 
@@ -157,8 +158,8 @@ def test_the_event_of_a_changed_link_has_its_lines() -> None:
 def test_no_line_from_a_stranger_s_recording_does_more_in_a_shell(word: str) -> None:
     network = plan(Topology(kind="linear"))
     change = SetLink(link=network.observed[0], jitter_us=1000, distribution=word)
-    assert tc.link_lines(change, network, lambda _: LinkSetting()) == []
+    assert change.as_tc(network, lambda _: LinkSetting()) == []
     links = [msgspec.structs.replace(each, interface=word) for each in network.links]
     strange = msgspec.structs.replace(network, links=links)
-    assert tc.queue_lines(SetQdisc(qdisc=Qdisc(kind="codel")), strange) == []
-    assert tc.link_lines(SetLink(delay_us=1000), strange, lambda _: LinkSetting()) == []
+    assert SetQdisc(qdisc=Qdisc(kind="codel")).as_tc(strange, lambda _: LinkSetting()) == []
+    assert SetLink(delay_us=1000).as_tc(strange, lambda _: LinkSetting()) == []

@@ -27,12 +27,11 @@ from ccplay.lab.queues import marker
 from ccplay.lab.queues.qdiscs import Leaf, chosen
 from ccplay.lab.queues.statistics import Reading
 from ccplay.lab.software.client import Software
-from ccplay.model.commands import SetLink
 from ccplay.model.disciplines import NOT_OF_CLASS, is_software
 from ccplay.model.events import InterfaceCounters, LinkChanged
 from ccplay.model.network import Link, Network
 from ccplay.model.quantities import check
-from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.model.values import LinkFields, LinkSetting, Qdisc
 
 # --- the settings of each link when the network is built: defaults, changed by requested ones -----
 
@@ -61,7 +60,7 @@ def planned(network: Network, wanted: Mapping[str, LinkSetting]) -> list[tuple[L
     return [(network.link(name), setting) for name, setting in settings.items()]
 
 
-def requested(command: SetLink) -> LinkSetting:
+def requested(command: LinkFields) -> LinkSetting:
     """Return the settings of a link that a command changes."""
     return LinkSetting().changed_by(command)
 

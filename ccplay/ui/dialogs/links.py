@@ -10,7 +10,6 @@ from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ccplay.model import tc
 from ccplay.model.base import Option
 from ccplay.model.commands import SetLink, SetQdisc, StartCapture
 from ccplay.model.disciplines import SUFFIX, described, is_software, serves, validate
@@ -156,7 +155,7 @@ class LinkDialog(Dialog):
             change = self.command()
         except ValueError:
             return []
-        return [] if change is None else tc.link_lines(change, self.network, self.state.setting_now)
+        return [] if change is None else change.as_tc(self.network, self.state.setting_now)
 
     def _lack_of_marking(self) -> str:
         marker = next(iter(self.capabilities.markers), None)
@@ -321,7 +320,7 @@ class QueueDialog(Dialog):
             command = self.command()
         except ValueError:
             return []
-        return tc.queue_lines(command, self.network)
+        return command.as_tc(self.network, self.state.setting_now)
 
     def _show_line(self) -> None:
         none = "tc: no single command does this" if not self.menu.item.missing else ""
