@@ -1,4 +1,4 @@
-"""The package has no circular imports, and its modules and classes have limited sizes."""
+"""The package has no circular imports; ``tests/house.py`` limits the sizes of its modules."""
 
 from __future__ import annotations
 
@@ -11,15 +11,6 @@ from pathlib import Path
 import ccplay
 
 PACKAGE = Path(ccplay.__file__).parent
-
-MOST_LINES = 700
-"""Greatest number of lines of a module."""
-MOST_METHODS = 25
-"""Greatest number of methods of a class, properties included; a mixin is a class of its own."""
-MOST_AT_ROOT = 8
-"""Greatest number of modules at the root, its ``__init__`` not included."""
-
-_METHODS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @functools.cache
@@ -94,25 +85,3 @@ def test_no_folders_of_a_room_import_each_other_in_a_circle() -> None:
             if not (f"{here}.".startswith(f"{there}.") or f"{there}.".startswith(f"{here}.")):
                 graph[here].add(there)
     assert circle(graph) == []
-
-
-def test_modules_and_classes_can_be_taken_in() -> None:
-    long = {
-        str(path.relative_to(PACKAGE)): lines
-        for path in PACKAGE.rglob("*.py")
-        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > MOST_LINES
-    }
-    assert not long, "split by idea"
-    wide = {
-        f"{name}.{each.name}": methods
-        for name, module in modules(PACKAGE).items()
-        for each in ast.walk(module)
-        if isinstance(each, ast.ClassDef)
-        and (methods := sum(isinstance(one, _METHODS) for one in each.body)) > MOST_METHODS
-    }
-    assert not wide, "split by idea"
-
-
-def test_the_root_has_few_modules() -> None:
-    root = [path.name for path in PACKAGE.glob("*.py") if path.name != "__init__.py"]
-    assert len(root) <= MOST_AT_ROOT, root

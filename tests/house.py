@@ -1,0 +1,319 @@
+"""``python -m tests.house``: measures the size of the house, and holds each measure to its bound.
+
+A measure is a number that grows when one idea is spread over many places: files, names that several
+modules have, structs that repeat each other, functions that only pass on. ``make check`` runs it; a
+bound is lowered when the number has become smaller, and never raised without a reason beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+SHORT = 60
+"""Lines below which a module is short."""
+FEW = 3
+"""Greatest number of lines of a function's body that is short."""
+SHARED = 4
+"""Number of fields that two structs share if one mirrors the other."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """A parsed file of the package."""
+
+    path: Path
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax tree."""
+        return ast.parse(self.text)
+
+    @property
+    def lines(self) -> int:
+        """Its number of lines."""
+        return len(self.text.splitlines())
+
+
+class House:
+    """All modules of the package, and what is counted of them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.package = [
+            Module(path, path.read_text(encoding="utf-8"))
+            for path in sorted((root / "ccplay").rglob("*.py"))
+        ]
+
+    @property
+    def lines_of_tests(self) -> int:
+        """Number of lines of all tests."""
+        files = (self.root / "tests").rglob("*.py")
+        return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
+
+    def wide(self, most: int) -> list[str]:
+        """Return the classes of more than ``most`` methods, properties included."""
+        return [
+            f"{each.path.relative_to(self.root)}:{node.name}"
+            for each in self.package
+            for node in ast.walk(each.tree)
+            if isinstance(node, ast.ClassDef)
+            and sum(isinstance(one, _FUNCTIONS) for one in node.body) > most
+        ]
+
+    def named(self, word: str, *outside: str) -> list[str]:
+        """Return the files whose code has a word, except for those in some folders.
+
+        Docstrings and comments do not count: they may name what the code need not know.
+        """
+        pattern = re.compile(word, re.IGNORECASE)
+        return [
+            name
+            for each in self.package
+            if not (name := str(each.path.relative_to(self.root / "ccplay"))).startswith(outside)
+            if any(pattern.search(one) for one in words(each.tree))
+        ]
+
+    def structs(self) -> dict[str, set[str]]:
+        """Return the own fields of each class that has annotated fields, by file and name."""
+        return {
+            f"{each.path.relative_to(self.root)}:{node.name}": fields
+            for each in self.package
+            for node in ast.walk(each.tree)
+            if isinstance(node, ast.ClassDef)
+            and (
+                fields := {
+                    one.target.id
+                    for one in node.body
+                    if isinstance(one, ast.AnnAssign)
+                    and isinstance(one.target, ast.Name)
+                    and "ClassVar" not in ast.unparse(one.annotation)
+                }
+            )
+        }
+
+    def mirrored(self) -> list[tuple[str, str]]:
+        """Return the pairs of structs that share at least ``SHARED`` names of fields."""
+        return [
+            (one, other)
+            for (one, left), (other, right) in combinations(self.structs().items(), 2)
+            if len(left & right) >= SHARED
+        ]
+
+    def classes_of_one_name(self) -> dict[str, int]:
+        """Return how many modules define a class, for names that several do."""
+        found = Counter(
+            node.name
+            for each in self.package
+            for node in each.tree.body
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        )
+        return {name: count for name, count in found.items() if count > 1}
+
+    def files_of_one_name(self) -> int:
+        """Return the number of modules that share their name with another."""
+        names = Counter(e.path.stem for e in self.package if not e.path.stem.startswith("__"))
+        return sum(count for count in names.values() if count > 1)
+
+    def functions(self) -> Iterator[tuple[Module, _Function]]:
+        """Yield every function at the top of a module."""
+        for each in self.package:
+            for node in each.tree.body:
+                if isinstance(node, _FUNCTIONS):
+                    yield each, node
+
+    def called_once(self) -> list[str]:
+        """Return the private functions of at most ``FEW`` lines that one place names."""
+        found = []
+        for each, node in self.functions():
+            if node.name.startswith("_") and _length(node) <= FEW and not node.decorator_list:
+                uses = sum(
+                    isinstance(one, ast.Name) and one.id == node.name for one in ast.walk(each.tree)
+                )
+                if uses == 1:
+                    found.append(f"{each.path.relative_to(self.root)}:{node.name}")
+        return found
+
+    def passed_on(self) -> list[str]:
+        """Return the functions that only call another one with their own arguments, in order."""
+        found = []
+        for each in self.package:
+            for node in ast.walk(each.tree):
+                if not isinstance(node, _FUNCTIONS) or node.decorator_list:
+                    continue
+                body = _body(node)
+                if len(body) != 1 or not isinstance(body[0], ast.Return | ast.Expr):
+                    continue
+                call = body[0].value
+                if isinstance(call, ast.Await):
+                    call = call.value
+                own = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
+                own = [one for one in own if one not in ("self", "cls")]
+                if (
+                    isinstance(call, ast.Call)
+                    and not call.keywords
+                    and not node.args.kwonlyargs
+                    and own
+                    and [ast.unparse(one) for one in call.args] == own
+                ):
+                    found.append(f"{each.path.relative_to(self.root)}:{node.name}")
+        return found
+
+    def interfaces(self) -> list[str]:
+        """Return the protocols and abstract classes."""
+        return [
+            f"{each.path.relative_to(self.root)}:{node.name}"
+            for each in self.package
+            for node in ast.walk(each.tree)
+            if isinstance(node, ast.ClassDef)
+            and any(ast.unparse(base).split("[")[0] in ("Protocol", "ABC") for base in node.bases)
+        ]
+
+
+def words(tree: ast.Module) -> Iterator[str]:
+    """Yield the names and strings of code, without docstrings."""
+    prose = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=word) | ast.Attribute(attr=word) | ast.arg(arg=word):
+                yield word
+            case ast.FunctionDef(name=word) | ast.ClassDef(name=word):
+                yield word
+            case ast.AsyncFunctionDef(name=word):
+                yield word
+            case ast.keyword(arg=str(word)):
+                yield word
+            case ast.alias(name=word):
+                yield word
+            case ast.ImportFrom(module=str(word)):
+                yield word
+            case ast.Constant(value=str(word)) if id(node) not in prose:
+                yield word
+
+
+def _body(node: _Function) -> list[ast.stmt]:
+    first = node.body[0]
+    prose = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return node.body[1:] if prose else node.body
+
+
+def _length(node: _Function) -> int:
+    body = _body(node)
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of the house, with the greatest value that is allowed."""
+
+    what: str
+    count: Callable[[House], int]
+    bound: int
+    """Greatest value; lower it when the number has become smaller."""
+    listed: Callable[[House], list[str]] | None = None
+    """What was counted, for ``--list``."""
+
+
+def _kind(name: str, word: str, bound: int) -> Measure:
+    def found(house: House) -> list[str]:
+        return house.named(word, f"traffic/{name}/")
+
+    return Measure(f"files that know the word {name}", lambda h: len(found(h)), bound, found)
+
+
+def _command(name: str, bound: int) -> Measure:
+    def found(house: House) -> list[str]:
+        return house.named(rf"^{name}$")
+
+    return Measure(f"files that name {name}", lambda h: len(found(h)), bound, found)
+
+
+def _listed(
+    what: str, found: Callable[[House], list[str]], bound: int, *, shown: bool = True
+) -> Measure:
+    return Measure(what, lambda h: len(found(h)), bound, found if shown else None)
+
+
+MEASURES = (
+    Measure("Python files", lambda h: len(h.package), 340),
+    Measure("lines", lambda h: sum(each.lines for each in h.package), 78_000),
+    Measure("lines of tests", lambda h: h.lines_of_tests, 53_000),
+    _listed(
+        f"modules below {SHORT} lines, without __init__",
+        lambda h: [
+            str(each.path.relative_to(h.root))
+            for each in h.package
+            if each.lines < SHORT and each.path.stem not in ("__init__", "__main__")
+        ],
+        25,
+    ),
+    Measure("lines of the longest module", lambda h: max(each.lines for each in h.package), 700),
+    _listed("classes of more than 25 methods", lambda h: h.wide(25), 0),
+    Measure(
+        "modules at the root", lambda h: sum(e.path.parent.name == "ccplay" for e in h.package), 9
+    ),
+    _kind("udp", r"(?<![a-z])udp", 31),
+    _kind("short_flows", r"short.?flow", 15),
+    _kind("download", r"download", 33),
+    _kind("ping", r"(?<![a-z])pings?(?![a-z])", 34),
+    _command("SetLink", 7),
+    _command("SetQdisc", 10),
+    _command("SetCongestionControl", 10),
+    _listed(
+        f"pairs of structs that share {SHARED} fields",
+        lambda h: [f"{one} {other}" for one, other in h.mirrored()],
+        140,
+    ),
+    Measure("modules that share their name", House.files_of_one_name, 82),
+    _listed(
+        "names of public classes in several modules",
+        lambda h: [f"{name}: {count}" for name, count in h.classes_of_one_name().items()],
+        67,
+    ),
+    _listed(f"functions of up to {FEW} lines that one place calls", House.called_once, 215),
+    _listed("functions that only pass on", House.passed_on, 25),
+    _listed("protocols and abstract classes", House.interfaces, 40),
+)
+"""What is measured, in the order of the table."""
+
+
+def main() -> int:
+    """Print the table; return 1 if a measure exceeds its bound."""
+    parser = argparse.ArgumentParser(prog="python -m tests.house", description=__doc__)
+    parser.add_argument("--list", metavar="WORD", help="list what the measures with WORD count")
+    wanted = parser.parse_args().list
+    house = House(ROOT)
+    over = 0
+    for each in MEASURES:
+        value = each.count(house)
+        over += value > each.bound
+        note = "  too large" if value > each.bound else ""
+        print(f"{each.what:52}{value:8,}  of at most {each.bound:,}{note}")
+        if wanted and each.listed and wanted in each.what:
+            print(*(f"    {one}" for one in each.listed(house)), sep="\n")
+    lines = sorted(each.lines for each in house.package)
+    print(f"{'median lines of a module':52}{statistics.median(lines):8,.0f}")
+    return 1 if over else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
