@@ -23,8 +23,6 @@ from ccplay.model.commands import (
     Build,
     SetClasses,
     SetCongestionControl,
-    SetLink,
-    SetQdisc,
     restoring_link,
 )
 from ccplay.model.network import BOTTLENECK
@@ -235,13 +233,6 @@ def _rate(series: Series, between: tuple[float, float]) -> float | None:
 
 # --- commands that restore the network as the lesson's file describes it --------------------------
 # Commands that restore the network as the lesson's file describes it, for a page that opens.
-
-
-def is_setting(command: AnyCommand) -> bool:
-    """Return whether a command only changes a link, a queue or the default of a host."""
-    if isinstance(command, SetCongestionControl):
-        return command.flow is None
-    return isinstance(command, SetLink | SetQdisc | SetClasses)
 
 
 def restoring(state: LabState) -> list[AnyCommand]:
@@ -596,7 +587,7 @@ class Course:
             each.ended is None and each.kind != "subflow" and name not in stopped
             for name, each in state.traffic.items()
         ) or any(
-            is_setting(each.command) and each.command not in mine for each in state.applied[since:]
+            each.command.is_setting() and each.command not in mine for each in state.applied[since:]
         )
 
     def _begin(self, state: LabState) -> None:
@@ -616,7 +607,7 @@ def _at_once(step: Step) -> bool:
 
     Traffic would give the answer away.
     """
-    return step.at_s == 0 and step.after is None and is_setting(step.command)
+    return step.at_s == 0 and step.after is None and step.command.is_setting()
 
 
 def _names(page: Page) -> list[str]:

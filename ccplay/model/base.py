@@ -93,6 +93,10 @@ class Command(
         """Return the command as one short line; empty for traffic, which its kind describes."""
         return ""
 
+    def is_setting(self) -> bool:
+        """Return whether the command only changes a link, a queue or the default of a host."""
+        return False
+
 
 class Event(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event", tag=_words

@@ -159,6 +159,10 @@ class SetCongestionControl(Change, frozen=True):
             return f"{self.host}: new connections use {self.cc}"
         return f"flow {self.flow} switches to {self.cc}"
 
+    def is_setting(self) -> bool:
+        """Return whether the command changes the default of a host."""
+        return self.flow is None
+
     def sets(self, network: Network) -> set[Thing]:
         """Return the algorithm of the flow, or the default of the host."""
         del network
@@ -223,6 +227,10 @@ class SetQdisc(Change, frozen=True):
         where = " ".join(each for each in (self.link, self.traffic_class) if each)
         return f"queue {where} → {describe_qdisc(self.qdisc)}"
 
+    def is_setting(self) -> bool:
+        """Return True: the command changes a link or its queue."""
+        return True
+
     def sets(self, network: Network) -> set[Thing]:
         """Return the queue of each direction."""
         return {("queue", each) for each in _directions(network, self.link)}
@@ -263,6 +271,10 @@ class SetClasses(Change, frozen=True):
         """Return the command as one short line."""
         return f"link {self.link} shared → {describe_classes(self.classes)}"
 
+    def is_setting(self) -> bool:
+        """Return True: the command changes a link or its queue."""
+        return True
+
     def sets(self, network: Network) -> set[Thing]:
         """Return the queue of each direction."""
         return {("queue", each) for each in _directions(network, self.link)}
@@ -289,6 +301,10 @@ class SetLink(Change, LinkFields, frozen=True):
     def describe(self) -> str:
         """Return the command as one short line."""
         return f"link {self.link} → {describe_link(self, zeros=True)}"
+
+    def is_setting(self) -> bool:
+        """Return True: the command changes a link or its queue."""
+        return True
 
     def sets(self, network: Network) -> set[Thing]:
         """Return each changed setting of each direction."""
