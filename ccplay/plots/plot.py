@@ -18,8 +18,6 @@ from ccplay.state import lab_state
 from ccplay.state.lab_state import LabState
 from ccplay.state.udp import Udp
 
-# --- A plot described once: its variables, the settings shown beside them, and its texts ----------
-
 Style: TypeAlias = Literal["line", "area", "dots", "bars", "total"]
 """Style in which a line is drawn. ``area`` is filled down to 0, ``dots`` are single measurements;
 in reports ``bars`` are amounts in each interval and ``total`` is the growth of a counter."""

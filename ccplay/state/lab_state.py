@@ -48,8 +48,6 @@ from ccplay.state.sojourns import SojournCounts
 from ccplay.state.traffic import Entry, Handlers, Traffic, lateness
 from ccplay.units import format_size
 
-# --- labState: everything known of a session, a pure fold of its events ---------------------------
-
 __all__ = [
     "FLOW_SERIES",
     "QUEUE_SERIES",

@@ -25,8 +25,6 @@ from ccplay.web import server
 from ccplay.web.feed import Feed, Windows, message
 from ccplay.web.server import Admission, Ballot, Broadcast
 
-# --- watches a shared session and serves it to browsers until it ends -----------------------------
-
 _GATHER_S = 0.01
 """Seconds for which events are collected before browsers receive them."""
 

@@ -16,8 +16,6 @@ from ccplay.state.series import Series
 from ccplay.ui.cells.glyphs import UNICODE, Glyphs
 from ccplay.ui.themes import StrokeName
 
-# --- the traces of a plot: values over time, each as its span within a slice of time --------------
-
 Span: TypeAlias = tuple[float, float]
 """Lowest and highest value within a slice of time."""
 
