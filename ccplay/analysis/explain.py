@@ -11,9 +11,9 @@ import msgspec
 from msgspec.structs import replace
 
 from ccplay.model.network import Network
+from ccplay.model.series import Series
 from ccplay.model.traffic import KINDS
 from ccplay.state.lab_state import Flow, LabState, base_rtt
-from ccplay.state.series import Series
 from ccplay.state.traffic import Routed, Traffic
 from ccplay.units import format_clock, format_rate, format_ratio, format_time_us
 

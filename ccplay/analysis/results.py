@@ -12,7 +12,7 @@ import msgspec
 
 from ccplay.analysis.statistics import MachineEffect, Statistic
 from ccplay.analysis.trust import HealthResult
-from ccplay.state.columns import MILLISECONDS, PACKETS, SHARE, SIZE, Column, Table
+from ccplay.model.columns import MILLISECONDS, PACKETS, SHARE, SIZE, Column, Table
 from ccplay.state.kinds import TrafficResults
 from ccplay.state.lab_state import LabState
 

@@ -20,9 +20,9 @@ from ccplay.analysis.results import (
     fixed_sizes,
 )
 from ccplay.analysis.trust import judge
+from ccplay.model.columns import mean, percentile, percentiles_ms
 from ccplay.model.events import Hello
 from ccplay.model.traffic import KINDS
-from ccplay.state.columns import mean, percentile, percentiles_ms
 from ccplay.state.flow_result import FlowResult
 from ccplay.state.kinds import results
 from ccplay.state.lab_state import Flow, LabState, Queue, Traffic

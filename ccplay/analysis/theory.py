@@ -28,8 +28,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from ccplay.model.series import MISSING, Series
 from ccplay.state.lab_state import Flow
-from ccplay.state.series import MISSING, Series
 
 C = 0.4
 """Segments per second cubed; RFC 9438 section 5."""

@@ -26,6 +26,7 @@ from ccplay.model.commands import (
     restoring_link,
 )
 from ccplay.model.network import BOTTLENECK
+from ccplay.model.series import Series
 from ccplay.model.traffic import KINDS, TRAFFIC, started_by, stopped_by
 from ccplay.model.variables import variable
 from ccplay.scenario import lesson
@@ -33,7 +34,6 @@ from ccplay.scenario.values import Lesson, Measure, Page, Question, Step, Take
 from ccplay.session.timeline import DueStep, Script
 from ccplay.share.frames import Board
 from ccplay.state.lab_state import LabState, Ping
-from ccplay.state.series import Series
 
 # --- judges answers to a page's question by the measurements of its run ---------------------------
 

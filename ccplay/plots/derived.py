@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ccplay.analysis import summary
+from ccplay.model.series import Series
 from ccplay.model.variables import Variable
 from ccplay.plots.plot import Scope
-from ccplay.state.series import Series
 
 _BITS = 8
 

@@ -7,8 +7,10 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
+from ccplay.model import blocks
 from ccplay.model.events import Applied, FlowPath, Misbehaved, TraceEnded, TraceLost, TraceStarted
 from ccplay.model.samples import CaStateChanged, QdiscSamples, TcpSamples, TraceSamples
+from ccplay.model.series import Feed, Rows, Series, Timeline
 from ccplay.model.traffic import KINDS
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.traffic_events import (
@@ -22,9 +24,7 @@ from ccplay.model.values import Monitored
 from ccplay.model.variables import FLOW_VARIABLES, kept
 from ccplay.model.wording import one_way
 from ccplay.state.routes import back_of, nodes_of, way_back
-from ccplay.state.series import Feed, Rows, Series, Timeline
 from ccplay.state.traffic import Handlers, Routed, TrafficState
-from ccplay.stream import wire
 
 # --- accepts samples row by row; each series reads its column when it is needed -------------------
 # A thousand connections have 17,000 series, of which a screen shows a hundred at a time.
@@ -133,10 +133,10 @@ class Trace(msgspec.Struct):
 
     def add(self, samples: TraceSamples) -> None:
         """Add segments that are later than all before."""
-        moments = wire.moments(samples)
+        moments = blocks.moments(samples)
         tick = self.moments.extend(moments)
         ticks = {
-            name: wire.floats([getattr(samples, name)], len(moments))[0] for name in TRACE_SERIES
+            name: blocks.floats([getattr(samples, name)], len(moments))[0] for name in TRACE_SERIES
         }
         for name, series in self.series.items():
             series.extend(tick, ticks[name])

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import msgspec
 
+from ccplay.model.columns import RATE, SECONDS, SEGMENTS, TEXT, Column, Table, percentile, rate_bps
 from ccplay.model.traffic_events import DownloadEnded, DownloadProgress, DownloadStarted
-from ccplay.state.columns import RATE, SECONDS, SEGMENTS, TEXT, Column, Table, percentile, rate_bps
 from ccplay.state.connections import Connections
 from ccplay.state.routes import ROUTES, Route, routes
 from ccplay.state.traffic import Handlers

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ccplay.model.values import Monitored
-from ccplay.state.columns import (
+from ccplay.model.columns import (
     MILLISECONDS,
     MONITORED,
     RATE,
@@ -24,6 +23,7 @@ from ccplay.state.columns import (
     percentiles_ms,
     rate_bps,
 )
+from ccplay.model.values import Monitored
 from ccplay.state.connections import Flow
 from ccplay.state.routes import ROUTES, Route, nodes_of, routes
 from ccplay.state.samples import Sampled

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from ccplay.model.columns import Table
 from ccplay.model.traffic import KINDS, TRAFFIC
 from ccplay.state import connections, downloads, flow_result, pings, short_flows, udp
-from ccplay.state.columns import Table
 from ccplay.state.downloads import DownloadResult
 from ccplay.state.flow_result import FlowResult
 from ccplay.state.pings import PingResult

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import msgspec
 
+from ccplay.model.columns import COUNT, MILLISECONDS, Column, Table, percentiles_ms
+from ccplay.model.series import Series, Timeline
 from ccplay.model.traffic_events import PingEnded, PingSample, PingStarted
-from ccplay.state.columns import COUNT, MILLISECONDS, Column, Table, percentiles_ms
-from ccplay.state.series import Series, Timeline
 from ccplay.state.traffic import Handlers, TrafficState
 
 

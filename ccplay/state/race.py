@@ -7,6 +7,7 @@ from itertools import accumulate
 
 import msgspec
 
+from ccplay.model import blocks
 from ccplay.model.base import Row
 from ccplay.model.events import Applied
 from ccplay.model.samples import Sweep, Sweeps
@@ -14,7 +15,6 @@ from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.traffic_events import FlowEnded
 from ccplay.state.connections import Connections
 from ccplay.state.traffic import Handlers
-from ccplay.stream import wire
 
 _NOTHING: Mapping[str, int] = {}
 
@@ -66,8 +66,8 @@ def _sweeps(state: Racing, event: Sweeps) -> None:
         return
     rows = dict(zip(event.tcp.flow, event.tcp.fields["bytes_acked"], strict=True))
     streams = [each for name in state.sizes for each in state.streams.get(name, ()) if each in rows]
-    moments = wire.moments(event)
-    ends = {name: wire.last(rows[name]) for name in streams}
+    moments = blocks.moments(event)
+    ends = {name: blocks.last(rows[name]) for name in streams}
     # One that a gap hides at the end may have been done before it.
     if None not in ends.values() and not _done(state, moments[-1], state.sizes, ends):
         return
@@ -82,7 +82,7 @@ def _sweeps(state: Racing, event: Sweeps) -> None:
 
 def _held(row: Row, sweeps: int) -> list[int | None]:
     """Return the counts in a block's row, each repeated until the next known one."""
-    return list(accumulate(wire.counts(row, sweeps), _newer))
+    return list(accumulate(blocks.counts(row, sweeps), _newer))
 
 
 def _newer(before: int | None, now: int | None) -> int | None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from ccplay.model.columns import COUNT, SECONDS, Column, Table
 from ccplay.model.events import FlowPath
-from ccplay.state.columns import COUNT, SECONDS, Column, Table
 
 
 class Route(msgspec.Struct, frozen=True):

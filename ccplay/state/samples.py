@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from ccplay.model import blocks
 from ccplay.model.base import Row
 from ccplay.model.samples import QdiscRows, Sweep, Sweeps, TcpRows, TcpSamples
+from ccplay.model.series import Feed, Series
 from ccplay.model.values import MOST_VARIABLES
 from ccplay.model.variables import QUEUE_VARIABLES, kept
 from ccplay.state.connections import FLOW_SERIES, Flow, Intake
 from ccplay.state.race import Racing
-from ccplay.state.series import Feed, Series
 from ccplay.state.traffic import Handlers
-from ccplay.stream import wire
 
 QUEUE_SERIES = kept(QUEUE_VARIABLES)
 """Fields of ``QdiscSamples`` that are kept over time for every queue."""
@@ -137,7 +137,7 @@ def _alike(one: TcpSamples, other: TcpSamples | None) -> bool:
 
 
 def _sweeps(state: Sampled, event: Sweeps) -> None:
-    moments = wire.moments(event)
+    moments = blocks.moments(event)
     tick = state.sweeps.extend(moments)
     if event.tcp is not None:
         _tcp_rows(state, tick, event.t, event.tcp, len(moments))
@@ -159,7 +159,7 @@ def _tcp_rows(state: Sampled, tick: int, t: float, rows: TcpRows, sweeps: int) -
     counts = (rows.fields.get(name, nothing) for name in names)
     for flow, cc, *lasts in zip(flows, rows.cc, *counts, strict=True):
         if flow is not None:
-            flow.learn(t, cc, *(wire.last(row) or 0 for row in lasts))
+            flow.learn(t, cc, *(blocks.last(row) or 0 for row in lasts))
 
 
 def _own_rows(
@@ -172,7 +172,7 @@ def _own_rows(
     for variable, rows in own.items():
         for subject, row in zip(subjects, rows, strict=True):
             if row is not None and (series := _variable(state, subject, variable)) is not None:
-                series.extend(tick, *wire.floats([row], sweeps))
+                series.extend(tick, *blocks.floats([row], sweeps))
 
 
 def _qdisc_rows(state: Sampled, tick: int, rows: QdiscRows, sweeps: int) -> None:
@@ -190,7 +190,7 @@ def _extend(
     """Append the rows of a block to the series of each flow or queue."""
     for name in names:
         if name in fields:
-            for series, floats in zip(owners, wire.floats(fields[name], sweeps), strict=True):
+            for series, floats in zip(owners, blocks.floats(fields[name], sweeps), strict=True):
                 if series is not None:
                     series[name].extend(tick, floats)
 

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import msgspec
 
+from ccplay.model.columns import MILLISECONDS, RATE, TEXT, Column, Table, percentile, rate_bps
 from ccplay.model.events import FlowPath
 from ccplay.model.network import MOST_PATHS
 from ccplay.model.traffic_events import ShortFlowsEnded, ShortFlowsProgress, ShortFlowsStarted
-from ccplay.state.columns import MILLISECONDS, RATE, TEXT, Column, Table, percentile, rate_bps
 from ccplay.state.routes import ROUTES, Route, routes
 from ccplay.state.samples import Sampled
 from ccplay.state.traffic import Handlers, TrafficState

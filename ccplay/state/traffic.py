@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.model.events import MOST_LATE_S, Applied, FlowPath
-from ccplay.state.series import Series
+from ccplay.model.series import Series
 from ccplay.units import format_clock
 
 # --- the event log: commands, events and marks as lines -------------------------------------------

@@ -7,13 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
-from ccplay.model.events import Applied, FlowPath
-from ccplay.model.traffic_commands import StopUdp
-from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
-from ccplay.model.values import Monitored
-from ccplay.model.variables import UDP_VARIABLES
-from ccplay.model.wording import describe_loss
-from ccplay.state.columns import (
+from ccplay.model.columns import (
     BYTES,
     MILLISECONDS,
     MONITORED,
@@ -26,8 +20,14 @@ from ccplay.state.columns import (
     milliseconds,
     rate_bps,
 )
+from ccplay.model.events import Applied, FlowPath
+from ccplay.model.series import Series, Timeline
+from ccplay.model.traffic_commands import StopUdp
+from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
+from ccplay.model.values import Monitored
+from ccplay.model.variables import UDP_VARIABLES
+from ccplay.model.wording import describe_loss
 from ccplay.state.routes import ROUTES, Route, routes
-from ccplay.state.series import Series, Timeline
 from ccplay.state.traffic import Handlers, TrafficState
 from ccplay.units import format_part, format_rate, format_ratio, format_time_us
 

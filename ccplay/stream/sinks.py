@@ -11,6 +11,7 @@ import msgspec
 from ccplay.errors import RecordingError
 from ccplay.files import writing
 from ccplay.files.reading import open_regular
+from ccplay.model import blocks
 from ccplay.model.base import Event
 from ccplay.model.events import AnyEvent, Health, Hello
 from ccplay.model.samples import CaStateChanged, Sweep, TraceSamples
@@ -111,7 +112,7 @@ class Recorder:
 
     def _gather(self, sweep: Sweep) -> None:
         block = self._block
-        if block and not (wire.fits(sweep, block) and sweep.t < block[0].t + self._block_s):
+        if block and not (blocks.fits(sweep, block) and sweep.t < block[0].t + self._block_s):
             self._end_block()
             self._file.flush()
         self._block.append(sweep)
@@ -130,7 +131,7 @@ class Recorder:
 
     def _end_block(self) -> None:
         if self._block:
-            line = wire.encode(wire.pack(self._block))
+            line = wire.encode(blocks.pack(self._block))
             self._block.clear()
             self._file.write(line)
 

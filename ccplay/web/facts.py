@@ -15,6 +15,7 @@ from ccplay.analysis.trust import credible
 from ccplay.assets import assets
 from ccplay.lesson.course import bins, markdown, outcome
 from ccplay.model.layout import layout
+from ccplay.model.series import Series
 from ccplay.model.traffic import KINDS
 from ccplay.model.variables import Rate, Variable, variable
 from ccplay.model.wording import describe_link
@@ -23,7 +24,6 @@ from ccplay.plots.plot import Line, Plot, Scope, Summary, counts_bytes, of_varia
 from ccplay.plots.table import GOODPUT, PLOTS
 from ccplay.share.frames import Board
 from ccplay.state.lab_state import Flow, LabState, Ping, Queue
-from ccplay.state.series import Series
 from ccplay.state.traffic import Listed
 from ccplay.state.udp import Udp
 from ccplay.units import format_size

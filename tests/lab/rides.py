@@ -16,11 +16,11 @@ from ccplay.model.commands import AnyCommand, Build, SetCongestionControl, SetLi
 from ccplay.model.events import AnyEvent
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
+from ccplay.model.series import Series, Timeline
 from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import Flow, LabState
-from ccplay.state.series import Series, Timeline
 from ccplay.stream.wire import UnknownEvent
 from tests.lab import trust
 from tests.lab.conftest import RunningLab, forked

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
+from ccplay.model import blocks
 from ccplay.model.commands import TraceFlow, UntraceFlow
 from ccplay.model.events import AnyEvent, Hello, TraceEnded, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.model.values import Feature
 from ccplay.state.lab_state import LabState
-from ccplay.stream import wire
 from ccplay.ui.cells.glyphs import UNICODE
 from ccplay.ui.palette import entries
 from ccplay.ui.panels.ribbon import states
@@ -41,7 +41,7 @@ def segments(t: float, count: int) -> TraceSamples:
         t=t,
         flow="1",
         after_us=[1000] * (count - 1),
-        cwnd=wire.row(range(20, 20 + count)),
+        cwnd=blocks.row(range(20, 20 + count)),
         ssthresh=17,
         srtt_us=30_000,
         snd_wnd=65_536,

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccplay.errors import WireError
+from ccplay.model import blocks
 from ccplay.model.base import Row
 from ccplay.model.samples import QdiscSamples, Sweep, Sweeps, TcpRows, TcpSamples
 from ccplay.stream import wire
@@ -29,7 +30,7 @@ def qdisc(marks: int | None) -> QdiscSamples:
 
 
 def read(row: Row, sweeps: int) -> list[float | None]:
-    (packed,) = wire.floats([row], sweeps)
+    (packed,) = blocks.floats([row], sweeps)
     return [None if each != each else each for each in struct.unpack(f"{sweeps}f", packed)]
 
 
@@ -43,11 +44,11 @@ def rounded(counts: Sequence[int | None]) -> list[float | None]:
 @given(marks=st.lists(COUNTS, min_size=1, max_size=80))
 def test_every_value_comes_back(marks: list[int | None]) -> None:
     sweeps = [Sweep(t=at / 50, qdisc=qdisc(each)) for at, each in enumerate(marks)]
-    block = wire.pack(sweeps)
+    block = blocks.pack(sweeps)
     assert block.qdisc is not None
     (row,) = block.qdisc.fields["ecn_marks"]
     assert read(row, len(marks)) == rounded(marks)
-    assert wire.last(row) == marks[-1]
+    assert blocks.last(row) == marks[-1]
     assert wire.decode_event(wire.encode(block)) == block
 
 
@@ -63,7 +64,7 @@ def test_every_value_comes_back(marks: list[int | None]) -> None:
 )
 def test_rows_are_what_the_format_says(counts: list[int | None], row: Row) -> None:
     sweeps = [Sweep(t=at / 50, qdisc=qdisc(each)) for at, each in enumerate(counts)]
-    block = wire.pack(sweeps)
+    block = blocks.pack(sweeps)
     assert block.qdisc is not None
     assert block.qdisc.fields["ecn_marks"] == [row]
 
@@ -71,15 +72,15 @@ def test_rows_are_what_the_format_says(counts: list[int | None], row: Row) -> No
 @given(us=st.lists(st.integers(min_value=0, max_value=10**7), min_size=1, max_size=60))
 def test_moments_come_back_to_the_microsecond(us: list[int]) -> None:
     moments = [sum(us[: at + 1]) / 1e6 for at in range(len(us))]
-    assert wire.moments(wire.pack([Sweep(t=t) for t in moments])) == moments
+    assert blocks.moments(blocks.pack([Sweep(t=t) for t in moments])) == moments
 
 
 def test_what_is_counted_in_full_is_exact_at_the_end() -> None:
     """A series has seven digits; the bytes that a flow has moved have more."""
     first, then = (tcp(bytes_acked=[n]) for n in (1_000_000_000_001, 1_000_000_001_449))
-    block = wire.pack([Sweep(t=0.0, tcp=first), Sweep(t=0.02, tcp=then)])
+    block = blocks.pack([Sweep(t=0.0, tcp=first), Sweep(t=0.02, tcp=then)])
     assert block.tcp is not None
-    assert wire.last(block.tcp.fields["bytes_acked"][0]) == 1_000_000_001_449
+    assert blocks.last(block.tcp.fields["bytes_acked"][0]) == 1_000_000_001_449
 
 
 @pytest.mark.parametrize(
@@ -94,8 +95,8 @@ def test_what_is_counted_in_full_is_exact_at_the_end() -> None:
 )
 def test_a_sweep_of_another_kind_or_time_does_not_fit(other: Sweep) -> None:
     block = [Sweep(t=0.5, tcp=tcp())]
-    assert wire.fits(Sweep(t=0.5, tcp=tcp()), block)
-    assert not wire.fits(other, block)
+    assert blocks.fits(Sweep(t=0.5, tcp=tcp()), block)
+    assert not blocks.fits(other, block)
 
 
 def rows(**fields: list[Row]) -> Sweeps:
@@ -112,7 +113,7 @@ def rows(**fields: list[Row]) -> Sweeps:
         (rows(cwnd=[1, {1: 1}]), "cwnd: changes at"),
         (rows(cwnd=[1, {0: 1, 3: 1}]), "cwnd: changes at"),
         (rows(cwnd=[1, {0: 1, 2: 1, 1: 1}]), "cwnd: changes at"),
-        (Sweeps(t=0.0, after_us=[1] * wire.LONGEST), "1001 sweeps"),
+        (Sweeps(t=0.0, after_us=[1] * blocks.LONGEST), "1001 sweeps"),
         (
             Sweeps(t=0.0, after_us=[], tcp=TcpRows(flow=["1", "1"], cc=["a", "b"], fields={})),
             "twice",

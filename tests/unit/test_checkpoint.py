@@ -3,12 +3,12 @@
 import pytest
 
 from ccplay.analysis.results import checkpoint
+from ccplay.model import blocks
 from ccplay.model.events import Applied, Ready
 from ccplay.model.samples import Sweep, Sweeps, TcpRows, TcpSamples
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.traffic_events import FlowEnded, FlowStarted
 from ccplay.state.lab_state import LabState
-from ccplay.stream import wire
 
 
 def sweep(t: float, acked: dict[str, int]) -> Sweep:
@@ -105,7 +105,7 @@ def test_a_block_has_the_same_checkpoint_as_its_sweeps() -> None:
     one, block = (race("1", "2", streams=2, sizes=sizes) for _ in range(2))
     for each in sweeps:
         one.apply(each)
-    block.apply(wire.pack(sweeps))
+    block.apply(blocks.pack(sweeps))
     taken = checkpoint(one, sizes)
     assert taken is not None
     # 10**9 - 9 + 3 n of one stream and n of the other: enough at the fourth sweep.

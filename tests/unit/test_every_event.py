@@ -13,6 +13,7 @@ from msgspec import inspect
 
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.probe import Probe
+from ccplay.model import blocks
 from ccplay.model.events import AnyEvent, Hello
 from ccplay.model.samples import Sweep, Sweeps
 from ccplay.state.lab_state import LabState
@@ -64,7 +65,7 @@ def extreme(kind: inspect.Type, *, largest: bool, number: int = 0) -> Any:
 def event(kind: type[Any], *, largest: bool) -> Any:
     if kind is Sweeps:
         # As recordings make them.
-        return wire.pack([event(Sweep, largest=largest)] * 3)
+        return blocks.pack([event(Sweep, largest=largest)] * 3)
     return extreme(inspect.type_info(kind), largest=largest)
 
 
@@ -90,7 +91,7 @@ def test_all_of_them_come_back_from_a_recording(tmp_path: Path) -> None:
         each for each in read if not isinstance(each, Sweeps)
     ]
     swept = [each for each in read if isinstance(each, Sweeps)]
-    assert [len(wire.moments(each)) for each in swept] == [1, 1]
+    assert [len(blocks.moments(each)) for each in swept] == [1, 1]
 
 
 class OneHost(Namespace, frozen=True):
@@ -137,6 +138,6 @@ def test_a_recording_of_a_lab_that_named_variables_of_no_flows_is_read() -> None
     found = wire.decode_event(line)
     assert isinstance(found, Sweep)
     LabState().apply(found)
-    block = wire.pack([found, found])
+    block = blocks.pack([found, found])
     assert wire.decode_event(wire.encode(block)) == block
     LabState().apply(block)

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from ccplay.model.samples import TcpSamples
+from ccplay.model.series import Feed, Series, Timeline
 from ccplay.state.connections import Intake
-from ccplay.state.series import Feed, Series, Timeline
 
 NAMES = ("cwnd", "ssthresh")
 

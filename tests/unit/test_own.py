@@ -10,6 +10,7 @@ from ccplay.bpf.libbpf import LoadError, names_in
 from ccplay.cli import main
 from ccplay.errors import WireError
 from ccplay.lab.probe.inet_diag import variable_columns
+from ccplay.model import blocks
 from ccplay.model.events import Ended
 from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.model.traffic_events import FlowStarted
@@ -115,17 +116,17 @@ def test_variables_become_series_of_the_flows_that_have_them() -> None:
 
 def test_a_recording_keeps_them() -> None:
     """Sweeps with other variables begin another block; unpacked, the blocks give the same state."""
-    assert not wire.fits(SWEEPS[1], SWEEPS[:1])
-    assert wire.fits(SWEEPS[2], SWEEPS[1:2])
+    assert not blocks.fits(SWEEPS[1], SWEEPS[:1])
+    assert blocks.fits(SWEEPS[2], SWEEPS[1:2])
     state = started()
     for part in (SWEEPS[:1], SWEEPS[1:4], SWEEPS[4:]):
-        state.apply(wire.decode_event(wire.encode(wire.pack(part))))
+        state.apply(wire.decode_event(wire.encode(blocks.pack(part))))
     check(state)
 
 
 def test_a_sweep_without_them_is_written_as_ever() -> None:
     assert b"own" not in wire.encode(SWEEPS[0])
-    assert b"own" not in wire.encode(wire.pack(SWEEPS[:1]))
+    assert b"own" not in wire.encode(blocks.pack(SWEEPS[:1]))
 
 
 MANY: dict[str, list[int | None]] = {f"v{n}": [1] for n in range(MOST_VARIABLES + 1)}
@@ -143,7 +144,7 @@ MANY: dict[str, list[int | None]] = {f"v{n}": [1] for n in range(MOST_VARIABLES 
 def test_what_does_not_fit_or_is_too_much_is_refused(
     own: dict[str, list[int | None]], reason: str
 ) -> None:
-    for event in (sweep(1.0, own, "1"), wire.pack([sweep(1.0, own, "1")])):
+    for event in (sweep(1.0, own, "1"), blocks.pack([sweep(1.0, own, "1")])):
         with pytest.raises(WireError, match=reason):
             wire.decode_event(wire.encode(event))
 
@@ -196,7 +197,7 @@ def test_they_are_exported_a_row_each(tmp_path: Path, capsys: pytest.CaptureFixt
         sweep(last + 0.6, {"bbr_pacing_gain": [None], "my_gain_1000": [1000]}, "o"),
     ]
     kept = [line for line in said if not isinstance(wire.decode_event(line), Ended)]
-    added = [wire.encode(start), wire.encode(wire.pack(told))]
+    added = [wire.encode(start), wire.encode(blocks.pack(told))]
     path.write_bytes(b"".join([*kept, *added]))
     assert main(["export", str(path), "--table", "variables"]) == 0
     head, *rows = capsys.readouterr().out.splitlines()

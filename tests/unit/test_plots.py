@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ccplay.errors import UsageError
 from ccplay.model.events import Applied, LinkChanged
+from ccplay.model.series import Series, Timeline
 from ccplay.model.traffic_commands import StopUdp
 from ccplay.model.traffic_events import FlowStarted, UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import LinkSetting, Monitored, Qdisc
@@ -22,7 +23,6 @@ from ccplay.report.data.curves import cross_traffic
 from ccplay.report.data.scene import scene
 from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
-from ccplay.state.series import Series, Timeline
 from ccplay.state.udp import Udp
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"

@@ -8,6 +8,7 @@ import pytest
 
 from ccplay.errors import WireError
 from ccplay.lab.queues.link_queues import LinkQueues
+from ccplay.model import blocks
 from ccplay.model.samples import QdiscSamples, Sweep
 from ccplay.model.values import MOST_VARIABLES
 from ccplay.report.data.export import _sweeps
@@ -32,7 +33,7 @@ def sweeps() -> list[Sweep]:
 def test_values_of_queues_are_kept_by_link(packed: bool) -> None:
     """Own values are kept by link, from single sweeps and from a block, over the wire."""
     state = LabState()
-    for event in [wire.pack(sweeps())] if packed else sweeps():
+    for event in [blocks.pack(sweeps())] if packed else sweeps():
         state.apply(wire.decode_event(wire.encode(event)))
     series = state.queues["r1->r2"].own["codel_ldelay_us"]
     assert series.values(0, 3) == [3, 5, 5]
@@ -48,7 +49,7 @@ def test_old_recordings_have_none() -> None:
 
 
 def test_each_value_is_a_row_of_the_export() -> None:
-    rows = dict(_sweeps(wire.pack(sweeps()), 0.0))["queue-variables"]
+    rows = dict(_sweeps(blocks.pack(sweeps()), 0.0))["queue-variables"]
     assert rows["link"] == ["r1->r2"] * 3 + ["r2->r1"]
     assert rows["qdisc"] == ["codel"] * 3 + ["pfifo"]
     assert rows["variable"] == ["codel_ldelay_us"] * 4
@@ -64,7 +65,7 @@ def test_each_value_is_a_row_of_the_export() -> None:
 )
 def test_what_does_not_fit_the_queues_is_refused(own: dict[str, list[int | None]]) -> None:
     with pytest.raises(WireError):
-        wire.check_sweep(sweep(1.0, own))
+        blocks.check_sweep(sweep(1.0, own))
 
 
 def test_a_queue_keeps_no_more_than_it_may() -> None:

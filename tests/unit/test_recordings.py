@@ -21,6 +21,7 @@ from ccplay.errors import RecordingError
 from ccplay.model.commands import Mark, SetCongestionControl
 from ccplay.model.events import AnyEvent, Applied, Health, Hello, Log, Ready
 from ccplay.model.samples import QdiscSamples, Sweep, Sweeps, TcpSamples
+from ccplay.model.series import Series
 from ccplay.model.traffic_events import (
     DownloadProgress,
     DownloadStarted,
@@ -36,7 +37,6 @@ from ccplay.model.values import Monitored
 from ccplay.session.archive import read_recording
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
-from ccplay.state.series import Series
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import ReplaySource, recorded_events

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ccplay.model.series import Series, Timeline
 from ccplay.report.data import curves
 from ccplay.state.lab_state import Flow
-from ccplay.state.series import Series, Timeline
 
 
 def filled(values: list[float | None], step: float = 0.02) -> Series:

@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
+from ccplay.model.columns import Column
 from ccplay.report.data.findings import columns, findings, readings, verdicts
 from ccplay.report.data.material import MOST_DRAWN, MOST_SHOWN
 from ccplay.report.data.naming import in_order, words
 from ccplay.report.data.tables import MOST_IN_MARKDOWN, Cell, ReportTable, tables
 from ccplay.report.terminal.tables import _Fitting
-from ccplay.state.columns import Column
 from tests.unit.reports import PUBLISHED, experiment, material, variants
 
 

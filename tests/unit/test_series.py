@@ -6,7 +6,7 @@ import struct
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ccplay.state.series import Series, Timeline
+from ccplay.model.series import Series, Timeline
 
 VALUES = st.lists(
     st.one_of(st.none(), st.integers(min_value=-1000, max_value=1000)), min_size=1, max_size=900

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark, SetCongestionControl
 from ccplay.model.events import Applied, Failed, LinkChanged, Ready
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
+from ccplay.model.series import Series
 from ccplay.model.traffic_commands import StartFlow, StopUdp
 from ccplay.model.traffic_events import (
     DownloadEnded,
@@ -19,7 +20,6 @@ from ccplay.model.traffic_events import (
 )
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import Download, LabState, Ping
-from ccplay.state.series import Series
 from ccplay.stream.wire import UnknownEvent
 from tests.ui.synthetic import stream
 

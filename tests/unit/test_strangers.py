@@ -27,6 +27,7 @@ from ccplay.errors import CcplayError, RecordingError, ScenarioError, WireError
 from ccplay.experiment.grouping import Gathering
 from ccplay.experiment.plan import plan_runs
 from ccplay.experiment.store import Store, indexed, read_run_directory
+from ccplay.model import blocks
 from ccplay.model.events import Log
 from ccplay.model.samples import (
     QdiscRows,
@@ -251,7 +252,7 @@ def test_two_seconds_of_a_thousand_flows_are_a_line_that_is_read() -> None:
         }
         fields |= {"flow": flows, "cc": ["cubic"] * 1000, "ca_state": [n % 4] * 1000}
         sweeps.append(Sweep(t=n / 50, tcp=TcpSamples(**fields), qdisc=_queue(n)))
-    line = wire.encode(wire.pack(sweeps))
+    line = wire.encode(blocks.pack(sweeps))
     assert len(line) > 5_000_000
     assert isinstance(wire.decode_event(line), Sweeps)
 

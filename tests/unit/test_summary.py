@@ -12,6 +12,7 @@ from rich.console import Console
 from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.results import Result
 from ccplay.analysis.summary import machine, summarise
+from ccplay.model.columns import percentile
 from ccplay.model.events import Failed, Health, Hello, LinkChanged, Ready
 from ccplay.model.network import Network, Topology
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
@@ -26,7 +27,6 @@ from ccplay.model.traffic_events import (
 )
 from ccplay.model.values import Capabilities, LinkSetting, Qdisc
 from ccplay.report.terminal.tables import show
-from ccplay.state.columns import percentile
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.ui.panels.frame import trouble

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccplay.analysis.theory import ALPHA_CUBIC, Epoch, Theory
+from ccplay.model.series import Series, Timeline
 from ccplay.state.lab_state import Flow
-from ccplay.state.series import Series, Timeline
 
 OPEN, DISORDER, CWR, RECOVERY, LOSS = range(5)
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from ccplay.cli import main
+from ccplay.model import blocks
 from ccplay.model.events import AnyEvent, Ready
 from ccplay.model.samples import CaStateChanged, TraceSamples
+from ccplay.model.series import Series, Timeline
 from ccplay.model.traffic_events import FlowStarted
 from ccplay.report.data import material
 from ccplay.report.data.curves import Curve
 from ccplay.state.lab_state import Flow, LabState
-from ccplay.state.series import Series, Timeline
-from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from tests.unit.test_summary import HELLO
 
@@ -25,7 +25,7 @@ def acks(t: float, cwnd: list[int], every_us: int = 10_000) -> TraceSamples:
         t=t,
         flow="1",
         after_us=[every_us] * (len(cwnd) - 1),
-        cwnd=wire.row(cwnd),
+        cwnd=blocks.row(cwnd),
         ssthresh=None,
         srtt_us=50_000,
         snd_wnd=65_536,

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from ccplay.analysis.trust import credible
-from ccplay.state.series import Series, Timeline
+from ccplay.model.series import Series, Timeline
 from ccplay.ui.plots.traces import CountTrace, DotTrace, Pen, SeriesTrace, StepTrace, TracedTrace
 
 PEN = Pen("#ffffff")

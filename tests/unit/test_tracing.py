@@ -10,6 +10,7 @@ import pytest
 from ccplay.errors import ScenarioError, WireError
 from ccplay.lab.probe import tracing
 from ccplay.lab.probe.tracing import Record, SegmentCount, complete
+from ccplay.model import blocks
 from ccplay.model.commands import Build, TraceFlow, UntraceFlow
 from ccplay.model.events import Failed, TraceEnded, TraceLost, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
@@ -33,7 +34,7 @@ def record(ns: int, cwnd: int, *, busy: bool = False, segment: bool = True) -> b
 
 
 def samples(t: float, cwnd: list[int], flow: str = "1") -> TraceSamples:
-    steps = wire.row(cwnd)
+    steps = blocks.row(cwnd)
     return TraceSamples(
         t=t,
         flow=flow,
@@ -62,7 +63,7 @@ def test_records_become_one_event() -> None:
         t=0.001,
         flow="1",
         after_us=[20],
-        cwnd=wire.row([10, 11]),
+        cwnd=blocks.row([10, 11]),
         ssthresh=None,
         srtt_us=20_000,
         snd_wnd=65_536,

@@ -21,11 +21,11 @@ from ccplay.bpf.support import BTF, Lack, lack
 from ccplay.errors import CcplayError, CommandError, UnsupportedError
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.connection import Connection
+from ccplay.model import blocks
 from ccplay.model.base import Event
 from ccplay.model.events import TraceEnded, TraceLost, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.model.values import INFINITE_SSTHRESH
-from ccplay.stream import wire
 
 # --- the tracer: reads records of each segment from a ring buffer that BPF programs fill ----------
 # The programs are attached through file descriptors, so the kernel removes them with the process.
@@ -343,8 +343,8 @@ class Tracing:
         name = connection.name
         records = self._unclaimed.pop(connection.cookie, []) if connection.cookie else []
         segments = [each for each in records if each.segments]
-        for at in range(0, len(segments), wire.LONGEST):
-            self._emit(samples(name, segments[at : at + wire.LONGEST], self._epoch_us))
+        for at in range(0, len(segments), blocks.LONGEST):
+            self._emit(samples(name, segments[at : at + blocks.LONGEST], self._epoch_us))
         count = trace.counts[name]
         count.take(records)
         for each in records:
@@ -367,8 +367,8 @@ def samples(name: str, segments: Sequence[Record], epoch_us: int) -> TraceSample
         t=us[0] / 1e6,
         flow=name,
         after_us=[after - before for before, after in pairwise(us)],
-        cwnd=wire.row([each.cwnd for each in segments]),
-        ssthresh=wire.row([None if each == INFINITE_SSTHRESH else each for each in thresholds]),
-        srtt_us=wire.row([each.srtt_us for each in segments]),
-        snd_wnd=wire.row([each.snd_wnd for each in segments]),
+        cwnd=blocks.row([each.cwnd for each in segments]),
+        ssthresh=blocks.row([None if each == INFINITE_SSTHRESH else each for each in thresholds]),
+        srtt_us=blocks.row([each.srtt_us for each in segments]),
+        snd_wnd=blocks.row([each.snd_wnd for each in segments]),
     )

@@ -11,11 +11,11 @@ from statistics import fmean, stdev
 import msgspec
 
 from ccplay.analysis.theory import Theory
+from ccplay.model.columns import COUNT, SIZE, Column, Table
+from ccplay.model.series import MISSING, Series
 from ccplay.model.variables import RECEIVED, VARIABLES, Variable, combine
 from ccplay.plots.derived import per_second
-from ccplay.state.columns import COUNT, SIZE, Column, Table
 from ccplay.state.lab_state import Flow, LabState
-from ccplay.state.series import MISSING, Series
 from ccplay.state.udp import Udp
 
 # --- lines and spans from a session's series ------------------------------------------------------

@@ -17,6 +17,7 @@ from ccplay.analysis.metrics import identity_of, metrics_of
 from ccplay.analysis.results import CaseResult
 from ccplay.errors import RecordingError, UsageError
 from ccplay.files import writing
+from ccplay.model import blocks
 from ccplay.model.base import Event, Row
 from ccplay.model.events import Health, InterfaceCounters, Ready, SojournTimes
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
@@ -30,7 +31,6 @@ from ccplay.report.data.tables import harmless
 from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
 from ccplay.state.traffic import Seen
-from ccplay.stream import wire
 from ccplay.stream.sources import recorded_events
 
 # --- the tables of an export: their columns, with units in the names, and their content -----------
@@ -340,10 +340,10 @@ def _row(table: str, *cells: Any) -> Batch:
 
 def _traced(event: TraceSamples, start: float) -> Batch:
     """Return a row for each traced segment, with its own moment."""
-    times = [round(t - start, 6) for t in wire.moments(event)]
+    times = [round(t - start, 6) for t in blocks.moments(event)]
     batch: Batch = {"t_s": times, "flow": [event.flow] * len(times)}
-    for field, column in zip(wire.TRACE_FIELDS, list(COLUMNS["trace"])[1:], strict=True):
-        batch[column] = wire.counts(getattr(event, field), len(times))
+    for field, column in zip(blocks.TRACE_FIELDS, list(COLUMNS["trace"])[1:], strict=True):
+        batch[column] = blocks.counts(getattr(event, field), len(times))
     return batch
 
 
@@ -370,8 +370,8 @@ def _seen(traffic: Seen) -> Batch:
 
 
 def _sweeps(event: Sweeps | Sweep, start: float) -> Iterator[tuple[str, Batch]]:
-    block = event if isinstance(event, Sweeps) else wire.pack([event])
-    times = [round(t - start, 6) for t in wire.moments(block)]
+    block = event if isinstance(event, Sweeps) else blocks.pack([event])
+    times = [round(t - start, 6) for t in blocks.moments(block)]
     if block.tcp is not None:
         own = {"flow": block.tcp.flow, "cc": block.tcp.cc}
         yield "tcp", _unpacked(times, own, block.tcp.fields, TCP)
@@ -398,7 +398,7 @@ def _variables(
         for name, rows in own.items()
         for what in (variable(name),)
         for member, row in zip(members, rows, strict=True)
-        for t, value in zip(times, wire.counts(row, len(times)), strict=True)
+        for t, value in zip(times, blocks.counts(row, len(times)), strict=True)
         if value is not None
     ]
     found.sort(key=itemgetter(0))
@@ -422,7 +422,7 @@ def _unpacked(
             continue
         values: list[Any] = []
         for row in fields.get(field, [None] * members):
-            values += wire.counts(row, rows)
+            values += blocks.counts(row, rows)
         if field == "ca_state":
             values = [_state(value) for value in values]
         elif field == "min_rtt_us":

@@ -20,6 +20,7 @@ from ccplay.analysis.statistics import statistic
 from ccplay.analysis.trust import credible
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.events import Applied
+from ccplay.model.series import Series
 from ccplay.model.traffic import TRAFFIC
 from ccplay.report.data.curves import COLUMNS, Curve, curve, state_spans
 from ccplay.report.data.naming import family_of
@@ -27,7 +28,6 @@ from ccplay.scenario import writing
 from ccplay.scenario.document import spell
 from ccplay.state.connections import Trace
 from ccplay.state.lab_state import Flow, LabState
-from ccplay.state.series import Series
 
 # --- the settings that differ between two runs ----------------------------------------------------
 

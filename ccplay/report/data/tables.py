@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ccplay.analysis.results import INTERFACES, QUEUES, CaseResult, QueueResult, Result
+from ccplay.model.columns import Table
 from ccplay.model.traffic import TRAFFIC
 from ccplay.report.data.findings import findings, readings, verdicts
 from ccplay.report.data.naming import in_order
-from ccplay.state.columns import Table
 from ccplay.state.kinds import KEPT
 
 # --- the tables of runs, as described by each kind of traffic, by queues and by interfaces --------

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from ccplay.model.series import MISSING, Series
 from ccplay.model.variables import Subject
 from ccplay.plots.derived import per_second
 from ccplay.plots.plot import Line
@@ -23,7 +24,6 @@ from ccplay.report.figures.marks import shade, state_handles
 from ccplay.report.figures.panel import Part, flow_label, name_of, queue_label, short_label
 from ccplay.report.figures.style import strokes
 from ccplay.state.lab_state import Flow
-from ccplay.state.series import MISSING, Series
 from ccplay.state.udp import Udp
 
 # --- the bytes that traffic moved over time: rates, bytes per interval, acknowledged bytes --------

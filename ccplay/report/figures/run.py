@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from ccplay.analysis.trust import credible
+from ccplay.model.series import Series
 from ccplay.model.variables import Subject, variable
 from ccplay.plots.plot import Plot, of_variable
 from ccplay.plots.table import PLOTS, reported
@@ -24,7 +25,6 @@ from ccplay.report.figures.marks import shade, state_handles
 from ccplay.report.figures.panel import MANY, Panel, Part, flow_label, name_of, queue_label
 from ccplay.report.figures.style import Inks, grid
 from ccplay.state.lab_state import Flow
-from ccplay.state.series import Series
 
 # --- the panels of a run's figure, made from the descriptions of plots ----------------------------
 

@@ -13,8 +13,8 @@ import msgspec
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ccplay.model.series import MISSING
 from ccplay.report.figures import svg
-from ccplay.state.series import MISSING
 
 # --- the appearance of every figure ---------------------------------------------------------------
 # The appearance of every figure: sizes in inches for a paper's column or page, colours, inks.

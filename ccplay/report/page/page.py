@@ -16,6 +16,7 @@ from markupsafe import Markup
 from ccplay import __version__
 from ccplay.analysis.metrics import metric_of
 from ccplay.analysis.results import CaseStatistics, Result
+from ccplay.model.columns import UNKNOWN, Table
 from ccplay.model.events import Hello, LinkChanged
 from ccplay.model.values import Capabilities
 from ccplay.model.wording import describe_link, describe_qdisc
@@ -39,7 +40,6 @@ from ccplay.report.data.findings import (
 from ccplay.report.data.material import Material, Run, as_written, slug
 from ccplay.report.data.naming import by_family, some_of, words
 from ccplay.report.data.tables import Rows, result_tables
-from ccplay.state.columns import UNKNOWN, Table
 
 # --- the Jinja environment and the style sheet of all pages ---------------------------------------
 

@@ -23,6 +23,8 @@ from ccplay.analysis.results import (
 )
 from ccplay.analysis.statistics import CONFIDENCE
 from ccplay.analysis.summary import Receiver, Second
+from ccplay.model.columns import UNKNOWN, Column
+from ccplay.model.columns import Table as Described
 from ccplay.report.data.findings import (
     Verdict,
     misbehaviours,
@@ -36,8 +38,6 @@ from ccplay.report.data.findings import (
 )
 from ccplay.report.data.naming import Unit, by_family, family_of, some_of, unit
 from ccplay.report.data.tables import Rows, result_tables
-from ccplay.state.columns import UNKNOWN, Column
-from ccplay.state.columns import Table as Described
 from ccplay.state.lab_state import LabState
 from ccplay.units import format_rate
 

@@ -14,10 +14,10 @@ from itertools import pairwise
 
 import msgspec
 
+from ccplay.model.series import Series
 from ccplay.model.wording import CA_STATES
 from ccplay.state.connections import Trace
 from ccplay.state.lab_state import Flow
-from ccplay.state.series import Series
 from ccplay.ui import lineup
 from ccplay.ui.cells.sheet import Row, Run, abbreviated, fit
 from ccplay.ui.plots.canvas import GUTTER

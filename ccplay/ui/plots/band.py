@@ -9,9 +9,9 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widget import Widget
 
+from ccplay.model.series import Series
 from ccplay.plots.table import CWND, GOODPUT, PLOTS, QUEUE, RTT
 from ccplay.state.lab_state import Flow, Queue
-from ccplay.state.series import Series
 from ccplay.ui import lineup
 from ccplay.ui.plots import pane
 from ccplay.ui.plots.canvas import Canvas

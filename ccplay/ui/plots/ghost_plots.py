@@ -9,8 +9,8 @@ from typing import ClassVar
 import msgspec
 from msgspec.structs import replace
 
+from ccplay.model.series import Series
 from ccplay.state.lab_state import Flow, LabState, Ping, Queue
-from ccplay.state.series import Series
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots.ghosts import Ghost
 from ccplay.ui.plots.traces import DotTrace, Pen, SeriesTrace, Span, Trace

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from ccplay.analysis.theory import Theory
+from ccplay.model.series import Series
 from ccplay.model.variables import variable
 from ccplay.plots.plot import Line, Plot, Scope, Setting, of_variable
 from ccplay.state.connections import TRACE_SERIES
 from ccplay.state.lab_state import Flow
-from ccplay.state.series import Series
 from ccplay.ui import lineup
 from ccplay.ui.cells.sheet import Row, Run, length
 from ccplay.ui.plots import ghost_plots

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from ccplay.analysis.trust import credible
+from ccplay.model.series import Series
 from ccplay.model.variables import Subject, Variable
 from ccplay.plots.derived import per_second, value_at, values_at
 from ccplay.plots.plot import Line, counts_bytes
 from ccplay.state.lab_state import Flow, Ping, Queue
-from ccplay.state.series import Series
 from ccplay.state.udp import Udp
 from ccplay.ui import lineup
 from ccplay.ui.cells.sheet import Run

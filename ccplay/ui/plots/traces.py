@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias, TypeVar, get_args
 import msgspec
 from msgspec.structs import replace
 
-from ccplay.state.series import Series
+from ccplay.model.series import Series
 from ccplay.ui.cells.glyphs import UNICODE, Glyphs
 from ccplay.ui.themes import StrokeName
 
