@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ccplay.lesson.headless import Taken
     from ccplay.lesson.library import Opened
     from ccplay.share.places import Shared
-    from ccplay.web.serving import Served
+    from ccplay.share.web.serving import Served
 
 
 # --- ``ccplay lesson``: lessons with questions that the running network answers -------------------
@@ -258,7 +258,7 @@ def add_share(parser: argparse.ArgumentParser) -> None:
 def run_share(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay.share.browsers import read_place
-    from ccplay.web.serving import require, serve
+    from ccplay.share.web.serving import require, serve
 
     require()
     place = read_place(arguments.web or "")
@@ -285,7 +285,7 @@ def _session(word: str | None) -> Shared:
 
 def print_links(served: Served) -> None:
     """Print the link, and on a terminal its QR code."""
-    from ccplay.web import code
+    from ccplay.share.web import code
 
     print(served.link, flush=True)
     show_code(code.rows(served.link))

@@ -67,7 +67,7 @@ def run_cluster(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     check_libraries()
     if arguments.action == "certificate":
-        from ccplay.cluster import certificate
+        from ccplay.experiment.cluster import certificate
 
         for path in certificate.make(Path(arguments.where or certificate.standard())):
             put(path)
@@ -86,7 +86,7 @@ def check_libraries() -> None:
 def _serve(arguments: argparse.Namespace) -> int:
     import asyncio
 
-    from ccplay.cluster import certificate, serving
+    from ccplay.experiment.cluster import certificate, serving
     from ccplay.session import launch
 
     launch.lab_argv()
@@ -121,8 +121,8 @@ def of_run(arguments: argparse.Namespace) -> Elsewhere:
 
     @contextlib.asynccontextmanager
     async def open_benches(joining: Joining) -> AsyncIterator[Away]:
-        from ccplay.cluster.conductor import UserBenches
-        from ccplay.cluster.places import opened
+        from ccplay.experiment.cluster.conductor import UserBenches
+        from ccplay.experiment.cluster.places import opened
 
         where, folder = arguments.cluster, arguments.certificate
         async with (

@@ -100,7 +100,7 @@ class Browsers:
         self._unread = b""
         # -P keeps the current directory, which may contain others' files, off the import path.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ccplay.web", str(path), place],
+            [sys.executable, "-P", "-m", "ccplay.share.web", str(path), place],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -19,9 +19,9 @@ from pathlib import Path
 from rich.console import Console
 
 from ccplay.analysis.summary import machine, summarise
-from ccplay.cluster.benches import ClusterBenches
-from ccplay.cluster.places import opened
-from ccplay.cluster.serving import Spool, key_of, pack
+from ccplay.experiment.cluster.benches import ClusterBenches
+from ccplay.experiment.cluster.places import opened
+from ccplay.experiment.cluster.serving import Spool, key_of, pack
 from ccplay.experiment.orders import Finished, Order
 from ccplay.experiment.plan import plan_runs
 from ccplay.experiment.pool import Bench, LocalBench

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ccplay.analysis.summary import summarise
-from ccplay.cluster import certificate, serving
+from ccplay.experiment.cluster import certificate, serving
 from ccplay.experiment.orders import Finished, Order, interrupted
 from ccplay.model.commands import Build
 from ccplay.model.values import Capabilities, Feature

@@ -19,7 +19,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
 
-from ccplay.cluster import certificate
+from ccplay.experiment.cluster import certificate
 from ccplay.experiment.store import read_run_directory, recording_of
 from ccplay.stream.sources import recorded_events
 from tests.lab.test_leaks import MARKER, marked, nothing_left

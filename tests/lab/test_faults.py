@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
 
 from ccplay.analysis.results import CaseResult
-from ccplay.cluster import benches as waiting
-from ccplay.cluster import certificate
-from ccplay.cluster.benches import ClusterBenches, WorkerBench
+from ccplay.experiment.cluster import benches as waiting
+from ccplay.experiment.cluster import certificate
+from ccplay.experiment.cluster.benches import ClusterBenches, WorkerBench
 from ccplay.experiment.orders import Handover
 from ccplay.experiment.plan import Planned
 from ccplay.experiment.pool import Attempt, Bench, Outcome, Pool

@@ -13,9 +13,9 @@ import pytest
 pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
 
 from ccplay.analysis.summary import summarise
-from ccplay.cluster import certificate, places
-from ccplay.cluster.serving import Spool, key_of, pack, unpack
 from ccplay.errors import LabError, RecordingError, UsageError
+from ccplay.experiment.cluster import certificate, places
+from ccplay.experiment.cluster.serving import Spool, key_of, pack, unpack
 from ccplay.experiment.orders import Finished, Order
 from ccplay.experiment.plan import plan_runs
 from ccplay.state.lab_state import LabState

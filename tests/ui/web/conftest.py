@@ -13,7 +13,7 @@ from ccplay.model.events import AnyEvent
 from ccplay.share import places
 from ccplay.share.browsers import Place
 from ccplay.share.sharing import Sharing
-from ccplay.web.serving import Served, serve
+from ccplay.share.web.serving import Served, serve
 from tests.ui.synthetic import stream
 from tests.ui.web.chromium import chromium
 

@@ -147,7 +147,7 @@ async def test_it_connects_again_by_itself_and_reports_it(stage: Stage, tab: Tab
     assert "lost" in await tab.evaluate("document.getElementById('spoken').textContent")
     # The page still shows the data received so far.
     assert "cubic" in await tab.evaluate(ROWS)
-    from ccplay.web import server
+    from ccplay.share.web import server
 
     token = link.path.strip("/")
     known, server.make_token = server.make_token, lambda: token

@@ -21,7 +21,7 @@ from ccplay.share import places
 from ccplay.share.frames import Board, Greeting, Over, Wants
 from ccplay.share.sharing import Sharing
 from ccplay.share.watching import WatchSource
-from ccplay.web.server import PAGE
+from ccplay.share.web.server import PAGE
 from tests.ui.web.conftest import Stage
 
 HOSTILE = 10_000

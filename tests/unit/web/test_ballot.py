@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from ccplay.share.frames import Board
-from ccplay.web.server import VOTES_AT_ONCE, Ballot, Seats
+from ccplay.share.web.server import VOTES_AT_ONCE, Ballot, Seats
 
 ANN, BOB, CAT = "a" * 32, "b" * 32, "c" * 32
 

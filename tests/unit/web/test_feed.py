@@ -14,9 +14,9 @@ from ccplay.model.commands import Mark
 from ccplay.model.events import Applied
 from ccplay.session.session import Session
 from ccplay.share.frames import Board, PresenterView
+from ccplay.share.web.facts import columns, lines, value
+from ccplay.share.web.feed import Feed, Windows, deltas
 from ccplay.state.lab_state import LabState
-from ccplay.web.facts import columns, lines, value
-from ccplay.web.feed import Feed, Windows, deltas
 from tests.ui.synthetic import stream
 
 EVENTS = list(stream(seconds=12))

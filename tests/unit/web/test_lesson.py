@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccplay.share.frames import Board
-from ccplay.web import facts
-from ccplay.web.facts import lesson
+from ccplay.share.web import facts
+from ccplay.share.web.facts import lesson
 
 BOARD = Board(
     title="Queues",

@@ -11,9 +11,9 @@ from aiohttp import web
 
 from ccplay.errors import UsageError
 from ccplay.share.browsers import Place, read_place
-from ccplay.web import code, server
-from ccplay.web.feed import Feed, Windows
-from ccplay.web.server import Admission, Broadcast, Pages
+from ccplay.share.web import code, server
+from ccplay.share.web.feed import Feed, Windows
+from ccplay.share.web.server import Admission, Broadcast, Pages
 
 
 class Slow:

@@ -12,8 +12,8 @@ import msgspec
 
 from ccplay.session.session import Session
 from ccplay.share.frames import Board, PresenterView
-from ccplay.web import facts
-from ccplay.web.facts import Drawn, columns, lesson, lines, value
+from ccplay.share.web import facts
+from ccplay.share.web.facts import Drawn, columns, lesson, lines, value
 
 # --- the messages to a page -----------------------------------------------------------------------
 # The messages to a page: facts when they change, and values of all lines on a grid of moments.

@@ -18,9 +18,9 @@ from distributed import Scheduler
 from distributed.security import Security
 from distributed.utils import get_ip
 
-from ccplay.cluster import certificate
-from ccplay.cluster.serving import greeting, scratch
 from ccplay.errors import UsageError
+from ccplay.experiment.cluster import certificate
+from ccplay.experiment.cluster.serving import greeting, scratch
 from ccplay.visible import printable
 
 FORMS = "tcp://HOST:PORT, tls://HOST:PORT, local:N or ssh:HOSTFILE"

@@ -20,10 +20,10 @@ from ccplay.session.session import Session
 from ccplay.share.browsers import News, Place, encode, read_place
 from ccplay.share.frames import Wants
 from ccplay.share.watching import WatchSource
+from ccplay.share.web import server
+from ccplay.share.web.feed import Feed, Windows, message
+from ccplay.share.web.server import Admission, Ballot, Broadcast
 from ccplay.stream.wire import UnknownEvent
-from ccplay.web import server
-from ccplay.web.feed import Feed, Windows, message
-from ccplay.web.server import Admission, Ballot, Broadcast
 
 _GATHER_S = 0.01
 """Seconds for which events are collected before browsers receive them."""
@@ -130,7 +130,7 @@ async def serve(
     """
     from aiohttp import web  # noqa: PLC0415 - needed only here
 
-    from ccplay.web.server import Pages  # noqa: PLC0415 - needed only here
+    from ccplay.share.web.server import Pages  # noqa: PLC0415 - needed only here
 
     # Errors of clients must not appear on the presenter's terminal.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
@@ -235,7 +235,7 @@ def main(words: list[str]) -> int:
 
 
 def _ready(served: Served) -> None:
-    from ccplay.web import code  # noqa: PLC0415 - segno may be missing
+    from ccplay.share.web import code  # noqa: PLC0415 - segno may be missing
 
     _write(News(link=served.link, code=code.rows(served.link)))
 

@@ -27,8 +27,8 @@ from aiohttp import web
 from ccplay.share.browsers import Place
 from ccplay.share.frames import MOST_SEATS, Board
 from ccplay.share.server import answers
-from ccplay.web.facts import looks
-from ccplay.web.feed import Feed, TooBusyError, Windows, message
+from ccplay.share.web.facts import looks
+from ccplay.share.web.feed import Feed, TooBusyError, Windows, message
 
 # --- admission of browsers: by the token in the link and the server's names in ``Host`` -----------
 

@@ -29,10 +29,10 @@ from platformdirs import user_cache_path
 
 from ccplay import __version__
 from ccplay.bpf.support import custom_algorithms
-from ccplay.cluster import certificate
-from ccplay.cluster.certificate import is_loopback
 from ccplay.doctor import SMALLEST, examine
 from ccplay.errors import LabError, RecordingError
+from ccplay.experiment.cluster import certificate
+from ccplay.experiment.cluster.certificate import is_loopback
 from ccplay.experiment.orders import Finished, Order, carry_out
 from ccplay.experiment.pool import Door
 from ccplay.experiment.store import Folder

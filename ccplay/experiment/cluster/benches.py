@@ -17,9 +17,9 @@ from distributed.security import Security
 from msgspec.structs import replace
 
 from ccplay import __version__
-from ccplay.cluster import serving
-from ccplay.cluster.serving import Attendance, BenchReport, Question, key_of, unpack
 from ccplay.errors import CcplayError, LabError, UnsupportedError
+from ccplay.experiment.cluster import serving
+from ccplay.experiment.cluster.serving import Attendance, BenchReport, Question, key_of, unpack
 from ccplay.experiment.orders import Finished, Order, interrupted
 from ccplay.experiment.pool import Bench, BenchLostError, Window
 from ccplay.files import writing

@@ -10,10 +10,10 @@ import msgspec
 from distributed import fire_and_forget, get_worker, secede
 from distributed.security import Security
 
-from ccplay.cluster import serving
-from ccplay.cluster.benches import ClusterBenches
-from ccplay.cluster.serving import Labs, key_of
 from ccplay.errors import LabError, UnsupportedError
+from ccplay.experiment.cluster import serving
+from ccplay.experiment.cluster.benches import ClusterBenches
+from ccplay.experiment.cluster.serving import Labs, key_of
 from ccplay.experiment.orders import Handover, failed
 from ccplay.experiment.plan import Planned, Run
 from ccplay.experiment.pool import Attempt, Bench, BenchLostError, Outcome, Pool
