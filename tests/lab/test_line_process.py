@@ -34,7 +34,7 @@ asyncio.run(main())
 
 HOW = {
     "fork": "process.fork(delay_line.main)",
-    "start": "process.start(delay_line.__name__)",
+    "start": "process.start(delay_line.main)",
 }
 
 

@@ -190,7 +190,9 @@ async def test_what_cannot_be_is_refused_with_the_reason() -> None:
             lab, seen, SetQdisc(qdisc=Qdisc(kind="cake.py", options={"ack_filter": True}))
         )
         shared = [TrafficClass(name="all", share=1.0, qdisc=Qdisc(kind="red.py"))]
-        assert "a link for itself" in await ask(lab, seen, SetClasses(link="r->h2", classes=shared))
+        assert "serves a whole link, never one of its classes" in await ask(
+            lab, seen, SetClasses(link="r->h2", classes=shared)
+        )
         # From the kernel's queue, too, and another one works afterwards.
         filtering = Qdisc(kind="cake.py", options={"ack_filter": True})
         for qdisc, refusal in (

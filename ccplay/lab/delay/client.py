@@ -63,7 +63,7 @@ class LineDelay:
             "the delay line",
             News,
             log,
-            launch=lambda: process.start(line.__name__),
+            launch=lambda: process.start(line.main),
             restore=self._restore,
             on_news=lambda _: None,
             loss="delay and loss are off",

@@ -367,7 +367,3 @@ class DelayLine(PacketLoop[Order]):
 def main() -> None:
     """Run the delay line until stdin ends."""
     run_as(NAME, DelayLine)
-
-
-if __name__ == "__main__":
-    main()

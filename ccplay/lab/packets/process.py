@@ -130,17 +130,18 @@ def fork(main: Callable[[], None], shared: int | None = None) -> PacketProcess:
         os._exit(code)
 
 
-def start(module: str, shared: int | None = None) -> PacketProcess:
-    """Start a new Python interpreter that runs ``module``.
+def start(main: Callable[[], None], shared: int | None = None) -> PacketProcess:
+    """Start a new Python interpreter that runs ``main``, a function of a module.
 
     The descriptor ``shared``, if any, is descriptor 3 in that process.
     """
+    run = main.__name__
     shares = [] if shared is None else [(os.POSIX_SPAWN_DUP2, shared, 3)]
     (orders, ours), (theirs, news) = os.pipe(), os.pipe()
     try:
         pid = os.posix_spawn(
             sys.executable,
-            [sys.executable, "-P", "-m", module],
+            [sys.executable, "-P", "-c", f"from {main.__module__} import {run} as run; run()"],
             os.environ,
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, orders, 0),

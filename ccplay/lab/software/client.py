@@ -167,7 +167,7 @@ class Software:
             "the process that tries disciplines",
             News,
             log,
-            launch=lambda: process.start(serving.__name__),
+            launch=lambda: process.start(serving.serve_trials),
             restore=lambda: None,
             on_news=lambda _: None,
             loss="none of yours can be chosen",
@@ -449,7 +449,7 @@ def fork() -> Forked:
 
 def start(board: Board) -> PacketProcess:
     """Start a process for disciplines in a new interpreter."""
-    return process.start(serving.__name__, board.descriptor)
+    return process.start(serving.serve, board.descriptor)
 
 
 # --- replaces the user's own disciplines under running traffic whenever their files are saved -----

@@ -499,10 +499,6 @@ def serve_trials() -> None:
         sys.stdout.buffer.flush()
 
 
-if __name__ == "__main__":
-    serve_trials()
-
-
 # --- the process that runs disciplines in software ------------------------------------------------
 # The process that runs disciplines in software: receives packets, sends packets, obeys orders.
 #
@@ -635,7 +631,3 @@ class Runner(PacketLoop[Order]):
 def serve() -> None:
     """Run disciplines until stdin ends."""
     run_as(NAME, lambda: Runner(Board(_BOARD)))
-
-
-if __name__ == "__main__":
-    serve()
