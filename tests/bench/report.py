@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from ccplay.analysis.summary import machine, summarise
-from ccplay.commands.runs import gather
+from ccplay.cli.runs import gather
 from ccplay.experiment.grouping import usual
 from ccplay.report.data.export import export
 from ccplay.report.data.material import Material, of_results

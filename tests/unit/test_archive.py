@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ccplay import cli
-from ccplay.commands.screen import _notify_recording
+from ccplay.cli.screen import _notify_recording
 from ccplay.errors import CcplayError, RecordingError, UsageError
 from ccplay.model.events import Applied, Health, Hello, Log, Ready
 from ccplay.model.network import Topology

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 import ccplay
-from ccplay.cli import main
-from ccplay.commands import options
-from ccplay.commands.screen import can_draw
+from ccplay.cli import main, options
+from ccplay.cli.screen import can_draw
 from ccplay.scenario.reading import load
 
 

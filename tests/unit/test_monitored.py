@@ -10,7 +10,7 @@ from rich.console import Console
 from ccplay.analysis.metrics import measurable, metrics_of
 from ccplay.analysis.results import CaseResult, Result
 from ccplay.analysis.summary import summarise
-from ccplay.commands.runs import gather
+from ccplay.cli.runs import gather
 from ccplay.model.events import Hello, InterfaceCounters, Ready
 from ccplay.model.traffic_commands import StartFlow, StartUdp
 from ccplay.model.traffic_events import FlowEnded, FlowStarted, UdpEnded, UdpSample, UdpStarted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ccplay.cli import main
-from ccplay.commands.options import _topology
+from ccplay.cli.options import _topology
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.scenario.trial import MOST_FLOWS, trial
 

@@ -7,7 +7,7 @@ import pytest
 
 from ccplay.analysis.metrics import metrics_of
 from ccplay.cli import main
-from ccplay.commands.runs import gather
+from ccplay.cli.runs import gather
 from ccplay.model.events import Ready
 from ccplay.model.samples import Sweep
 from ccplay.report.data.export import batches

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.commands.runs import gather
+from ccplay.cli.runs import gather
 from ccplay.errors import RecordingError
 from ccplay.model.events import Hello
 from ccplay.stream import wire

@@ -12,7 +12,7 @@ import pytest
 
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
-from ccplay.commands.runs import gather
+from ccplay.cli.runs import gather
 from ccplay.errors import RecordingError, UsageError
 from ccplay.experiment.grouping import Gathering
 from ccplay.experiment.plan import Run, plan_runs

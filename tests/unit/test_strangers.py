@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from ccplay import cli
 from ccplay.analysis.summary import machine, summarise
 from ccplay.cli import main
-from ccplay.commands.runs import gather
+from ccplay.cli.runs import gather
 from ccplay.errors import CcplayError, RecordingError, ScenarioError, WireError
 from ccplay.experiment.grouping import Gathering
 from ccplay.experiment.plan import plan_runs

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.commands import options
+from ccplay.cli import options
 from ccplay.errors import CcplayError, LabError, UsageError
 from ccplay.visible import notify, printable
 

@@ -1,4 +1,8 @@
-"""Runs the command line of ``ccplay``; only the chosen command imports its modules."""
+"""The command line of ``ccplay``: this module parses it; a module each for a group of commands.
+
+Only the chosen command imports its module, and heavy imports are inside functions, so that
+``--help`` is instant.
+"""
 
 from __future__ import annotations
 
@@ -146,7 +150,7 @@ def _parser(chosen: str) -> argparse.ArgumentParser:
         subparser.set_defaults(parser=subparser)
         if name == chosen:
             module = next(each for each, names in _MODULES.items() if name in names)
-            found = importlib.import_module(f"ccplay.commands.{module}")
+            found = importlib.import_module(f"ccplay.cli.{module}")
             getattr(found, f"add_{name}")(subparser)
     return parser
 
@@ -184,4 +188,4 @@ _MODULES = {
     "machine": ("list", "sessions", "schema", "config", "doctor", "guest", "lab"),
     "cluster": ("cluster",),
 }
-"""Commands of each module of ``ccplay.commands``; ``add_NAME`` adds the arguments of one."""
+"""Commands of each module of ``ccplay.cli``; ``add_NAME`` adds the arguments of one."""

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.commands import options
+from ccplay.cli import options
 from ccplay.errors import UsageError
 from ccplay.model.traffic import TRAFFIC
 from ccplay.visible import notify, put
@@ -93,7 +93,7 @@ def make(runs: list[Path], out: Path, *, every: bool = False, plots: tuple[str, 
     from ccplay.plots.table import reported
 
     reported(plots)
-    from ccplay.commands.runs import gather
+    from ccplay.cli.runs import gather
 
     started = time.monotonic()
     material = gather(runs)
@@ -217,7 +217,7 @@ def _interval(text: str) -> float:
 
 def run_export(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
-    from ccplay.commands.runs import gather
+    from ccplay.cli.runs import gather
     from ccplay.report.data import export
     from ccplay.report.data.export import NAME
 
@@ -287,7 +287,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
     wanted = arguments.table or arguments.all or arguments.json
     if recordings and not wanted and sys.stdin.isatty() and sys.stdout.isatty():
         return _show(paths, arguments)
-    from ccplay.commands.runs import gather
+    from ccplay.cli.runs import gather
     from ccplay.report.data.charts import compare
     from ccplay.stream import wire
 
@@ -309,7 +309,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
 
 def _show(paths: tuple[Path, Path], arguments: argparse.Namespace) -> int:
     """Replay the first recording with the second under it."""
-    from ccplay.commands.screen import show
+    from ccplay.cli.screen import show
     from ccplay.session.session import Session
     from ccplay.stream import wire
     from ccplay.stream.sources import ReplaySource, check_recording

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.commands import cluster, options, results
-from ccplay.commands.options import wants_share
-from ccplay.commands.screen import collect_no_garbage, has_terminal, show
+from ccplay.cli import cluster, options, results
+from ccplay.cli.options import wants_share
+from ccplay.cli.screen import collect_no_garbage, has_terminal, show
 from ccplay.errors import CcplayError, UsageError
 from ccplay.visible import notify
 
@@ -147,7 +147,7 @@ def _sharer(arguments: argparse.Namespace) -> Callable[[str, str], Sink]:
 
 def _in_browsers(sharing: Sharing, place: str) -> Sink:
     """Serve a shared run to browsers too. Raises ``CcplayError``."""
-    from ccplay.commands.classroom import show_code
+    from ccplay.cli.classroom import show_code
     from ccplay.share.browsers import InBrowsers
 
     shown = InBrowsers(sharing, place)

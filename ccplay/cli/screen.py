@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from ccplay.commands import options
+from ccplay.cli import options
 from ccplay.errors import CcplayError, UsageError
 from ccplay.units import format_clock
 from ccplay.visible import notify, put

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.commands import options
+from ccplay.cli import options
 from ccplay.errors import LabError, UsageError
 from ccplay.visible import notify, put
 

@@ -8,8 +8,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from ccplay.commands import options, screen
-from ccplay.commands.screen import has_terminal, show, watching
+from ccplay.cli import options, screen
+from ccplay.cli.screen import has_terminal, show, watching
 from ccplay.errors import CcplayError, UsageError
 from ccplay.visible import notify, printable, put
 
@@ -133,7 +133,7 @@ def _hand_in(opened: Opened, name: str) -> int:
     """Write the page with the answers into the current folder. Raises ``UsageError``."""
     from pathlib import Path
 
-    from ccplay.commands.results import check_libraries
+    from ccplay.cli.results import check_libraries
     from ccplay.files import writing
     from ccplay.lesson import library
     from ccplay.scenario.reading import read

@@ -1,4 +1,0 @@
-"""The subcommands of ``ccplay``, one file each, with their options.
-
-Heavy imports are inside functions, so that ``--help`` is instant.
-"""
