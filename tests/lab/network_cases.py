@@ -318,7 +318,8 @@ def commands(made: Bench) -> dict[str, Callable[[], Coroutine[Any, Any, list[Lin
     def link(**setting: Any) -> Callable[[], Coroutine[Any, Any, list[LinkChanged]]]:
         return lambda: shaper.apply_to_all(both, LinkSetting(**setting))
 
-    classes = [TrafficClass(name="a", share=0.25, qdisc=bfifo), TrafficClass(name="b", share=0.5)]
+    # Without a queue of its own a class would have to share one in software.
+    classes = [TrafficClass(name=each, share=0.25, qdisc=bfifo) for each in "ab"]
     return {
         "a class's queue": lambda: shaper.queues_of_class(both, "one", bfifo),
         "no classes": link(classes=[]),
@@ -326,7 +327,7 @@ def commands(made: Bench) -> dict[str, Callable[[], Coroutine[Any, Any, list[Lin
         "a queue in software": link(qdisc=Qdisc(kind="codel.py")),
         "another": link(qdisc=Qdisc(kind="drr.py"), rate=20_000_000),
         "classes": link(classes=classes),
-        "other classes": link(classes=classes[1:]),
+        "other classes": link(classes=[TrafficClass(name="b", share=0.5)]),
         "one queue again": link(classes=[], qdisc=PFIFO_100),
         "rate and delay": link(rate=2_000_000, delay_us=3_000, loss=0.5),
         "no delay": link(rate=400_000_000, delay_us=0, loss=0.0),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ccplay.errors import CommandError
 from ccplay.model.commands import (
@@ -38,6 +39,8 @@ BUILD = Build(
 SHORT = Qdisc(kind="pfifo", options={"limit": 10})
 BYTES = Qdisc(kind="bfifo", options={"limit": 30_000})
 CLASSES = [TrafficClass(name="bulk", share=0.5), TrafficClass(name="rest", share=0.5)]
+WITH_QUEUES = [replace(each, qdisc=SHORT) for each in CLASSES]
+"""A class has no share in a discipline in software, which serves a whole link."""
 
 UNSET = LinkSetting(rate=0, delay_us=0, jitter_us=0, loss=0.0)
 """Settings of a link that nobody has changed."""
@@ -50,7 +53,7 @@ SETTINGS: tuple[tuple[AnyCommand, ...], ...] = (
     (SetLink(link="h1->r", rate=20_000_000), SetQdisc(link="h1->r", qdisc=SHORT)),
     (SetQdisc(link="h1->r", qdisc=SHORT), SetLink(link="h1->r", rate=0)),
     (SetCongestionControl(host="h1", cc="bbr"),),
-    (SetQdisc(qdisc=Qdisc(kind="codel.py")), SetClasses(classes=CLASSES)),
+    (SetQdisc(qdisc=Qdisc(kind="codel.py")), SetClasses(classes=WITH_QUEUES)),
 )
 
 
