@@ -33,8 +33,8 @@ from ccplay.model.quantities import (
 )
 from ccplay.model.texts import ALGORITHM, GEMODEL, LINE, NAME, PROSE
 from ccplay.model.topologies import generated, parameters, plan
-from ccplay.model.topologies.written import MOST_HOSTS, MOST_LINKS, MOST_ROUTERS, NODE_PATTERN
 from ccplay.model.values import LinkSetting, TrafficClass
+from ccplay.model.written import MOST_HOSTS, MOST_LINKS, MOST_ROUTERS, NODE_PATTERN
 from ccplay.scenario import evidence, keys, lesson, matrix
 from ccplay.scenario.reading import CASE_KEYS, MOST_CASES, VALUES
 from ccplay.scenario.timeline import ACTIONS, AT, MOST_STEPS

@@ -14,8 +14,7 @@ from ccplay.lab.links.shaping import planned
 from ccplay.lab.network.routing import Routing
 from ccplay.lab.paths import Packets, PathFinder
 from ccplay.model.network import Link, Network, Topology, assemble
-from ccplay.model.topologies import describe_topology, plan
-from ccplay.model.topologies.dumbbell import PAIRS
+from ccplay.model.topologies import PAIRS, describe_topology, plan
 from ccplay.model.values import LinkSetting
 
 

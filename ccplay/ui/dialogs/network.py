@@ -13,8 +13,7 @@ from ccplay.errors import ScenarioError
 from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.network import BOTTLENECK, Topology
 from ccplay.model.quantities import MisfitError, fields_of
-from ccplay.model.topologies import generated, plan
-from ccplay.model.topologies.kind import TopologyKind, value
+from ccplay.model.topologies import TopologyKind, generated, plan, value_of
 from ccplay.model.values import LinkSetting
 from ccplay.scenario.trial import trial
 from ccplay.scenario.values import Scenario
@@ -91,7 +90,7 @@ class _Form(Vertical):
         self._kind = kind
         now = topology or Topology(kind=kind.name)
         self.numbers = {
-            each.name: entry(replace(each, hint=each.bounds), glyphs, str(value(each, now)))
+            each.name: entry(replace(each, hint=each.bounds), glyphs, str(value_of(each, now)))
             for each in kind.parameters
         }
         groups = plan(Topology(kind=kind.name)).groups or (BOTTLENECK,)

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from ccplay.errors import CommandError
 from ccplay.model.network import Network, Topology, Written, assemble
 from ccplay.model.quantities import did_you_mean, quote
-from ccplay.model.topologies.kind import TopologyKind
 
 MOST_HOSTS, MOST_ROUTERS, MOST_LINKS = 128, 256, 400
 """Largest numbers of hosts, routers and cables; the largest fat tree has 128, 80 and 384."""
@@ -158,6 +157,3 @@ def describe(written: Written) -> str:
     counts = {"host": len(written.hosts), "router": len(written.routers)}
     parts = [f"{count} {noun}{'' if count == 1 else 's'}" for noun, count in counts.items()]
     return written.name or ", ".join(["written", *parts])
-
-
-KIND = TopologyKind("written", "the hosts, routers and links that it lists", (), generate)
