@@ -310,4 +310,4 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     machines: list[Machine] = []
     """Machines that made runs, by name, if there were several."""
     machine_effects: list[MachineEffect] = []
-    """Effects of the machine on the metrics shown first; empty if one machine made all runs."""
+    """Machines' means of the metrics shown first; empty if one machine made all runs."""

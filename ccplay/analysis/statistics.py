@@ -1,14 +1,12 @@
-"""Statistics of measurements: mean, spread, confidence interval, and differences of machines."""
+"""Statistics of measurements: mean, spread, confidence interval, and the means of machines."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from statistics import NormalDist
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist, fmean
 
 import msgspec
-
-# --- statistics of measurements: mean, spread, confidence interval --------------------------------
 
 CONFIDENCE = 0.95
 
@@ -99,151 +97,62 @@ def _within(t: float, freedom: int) -> float:
     return math.sin(angle) * total
 
 
-# --- tests whether machines that made runs differ: a two-way analysis of variance -----------------
-# A value is modelled as the mean of its case times one plus an effect of its machine. The
-# hypothesis of no effect is tested by F: the residual squares with and without the effect, for
-# designs that need not be balanced; Searle, "Linear Models", 1971, chapter 7.
-
-LEVEL = 0.05
-"""Probability below which an effect is reported, shared by all metrics that are tested."""
-
-_ROUNDS = 500
-_CLOSE = 1e-12
+# --- the means of machines that made runs ---------------------------------------------------------
 
 Measured = tuple[str, str, float]
 """Case, machine and value of a run."""
 
 
 class MachineEffect(msgspec.Struct, frozen=True, kw_only=True):
-    """The effect of the machine on a metric, over all cases."""
+    """The means of a metric by machine, over the cases that several machines ran."""
 
     metric: str = msgspec.field(name="figure")
     machines: dict[str, float]
     """Difference of each machine's mean from the mean of all machines, as a share of the case's
     mean."""
-    f: float
-    freedom: tuple[int, int]
-    """Degrees of freedom of F."""
-    p: float
-    """Probability of this F or a greater one if machines have no effect."""
+    half_widths: dict[str, float] = {}
+    """Half the width of each mean's 95 % confidence interval; without machines that ran once."""
     differs: bool
-    """Whether ``p`` is below ``LEVEL`` over the number of metrics tested (Bonferroni)."""
+    """Whether the intervals of two machines do not overlap."""
 
     def __str__(self) -> str:
-        least = min(self.machines, key=lambda name: self.machines[name])
-        most = max(self.machines, key=lambda name: self.machines[name])
-        test = f"F({self.freedom[0]}, {self.freedom[1]}) = {self.f:.3g}, p = {self.p:.2g}"
-        if not self.differs:
-            return f"{self.metric}: no effect of the machine was found; {test}"
-        return (
-            f"{self.metric} depends on the machine: {most} {self.machines[most]:+.2%}, "
-            f"{least} {self.machines[least]:+.2%} of the mean; {test}"
+        shares = ", ".join(
+            f"{name} {share:+.2%}{f' ± {half:.2%}' if half else ''}"
+            for name, share in sorted(self.machines.items(), key=lambda pair: -pair[1])
+            for half in (self.half_widths.get(name),)
         )
+        says = "depends on the machine" if self.differs else "does not differ clearly by machine"
+        return f"{self.metric} {says}: {shares} of the mean"
 
 
 def machine_effects(metrics: Mapping[str, Sequence[Measured]]) -> list[MachineEffect]:
-    """Return the effect of the machine on every metric for which it can be tested."""
-    found = [each for name, runs in metrics.items() if (each := _effect(name, runs)) is not None]
-    level = LEVEL / max(len(found), 1)
-    return [msgspec.structs.replace(each, differs=each.p < level) for each in found]
+    """Return the machines' means of every metric that several machines measured in one case."""
+    found = (_effect(name, runs) for name, runs in metrics.items())
+    return [each for each in found if each is not None]
 
 
 def _effect(metric: str, runs: Sequence[Measured]) -> MachineEffect | None:
-    """Test one metric; return None if no case or machine can be compared."""
-    means = _means((case, value) for case, _, value in runs)
-    scaled = [(c, m, value / means[c] - 1.0) for c, m, value in runs if means[c]]
-    cases = {case for case, _, _ in scaled}
-    machines = sorted({machine for _, machine, _ in scaled})
-    groups = _groups((case, machine) for case, machine, _ in scaled)
-    one, other = len(machines) - groups, len(scaled) - len(cases) - len(machines) + groups
-    if len(machines) < 2 or one < 1 or other < 1:
+    """Compare the machines' means of one metric, each value over the mean of its case.
+
+    In the mean of a case every machine counts once, however many runs it made. Cases that only one
+    machine ran are left out: what differs in them may be the case.
+    """
+    by_case: dict[str, dict[str, list[float]]] = {}
+    for case, machine, value in runs:
+        by_case.setdefault(case, {}).setdefault(machine, []).append(value)
+    shares: dict[str, list[float]] = {}
+    for own in by_case.values():
+        middle = fmean(map(fmean, own.values()))
+        for machine, values in own.items() if len(own) > 1 and middle else ():
+            shares.setdefault(machine, []).extend(value / middle - 1 for value in values)
+    if not shares:
         return None
-    by_case, by_machine = _fit(scaled)
-    without = math.fsum(value**2 for _, _, value in scaled)
-    with_ = math.fsum((value - by_case[c] - by_machine[m]) ** 2 for c, m, value in scaled)
-    if without == 0.0:
-        return None
-    f = (without - with_) / one / (with_ / other) if with_ > _CLOSE * without else math.inf
-    middle = math.fsum(by_machine.values()) / len(machines)
+    means = {name: statistic(shares[name]) for name in sorted(shares)}
+    known = [each for each in means.values() if each.low is not None and each.high is not None]
     return MachineEffect(
         metric=metric,
-        machines={name: round(by_machine[name] - middle, 6) for name in machines},
-        f=round(min(max(f, 0.0), 1e9), 4),
-        freedom=(one, other),
-        p=f_tail(max(f, 0.0), one, other),
-        differs=False,
+        machines={name: round(each.mean, 6) for name, each in means.items()},
+        half_widths={n: round(each.half_width, 6) for n, each in means.items() if each.half_width},
+        differs=max((each.low or 0.0 for each in known), default=0.0)
+        > min((each.high or 0.0 for each in known), default=0.0),
     )
-
-
-def _fit(scaled: Sequence[Measured]) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the least squares of a sum of effects of case and machine, fitted in turn."""
-    by_case = dict.fromkeys((case for case, _, _ in scaled), 0.0)
-    by_machine = dict.fromkeys((machine for _, machine, _ in scaled), 0.0)
-    for _ in range(_ROUNDS):
-        before = dict(by_machine)
-        by_case = _means((c, value - by_machine[m]) for c, m, value in scaled)
-        by_machine = _means((m, value - by_case[c]) for c, m, value in scaled)
-        if max(abs(by_machine[name] - before[name]) for name in before) < _CLOSE:
-            break
-    return by_case, by_machine
-
-
-def _means(values: Iterable[tuple[str, float]]) -> dict[str, float]:
-    found: dict[str, list[float]] = {}
-    for name, value in values:
-        found.setdefault(name, []).append(value)
-    return {name: math.fsum(each) / len(each) for name, each in found.items()}
-
-
-def _groups(pairs: Iterable[tuple[str, str]]) -> int:
-    """Return the number of groups of cases and machines that no run connects."""
-    parent: dict[tuple[str, str], tuple[str, str]] = {}
-
-    def root(node: tuple[str, str]) -> tuple[str, str]:
-        parent.setdefault(node, node)
-        while parent[node] != node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
-
-    for case, machine in pairs:
-        parent[root(("case", case))] = root(("machine", machine))
-    return sum(root(node) == node for node in list(parent))
-
-
-def f_tail(f: float, one: int, other: int) -> float:
-    """Return the probability that F with these degrees of freedom is greater than ``f``.
-
-    Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.6.2.
-    """
-    return 0.0 if math.isinf(f) else _beta(other / (other + one * f), other / 2, one / 2)
-
-
-def _beta(x: float, a: float, b: float) -> float:
-    """Return the regularised incomplete beta function, by its continued fraction (26.5.8)."""
-    if x <= 0.0 or x >= 1.0:
-        return max(0.0, min(x, 1.0))
-    if x > (a + 1) / (a + b + 2):
-        return 1.0 - _beta(1.0 - x, b, a)
-    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    front += a * math.log(x) + b * math.log1p(-x)
-    return math.exp(front) / a / _fraction(lambda m: _term(m, x, a, b))
-
-
-def _term(m: int, x: float, a: float, b: float) -> float:
-    half = m // 2
-    if m % 2 == 0:
-        return half * (b - half) * x / ((a + m - 1) * (a + m))
-    return -(a + half) * (a + b + half) * x / ((a + m - 1) * (a + m))
-
-
-def _fraction(term: Callable[[int], float]) -> float:
-    """Return 1 + term(1) / (1 + term(2) / (1 + …, after Lentz."""
-    value, up, down = 1.0, 1.0, 0.0
-    for m in range(1, _ROUNDS):
-        down = 1.0 / (1.0 + term(m) * down or _CLOSE)
-        up = 1.0 + term(m) / up or _CLOSE
-        value *= up * down
-        if abs(up * down - 1.0) < _CLOSE:
-            break
-    return value

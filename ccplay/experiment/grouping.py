@@ -176,7 +176,7 @@ def _effects(
     metrics: Sequence[dict[str, float]],
     statistics: Sequence[CaseStatistics],
 ) -> list[MachineEffect]:
-    """Return the effect of the machine on the metrics shown first."""
+    """Return the machines' means of the metrics shown first; empty if one machine made all runs."""
     if len({run.machine for run in runs}) < 2:
         return []
     found: dict[str, list[Measured]] = {

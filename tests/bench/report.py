@@ -26,9 +26,8 @@ from ccplay.report.data.export import export
 from ccplay.report.data.material import Material, of_results
 from ccplay.report.data.scene import scene
 from ccplay.report.data.tables import tables
-from ccplay.report.figures import svg
-from ccplay.report.figures.job import Job, draw
-from ccplay.report.figures.run import stacked
+from ccplay.report.figures import style
+from ccplay.report.figures.run import RunJob, draw_run, stacked
 from ccplay.report.figures.style import Inks, look
 from ccplay.report.page.writing import flow_names, write
 from ccplay.session.archive import read_recording
@@ -71,7 +70,7 @@ def _eighteen(console: Console, folder: Path) -> None:
     sheet.add_row("report, s", _spread(lambda: write(material, folder / f"r{next(turn)}", _quiet)))
     for what, full in (("one run in full, every panel a file", True), ("one as one SVG", False)):
         job = _job(material, folder, full=full)
-        sheet.add_row(f"  {what}, CPU s of one core", _spread(partial(draw, job), cpu=True))
+        sheet.add_row(f"  {what}, CPU s of one core", _spread(partial(draw_run, job), cpu=True))
     sheet.add_row("  tables, s", _spread(lambda: [[*t.files()] for t in tables(material.result)]))
     report = folder / "r0"
     page = (report / "index.html").stat().st_size
@@ -91,19 +90,19 @@ def _eighteen(console: Console, folder: Path) -> None:
     console.print(sheet)
 
 
-def _job(material: Material, folder: Path, *, full: bool) -> Job:
+def _job(material: Material, folder: Path, *, full: bool) -> RunJob:
     drawn = folder / "drawn"
     drawn.mkdir(exist_ok=True)
     run = material.runs[0]
     assert run.recording
-    return Job(
+    return RunJob(
         recording=run.recording,
         folder=drawn,
         slug=run.slug,
         names=flow_names([run.result]),
         full=full,
         every_file=full,
-        fonts=svg.cut(),
+        fonts=style.write_fonts(),
         checkpoint=None,
     )
 
@@ -154,10 +153,10 @@ def _drawing(console: Console, folder: Path, recording: Path) -> None:
 
 
 def _ours(state: LabState, to: Path) -> None:
-    svg.use(svg.cut())
+    style.use_fonts(style.write_fonts())
     shown = scene(state)
     with look():
-        svg.save(stacked(shown, Inks(state.flows)), to, ("svg",))
+        style.save(stacked(shown, Inks(state.flows)), to, ("svg",))
 
 
 def _plain(state: LabState, to: Path) -> None:

@@ -58,8 +58,8 @@ ALLOWED = {
     ("guest/fetch.py", "found.replace"): "in a folder of its own",
     ("guest/fetch.py", "images[modules[0]].replace"): "the same",
     ("report/data/export.py", "parquet.ParquetWriter"): "into an open file",
-    ("report/figures/svg.py", "font.save"): "into an open file, or a buffer",
-    ("report/figures/svg.py", "figure.savefig"): "into a buffer, or an open file",
+    ("report/figures/style.py", "font.save"): "into an open file, or a buffer",
+    ("report/figures/style.py", "figure.savefig"): "into a buffer, or an open file",
     ("ui/pictures/png.py", "drawn.save"): "the same",
 }
 """Permitted calls, as file and called expression, each with the reason why it is permitted."""

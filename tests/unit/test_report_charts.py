@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
 
-from ccplay.report.figures import chart, cumulative, marks, style, svg
+from ccplay.report.figures import chart, cumulative, marks, style
 
 
 def test_a_chart_runs_along_the_axis_of_numbers_with_the_most_values() -> None:
@@ -148,7 +148,7 @@ def test_every_chart_can_be_drawn_twice_alike() -> None:
             *charts(result.statistics, result.cases),
             *charts(matrix(("50 ms", "100 ms"), (10, 25, 300)), []),
         ]:
-            once, again = (svg.svg_text(chart.draw(each, inks), each.name) for _ in range(2))
+            once, again = (style.svg_text(chart.draw(each, inks), each.name) for _ in range(2))
             assert once == again
             assert "<script" not in once
 
@@ -203,31 +203,23 @@ def test_labels_keep_their_digits_where_coordinates_are_cut() -> None:
     figure = Figure(figsize=(2, 2))
     figure.text(0.333333333, 0.5, "0.12345678")
     with style.look():
-        text = svg.svg_text(figure, "x")
+        text = style.svg_text(figure, "x")
     assert "0.12345678" in text
     assert "333333" not in text
 
 
-def test_a_figure_for_a_page_is_small_and_whole() -> None:
-    """SVG merges collinear steps, groups markers of one style, and is well-formed."""
+def test_figures_of_one_page_are_well_formed_and_share_no_id() -> None:
+    every: list[str] = []
     with style.look():
-        figure = Figure(figsize=(2, 2))
-        axes = style.box(figure, 0.5, 0.5, 1, 1)
-        axes.fill([0, 1, 2, 3, 3], [0, 0, 0, 0, 1])
-        axes.plot([], [], "o")
-        axes.plot([0.5, 1, 1.5], [0.2, 0.4, 0.8], "o")
-        axes.set(xlim=(0, 4), ylim=(0, 1))
-        text = svg.svg_text(figure, "fig")
-    root = ET.fromstring(text)
-    ids = [each.get("id") for each in root.iter() if each.get("id")]
-    assert len(ids) == len(set(ids))
-    assert all(each and each.startswith("fig-") for each in ids)
-    assert set(re.findall(r"#(fig-\d+)", text)) == set(ids)
-    paths = [each.get("d") or "" for each in root.iter(f"{_SVG}path")]
-    # An axis of 72 points is 4 wide and 1 high; the three level steps are merged to one.
-    assert "M36 108h54v-72z" in paths
-    [markers] = [each for each in root.iter(f"{_SVG}g") if each.get("style")]
-    assert [each.keys() for each in markers] == [[f"{_XLINK}href", "x", "y"]] * 3
+        for prefix in ("one", "other"):
+            figure = Figure(figsize=(2, 2))
+            axes = style.box(figure, 0.5, 0.5, 1, 1)
+            axes.plot([0.5, 1, 1.5], [0.2, 0.4, 0.8], "o")
+            text = style.svg_text(figure, prefix)
+            ids = [found for each in ET.fromstring(text).iter() if (found := each.get("id"))]
+            assert set(re.findall(r'(?:href="|url\()#(\w+)', text)) == set(ids)
+            every += ids
+    assert len(every) == len(set(every)) > 0
 
 
 def test_strokes_are_one_line_with_gaps() -> None:
@@ -238,7 +230,7 @@ def test_strokes_are_one_line_with_gaps() -> None:
         style.strokes(axes, [1, 5, 9], (0.9, 1.0), color="red")
         assert len(axes.get_lines()) == 1
         assert axes.get_xlim() == (0, 10)
-        root = ET.fromstring(svg.svg_text(figure, "fig"))
+        root = ET.fromstring(style.svg_text(figure, "fig"))
     [path] = [e for e in root.iter(f"{_SVG}path") if "#ff0000" in (e.get("style") or "")]
     assert (path.get("d") or "").count("M") == 3
 

@@ -367,7 +367,7 @@ def _within(
     return Moved(kind, name, [amounts[place] for place in inside], inside[0] if inside else 0)
 
 
-class Summary(msgspec.Struct, frozen=True):
+class ByteStatistics(msgspec.Struct, frozen=True):
     """Statistics of the bytes that some traffic moved in the intervals through which it ran."""
 
     traffic: str
@@ -378,7 +378,7 @@ class Summary(msgspec.Struct, frozen=True):
     greatest: float | None
 
 
-def summaries(found: Sequence[Moved]) -> list[Summary]:
+def summaries(found: Sequence[Moved]) -> list[ByteStatistics]:
     """Return the statistics of all traffic over its intervals except the first and the last.
 
     These two are usually incomplete; traffic without others is left out.
@@ -389,7 +389,7 @@ def summaries(found: Sequence[Moved]) -> list[Summary]:
         if whole:
             sd = stdev(whole) if len(whole) > 1 else None
             what = f"UDP {each.name}" if each.kind == "udp" else f"{each.kind} {each.name}"
-            rows.append(Summary(what, len(whole), fmean(whole), sd, min(whole), max(whole)))
+            rows.append(ByteStatistics(what, len(whole), fmean(whole), sd, min(whole), max(whole)))
     return rows
 
 

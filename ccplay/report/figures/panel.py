@@ -1,21 +1,16 @@
-"""A panel of a figure: its axes and its parts."""
+"""What one panel of a run's figure shows, and the names of its flows and queues."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 
 from ccplay.plots.plot import Line, Plot
-from ccplay.report.data.material import slug
 from ccplay.report.data.scene import Scene
 from ccplay.report.figures.style import Inks
 from ccplay.state.lab_state import Flow
-
-# --- A part of a run's figure: a plot, and the part of the run that one panel shows ---------------
 
 MANY = 4
 """Number of panels of single flows above which flows share one panel, to keep the page short."""
@@ -61,30 +56,6 @@ class Part(msgspec.Struct, frozen=True):
     def factor(self, line: Line) -> float:
         """Return the factor from a variable's unit to that of the axis."""
         return line.variable.axis(self.peak)[1]
-
-
-# --- A panel of a run's figure, and the names of flows in titles and legends ----------------------
-
-
-class Panel(msgspec.Struct, frozen=True):
-    """One panel of a run's figure."""
-
-    name: str
-    title: str
-    label: str
-    """Label of the value axis, with its unit."""
-    height_in: float
-    draw: Callable[[Axes], list[Artist]]
-    """Function that draws the panel and returns the entries of its legend."""
-    window: tuple[float, float] | None = None
-    """Start and end of the panel's time axis in seconds; None for the whole run."""
-    counts: bool = False
-    """Whether the values are whole numbers."""
-
-    @property
-    def slug(self) -> str:
-        """Name of the panel, reduced to characters that are safe in file names."""
-        return slug(self.name)
 
 
 def name_of(streams: Sequence[Flow]) -> str:

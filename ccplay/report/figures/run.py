@@ -1,32 +1,62 @@
-"""The figures of one run: all its panels on one time axis, and each panel alone."""
+"""The figures of one run: its panels on one time axis, each alone, and the jobs that draw them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from ccplay.analysis.results import Checkpoint
 from ccplay.analysis.trust import credible
+from ccplay.model.events import Hello, LinkChanged
 from ccplay.model.series import Series
 from ccplay.model.variables import Subject, variable
 from ccplay.plots.plot import Plot, of_variable
 from ccplay.plots.table import PLOTS, reported
 from ccplay.report.data import curves, material
-from ccplay.report.data.material import Stretch
-from ccplay.report.data.scene import Scene
+from ccplay.report.data.charts import growth
+from ccplay.report.data.curves import INTERVAL_S, ByteStatistics, Curve, moved, summaries
+from ccplay.report.data.findings import Distribution, distributions
+from ccplay.report.data.material import Stretch, slug
+from ccplay.report.data.scene import Graph, Scene, graph, loads, paths, scene
 from ccplay.report.figures import lines, marks, style
 from ccplay.report.figures.marks import shade, state_handles
-from ccplay.report.figures.panel import MANY, Panel, Part, flow_label, name_of, queue_label
-from ccplay.report.figures.style import Inks, grid
+from ccplay.report.figures.panel import MANY, Part, flow_label, name_of, queue_label
+from ccplay.report.figures.style import Inks, grid, save
+from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import Flow
 
 # --- the panels of a run's figure, made from the descriptions of plots ----------------------------
+
+
+class Panel(msgspec.Struct, frozen=True):
+    """One panel of a run's figure."""
+
+    name: str
+    title: str
+    label: str
+    """Label of the value axis, with its unit."""
+    height_in: float
+    draw: Callable[[Axes], list[Artist]]
+    """Function that draws the panel and returns the entries of its legend."""
+    window: tuple[float, float] | None = None
+    """Start and end of the panel's time axis in seconds; None for the whole run."""
+    counts: bool = False
+    """Whether the values are whole numbers."""
+
+    @property
+    def slug(self) -> str:
+        """Name of the panel, reduced to characters that are safe in file names."""
+        return slug(self.name)
+
 
 Drawing: TypeAlias = Callable[[Axes, Part], list[Artist]]
 """Function that draws a panel and returns the entries of its legend."""
@@ -286,7 +316,7 @@ def stacked(scene: Scene, inks: Inks, names: Collection[str] = ()) -> Figure:
     drawn = []
     for panel in shown:
         axes = style.box(figure, 0, 0, 1, 1)
-        handles = _draw_run(axes, panel, scene)
+        handles = _draw_panel(axes, panel, scene)
         title = style.text_width_in(panel.title, 7.5, "bold") + 0.2
         columns, rows = _fit(handles, width - title)
         drawn.append((panel, axes, handles, columns, _HEAD_IN + _ROW_IN * max(rows - 1, 0)))
@@ -317,7 +347,7 @@ def single(scene: Scene, panel: Panel) -> Figure:
     figure = Figure(figsize=(style.COLUMN_IN, 1))
     rows = 1
     axes = style.box(figure, 0, 0, 1, 1)
-    handles = _draw_run(axes, panel, scene)
+    handles = _draw_panel(axes, panel, scene)
     columns, rows = _fit(handles, width)
     head = _ROW_IN * rows + (0.15 if panel.title else 0) + 0.04
     height = _BOTTOM_IN + _ALONE_IN + head
@@ -347,7 +377,7 @@ def single(scene: Scene, panel: Panel) -> Figure:
     return figure
 
 
-def _draw_run(axes: Axes, panel: Panel, scene: Scene) -> list[Artist]:
+def _draw_panel(axes: Axes, panel: Panel, scene: Scene) -> list[Artist]:
     handles = panel.draw(axes)
     left, right = panel.window or (0.0, scene.span_s)
     axes.set_xlim(left, right)
@@ -391,3 +421,84 @@ def _fit(handles: Sequence[Artist], width_in: float) -> tuple[int, int]:
         return 1, 0
     columns = style.legend_columns([str(each.get_label()) for each in handles], width_in + 0.1)
     return columns, -(-len(handles) // columns)
+
+
+# --- the jobs of a report's worker processes, each of which draws one recorded run ----------------
+
+
+class RunJob(msgspec.Struct, frozen=True):
+    """One run to draw."""
+
+    recording: Path
+    folder: Path
+    """Folder for the run's files."""
+    slug: str
+    """Prefix of the files' names."""
+    names: tuple[str, ...]
+    """Names of all flows and downloads of the report, so that each keeps its colour."""
+    full: bool
+    """Whether the page shows the run in full."""
+    every_file: bool
+    """Whether to write every format, and each panel as a file of its own, rather than one SVG."""
+    fonts: Path
+    """Folder that ``write_fonts`` returned."""
+    checkpoint: Checkpoint | None
+    plots: tuple[str, ...] = ()
+    """Plots to draw in addition to those that reports draw by default."""
+
+
+class RunDrawing(msgspec.Struct, frozen=True):
+    """The result of a job."""
+
+    slug: str
+    svg: str
+    """Figure with all panels for the page; empty if the run is not shown in full."""
+    files: list[str]
+    distributions: Mapping[str, Distribution] = {}
+    growth: Curve | None = None
+    """Acknowledged segments of the run's only flow over time; None if it had several or none."""
+    events: Sequence[tuple[float, str]] = ()
+    """Entries of the event log with their moments in seconds on the figures' axis."""
+    hello: Hello | None = None
+    links: Mapping[str, LinkChanged] = {}
+    """Settings of each direction of a link when the network was ready, by name."""
+    intervals: Sequence[ByteStatistics] = ()
+    """Statistics of the bytes that each traffic moved per second."""
+    graph: Graph | None = None
+    """Network with its load; None if it is unknown or can't be drawn."""
+
+
+def draw_run(job: RunJob) -> RunDrawing:
+    """Draw a run into files. Raises ``RecordingError`` or ``OSError``."""
+    style.use_fonts(job.fonts)
+    state = read_recording(job.recording)
+    shown, inks = scene(state, job.checkpoint), Inks(job.names)
+    start, face = shown.start, style.font_face(job.fonts)
+    formats = style.FORMATS if job.every_file else ("svg",)
+    with style.look():
+        saved = save(stacked(shown, inks, job.plots), job.folder / job.slug, formats, face)
+        files = list(saved.files)
+        for panel in _single_panels(job, shown, inks) if job.every_file else ():
+            stem = job.folder / f"{job.slug}-{panel.slug}"
+            files += save(single(shown, panel), stem, formats, face).files
+    known = {link: found for link in state.links if (found := state.link_at(link, start))}
+    network = state.hello.network if state.hello else None
+    return RunDrawing(
+        slug=job.slug,
+        svg=saved.svg if job.full else "",
+        files=files,
+        distributions=distributions(state),
+        growth=growth(state),
+        events=[
+            (max(entry.t - start, 0.0), entry.text)
+            for entry in sorted(state.log, key=lambda entry: entry.t)
+        ],
+        hello=state.hello,
+        links=known,
+        intervals=summaries(moved(state, start, start + shown.span_s, INTERVAL_S)),
+        graph=graph(network, known, loads(state, start), paths(state)) if network else None,
+    )
+
+
+def _single_panels(job: RunJob, shown: Scene, inks: Inks) -> list[Panel]:
+    return [*panels(shown, inks, job.plots), *own_values(shown, inks), *zoomed(shown, inks)]

@@ -1,23 +1,34 @@
-"""The appearance of every figure: sizes in inches for a paper's column or page, colours, inks."""
+"""The appearance of every figure, its font, and its files: sizes in inches, colours, SVG."""
 
 from __future__ import annotations
 
+import atexit
+import base64
+import io
+import re
+import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import msgspec
+from fontTools import subset
+from fontTools.ttLib import TTFont
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+from matplotlib.ft2font import FT2Font
 
+from ccplay.files import writing
+from ccplay.files.writing import create, passing_folder
 from ccplay.model.series import MISSING
-from ccplay.report.figures import svg
 
 # --- the appearance of every figure ---------------------------------------------------------------
-# The appearance of every figure: sizes in inches for a paper's column or page, colours, inks.
 
 COLUMN_IN = 3.5
 """Width in inches of a column in a paper with two columns."""
@@ -25,6 +36,10 @@ PAGE_IN = 7.0
 """Width in inches of the text of a paper's page."""
 SMALL = 6.5
 """Size in points of legends and of labels within a figure."""
+
+WHOLE = "DejaVu Sans"
+FAMILY = "DejaVu Sans Latin"
+"""Family of the reduced font; text in other letters falls back to the whole one."""
 
 INK = "#1a1a1a"
 MUTED = "#5a5a5a"
@@ -74,7 +89,7 @@ _HANDLE_IN = 0.36
 """Width in inches of a legend's entry without its label."""
 
 _RC: dict[Any, Any] = {
-    "font.family": [svg.FAMILY, svg.WHOLE],
+    "font.family": [FAMILY, WHOLE],
     "font.size": 7.5,
     "axes.labelsize": 7.5,
     "axes.titlesize": 8,
@@ -164,11 +179,6 @@ def look() -> Iterator[None]:
         yield
 
 
-def text_width_in(text: str, points: float = SMALL, weight: str = "normal") -> float:
-    """Return the width in inches of a text that is printed ``points`` large."""
-    return svg.text_width_in(text, points, weight)
-
-
 def legend_columns(labels: Sequence[str], room_in: float) -> int:
     """Return the number of columns with which a legend fits into a width: one row if possible."""
     widths = [text_width_in(label) + _HANDLE_IN for label in labels]
@@ -237,3 +247,151 @@ def strokes(
 
 def _within(ticks: Iterable[float], ends: tuple[float, float]) -> list[float]:
     return [each for each in ticks if ends[0] <= each <= ends[1]]
+
+
+# --- the figures' font, reduced to Latin letters so that every file can contain it ----------------
+# The font is matplotlib's own, DejaVu Sans (its licence allows this), so that figures look the same
+# everywhere; text in other letters falls back to the whole font.
+
+WEIGHTS = ("normal", "bold")
+_LETTERS = "".join(map(chr, (*range(0x20, 0x7F), *range(0xA0, 0x180)))) + "–—…→←↑↓±×−µΔ≤≥≈·•“”‘’„"
+_FAMILY_NAMES = (1, 4, 16)
+"""IDs of records in the font's ``name`` table: family, full name, typographic family."""
+
+
+@lru_cache(maxsize=1)
+def write_fonts() -> Path:
+    """Return a folder with the reduced font in each weight; removed when this process exits."""
+    held = ExitStack()
+    folder = held.enter_context(passing_folder(Path(tempfile.gettempdir()), "ccplay-font-"))
+    atexit.register(held.close)
+    for weight in WEIGHTS:
+        font = TTFont(findfont(FontProperties(family=WHOLE, weight=weight)), recalcTimestamp=False)
+        options = subset.Options(hinting=False, layout_features=["kern"], notdef_outline=True)
+        options.drop_tables += ["FFTM", "GSUB", "GDEF"]
+        subsetter = subset.Subsetter(options)
+        subsetter.populate(text=_LETTERS)
+        subsetter.subset(font)
+        for record in font["name"].names:
+            if record.nameID in _FAMILY_NAMES:
+                font["name"].setName(
+                    FAMILY, record.nameID, record.platformID, record.platEncID, record.langID
+                )
+        with create(folder / f"{weight}.ttf") as file:
+            font.save(file)
+    return folder
+
+
+def use_fonts(folder: Path) -> None:
+    """Draw the figures of this process with the fonts that ``write_fonts`` wrote."""
+    if FAMILY not in {each.name for each in fontManager.ttflist}:
+        for weight in WEIGHTS:
+            fontManager.addfont(folder / f"{weight}.ttf")
+        _font.cache_clear()
+
+
+@lru_cache(maxsize=1)
+def font_face(folder: Path) -> str:
+    """Return the CSS that adds the font to a page: WOFF in data URIs."""
+    return "".join(
+        f"@font-face{{font-family:'{FAMILY}';font-weight:{weight};"
+        f"src:url(data:font/woff;base64,{_woff(folder / f'{weight}.ttf')})}}"
+        for weight in WEIGHTS
+    )
+
+
+def _woff(path: Path) -> str:
+    font = TTFont(path, recalcTimestamp=False)
+    font.flavor = "woff"
+    buffer = io.BytesIO()
+    font.save(buffer)
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+@lru_cache(maxsize=4096)
+def text_width_in(text: str, points: float = SMALL, weight: str = "normal") -> float:
+    """Return the width in inches of a text that is printed ``points`` large."""
+    font = _font(weight)
+    # Measured at 100 points, because widths are whole pixels, too coarse at small sizes.
+    font.set_size(100, 72)
+    font.set_text(text)
+    return font.get_width_height()[0] / 64 / 72 * points / 100 + 0.02
+
+
+@lru_cache(maxsize=4)
+def _font(weight: str) -> FT2Font:
+    return get_font(findfont(FontProperties(family=WHOLE, weight=weight)))
+
+
+# --- figures as files, reproducible byte by byte --------------------------------------------------
+
+FORMATS = ("svg", "pdf", "png")
+PNG_DPI = 200
+
+_NOISE = re.compile(r"^.*?(?=<svg )|\s*<metadata>.*?</metadata>|<!--.*?-->|\s+(?=<)", re.DOTALL)
+_GROUP_ID = re.compile(r'(?<=<g) id="[^"]*"')
+_TAG = re.compile(r"<[^>]*>")
+_DIGITS = re.compile(r"(\d+\.\d\d)\d+")
+
+
+def svg_text(figure: Figure, prefix: str) -> str:
+    """Return a figure as SVG for a page, with coordinates to a hundredth of a point.
+
+    ``prefix`` differs between the figures of a page, and so do the ids that they refer to.
+    """
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": prefix}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = _NOISE.sub("", buffer.getvalue())
+    # Only within tags, because digits in labels are measured values.
+    return _TAG.sub(lambda tag: _DIGITS.sub(r"\1", _GROUP_ID.sub("", tag[0])), text) + "\n"
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """A figure that was written."""
+
+    svg: str
+    """Text of the SVG without its font, for a page that contains the font."""
+    files: list[str]
+    """Names of the files."""
+    width_in: float
+
+
+def save(figure: Figure, stem: Path, formats: Sequence[str], font_face: str = "") -> Saved:
+    """Write a figure in each format. Raises ``OSError``.
+
+    ``font_face`` is CSS with the font, which an SVG file contains to look the same everywhere.
+    """
+    text = svg_text(figure, stem.name)
+    names = [f"{stem.name}.{kind}" for kind in formats]
+    for name, kind in zip(names, formats, strict=True):
+        with writing.create(stem.with_name(name)) as file:
+            if kind == "svg":
+                style = f"<style>{font_face}</style>" if font_face else ""
+                file.write(text.replace("<defs>", f"{style}<defs>", 1).encode())
+            elif kind == "pdf":
+                undated = {"CreationDate": None, "Producer": None}
+                figure.savefig(file, format="pdf", metadata=undated)
+            else:
+                figure.savefig(file, format=kind, dpi=PNG_DPI, metadata={"Software": None})
+    return Saved(text, names, figure.get_size_inches()[0])
+
+
+class Overview(msgspec.Struct, frozen=True):
+    """A figure of all runs together, which a worker process draws."""
+
+    name: str
+    """Name of the figure's files."""
+    title: str
+    caption: str
+    figure: Callable[[], Figure]
+    """Function that draws the figure, in another process."""
+    lead: bool = False
+    """Whether this is the main figure."""
+
+
+def draw_overview(overview: Overview, folder: Path, fonts: Path) -> Saved:
+    """Draw a figure of all runs into files. Raises ``OSError``."""
+    use_fonts(fonts)
+    with look():
+        return save(overview.figure(), folder / overview.name, FORMATS, font_face(fonts))

@@ -23,9 +23,8 @@ from ccplay.lesson.course import (
 )
 from ccplay.lesson.library import Opened
 from ccplay.report.data.scene import Scene, scene
-from ccplay.report.figures import run, svg
-from ccplay.report.figures.style import Inks, look
-from ccplay.report.figures.svg import svg_text
+from ccplay.report.figures import run, style
+from ccplay.report.figures.style import Inks, look, svg_text
 from ccplay.report.page.page import environment, style_sheet
 from ccplay.scenario.values import Page
 from ccplay.session.archive import read_recording
@@ -42,8 +41,8 @@ class _Figure(msgspec.Struct, frozen=True):
 
 def render(opened: Opened, course: Course, name: str, text: str) -> str:
     """Return the page as HTML; ``name`` is the student's, ``text`` the scenario file."""
-    cut = svg.cut()
-    svg.use(cut)
+    fonts = style.write_fonts()
+    style.use_fonts(fonts)
     right, judged = course.score
     return (
         environment()
@@ -58,7 +57,7 @@ def render(opened: Opened, course: Course, name: str, text: str) -> str:
             judged=judged,
             questions=opened.lesson.questions,
             css=style_sheet(),
-            font_face=Markup(svg.face(cut)),  # noqa: S704 - ours
+            font_face=Markup(style.font_face(fonts)),  # noqa: S704 - ours
             pages=[*_pages(opened, course)],
             text=text,
         )

@@ -21,7 +21,6 @@ from ccplay.model.events import Hello, LinkChanged
 from ccplay.model.values import Capabilities
 from ccplay.model.wording import describe_link, describe_qdisc
 from ccplay.report.data import curves
-from ccplay.report.data.curves import Summary
 from ccplay.report.data.findings import (
     Column,
     Finding,
@@ -40,6 +39,8 @@ from ccplay.report.data.findings import (
 from ccplay.report.data.material import Material, Run, as_written, slug
 from ccplay.report.data.naming import by_family, some_of, words
 from ccplay.report.data.tables import Rows, result_tables
+from ccplay.report.figures.run import RunDrawing
+from ccplay.report.figures.style import Overview, Saved
 
 # --- the Jinja environment and the style sheet of all pages ---------------------------------------
 
@@ -111,7 +112,9 @@ class NetworkTable(msgspec.Struct, frozen=True):
     rows: list[list[str]]
 
 
-def network(case: str, hello: Hello | None, links: dict[str, LinkChanged]) -> NetworkTable | None:
+def network(
+    case: str, hello: Hello | None, links: Mapping[str, LinkChanged]
+) -> NetworkTable | None:
     """Return a table of each direction of a link with its settings; None if they are unknown."""
     if hello is None or not links:
         return None
@@ -362,6 +365,8 @@ _MANY = 9
 """Smallest number of cases for which the page has an index."""
 _LONG = 20
 """Largest number of rows of a table that is not folded."""
+_COLUMN_IN = 5.0
+"""Width in inches above which a figure takes the page's width."""
 _DRAWN = "congestion window, queue, round-trip time and goodput over time"
 
 
@@ -373,46 +378,21 @@ class _Entry(msgspec.Struct, frozen=True):
     """Anchors of cases on the page, with the names of the cases."""
 
 
-class Picture(msgspec.Struct, frozen=True):
-    """A figure on the page."""
-
-    slug: str
-    title: str
-    caption: str
-    svg: str
-    files: list[str]
-    width: str = "column"
-    """Width: ``column``, ``page`` for the page's width, or ``lead`` for the main figure."""
-
-
-class Shown(msgspec.Struct, frozen=True):
-    """A run that is shown in full."""
-
-    svg: str
-    files: list[str]
-    events: list[tuple[float, str]]
-    hello: Hello | None
-    links: dict[str, LinkChanged]
-    network: str
-    """Drawing of the network as SVG; empty for none."""
-    intervals: Sequence[Summary] = ()
-    """Statistics of the bytes that each traffic moved per second."""
-
-
 def render(
     material: Material,
     *,
-    charts: Sequence[Picture],
-    shown: Mapping[str, Shown],
+    charts: Sequence[tuple[Overview, Saved]],
+    shown: Mapping[str, RunDrawing],
+    drawing: str,
     table_files: Mapping[str, Sequence[str]],
     font_face: str,
     links: Mapping[str, tuple[str, str]],
 ) -> str:
     """Return the page.
 
-    ``shown`` has the runs to show in full by slug, ``links`` the addresses of each run's figure and
-    recording relative to the page, empty for none. ``table_files`` has the extensions of each
-    table's files.
+    ``shown`` has the runs to show in full by slug; ``drawing`` is that of the first one's network,
+    as SVG, empty for none. ``links`` has the addresses of each run's figure and recording relative
+    to the page, empty for none, ``table_files`` the extensions of each table's files.
     """
     result = material.result
     checks = check_rows(result)
@@ -434,7 +414,7 @@ def render(
             # Markup of our own: the style sheet, the font and the figures, which escape names.
             css=style_sheet(),
             font_face=Markup(font_face),  # noqa: S704
-            charts=[_as_markup(each) for each in charts],
+            charts=[_picture(*each) for each in charts],
             material=material,
             about=[" ".join(part.split()) for part in material.about.split("\n\n") if part.strip()],
             summary=_summary(material, first.hello if first else None),
@@ -455,7 +435,7 @@ def render(
             table_files=table_files,
             drawn=material.whose if material.is_large and len(shown) < len(material.runs) else "",
             machine=machine(material, first.hello if first else None),
-            drawing=_drawn(first_case, first) if first else None,
+            drawing=_drawn(first_case, drawing) if drawing else None,
             network=network(first_case, first.hello, first.links) if first else None,
             health=health(result),
             kept=sum(each.health.trustworthy for each in (*result.cases, *result.discarded)),
@@ -468,22 +448,21 @@ DRAWING = "network.svg"
 """File name of the network's drawing among the figures."""
 
 
-def _drawn(case: str, shown: Shown) -> dict[str, object] | None:
-    """Return the drawing of a case's network; None if there is none."""
-    if not shown.network:
-        return None
+def _drawn(case: str, drawing: str) -> dict[str, object]:
+    """Return the drawing of a case's network with its caption."""
     text = f"The network of the case {case}, as built"
-    return {"svg": _labelled(shown.network, text), "caption": text, "files": [DRAWING]}
+    return {"svg": _labelled(drawing, text), "caption": text, "files": [DRAWING]}
 
 
-def _as_markup(picture: Picture) -> dict[str, object]:
+def _picture(figure: Overview, saved: Saved) -> dict[str, object]:
+    wide = "page" if saved.width_in > _COLUMN_IN else "lead" if figure.lead else "column"
     return {
-        "slug": picture.slug,
-        "title": picture.title,
-        "caption": picture.caption,
-        "svg": _labelled(picture.svg, f"{picture.title}. {picture.caption}"),
-        "files": picture.files,
-        "width": picture.width,
+        "slug": figure.name,
+        "title": figure.title,
+        "caption": figure.caption,
+        "svg": _labelled(saved.svg, f"{figure.title}. {figure.caption}"),
+        "files": saved.files,
+        "width": wide,
     }
 
 
@@ -551,7 +530,7 @@ def _case(
     material: Material,
     case: CaseStatistics,
     anchor: str,
-    shown: Mapping[str, Shown],
+    shown: Mapping[str, RunDrawing],
     known: tuple[Sequence[Finding], Mapping[str, tuple[str, str]]],
 ) -> dict[str, object]:
     found, links = known
@@ -570,7 +549,7 @@ def _case(
     }
 
 
-def _shown(run: Run, found: Shown) -> dict[str, object]:
+def _shown(run: Run, found: RunDrawing) -> dict[str, object]:
     # Files of the whole figure come first, because single panels have many.
     stacked = [name for name in found.files if name.startswith(f"{run.slug}.")]
     panels: dict[str, list[str]] = {}

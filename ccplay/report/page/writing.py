@@ -24,14 +24,12 @@ from ccplay.report.data.charts import Chart, charts, families
 from ccplay.report.data.findings import COMPLETION_TIMES, KINDS, Distribution, together
 from ccplay.report.data.material import Material, as_written, axes, place, point, slug
 from ccplay.report.data.naming import in_order
-from ccplay.report.data.scene import graph
 from ccplay.report.data.tables import ReportTable, tables
-from ccplay.report.figures import chart, cumulative, svg
-from ccplay.report.figures.job import Drawn, Job, Overview, draw, draw_overview
-from ccplay.report.figures.style import Inks
-from ccplay.report.figures.svg import Saved
+from ccplay.report.figures import chart, cumulative, style
+from ccplay.report.figures.run import RunDrawing, RunJob, draw_run
+from ccplay.report.figures.style import Inks, Overview, draw_overview
 from ccplay.report.page import network_drawing
-from ccplay.report.page.page import DRAWING, Picture, Shown, render
+from ccplay.report.page.page import DRAWING, render
 
 # --- the figures of a whole experiment, each with its title, caption and drawing function ---------
 
@@ -39,7 +37,9 @@ _MOST_LINES = 9
 """Largest number of cases in one panel; more are spread over panels if the matrix has two axes."""
 
 
-def overviews(material: Material, drawn: Sequence[Drawn], names: Sequence[str]) -> list[Overview]:
+def overviews(
+    material: Material, drawn: Sequence[RunDrawing], names: Sequence[str]
+) -> list[Overview]:
     """Return the figures in the order of the page; ``names`` are those of all drawn traffic."""
     # Growth over time comes first, because it shows more than any mean.
     found = list(_growth(material, drawn))
@@ -51,7 +51,7 @@ def overviews(material: Material, drawn: Sequence[Drawn], names: Sequence[str]) 
     return [*found, *_distributions(material, drawn), *_completion_times(material, drawn)]
 
 
-def _growth(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overview]:
+def _growth(material: Material, drawn: Sequence[RunDrawing]) -> Iterator[Overview]:
     by_run = {each.slug: each.growth for each in drawn if each.growth is not None}
     found = families(material, by_run)
     names = list(dict.fromkeys(name for lines in found.values() for name in lines))
@@ -81,7 +81,7 @@ def _caption(each: Chart) -> str:
     return "; ".join(parts) + "."
 
 
-def _completion_times(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overview]:
+def _completion_times(material: Material, drawn: Sequence[RunDrawing]) -> Iterator[Overview]:
     """Yield the figure of short flows: a panel per size class, or for a single case a line each."""
     found: dict[str, dict[str, Distribution]] = {}
     for kind, words in COMPLETION_TIMES.items():
@@ -103,7 +103,7 @@ def _completion_times(material: Material, drawn: Sequence[Drawn]) -> Iterator[Ov
     )
 
 
-def _by_case(material: Material, drawn: Sequence[Drawn], kind: str) -> dict[str, Distribution]:
+def _by_case(material: Material, drawn: Sequence[RunDrawing], kind: str) -> dict[str, Distribution]:
     """Return the distribution over all drawn runs of each case that has values, by case."""
     by_slug = {each.slug: each.distributions for each in drawn}
     found: dict[str, Distribution] = {}
@@ -114,7 +114,7 @@ def _by_case(material: Material, drawn: Sequence[Drawn], kind: str) -> dict[str,
     return found
 
 
-def _distributions(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overview]:
+def _distributions(material: Material, drawn: Sequence[RunDrawing]) -> Iterator[Overview]:
     names = [case.name for case in material.result.statistics]
     whose = material.whose if len(drawn) < len(material.runs) else "all runs"
     for kind, label in KINDS.items():
@@ -179,7 +179,6 @@ _MOST_CASES = 8
 _EARLIER = "earlier"
 _MOST_OF_MANIFEST = 1 << 24
 """Greatest number of bytes of a manifest: 100,000 figures take 5 MB."""
-_COLUMN_IN = 5.0
 
 Progress = Callable[[int, int, str], None]
 """Function that receives the progress: the number of finished tasks, of all tasks, and a
@@ -266,25 +265,28 @@ def _fill(
     figures, table_folder = folder / "figures", folder / "tables"
     for each in (figures, table_folder):
         writing.make_directory(each)
-    cut = svg.cut()
+    fonts = style.write_fonts()
     # The longest jobs first, so that none runs alone at the end.
-    planned_jobs = _jobs(material, figures, cut, every=every, plots=plots)
+    planned_jobs = _jobs(material, figures, fonts, every=every, plots=plots)
     jobs = sorted(planned_jobs, key=lambda job: not job.every_file)
     with _pool(len(jobs)) as workers:
-        drawn = _done(workers, draw, jobs, progress, "runs drawn")
+        drawn = _done(workers, draw_run, jobs, progress, "runs drawn")
         planned = overviews(material, drawn, flow_names([run.result for run in material.runs]))
-        work = partial(draw_overview, folder=figures, cut=cut)
+        work = partial(draw_overview, folder=figures, fonts=fonts)
         saved = _done(workers, work, planned, progress, "charts drawn")
     written = {table.name: _write(table, table_folder) for table in tables(material.result)}
-    shown = {job.slug: _shown(each) for job, each in zip(jobs, drawn, strict=True) if job.full}
-    if (first := next(iter(shown.values()), None)) and first.network:
-        writing.write(figures / DRAWING, first.network)
+    shown = {job.slug: each for job, each in zip(jobs, drawn, strict=True) if job.full}
+    first = next(iter(shown.values()), None)
+    drawing = network_drawing.draw(first.graph) if first and first.graph else ""
+    if drawing:
+        writing.write(figures / DRAWING, drawing)
     page = render(
         material,
-        charts=[_picture(each, made) for each, made in zip(planned, saved, strict=True)],
+        charts=list(zip(planned, saved, strict=True)),
         shown=shown,
+        drawing=drawing,
         table_files=written,
-        font_face=svg.face(cut),
+        font_face=style.font_face(fonts),
         links=_links(material, drawn, out),
     )
     writing.write(folder / "index.html", page)
@@ -296,8 +298,8 @@ def _fill(
 
 
 def _jobs(
-    material: Material, figures: Path, cut: Path, *, every: bool, plots: tuple[str, ...]
-) -> Iterator[Job]:
+    material: Material, figures: Path, fonts: Path, *, every: bool, plots: tuple[str, ...]
+) -> Iterator[RunJob]:
     names = flow_names([run.result for run in material.runs])
     chosen = {
         run.slug
@@ -306,14 +308,14 @@ def _jobs(
     }
     for run in material.runs:
         if run.recording is not None and (every or not material.is_large or run.slug in chosen):
-            yield Job(
+            yield RunJob(
                 recording=run.recording,
                 folder=figures,
                 slug=run.slug,
                 names=names,
                 full=every or run.slug in chosen,
                 every_file=every or (run.slug in chosen and len(chosen) <= _MOST_CASES),
-                fonts=cut,
+                fonts=fonts,
                 checkpoint=run.result.checkpoint,
                 plots=plots,
             )
@@ -332,21 +334,9 @@ def flow_names(results: Sequence[CaseResult]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for each in kinds for name in in_order(each)))
 
 
-def _picture(overview: Overview, saved: Saved) -> Picture:
-    width = "page" if saved.width_in > _COLUMN_IN else "lead" if overview.lead else "column"
-    return Picture(overview.name, overview.title, overview.caption, saved.svg, saved.files, width)
-
-
-def _shown(drawn: Drawn) -> Shown:
-    events = [(max(each.t - drawn.start, 0.0), each.text) for each in drawn.events]
-    hello = drawn.hello
-    found = graph(hello.network, drawn.links, drawn.loads, drawn.paths) if hello else None
-    network = network_drawing.draw(found) if found else ""
-    about = (drawn.hello, drawn.links, network, drawn.intervals)
-    return Shown(drawn.svg, drawn.files, events, *about)
-
-
-def _links(material: Material, drawn: Sequence[Drawn], out: Path) -> dict[str, tuple[str, str]]:
+def _links(
+    material: Material, drawn: Sequence[RunDrawing], out: Path
+) -> dict[str, tuple[str, str]]:
     """Return the addresses of each run's figure and recording by slug, relative to the page."""
     figures = {each.slug: f"figures/{quote(each.slug)}.svg" for each in drawn}
     seen_from = out.resolve()
@@ -397,7 +387,7 @@ def _pool(most: int) -> Iterator[_Workers]:
     # Threads that libraries start do not survive a fork.
     context = get_context("forkserver")
     # Importing matplotlib takes a second: once is enough for all workers.
-    context.set_forkserver_preload(["__main__", draw.__module__])
+    context.set_forkserver_preload(["__main__", draw_run.__module__])
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts) as pool:
         yield pool.map
 
