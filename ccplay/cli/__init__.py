@@ -22,12 +22,16 @@ from ccplay.visible import notify
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_EPILOG = """\
-Without a command, ccplay opens the playground; `ccplay FILE.toml` opens a scenario live.
+_HELP = """\
+{commands}
+  ccplay                  open the playground: two flows, a queue, and keys to change both
+  ccplay FILE.toml        open a scenario on the screen
+  ccplay COMMAND --help   explain a command and its options
+  ccplay --help --all     list also what is needed once: preferences, completion, a guest's kernel
 
-Results go to stdout, messages to stderr. Exit codes: 0 done; 1 error, with `ccplay run` also a
+Results go to stdout, messages to stderr. Exit codes: 0 done; 1 error, and with `ccplay run` also a
 failed check or traffic that died; 2 wrong command line; 3 scenario refused; 4 recording unreadable;
-5 lab can't start or died; 6 not possible on this kernel; 129 terminal closed; 130 interrupted;
+5 lab can't start, or died; 6 not possible on this kernel; 129 terminal closed; 130 interrupted;
 143 ended by SIGTERM. A screen exits with the code of what ended its session.
 """
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -98,13 +102,13 @@ def _with_command(words: list[str]) -> list[str]:
 
     Raises ``UsageError`` for a misspelt command.
     """
-    if words and (words[0] in _COMMANDS or words[0] in ("-h", "--help", "--version")):
+    if words and (words[0] in COMMANDS or words[0] in ("-h", "--help", "--version")):
         return words
     if words and words[0].isalpha() and not Path(words[0]).exists():
         from ccplay.scenario.library import shipped
 
-        near = get_close_matches(words[0], [*_COMMANDS, *shipped()], n=1, cutoff=0.7)
-        if near and near[0] in _COMMANDS:
+        near = get_close_matches(words[0], [*COMMANDS, *shipped()], n=1, cutoff=0.7)
+        if near and near[0] in COMMANDS:
             raise UsageError(f"no command {words[0]!r}; did you mean {near[0]!r}?")
     return ["play", *words]
 
@@ -127,65 +131,113 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parse(words: list[str]) -> argparse.Namespace:
-    arguments, rest = _parser(words[0]).parse_known_args(words)
+    every = words[0] in ("-h", "--help") and "--all" in words
+    arguments, rest = _parser(words[0], every=every).parse_known_args(words)
     if rest:
         arguments.parser.refuse(rest)
     return arguments
 
 
-def _parser(chosen: str) -> argparse.ArgumentParser:
-    """Return the parser with the chosen command alone, or with all if ``chosen`` is no command."""
+def _parser(chosen: str, *, every: bool = False) -> argparse.ArgumentParser:
+    """Return the parser with the chosen command alone, or with all if ``chosen`` is no command.
+
+    ``every`` lists also the commands of ``MORE`` in the help.
+    """
     parser = _Parser(
         prog="ccplay",
+        usage="ccplay [COMMAND] [ARGUMENTS]",
         description="See TCP congestion control work: a live playground on real Linux stacks.",
-        epilog=_EPILOG,
+        epilog=_HELP.format(commands="\n".join(_listing(every=every))),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"ccplay {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name in [chosen] if chosen in _COMMANDS else _COMMANDS:
-        text = _COMMANDS[name]
+    commands = parser.add_subparsers(
+        prog="ccplay", metavar="COMMAND", required=True, help=argparse.SUPPRESS
+    )
+    for name in [chosen] if chosen in COMMANDS else COMMANDS:
+        text = COMMANDS[name]
         description = text[0].upper() + text[1:] + "."
-        subparser = commands.add_parser(name, help=text, description=description)
+        subparser = commands.add_parser(name, description=description)
         subparser.set_defaults(parser=subparser)
         if name == chosen:
-            module = next(each for each, names in _MODULES.items() if name in names)
-            found = importlib.import_module(f"ccplay.cli.{module}")
-            getattr(found, f"add_{name}")(subparser)
+            add_arguments(name, subparser)
     return parser
 
 
-_COMMANDS = {
-    "play": "open a scenario live (the default)",
-    "run": "run a scenario without a screen and print its result",
-    "lesson": "take a lesson: predict, see, ask why; list those that come with ccplay",
-    "list": "list the scenarios that come with ccplay and those in the current folder",
-    "replay": "show a recording on the screen, at any speed",
-    "sessions": "list the last sessions of the screen, which are recorded automatically",
-    "watch": "watch a session that someone shares (see ccplay play --share)",
-    "share": "serve a shared session to browsers",
-    "report": "write a page with figures and tables about finished runs",
-    "export": "write the samples of recorded runs as tidy CSV or Parquet",
-    "compare": "show two recordings on the same axes, or compare two experiments",
-    "script": "turn a recorded session into a scenario",
-    "algorithm": "write, check and list congestion controls as BPF programs",
-    "discipline": "write, check and list queue disciplines in Python",
-    "schema": "print the JSON Schema of scenario files, for editors",
-    "config": "print your preferences and where their file is",
-    "doctor": "report whether a lab can run here and what this kernel supports",
+def _listing(*, every: bool) -> list[str]:
+    """Return the lines of ``--help`` about the commands, by what they are for."""
+    lines = []
+    for group, names in {**GROUPS, **({"Set up": MORE} if every else {})}.items():
+        lines += [f"{group}:", *(f"  {name:<11} {text}" for name, text in names.items()), ""]
+    return lines
+
+
+def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of a command to its parser."""
+    module = next(each for each, names in _MODULES.items() if name in names)
+    getattr(importlib.import_module(f"ccplay.cli.{module}"), f"add_{name}")(parser)
+
+
+GROUPS = {
+    "Look": {
+        "play": "open a scenario live (the default)",
+        "replay": "show a recording on the screen, at any speed",
+        "watch": "watch a session that someone shares, or serve it to browsers",
+    },
+    "Repeat": {
+        "run": "run a scenario without a screen and print its result",
+        "compare": "compare two recordings or two experiments",
+        "report": "write a page with figures and tables about finished runs",
+        "export": "write samples as CSV or Parquet, or a recorded session as a scenario",
+    },
+    "Teach": {
+        "lesson": "take a lesson: predict, see, ask why; list those that come with ccplay",
+    },
+    "Make your own": {
+        "new": "write a commented template: scenario, lesson, algorithm or discipline",
+        "check": "check a file of your own, and report each mistake with its line",
+    },
+    "Look after": {
+        "list": "list scenarios, lessons, recorded sessions, algorithms or disciplines",
+        "doctor": "report what works on this machine, and what cures the rest",
+    },
+}
+"""Commands that ``--help`` lists, with their summaries, by what they are for."""
+
+MORE = {
+    "config": "print your preferences, or the JSON Schema of scenario files",
+    "completion": "print the completion of commands and options for your shell",
     "guest": "install a full kernel for --guest: needs QEMU, downloads some 100 MB",
     "cluster": "make the certificate of a cluster, or run its worker on this machine",
+}
+"""Commands that are needed once."""
+
+_OLDER = {
+    "sessions": "list the last sessions of the screen, which are recorded automatically",
+    "share": "serve a shared session to browsers",
+    "script": "turn a recorded session into a scenario",
+    "schema": "print the JSON Schema of scenario files, for editors",
+    "algorithm": "write, check and list congestion controls as BPF programs",
+    "discipline": "write, check and list queue disciplines in Python",
+}
+"""Commands of 0.1 that are now part of others, and still work."""
+
+COMMANDS = {
+    **{name: text for names in GROUPS.values() for name, text in names.items()},
+    **MORE,
+    **_OLDER,
     "lab": "run a bare lab: commands on stdin, events on stdout, one JSON object a line",
 }
-"""Summary of each command for ``--help``, by the command's name."""
+"""Summary of each command, by its name."""
 
 _MODULES = {
     "run": ("play", "run"),
     "screen": ("replay",),
     "classroom": ("lesson", "watch", "share"),
     "results": ("report", "export", "compare", "script"),
-    "own": ("algorithm", "discipline"),
+    "own": ("new", "check", "algorithm", "discipline"),
     "machine": ("list", "sessions", "schema", "config", "doctor", "guest", "lab"),
+    "manual": ("completion",),
     "cluster": ("cluster",),
 }
-"""Commands of each module of ``ccplay.cli``; ``add_NAME`` adds the arguments of one."""
+"""Commands of each module of this room; its function ``add_NAME`` adds the arguments of one."""

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ccplay.cli import options, screen
+from ccplay.cli.machine import put_json
 from ccplay.cli.screen import has_terminal, show, watching
 from ccplay.errors import CcplayError, UsageError
 from ccplay.visible import notify, printable, put
@@ -74,10 +75,10 @@ def run_lesson(arguments: argparse.Namespace) -> int:
         # `--hand-in aqm`: the lesson alone, without a name.
         return _hand_in(open_lesson(name), "")
     if arguments.lesson is None:
-        return _list()
+        return list_lessons(arguments)
     opened = open_lesson(arguments.lesson)
     if arguments.check:
-        print(_summary(opened))
+        print(summary(opened))
         return 0
     if name is not None:
         return _hand_in(opened, name)
@@ -153,19 +154,23 @@ def _hand_in(opened: Opened, name: str) -> int:
     return 0
 
 
-def _list() -> int:
+def list_lessons(arguments: argparse.Namespace) -> int:
+    """List the lessons that come with ccplay, and return the exit code."""
     from ccplay.lesson.library import open_lesson, shipped
 
-    names = [*shipped()]
-    width = max(map(len, names), default=0)
-    for name in names:
-        opened = open_lesson(name)
-        print(printable(f"{name:{width}}  {opened.scenario.title}"))
+    titles = {name: open_lesson(name).scenario.title for name in shipped()}
+    if arguments.json:
+        put_json([{"name": name, "title": title} for name, title in titles.items()])
+        return 0
+    width = max(map(len, titles), default=0)
+    for name, title in titles.items():
+        print(printable(f"{name:{width}}  {title}"))
     notify("", "open one: ccplay lesson NAME")
     return 0
 
 
-def _summary(opened: Opened) -> str:
+def summary(opened: Opened) -> str:
+    """Return the size of a lesson in words."""
     lesson = opened.lesson
     text = f"{opened.scenario.title}: {len(lesson.pages)} pages, {lesson.questions} questions, "
     return printable(f"{text}runs {lesson.run_s:g} s")
@@ -184,8 +189,6 @@ def _take_headless(opened: Opened, arguments: argparse.Namespace) -> int:
         for text in (*outcome.errors, *outcome.health.reasons):
             notify(f"ccplay: {text}")
     else:
-        import msgspec
-
         from ccplay.lesson.course import right_words
 
         pages = [
@@ -198,14 +201,8 @@ def _take_headless(opened: Opened, arguments: argparse.Namespace) -> int:
             }
             for each in outcome.taken
         ]
-        found = {
-            "lesson": opened.name,
-            "ok": ok,
-            "pages": pages,
-            "errors": outcome.errors,
-            "health": outcome.health,
-        }
-        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+        found = {"lesson": opened.name, "ok": ok, "pages": pages}
+        put_json({**found, "errors": outcome.errors, "health": outcome.health})
     return 0 if ok else 1
 
 
@@ -228,35 +225,47 @@ def _print(taken: Taken) -> None:
     sys.stdout.flush()
 
 
-# --- ``ccplay share``: serves a shared session to browsers, too -----------------------------------
+# --- ``ccplay watch``, ``ccplay share``: a session that someone shares ----------------------------
 
-_SHARE_ABOUT = """\
-Serves a session that someone shares (ccplay --share, also of ccplay replay and ccplay run) to
-browsers, until the session ends or Ctrl-C is pressed: plots, network, table and events, live.
-Prints a link with a secret in it; nobody can watch without it. Browsers can vote in a lesson, and
-change nothing. Of a session that another user shares they can't vote either.
+_WATCH_ABOUT = """\
+Someone shares a session with `ccplay --share`; `ccplay replay` and `ccplay run` have that option
+too. You see what the presenter sees until you touch a key; F follows the presenter again. Votes in
+a lesson are counted. Nothing else that a spectator does reaches the presenter or the lab.
 
-Browsers of this machine alone can connect, unless --web names another address; what is sent is
-not encrypted. From elsewhere: ssh -L 8000:127.0.0.1:8000 HOST, with --web 127.0.0.1:8000.
+From another machine: ssh -t HOST ccplay watch. For a class, share with a group
+(--share-group NAME) and give an account of that group this line in sshd_config. It can then watch,
+and do nothing else:
+
+  ForceCommand ccplay watch --restricted
+
+With --web the session is served to browsers in place of this screen, until it ends or you press
+Ctrl-C. This prints a secret link; nobody can watch without it. Only browsers on this machine can
+connect, unless --web names another address, and what is sent is not encrypted. From elsewhere:
+ssh -L 8000:127.0.0.1:8000 HOST, with --web 127.0.0.1:8000 on HOST. Browsers can vote in your own
+lessons, and change nothing; in the session of another user they can't vote either.
 """
 
 
 def add_share(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of this command."""
+    """Add the arguments of this command: as ``watch --web``."""
+    _add_shared(parser)
+    parser.set_defaults(run=run_share)
+
+
+def _add_shared(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _SHARE_ABOUT
+    parser.epilog = _WATCH_ABOUT
     parser.add_argument(
         "session",
         nargs="?",
         metavar="SESSION",
-        help="a name that ccplay watch --list prints (default: the only one)",
+        help="a name that ccplay watch --list prints (default: the only one, or a choice)",
     )
     options.add_web(parser)
-    parser.set_defaults(run=run_share)
 
 
 def run_share(arguments: argparse.Namespace) -> int:
-    """Run this command and return the exit code."""
+    """Serve a shared session to browsers, and return the exit code."""
     from ccplay.share.browsers import read_place
     from ccplay.share.web.serving import require, serve
 
@@ -299,31 +308,9 @@ def show_code(rows: list[str]) -> None:
         print("\n".join(lines), file=sys.stderr, flush=True)
 
 
-# --- ``ccplay watch``: follows a session that someone shares, on the spectator's own screen -------
-
-_WATCH_ABOUT = """\
-Someone shares a session with `ccplay --share`, also of `ccplay replay` and `ccplay run`. Whoever
-watches sees what the presenter sees until they touch a key; F follows again. Votes in a
-lesson are counted; nothing else that a spectator does reaches the presenter or the lab.
-
-From another machine: ssh -t HOST ccplay watch. For a class, share with a group
-(--share-group NAME) and give an account of that group this line in sshd_config, so that it can
-watch and do nothing else:
-
-  ForceCommand ccplay watch --restricted
-"""
-
-
 def add_watch(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _WATCH_ABOUT
-    parser.add_argument(
-        "session",
-        nargs="?",
-        metavar="SESSION",
-        help="a name that --list prints (default: the only one, or a choice)",
-    )
+    _add_shared(parser)
     parser.add_argument("--list", action="store_true", help="list the shared sessions")
     parser.add_argument(
         "--from-now",
@@ -344,6 +331,10 @@ def run_watch(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay.share import places
 
+    if arguments.web is not None and not arguments.list:
+        if arguments.restricted:
+            raise UsageError("a restricted account can't serve browsers")
+        return run_share(arguments)
     if arguments.list:
         return _list_shared(places.shared())
     if not has_terminal():

@@ -118,17 +118,34 @@ def run_lab(arguments: argparse.Namespace) -> int:
         raise CcplayError(f"{argv[0]}: {error.strerror} (apt install util-linux)") from None
 
 
-# --- ``ccplay config``: prints the preferences in force, in their file's format, and its path -----
+# --- ``ccplay config``, ``ccplay schema`` ---------------------------------------------------------
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=("preferences", "schema"),
+        default="preferences",
+        help="preferences: those in force, and where their file is (default); schema: the JSON "
+        "Schema of scenario files, with which editors complete and check them",
+    )
     parser.set_defaults(run=run_config)
 
 
+def add_schema(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.set_defaults(run=run_config, what="schema")
+
+
 def run_config(arguments: argparse.Namespace) -> int:
-    """Run this command and return the exit code: 1 if the file has mistakes."""
-    del arguments
+    """Run this command and return the exit code: 1 if the file of preferences has mistakes."""
+    if arguments.what == "schema":
+        from ccplay.scenario import schema
+
+        sys.stdout.write(schema.text())
+        return 0
     from ccplay.ui import preferences
     from ccplay.ui.themes import load_looks
 
@@ -141,41 +158,77 @@ def run_config(arguments: argparse.Namespace) -> int:
     return 1 if mine.mistakes else 0
 
 
-# --- ``ccplay schema``: prints the JSON Schema of scenario files, for editors ---------------------
+# --- ``ccplay list``, ``ccplay sessions`` ---------------------------------------------------------
 
+_KINDS = ("scenarios", "lessons", "sessions", "algorithms", "disciplines")
+_ABOUT = """\
+The last 20 sessions are kept, 500 MB in all, up to 200 MB each. `ccplay --no-record` keeps none.
+Wherever a command takes a recording, `last` or `@1` is the session that began last, even while it
+runs on another screen, `@2` the one before:
 
-def add_schema(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of this command."""
-    parser.set_defaults(run=run_schema)
-
-
-def run_schema(_arguments: argparse.Namespace) -> int:
-    """Run this command and return the exit code."""
-    from ccplay.scenario import schema
-
-    sys.stdout.write(schema.text())
-    return 0
-
-
-# --- ``ccplay list`` ------------------------------------------------------------------------------
-# ``ccplay list``: lists the scenarios that come with ccplay and those in the current folder.
+  ccplay replay last          play it again
+  ccplay --ghost last         draw it under a new session
+  ccplay report last          write a page with figures and tables
+  ccplay export @2 --to s.toml    turn it into a scenario
+"""
 
 
 def add_list(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("--json", action="store_true", help="print a JSON array")
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=_KINDS,
+        default="scenarios",
+        help="scenarios: those that come with ccplay and those in the current folder (default); "
+        "sessions: the last sessions of the screen; algorithms, disciplines: also where their "
+        "sources are and which run here",
+    )
+    _add_listing(parser)
     parser.set_defaults(run=run_list)
+
+
+def add_sessions(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    _add_listing(parser)
+    parser.set_defaults(run=run_list, what="sessions")
+
+
+def _add_listing(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _ABOUT
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print a JSON array")
+    form.add_argument(
+        "--delete", nargs="+", type=_number, metavar="N", help="delete the sessions @N"
+    )
+    form.add_argument("--clear", action="store_true", help="delete all sessions")
 
 
 def run_list(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
+    from ccplay.cli import own
+
+    what: str = arguments.what
+    if arguments.delete or arguments.clear or what == "sessions":
+        return _list_sessions(arguments)
+    if what == "algorithms":
+        return own.list_algorithms(arguments)
+    if what == "disciplines":
+        return own.list_disciplines(arguments)
+    if what == "lessons":
+        from ccplay.cli.classroom import list_lessons
+
+        return list_lessons(arguments)
+    return _list_scenarios(as_json=arguments.json)
+
+
+def _list_scenarios(*, as_json: bool) -> int:
     from ccplay.scenario.library import in_folder, shipped_entries
 
     ours, here = shipped_entries(), in_folder(Path())
-    if arguments.json:
-        import msgspec
-
-        sys.stdout.write(msgspec.json.encode([*ours, *here]).decode() + "\n")
+    if as_json:
+        put_json([*ours, *here])
         return 0
     width = max(len(printable(each.name)) for each in (*ours, *here))
     for each in ours:
@@ -187,46 +240,21 @@ def run_list(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def put_json(value: object) -> None:
+    """Print a value as JSON on one line."""
+    import msgspec
+
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+
+
 def _line(entry: Entry, width: int) -> str:
     cases = f"  ({entry.cases} cases)" if entry.cases > 1 else ""
     text = f"{entry.title}{cases}" if entry.cases else f"refused: ccplay run {entry.name} shows why"
     return printable(f"{printable(entry.name):{width}}  {text}")
 
 
-# --- ``ccplay sessions`` --------------------------------------------------------------------------
-# ``ccplay sessions``: lists or deletes the last sessions, which are recorded automatically.
-
-_ABOUT = """\
-The last 20 sessions are kept, 500 MB in all, up to 200 MB each. `ccplay --no-record` keeps none.
-Wherever a command takes a recording, `last` or `@1` is the session that began last, even while it
-runs on another screen, `@2` the one before:
-
-  ccplay replay last          play it again
-  ccplay --ghost last         draw it under a new session
-  ccplay report last          write a page with figures and tables
-  ccplay script @2            turn it into a scenario
-"""
-
-
-def add_sessions(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of this command."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _ABOUT
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--json", action="store_true", help="print a JSON array")
-    what.add_argument(
-        "--delete",
-        nargs="+",
-        type=_number,
-        metavar="N",
-        help="delete the sessions @N",
-    )
-    what.add_argument("--clear", action="store_true", help="delete all sessions")
-    parser.set_defaults(run=run_sessions)
-
-
-def run_sessions(arguments: argparse.Namespace) -> int:
-    """Run this command and return the exit code."""
+def _list_sessions(arguments: argparse.Namespace) -> int:
+    """List or delete the last sessions, and return the exit code."""
     from ccplay.session import archive
 
     if arguments.delete:
@@ -234,14 +262,9 @@ def run_sessions(arguments: argparse.Namespace) -> int:
     there = archive.sessions()
     if arguments.clear:
         return _delete(there)
-    from ccplay.session.archive import scan
-
-    found = [scan(path, archive.folder()) for path in there]
+    found = [archive.scan(path, archive.folder()) for path in there]
     if arguments.json:
-        import msgspec
-
-        rows = [_member(number, each) for number, each in enumerate(found, 1)]
-        sys.stdout.write(msgspec.json.encode(rows).decode() + "\n")
+        put_json([_member(number, each) for number, each in enumerate(found, 1)])
         return 0
     if not found:
         notify(f"no session is recorded in {archive.folder()}")

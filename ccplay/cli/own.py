@@ -1,4 +1,4 @@
-"""Commands about the user's own congestion controls and disciplines."""
+"""Commands about the user's own files: scenarios, lessons, congestion controls, disciplines."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ccplay.cli.machine import put_json
 from ccplay.visible import notify, printable, put
 
 if TYPE_CHECKING:
@@ -16,44 +17,177 @@ if TYPE_CHECKING:
     from ccplay.model.values import Feature
 
 
-# --- ``ccplay algorithm``: writes, checks and lists congestion controls as BPF programs -----------
+# --- ``ccplay new`` ------------------------------------------------------------------------------
+
+_KINDS = ("scenario", "lesson", "algorithm", "discipline")
+_NEW = """\
+Writes NAME.toml (scenario, lesson), NAME.bpf.c (algorithm) or NAME.py (discipline) into the current
+folder, and prints what to do next. The template works as it is; its comments say what to change.
+An existing file is never overwritten.
+
+  ccplay new scenario race
+  ccplay new discipline mine --from codel
+"""
+
+
+def add_new(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _NEW
+    parser.add_argument(
+        "kind",
+        choices=_KINDS,
+        metavar="KIND",
+        help="scenario, lesson, algorithm (a congestion control as a BPF program in C) or "
+        "discipline (a queue discipline in Python)",
+    )
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="name of the file (default: my-KIND)"
+    )
+    _add_origin(parser)
+    parser.set_defaults(run=run_new)
+
+
+def _add_origin(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--from",
+        dest="origin",
+        metavar="KIND",
+        help="discipline: begin with one of ccplay's own, such as codel, in place of the template",
+    )
+
+
+def run_new(arguments: argparse.Namespace) -> int:
+    """Write a template, and return the exit code. Raises ``UsageError`` if it can't be written."""
+    from ccplay.errors import UsageError
+    from ccplay.files import writing
+
+    kind, name, origin = arguments.kind, arguments.name or _unnamed(arguments.kind), None
+    if kind == "discipline":
+        origin = arguments.origin
+    elif getattr(arguments, "origin", None) is not None:
+        raise UsageError("--from is for disciplines")
+    if kind == "algorithm":
+        path, text = _algorithm(name)
+    elif kind == "discipline":
+        path, text = _discipline(name, origin)
+    else:
+        path, text = _scenario(name, kind)
+    with writing.explained(path, UsageError):
+        writing.write(path, text)
+    put(path)
+    file = shlex.quote(str(path))
+    opens = {"scenario": "ccplay", "lesson": "ccplay lesson"}.get(kind, f"ccplay --{kind}")
+    notify(f"next: ccplay check {file}; {opens} {file}")
+    return 0
+
+
+def _unnamed(kind: str) -> str:
+    """Return the name of a file whose user gives none; a discipline's is a Python module's."""
+    return "my_discipline" if kind == "discipline" else f"my-{kind}"
+
+
+def _scenario(name: str, kind: str) -> tuple[Path, str]:
+    from ccplay.assets import assets
+
+    template = assets("scenarios") / "templates" / f"{kind}.toml"
+    stem = name.removesuffix(".toml")
+    return Path(f"{stem}.toml"), template.read_text(encoding="utf-8")
+
+
+def _algorithm(name: str) -> tuple[Path, str]:
+    from ccplay.assets import ALGORITHMS, SUFFIX
+    from ccplay.bpf.support import check_name, named
+
+    name = named(name)
+    check_name(name)
+    template = (ALGORITHMS / f"template{SUFFIX}.c").read_text(encoding="utf-8")
+    return Path(f"{name}{SUFFIX}.c"), template.replace("NAME_HERE", name)
+
+
+def _discipline(name: str, origin: str | None) -> tuple[Path, str]:
+    from ccplay.lab.custom.declaring import check_name
+    from ccplay.lab.custom.writing import begun_from, fresh
+
+    name = name.removesuffix(".py")
+    check_name(name)
+    text = fresh(name) if origin is None else begun_from(name, origin)
+    return Path(f"{name}.py"), text
+
+
+# --- ``ccplay check`` ----------------------------------------------------------------------------
+
+_CHECK = """\
+The name of a file tells what it is:
+
+  NAME.toml    a scenario, or a lesson: every mistake, with its line
+  NAME.bpf.c   a congestion control: compiled by clang and loaded into the kernel, as root
+  NAME.py      a queue discipline: run on generated traffic
+"""
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _CHECK
+    parser.add_argument("file", type=Path, metavar="FILE")
+    parser.set_defaults(run=run_check)
+
+
+def run_check(arguments: argparse.Namespace) -> int:
+    """Check a file of the user's own, and return the exit code. Raises ``CcplayError``."""
+    from ccplay.assets import SUFFIX
+
+    name = arguments.file.name
+    if name.endswith(".py"):
+        return _check_discipline(arguments)
+    if name.endswith((SUFFIX, f"{SUFFIX}.c", ".c")):
+        return _check_algorithm(arguments)
+    from ccplay.scenario.library import find
+    from ccplay.scenario.reading import load
+
+    scenario = load(find(arguments.file))
+    if scenario.lesson is not None:
+        from ccplay.cli.classroom import summary
+        from ccplay.lesson.library import open_lesson
+
+        print(summary(open_lesson(str(arguments.file))))
+        return 0
+    cases = scenario.cases
+    shown = f"{len(cases)} cases" if len(cases) > 1 else f"runs {cases[0].duration_s:g} s"
+    print(printable(f"{scenario.title}: no mistake; {shown}"))
+    return 0
+
+
+# --- ``ccplay algorithm``, ``ccplay discipline``: the same for one kind ---------------------------
 
 
 def add_algorithm(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
+    _add_actions(parser, "algorithm")
+
+
+def add_discipline(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    _add_origin(_add_actions(parser, "discipline"))
+
+
+def _add_actions(parser: argparse.ArgumentParser, kind: str) -> argparse.ArgumentParser:
+    """Add the actions for one kind of file; return the parser of ``new``."""
     actions = parser.add_subparsers(required=True)
-    new = actions.add_parser(
-        "new", help="write a commented template, NAME.bpf.c, into the current folder"
-    )
-    new.add_argument("name", metavar="NAME", help="up to 15 characters of a-z, 0-9, '_' and '-'")
-    new.set_defaults(run=_new_algorithm)
-    check = actions.add_parser(
-        "check", help="compile FILE, load it into the kernel, and report errors by line"
-    )
+    new = actions.add_parser("new", help="write a commented template into the current folder")
+    new.add_argument("name", metavar="NAME", help="up to 15 characters of a-z, 0-9 and '_'")
+    new.set_defaults(run=run_new, kind=kind)
+    check = actions.add_parser("check", help="check FILE, and report mistakes by line")
     check.add_argument("file", type=Path, metavar="FILE")
-    check.set_defaults(run=_check_algorithm)
-    listing = actions.add_parser(
-        "list", help="list those that come with ccplay, and where their sources are"
-    )
-    listing.set_defaults(run=_list_algorithms)
+    check.set_defaults(run=_check_algorithm if kind == "algorithm" else _check_discipline)
+    listing = actions.add_parser("list", help="list those that ccplay knows, and their sources")
+    run = list_algorithms if kind == "algorithm" else list_disciplines
+    listing.set_defaults(run=run, json=False)
+    return new
 
 
-def _new_algorithm(arguments: argparse.Namespace) -> int:
-    from ccplay.assets import ALGORITHMS, SUFFIX
-    from ccplay.bpf.support import check_name, named
-    from ccplay.errors import UsageError
-    from ccplay.files import writing
-
-    name = named(arguments.name)
-    check_name(name)
-    path = Path(f"{name}{SUFFIX}.c")
-    template = (ALGORITHMS / f"template{SUFFIX}.c").read_text(encoding="utf-8")
-    with writing.explained(path, UsageError):
-        writing.write(path, template.replace("NAME_HERE", name))
-    put(path)
-    file = shlex.quote(str(path))
-    notify(f"next: ccplay algorithm check {file}; ccplay --algorithm {file}")
-    return 0
+# --- what an algorithm is checked for, and which there are ---------------------------------------
 
 
 def _check_algorithm(arguments: argparse.Namespace) -> int:
@@ -96,63 +230,25 @@ def _lines(path: Path, diagnostic: Diagnostic) -> list[str]:
     return printed
 
 
-def _list_algorithms(_: argparse.Namespace) -> int:
+def list_algorithms(arguments: argparse.Namespace) -> int:
+    """List the congestion controls that come with ccplay, and return the exit code."""
     from ccplay.assets import ALGORITHMS, algorithms
     from ccplay.bpf.loaded import summary
     from ccplay.bpf.support import lack
 
-    for name, path in algorithms().items():
-        print(f"{name:18} {summary(path)}")
+    found = {name: summary(path) for name, path in algorithms().items()}
+    if arguments.json:
+        put_json([{"name": name, "summary": text} for name, text in found.items()])
+        return 0
+    for name, text in found.items():
+        print(f"{name:18} {text}")
     notify(f"sources: {ALGORITHMS}")
     if (missing := lack()) is not None:
         notify(f"not available here: {missing.reason} ({missing.remedy})")
     return 0
 
 
-# --- ``ccplay discipline``: writes, checks and lists queue disciplines in Python ------------------
-
-
-def add_discipline(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of this command."""
-    actions = parser.add_subparsers(required=True)
-    new = actions.add_parser(
-        "new", help="write a commented template, NAME.py, into the current folder"
-    )
-    new.add_argument("name", metavar="NAME", help="up to 15 characters of a-z, 0-9 and '_'")
-    new.add_argument(
-        "--from",
-        dest="kind",
-        metavar="KIND",
-        help="begin with one of ccplay's own, such as codel, in place of the template",
-    )
-    new.set_defaults(run=_new_discipline)
-    check = actions.add_parser(
-        "check", help="run FILE on generated traffic, and report mistakes by line"
-    )
-    check.add_argument("file", type=Path, metavar="FILE")
-    check.set_defaults(run=_check_discipline)
-    listing = actions.add_parser(
-        "list", help="list the kernel's and ccplay's, and which of them run here"
-    )
-    listing.set_defaults(run=_list_disciplines)
-
-
-def _new_discipline(arguments: argparse.Namespace) -> int:
-    from ccplay.errors import UsageError
-    from ccplay.files import writing
-    from ccplay.lab.custom.declaring import check_name
-    from ccplay.lab.custom.writing import begun_from, fresh
-
-    name = arguments.name.removesuffix(".py")
-    check_name(name)
-    text = fresh(name) if arguments.kind is None else begun_from(name, arguments.kind)
-    path = Path(f"{name}.py")
-    with writing.explained(path, UsageError):
-        writing.write(path, text)
-    put(path)
-    file = shlex.quote(str(path))
-    notify(f"next: ccplay discipline check {file}; ccplay --discipline {file}")
-    return 0
+# --- what a discipline is checked for, and which there are ---------------------------------------
 
 
 def _check_discipline(arguments: argparse.Namespace) -> int:
@@ -194,11 +290,13 @@ def _discipline_lines(mistake: SourceError, source: str) -> list[str]:
     return [str(mistake), f"    {lines[mistake.line - 1].strip()}"]
 
 
-def _list_disciplines(_: argparse.Namespace) -> int:
+def list_disciplines(arguments: argparse.Namespace) -> int:
+    """List the kernel's and ccplay's disciplines, and return the exit code."""
     from ccplay.lab import disciplines
     from ccplay.model.disciplines import DISCIPLINES, SUFFIX
 
     found, reason = _found()
+    rows = []
     for name, known in DISCIPLINES.items():
         own = found.get(name + SUFFIX)
         in_software = own is not None and own.available
@@ -207,7 +305,12 @@ def _list_disciplines(_: argparse.Namespace) -> int:
         places = [
             place for place, has in (("kernel", in_kernel), (f"{name}{SUFFIX}", in_software)) if has
         ]
-        print(f"{name:10} {' '.join(places) or '-':18} {known.summary}")
+        rows.append({"name": name, "runs": places, "summary": known.summary})
+    if arguments.json:
+        put_json(rows)
+        return 0
+    for row in rows:
+        print(f"{row['name']:10} {' '.join(row['runs']) or '-':18} {row['summary']}")
     notify("second column: where it runs here", f"sources: {next(iter(disciplines.__path__))}")
     if reason:
         notify(f"not available here: {reason}")

@@ -163,6 +163,11 @@ end in units.
   ccplay export results/ --table intervals --interval 0.5     bytes of each half second
   ccplay export results/ --to runs.csv --table runs     metrics of thousands of runs, in seconds
   ccplay export run.ccplay | head                       one table as CSV to stdout
+
+A recorded session as a scenario, which repeats what was done in it:
+
+  ccplay export last --to mine.toml
+  ccplay export last --format scenario --until 1:30 > mine.toml
 """
 
 
@@ -186,10 +191,13 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="DIR|FILE",
-        help="a directory for all tables, or a file (.csv, .parquet) for one (default: stdout)",
+        help="a directory for all tables, or a file (.csv, .parquet) for one (default: stdout); "
+        "FILE.toml is a scenario",
     )
     parser.add_argument(
-        "--format", choices=("csv", "parquet"), help="default: the ending of FILE, or csv"
+        "--format",
+        choices=("csv", "parquet", "scenario"),
+        help="default: the ending of FILE, or csv",
     )
     parser.add_argument(
         "--table",
@@ -202,7 +210,19 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="length of an interval in the table intervals, in seconds, 0.1 to 3600 (default: 1)",
     )
+    _add_scenario(parser)
     parser.set_defaults(run=run_export)
+
+
+def _add_scenario(parser: argparse.ArgumentParser) -> None:
+    """Add the options for a recording that becomes a scenario."""
+    parser.add_argument(
+        "--until",
+        type=options.seconds,
+        metavar="T",
+        help="scenario: leave out what happened after T: 90 (seconds), or 1:30",
+    )
+    parser.add_argument("--title", help="scenario: its title (default: the recording's name)")
 
 
 def _interval(text: str) -> float:
@@ -223,6 +243,10 @@ def run_export(arguments: argparse.Namespace) -> int:
 
     started = time.monotonic()
     kind, to, table = arguments.format, arguments.to, arguments.table
+    if kind == "scenario" or (to is not None and to.suffix == ".toml" and not to.is_dir()):
+        return _export_scenario(arguments)
+    if arguments.until is not None or arguments.title is not None:
+        raise UsageError("--until and --title are for scenarios: --to FILE.toml")
     if arguments.interval is not None and table is None:
         table = "intervals"
     interval_s = arguments.interval or 1.0
@@ -332,17 +356,23 @@ def add_script(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a recording, made with --record; last: the last session (see ccplay sessions)",
     )
-    parser.add_argument(
-        "--until",
-        type=options.seconds,
-        metavar="T",
-        help="leave out what happened after T: 90 (seconds), or 1:30",
-    )
-    parser.add_argument("--title", help="title of the scenario (default: the recording's name)")
+    _add_scenario(parser)
     parser.add_argument(
         "--to", "--out", type=Path, metavar="FILE", help="write to FILE instead of stdout"
     )
     parser.set_defaults(run=run_script)
+
+
+def _export_scenario(arguments: argparse.Namespace) -> int:
+    """Write the only recording named as a scenario. Raises ``UsageError`` for something else."""
+    (arguments.recording, *more) = arguments.runs
+    if more or arguments.recording.is_dir():
+        raise UsageError("a scenario comes of one recording")
+    if arguments.format not in (None, "scenario"):
+        raise UsageError(f"{arguments.to} does not end in .{arguments.format}")
+    if arguments.table is not None or arguments.interval is not None:
+        raise UsageError("--table and --interval are for tables, not for a scenario")
+    return run_script(arguments)
 
 
 def run_script(arguments: argparse.Namespace) -> int:
