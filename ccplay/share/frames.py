@@ -50,6 +50,9 @@ _Lines: TypeAlias = Annotated[
 ]
 
 
+_Bounded: TypeAlias = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
+
+
 class Wants(IntEnum):
     """What a spectator asks for in its hello."""
 
@@ -150,15 +153,15 @@ class Board(Frame, frozen=True, tag="board"):
     """Name of the page's ``lesson.course.Phase``."""
     until: Moment = 0.0
     """Moment of the session at which the page's run ends; 0 if none is running."""
-    question: Count = 0
+    question: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
     """Number of the question that is voted on; 0 if the page asks nothing."""
     ask: _Text = ""
     choices: Annotated[tuple[_Text, ...], msgspec.Meta(max_length=9)] = ()
     """Answers to choose from; empty if a number is asked for."""
-    low: float = 0.0
-    high: float = 0.0
+    low: _Bounded = 0.0
+    high: _Bounded = 0.0
     """Upper bound of the number that is asked for; ``low`` is the lower one."""
-    width: float = 0.0
+    width: Annotated[float, msgspec.Meta(ge=0, le=1e15)] = 0.0
     """Height of the region that is asked for, in ``unit``; 0 for a number."""
     unit: _Word = ""
     plot: _Word = ""
@@ -169,10 +172,10 @@ class Board(Frame, frozen=True, tag="board"):
     """Votes for each choice, or for each eighth of the range of numbers; empty while hidden."""
     voted_right: Count | None = None
     """Number of right votes; None if it is unknown or hidden."""
-    answers: tuple[float, float] | None = None
+    answers: tuple[_Bounded, _Bounded] | None = None
     """Least and greatest right answer, of a region the lower end; None before the reveal, or if
     the run decides nothing."""
-    right: float | None = None
+    right: _Bounded | None = None
     """Number of the right choice from 0, or the measured number; None before the reveal."""
     measured: Annotated[tuple[tuple[_Text, _Word], ...], msgspec.Meta(max_length=12)] = ()
     """Descriptions of what was measured, each with its value in words."""
@@ -182,6 +185,13 @@ class Board(Frame, frozen=True, tag="board"):
     """Whether ``why`` explains the measured result."""
     why: _Lines = ()
     """Explanation of the usual result in Markdown, line by line."""
+
+    def __post_init__(self) -> None:
+        """Check that bounds and answers fit together. Raises ``ValueError``."""
+        if self.width > self.high - self.low or self.low > self.high:
+            raise ValueError("the answers' upper bound is too low")
+        if self.choices and self.right is not None and self.right not in range(len(self.choices)):
+            raise ValueError("the right answer is none of the choices")
 
 
 class Votes(Frame, frozen=True, tag="votes"):
