@@ -645,8 +645,7 @@ async def test_keys_that_come_in_one_read_act_like_keys_typed_one_by_one(
     dialog: str, keys: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over a slow line many keys come together; none may overtake another, none may be lost."""
-    for module in ("saving", "leaving"):
-        monkeypatch.setattr(f"ccplay.ui.dialogs.{module}.proposal", lambda *_: "session")
+    monkeypatch.setattr("ccplay.ui.dialogs.session.proposal", lambda *_: "session")
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "one")
