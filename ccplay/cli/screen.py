@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ccplay.session.session import Session
     from ccplay.share.watching import WatchSource
     from ccplay.ui.audience import Audience
-    from ccplay.ui.lesson.leading import Lectern
-    from ccplay.ui.pictures.offscreen import Offscreen
+    from ccplay.ui.lesson_actions import Lectern
+    from ccplay.ui.offscreen import Offscreen
 
 
 # --- puts a front process between shell and screen ------------------------------------------------
@@ -174,7 +174,7 @@ def draw(arguments: argparse.Namespace, title: str) -> int:
 
 
 async def _draw(arguments: argparse.Namespace, title: str) -> int:
-    from ccplay.ui.pictures.offscreen import PictureOptions, offscreen, write_cast
+    from ccplay.ui.offscreen import PictureOptions, offscreen, write_cast
 
     setting = PictureOptions(
         size=arguments.size,
@@ -199,7 +199,7 @@ async def _draw(arguments: argparse.Namespace, title: str) -> int:
 
 def _picture(shown: Offscreen, t: float, out: Path | None, *, several: bool) -> None:
     from ccplay.files import writing
-    from ccplay.ui.pictures.files import DRAWN, moment, stem, write_new
+    from ccplay.ui.pictures import DRAWN, moment, stem, write_new
 
     frame = shown.frame
     if out is None:

@@ -24,16 +24,16 @@ from ccplay.session.session import Session
 from ccplay.state.lab_state import Entry
 from ccplay.ui import keys
 from ccplay.ui.audience import WITH_FILES, Audience
-from ccplay.ui.cells.compositor import Colourless, ThriftyUpdate
-from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
+from ccplay.ui.cells import ASCII, UNICODE, Glyphs
+from ccplay.ui.compositor import Colourless, ThriftyUpdate
+from ccplay.ui.help import OrderlyApp
 from ccplay.ui.keys import Keymap
-from ccplay.ui.lesson.leading import Lectern
+from ccplay.ui.lesson_actions import Lectern
+from ccplay.ui.main_screen import MainScreen
 from ccplay.ui.playhead import WINDOW_S
-from ccplay.ui.plots.band import PANES, Band
+from ccplay.ui.plot_row import PANES, Band
 from ccplay.ui.preferences import NONE, Preferences
 from ccplay.ui.preferences import path as preferences_path
-from ccplay.ui.screen import MainScreen
-from ccplay.ui.screens import OrderlyApp
 from ccplay.ui.terminal import Terminal
 from ccplay.ui.themes import Look, StrokeName, load_looks
 
@@ -168,7 +168,7 @@ class CcplayApp(OrderlyApp[int]):
         if self.session.unsaved is None or self.session.state.ready_at is None:
             self.exit()
             return
-        from ccplay.ui.dialogs.session import LeaveDialog  # noqa: PLC0415 - after first paint
+        from ccplay.ui.dialogs_session import LeaveDialog  # noqa: PLC0415 - after first paint
 
         if isinstance(self.screen, LeaveDialog):
             self.exit()

@@ -15,7 +15,7 @@ from ccplay.files.reading import open_regular
 from ccplay.session.session import Session
 from ccplay.share.frames import Board, Over, Pointer, PresenterView, Votes
 from ccplay.ui.playhead import Playhead
-from ccplay.ui.plots.band import PANES, Band
+from ccplay.ui.plot_row import PANES, Band
 from ccplay.ui.view import COLUMNS, Listing
 
 if TYPE_CHECKING:

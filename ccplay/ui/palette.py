@@ -33,12 +33,12 @@ from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.values import Qdisc
 from ccplay.model.wording import describe, describe_qdisc
 from ccplay.state.lab_state import LabState
-from ccplay.ui.actions import commands
-from ccplay.ui.dialogs.links import capture_choices
-from ccplay.ui.dialogs.traffic import next_sender, running_flows
+from ccplay.ui import lab_actions
+from ccplay.ui.dialogs_links import capture_choices
+from ccplay.ui.dialogs_traffic import next_sender, running_flows
+from ccplay.ui.help import Modal
 from ccplay.ui.keys import bindings_of, wording
-from ccplay.ui.plots.band import Band
-from ccplay.ui.screens import Modal
+from ccplay.ui.plot_row import Band
 from ccplay.ui.themes import appearance
 from ccplay.ui.view import View, tracing_problem
 from ccplay.units import parse_rate, parse_ratio, parse_time_us
@@ -175,7 +175,7 @@ def _paths(state: LabState) -> Iterator[Entry]:
     assert state.hello is not None  # noqa: S101 - entries() has checked
     for each in state.traffic.values():
         if each.ended is None:
-            for way, command in commands.offers(state, each, state.hello.network):
+            for way, command in lab_actions.offers(state, each, state.hello.network):
                 text = f"path of {KINDS[each.kind].word} {each.name} {way}"
                 yield Entry(text, f"{each.src} → {each.dst}, while it runs", command)
 

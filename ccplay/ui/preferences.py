@@ -18,8 +18,8 @@ from ccplay.scenario import document
 from ccplay.scenario.document import locate, nearest
 from ccplay.ui import themes
 from ccplay.ui.keys import REMAPPABLE, Keymap, as_in_file, remapped
-from ccplay.ui.plots.band import DEFAULT as PLOTS_SHOWN
-from ccplay.ui.plots.band import PANES
+from ccplay.ui.plot_row import DEFAULT as PLOTS_SHOWN
+from ccplay.ui.plot_row import PANES
 
 NONE = "none"
 """Value of ``large`` that shows all plots side by side."""

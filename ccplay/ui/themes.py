@@ -20,7 +20,7 @@ from ccplay.files.reading import open_regular
 from ccplay.model.quantities import did_you_mean
 from ccplay.scenario import document
 from ccplay.state.lab_state import Entry
-from ccplay.ui.cells.glyphs import Glyphs
+from ccplay.ui.cells import Glyphs
 from ccplay.ui.keys import Keymap
 
 # --- themes, each a TOML file, from ccplay and from the user --------------------------------------

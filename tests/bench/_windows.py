@@ -17,10 +17,10 @@ from rich.table import Table
 from textual.renderables.sparkline import Sparkline
 
 from ccplay.session.session import Session
+from ccplay.ui import plot_row
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.plots import band
-from ccplay.ui.plots.band import plot_at
-from ccplay.ui.plots.canvas import Canvas
+from ccplay.ui.plot_canvas import Canvas
+from ccplay.ui.plot_row import plot_at
 from ccplay.ui.preferences import Preferences
 from tests.bench._figures import table
 from tests.bench._hour import FLOWS, HOUR_S, HZ, hour
@@ -55,7 +55,7 @@ async def _hours() -> Table:
         _widen(app)
         # On a real screen, frames do this before the user looks at an hour.
         panes = [plot_at(app.main.view, name) for name in PLOTS]
-        while band.build(app.main.view, panes):
+        while plot_row.build(app.main.view, panes):
             pass
         # Garbage from making the hour must not be collected while a plot is drawn.
         gc.collect()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from ccplay.ui.screen import MainScreen
+from ccplay.ui.main_screen import MainScreen
 
 _NAMED = {
     "space": b" ",

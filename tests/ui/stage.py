@@ -17,10 +17,10 @@ from textual.widget import Widget
 from ccplay.assets import assets
 from ccplay.model.commands import AnyCommand, Order
 from ccplay.state.lab_state import LabState
-from ccplay.ui.cells.glyphs import UNICODE, Glyphs
-from ccplay.ui.dialogs import Dialog
+from ccplay.ui.cells import UNICODE, Glyphs
+from ccplay.ui.dialog_form import Dialog
+from ccplay.ui.help import HelpScreen, OrderlyApp
 from ccplay.ui.palette import Palette
-from ccplay.ui.screens import HelpScreen, OrderlyApp
 from ccplay.ui.themes import Look, load_looks
 
 

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from ccplay.model.commands import AnyCommand, StartCapture, StopCapture
 from ccplay.model.events import AnyEvent, CaptureEnded, CaptureStarted, Hello
 from ccplay.model.values import Feature
-from ccplay.ui.dialogs import CaptureDialog
+from ccplay.ui.dialogs_links import CaptureDialog
+from ccplay.ui.main_screen import MainScreen
 from ccplay.ui.palette import entries
-from ccplay.ui.screen import MainScreen
 from tests.ui.hand_made import lab
 from tests.ui.stage import Stage
 from tests.ui.synthetic import SyntheticSource, stream

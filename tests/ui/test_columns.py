@@ -3,8 +3,8 @@
 import pytest
 
 from ccplay.assets import algorithms
-from ccplay.ui.cells.sheet import abbreviated
-from ccplay.ui.panels.flows import columns, with_sign
+from ccplay.ui.cells import abbreviated
+from ccplay.ui.traffic_table import columns, with_sign
 
 NARROW, WIDE = 38, 58
 """Widths of the table in cells on a screen of 80 and of 120 columns."""

@@ -18,8 +18,8 @@ import ccplay.ui
 from ccplay.session.session import Session
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.cells.compositor import CellsUpdate, ThriftyUpdate
-from ccplay.ui.cells.sheet import Sheet
+from ccplay.ui.cells import Sheet
+from ccplay.ui.compositor import CellsUpdate, ThriftyUpdate
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import until
 from tests.ui.test_snapshots import RECORDING

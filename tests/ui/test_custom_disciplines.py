@@ -15,8 +15,8 @@ from ccplay.model import disciplines
 from ccplay.model.commands import SetQdisc
 from ccplay.model.events import AnyEvent, Applied, Hello, LinkChanged, Log
 from ccplay.model.values import Feature, LinkSetting, Qdisc
-from ccplay.ui.dialogs import QueueDialog
-from ccplay.ui.dialogs.menu import Menu
+from ccplay.ui.dialog_form import Menu
+from ccplay.ui.dialogs_links import QueueDialog
 from tests.ui.hand_made import lab
 from tests.ui.stage import Stage
 from tests.ui.synthetic import SyntheticSource, stream

@@ -31,35 +31,30 @@ from ccplay.session.archive import Unsaved
 from ccplay.session.session import Session
 from ccplay.share.frames import Board
 from ccplay.state.lab_state import Entry, LabState
-from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
-from ccplay.ui.dialogs import (
-    CaptureDialog,
-    CongestionDialog,
-    Dialog,
-    DownloadDialog,
-    FlowDialog,
-    LinkDialog,
-    MarkDialog,
-    PingDialog,
-    QueueDialog,
-    ShortFlowsDialog,
-    UdpDialog,
-)
-from ccplay.ui.dialogs.base import Field, Steps
-from ccplay.ui.dialogs.ghost import GhostDialog
-from ccplay.ui.dialogs.menu import Menu
-from ccplay.ui.dialogs.network import NetworkDialog
-from ccplay.ui.dialogs.session import (
+from ccplay.ui.cells import ASCII, UNICODE, Glyphs
+from ccplay.ui.dialog_form import Dialog, Field, Menu, Steps
+from ccplay.ui.dialogs_links import CaptureDialog, LinkDialog, NetworkDialog, QueueDialog
+from ccplay.ui.dialogs_session import (
     ChangeMarkDialog,
+    GhostDialog,
     LeaveDialog,
+    MarkDialog,
     PointDialog,
     PredictionDialog,
     SaveDialog,
 )
-from ccplay.ui.dialogs.traffic import MptcpRows
+from ccplay.ui.dialogs_traffic import (
+    CongestionDialog,
+    DownloadDialog,
+    FlowDialog,
+    MptcpRows,
+    PingDialog,
+    ShortFlowsDialog,
+    UdpDialog,
+)
+from ccplay.ui.help import Modal
 from ccplay.ui.palette import Palette
 from ccplay.ui.playhead import Playhead
-from ccplay.ui.screens import Modal
 from ccplay.ui.themes import load_looks
 from ccplay.ui.view import View
 from tests.ui.hand_made import REASON, REMEDY, lab
@@ -645,7 +640,7 @@ async def test_keys_that_come_in_one_read_act_like_keys_typed_one_by_one(
     dialog: str, keys: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over a slow line many keys come together; none may overtake another, none may be lost."""
-    monkeypatch.setattr("ccplay.ui.dialogs.session.proposal", lambda *_: "session")
+    monkeypatch.setattr("ccplay.ui.dialogs_session.proposal", lambda *_: "session")
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "one")

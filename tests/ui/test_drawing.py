@@ -14,9 +14,9 @@ from ccplay.model.topologies import plan
 from ccplay.model.traffic_events import FlowStarted
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session.archive import Unsaved
-from ccplay.ui.cells.sheet import Sheet
-from ccplay.ui.dialogs.network import NetworkDialog
-from ccplay.ui.dialogs.session import LeaveDialog
+from ccplay.ui.cells import Sheet
+from ccplay.ui.dialogs_links import NetworkDialog
+from ccplay.ui.dialogs_session import LeaveDialog
 from tests.ui.synthetic import stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.view import text_of

@@ -16,14 +16,14 @@ from ccplay.model.commands import SetCongestionControl
 from ccplay.model.events import AnyEvent, Applied
 from ccplay.stream import wire
 from ccplay.stream.sources import ReplaySource
+from ccplay.ui import plot_ghosts
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.cells.sheet import Sheet
-from ccplay.ui.dialogs.base import Field
-from ccplay.ui.dialogs.ghost import GhostDialog
-from ccplay.ui.plots import ghost_plots
-from ccplay.ui.plots.band import DEFAULT, plot_at
-from ccplay.ui.plots.canvas import GUTTER, Canvas
-from ccplay.ui.screen import MainScreen
+from ccplay.ui.cells import Sheet
+from ccplay.ui.dialog_form import Field
+from ccplay.ui.dialogs_session import GhostDialog
+from ccplay.ui.main_screen import MainScreen
+from ccplay.ui.plot_canvas import GUTTER, Canvas
+from ccplay.ui.plot_row import DEFAULT, plot_at
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, app_on, at
@@ -80,7 +80,7 @@ def inks_of(app: CcplayApp, name: str) -> set[str]:
 async def test_the_ghost_has_colours_of_its_own_in_every_plot(earlier: Path, name: str) -> None:
     async with haunted(earlier) as (app, _):
         view = app.main.view
-        ghostly = {ghost_plots.flow_ink(view, "1"), view.ghost_ink("queue")}
+        ghostly = {plot_ghosts.flow_ink(view, "1"), view.ghost_ink("queue")}
         assert inks_of(app, name) & ghostly
         app.main.ghosts.shown = None
         app.main.redraw()

@@ -17,8 +17,7 @@ from ccplay.session.archive import Bounds, SessionRecorder, Unsaved, read_record
 from ccplay.session.session import Session
 from ccplay.stream.sinks import Sink
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.dialogs.ghost import GhostDialog
-from ccplay.ui.dialogs.session import LeaveDialog
+from ccplay.ui.dialogs_session import GhostDialog, LeaveDialog
 from ccplay.ui.palette import Palette
 from tests.fake_lab import CODEL, FakeLab
 from tests.ui.synthetic import stream

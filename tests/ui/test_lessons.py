@@ -21,9 +21,9 @@ from ccplay.share import places
 from ccplay.share.frames import Votes
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.audience import Following, Presenting
-from ccplay.ui.lesson.leading import Desk, Seat
-from ccplay.ui.lesson.panel import LessonPanel, Line, Written
-from ccplay.ui.plots.canvas import Canvas
+from ccplay.ui.lesson_actions import Desk, Seat
+from ccplay.ui.lesson_panel import LessonPanel, Line, Written
+from ccplay.ui.plot_canvas import Canvas
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import until
 from tests.ui.test_watching import watching

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.plots.canvas import GUTTER, Canvas
-from ccplay.ui.plots.traces import Inks, Pen, Picture, SeriesTrace
+from ccplay.ui.plot_canvas import GUTTER, Canvas
+from ccplay.ui.plot_traces import Inks, Pen, Picture, SeriesTrace
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing
 from tests.ui.test_snapshots import SnapCompare, app_on, at

@@ -24,16 +24,13 @@ from ccplay.model.topologies import plan
 from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.session.session import Session
 from ccplay.stream.sinks import Sink
+from ccplay.ui import pictures
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.cells.sheet import Sheet
-from ccplay.ui.pictures import files
-from ccplay.ui.pictures.files import stem
-from ccplay.ui.pictures.png import png
-from ccplay.ui.pictures.shapes import frame_of
-from ccplay.ui.pictures.svg import svg
-from ccplay.ui.plots.band import plot_at
-from ccplay.ui.plots.canvas import Canvas
-from ccplay.ui.screen import MainScreen
+from ccplay.ui.cells import Sheet
+from ccplay.ui.main_screen import MainScreen
+from ccplay.ui.pictures import frame_of, png, stem, svg
+from ccplay.ui.plot_canvas import Canvas
+from ccplay.ui.plot_row import plot_at
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.view import text_of
 
@@ -245,7 +242,7 @@ async def test_the_screen_does_not_wait_for_a_picture(
         assert go_on.wait(DEADLINE_S)
         return b"drawn"
 
-    monkeypatch.setattr(files, "DRAWN", {".png": slow})
+    monkeypatch.setattr(pictures, "DRAWN", {".png": slow})
     async with playing(live()) as (app, pilot):
         await pilot.press("s", "space")
         await until(pilot, lambda: not app.main.playhead.running)

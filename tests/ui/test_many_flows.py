@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ccplay.model.traffic_events import DownloadEnded, DownloadStarted
 from ccplay.ui import lineup
-from ccplay.ui.cells.sheet import Sheet
+from ccplay.ui.cells import Sheet
 from tests.ui.synthetic import stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.view import text_of

@@ -9,8 +9,8 @@ from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.model.events import Applied
 from ccplay.model.traffic_commands import StopFlow
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.dialogs.session import ChangeMarkDialog, MarkDialog
-from ccplay.ui.screen import MainScreen
+from ccplay.ui.dialogs_session import ChangeMarkDialog, MarkDialog
+from ccplay.ui.main_screen import MainScreen
 from tests.ui.test_main import live, playing, until
 from tests.ui.view import text_of
 

@@ -12,10 +12,10 @@ from ccplay.model.events import AnyEvent
 from ccplay.model.samples import Sweep
 from ccplay.state.lab_state import LabState
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.plots.band import plot_at
-from ccplay.ui.plots.ghost_plots import ShiftedTrace
-from ccplay.ui.plots.ghosts import of_run
-from ccplay.ui.plots.traces import SeriesTrace
+from ccplay.ui.plot_ghosts import ShiftedTrace
+from ccplay.ui.plot_row import plot_at
+from ccplay.ui.plot_traces import SeriesTrace
+from ccplay.ui.view import of_run
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing
 from tests.ui.test_snapshots import SnapCompare, app_on, at

@@ -14,10 +14,10 @@ from ccplay.model.traffic_commands import StartUdp, StopFlow, StopPing, StopUdp
 from ccplay.model.traffic_events import PingStarted, UdpStarted
 from ccplay.model.values import Qdisc
 from ccplay.state.lab_state import LabState
-from ccplay.ui.cells.glyphs import ASCII
+from ccplay.ui.cells import ASCII
+from ccplay.ui.help import HelpScreen
 from ccplay.ui.keys import GROUPS, bindings_of, group_of, wording
 from ccplay.ui.palette import Palette, entries, typed
-from ccplay.ui.screens import HelpScreen
 from tests.ui.hand_made import lab
 from tests.ui.stage import Stage
 from tests.ui.test_main import DEADLINE_S

@@ -9,7 +9,7 @@ from ccplay.model.topologies import plan
 from ccplay.model.traffic_events import FlowStarted, PingStarted, UdpStarted
 from ccplay.state.lab_state import LabState
 from ccplay.state.routes import routes
-from ccplay.ui.actions import commands
+from ccplay.ui import lab_actions
 
 LEAVES = plan(Topology(kind="leaf-spine"))
 LINEAR = plan(Topology(kind="linear"))
@@ -25,12 +25,12 @@ def session(*, pinned: bool) -> LabState:
 
 def test_the_palette_offers_every_path_but_the_one_that_is_pinned() -> None:
     state = session(pinned=False)
-    assert dict(commands.offers(state, state.traffic["1"], LEAVES)) == {
+    assert dict(lab_actions.offers(state, state.traffic["1"], LEAVES)) == {
         "via spine1": SetPath(traffic="1", via=["spine1"]),
         "via spine2": SetPath(traffic="1", via=["spine2"]),
     }
     state = session(pinned=True)
-    assert dict(commands.offers(state, state.traffic["1"], LEAVES)) == {
+    assert dict(lab_actions.offers(state, state.traffic["1"], LEAVES)) == {
         "via spine2": SetPath(traffic="1", via=["spine2"]),
         "by hash": SetPath(traffic="1", via=[]),
     }
@@ -41,10 +41,10 @@ def test_nothing_is_offered_where_there_is_one_path_or_none_to_choose() -> None:
     udp = UdpStarted(t=1.0, udp="u", src="h1", dst="h2", rate_bps=1, packet_bytes=99, port=1)
     state.apply(udp)
     state.apply(PingStarted(t=1.0, ping="p", src="h1", dst="h9", interval_s=1.0))
-    assert not commands.can_choose(state.traffic["u"], LINEAR)
-    assert not commands.can_choose(state.traffic["u"], LEAVES)
-    assert not commands.can_choose(state.traffic["p"], LEAVES)
-    assert commands.can_choose(state.traffic["1"], LEAVES)
+    assert not lab_actions.can_choose(state.traffic["u"], LINEAR)
+    assert not lab_actions.can_choose(state.traffic["u"], LEAVES)
+    assert not lab_actions.can_choose(state.traffic["p"], LEAVES)
+    assert lab_actions.can_choose(state.traffic["1"], LEAVES)
 
 
 def test_the_log_distinguishes_a_pinned_path_from_one_by_hash() -> None:

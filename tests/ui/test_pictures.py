@@ -14,10 +14,9 @@ from PIL import Image
 
 from ccplay.cli import main
 from ccplay.stream import wire
-from ccplay.ui.cells.sheet import Sheet
-from ccplay.ui.pictures.offscreen import FPS, PictureOptions, offscreen, write_cast
-from ccplay.ui.pictures.png import png
-from ccplay.ui.pictures.shapes import HEIGHT, WIDTH, Frame, frame_of
+from ccplay.ui.cells import Sheet
+from ccplay.ui.offscreen import FPS, PictureOptions, offscreen, write_cast
+from ccplay.ui.pictures import HEIGHT, WIDTH, Frame, frame_of, png
 from tests.ui.synthetic import stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import RECORDING

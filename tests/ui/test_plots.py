@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from ccplay.ui.plots.band import DEFAULT, PANES, room, toggled
-from ccplay.ui.plots.canvas import Canvas
-from ccplay.ui.plots.traces import RateTrace
+from ccplay.ui.plot_canvas import Canvas
+from ccplay.ui.plot_row import DEFAULT, PANES, room, toggled
+from ccplay.ui.plot_traces import RateTrace
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing
 from tests.ui.view import text_of

@@ -9,10 +9,10 @@ import pytest
 from ccplay.session.session import Session
 from ccplay.ui import preferences
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.dialogs import FlowDialog
-from ccplay.ui.plots.canvas import Canvas
+from ccplay.ui.dialogs_traffic import FlowDialog
+from ccplay.ui.help import HelpScreen
+from ccplay.ui.plot_canvas import Canvas
 from ccplay.ui.preferences import Preferences
-from ccplay.ui.screens import HelpScreen
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.view import text_of

@@ -11,9 +11,9 @@ from textual.pilot import Pilot
 from ccplay.scenario.reading import load
 from ccplay.session.session import Session
 from ccplay.stream.sources import ReplaySource
+from ccplay.ui import dialogs_session
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.dialogs import session
-from ccplay.ui.screen import MainScreen
+from ccplay.ui.main_screen import MainScreen
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, at
@@ -24,7 +24,7 @@ NAME = "session-20261121-064512.toml"
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(session, "proposal", lambda: NAME)
+    monkeypatch.setattr(dialogs_session, "proposal", lambda: NAME)
 
 
 def keys(text: str) -> list[str]:
@@ -77,10 +77,10 @@ async def test_no_file_is_replaced_unasked() -> None:
         write(name, "precious")
     async with playing(live(stream(seconds=5))) as (app, pilot):
         await pilot.press("S", *keys("a.toml"), "enter")
-        assert isinstance(app.screen, session.SaveDialog)
+        assert isinstance(app.screen, dialogs_session.SaveDialog)
         await pilot.press("backspace", "backspace", *keys("ml"))
         await pilot.press(*["backspace"] * 6, *keys("b.toml"), "enter")
-        assert isinstance(app.screen, session.SaveDialog)
+        assert isinstance(app.screen, dialogs_session.SaveDialog)
         assert text_of("b.toml") == "precious"
         await pilot.press("enter")
         await closed(app, pilot)
@@ -92,7 +92,7 @@ async def test_no_file_is_replaced_unasked() -> None:
 async def test_a_file_that_can_not_be_is_reported_and_the_dialog_stays(name: str) -> None:
     async with playing(live(stream(seconds=5))) as (app, pilot):
         await pilot.press("S", *keys(name), "enter")
-        assert isinstance(app.screen, session.SaveDialog)
+        assert isinstance(app.screen, dialogs_session.SaveDialog)
         await pilot.press("escape")
         await closed(app, pilot)
     assert files() == []

@@ -13,8 +13,8 @@ from textual.pilot import Pilot
 from ccplay.session.session import Session
 from ccplay.stream.sources import ReplaySource, Source
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.cells.sheet import Sheet
-from ccplay.ui.plots.canvas import Canvas
+from ccplay.ui.cells import Sheet
+from ccplay.ui.plot_canvas import Canvas
 from tests.ui.synthetic import SyntheticSource, stream
 
 SnapCompare = Callable[..., bool]

@@ -14,10 +14,10 @@ from textual.pilot import Pilot
 from ccplay.stream import wire
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.cells.sheet import Sheet
-from ccplay.ui.plots.band import plot_at
-from ccplay.ui.plots.canvas import Canvas
-from ccplay.ui.plots.pane import lack
+from ccplay.ui.cells import Sheet
+from ccplay.ui.plot_canvas import Canvas
+from ccplay.ui.plot_pane import lack
+from ccplay.ui.plot_row import plot_at
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, app_on, at

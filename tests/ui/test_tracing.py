@@ -13,9 +13,9 @@ from ccplay.model.events import AnyEvent, Hello, TraceEnded, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.model.values import Feature
 from ccplay.state.lab_state import LabState
-from ccplay.ui.cells.glyphs import UNICODE
+from ccplay.ui.cells import UNICODE
 from ccplay.ui.palette import entries
-from ccplay.ui.panels.ribbon import states
+from ccplay.ui.ribbon import states
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.view import text_of

@@ -11,8 +11,8 @@ from ccplay.model.traffic_commands import StartUdp, StopPing, StopUdp
 from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import Monitored
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.plots.band import PANES
-from ccplay.ui.plots.pane import title_row
+from ccplay.ui.plot_pane import title_row
+from ccplay.ui.plot_row import PANES
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import SnapCompare, app_on, at

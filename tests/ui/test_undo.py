@@ -12,7 +12,7 @@ from textual.widgets import Input
 from ccplay.model.commands import AnyCommand, SetLink, SetQdisc
 from ccplay.session.session import Session
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.cells.glyphs import ASCII
+from ccplay.ui.cells import ASCII
 from ccplay.ui.palette import Palette
 from tests.fake_lab import AT_FIRST, CODEL, PFIFO, SHORT, FakeLab
 from tests.ui.synthetic import SyntheticSource, stream

@@ -10,10 +10,10 @@ from textual.widgets._toast import Toast
 from ccplay.model.commands import Mark
 from ccplay.model.events import AnyEvent, Applied, Ready
 from ccplay.session.session import Session
+from ccplay.ui import status_lines
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.cells.sheet import spread, whole_items
-from ccplay.ui.panels import frame
-from ccplay.ui.screens import EventsScreen
+from ccplay.ui.cells import spread, whole_items
+from ccplay.ui.help import EventsScreen
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.view import text_of
@@ -33,7 +33,7 @@ def marked(at: float, text: str) -> Iterator[AnyEvent]:
 def caption(app: CcplayApp, t: float) -> str:
     """Return the banner's text at a moment."""
     app.main.playhead.jump(t, app.session.state.now)
-    said = frame.banner(app.main.view, 60, 40)
+    said = status_lines.banner(app.main.view, 60, 40)
     return " ".join("".join(text for text, _ in row).strip() for row in said).strip()
 
 
@@ -56,9 +56,9 @@ async def test_a_fast_replay_leaves_the_time_to_read() -> None:
     async with playing(source, speed=2.0) as (app, _):
         app.main.playhead.running = True
         app.main.playhead.t = 13.5
-        assert frame.captioned(app.main.view) is not None
+        assert status_lines.captioned(app.main.view) is not None
         app.main.playhead.running = False
-        assert frame.captioned(app.main.view) is None
+        assert status_lines.captioned(app.main.view) is None
 
 
 async def test_a_caption_takes_lines_of_its_own() -> None:
@@ -129,7 +129,7 @@ async def test_the_header_drops_whole_items() -> None:
     async with playing(live()) as (app, _):
         seen = set()
         for width in range(80, 140):
-            [row] = frame.header(app.main.view, width)
+            [row] = status_lines.header(app.main.view, width)
             text = "".join(run for run, _ in row)
             assert len(text) == width
             for item in ("10 Mbit/s", "pfifo 100 pkt"):

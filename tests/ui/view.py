@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.cells.sheet import Sheet
+from ccplay.ui.cells import Sheet
 
 
 def text_of(app: CcplayApp, part: str) -> str:

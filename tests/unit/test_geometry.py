@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ccplay.model.layout import chained, layout
 from ccplay.model.network import Network, Topology, Written
 from ccplay.model.topologies import generated, plan
-from ccplay.ui.panels.drawing import Geometry, geometry
+from ccplay.ui.network_map import Geometry, geometry
 
 FABRICS = ("leaf-spine", "super-spine", "fat-tree", "loopless")
 

@@ -12,9 +12,9 @@ from ccplay.model.traffic_commands import StartFlow
 from ccplay.session.archive import find
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
-from ccplay.ui.plots.ghost_plots import ShiftedTrace
-from ccplay.ui.plots.ghosts import Choice, Ghost, Ghosts, next_action, of_run, of_session
-from ccplay.ui.plots.traces import Pen, SeriesTrace
+from ccplay.ui.plot_ghosts import ShiftedTrace
+from ccplay.ui.plot_traces import Pen, SeriesTrace
+from ccplay.ui.view import Choice, Ghost, Ghosts, next_action, of_run, of_session
 from tests.ui.synthetic import stream
 from tests.unit.test_traces import series_of
 

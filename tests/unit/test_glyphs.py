@@ -5,7 +5,7 @@ from msgspec.structs import fields
 from rich.cells import cell_len
 
 from ccplay.model.wording import CA_STATES
-from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
+from ccplay.ui.cells import ASCII, UNICODE, Glyphs
 
 WORDS = ("name", "plot_cells", "border")
 

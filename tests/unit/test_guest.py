@@ -13,7 +13,7 @@ from ccplay.errors import CcplayError, LabError
 from ccplay.guest import boot, fetch
 from ccplay.guest.fetch import newest_of
 from ccplay.model.values import Feature
-from ccplay.ui.dialogs.menu import feature_items
+from ccplay.ui.dialog_form import feature_items
 
 DEBIAN = """\
 linux-image-6.1.0-50-amd64 - Linux 6.1 for 64-bit PCs (signed)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ccplay.ui.plots.brush import Column, of_kind
-from ccplay.ui.plots.traces import LINE_KINDS
+from ccplay.ui.plot_canvas import Column, of_kind
+from ccplay.ui.plot_traces import LINE_KINDS
 
 
 @pytest.mark.parametrize("finely", [1, 8])

@@ -10,13 +10,13 @@ import pytest
 from ccplay.assets import assets
 from ccplay.state.lab_state import LabState
 from ccplay.ui import lineup
-from ccplay.ui.cells.glyphs import UNICODE
-from ccplay.ui.panels.flows import columns, in_sight
+from ccplay.ui.cells import UNICODE
 from ccplay.ui.playhead import Playhead
-from ccplay.ui.plots.band import PANES
-from ccplay.ui.plots.ghost_plots import GroupTrace, StackedTrace
-from ccplay.ui.plots.pane import title_row
+from ccplay.ui.plot_ghosts import GroupTrace, StackedTrace
+from ccplay.ui.plot_pane import title_row
+from ccplay.ui.plot_row import PANES
 from ccplay.ui.themes import read_look
+from ccplay.ui.traffic_table import columns, in_sight
 from ccplay.ui.view import COLUMNS, Listing, View
 from tests.ui.synthetic import stream
 

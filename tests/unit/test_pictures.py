@@ -13,11 +13,9 @@ from msgspec.structs import fields
 from PIL import Image
 
 from ccplay.errors import UsageError
-from ccplay.ui.cells.glyphs import UNICODE
-from ccplay.ui.pictures import png as drawing
-from ccplay.ui.pictures.png import png
-from ccplay.ui.pictures.shapes import Face, Frame, Span, is_drawn, shapes_of
-from ccplay.ui.pictures.svg import svg
+from ccplay.ui import pictures as drawing
+from ccplay.ui.cells import UNICODE
+from ccplay.ui.pictures import Face, Frame, Span, is_drawn, png, shapes_of, svg
 
 INK, PAPER, OTHER = "#ff8000", "#102030", "#405060"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -141,7 +139,7 @@ def test_without_pillow_or_a_font_the_remedy_is_reported(monkeypatch: pytest.Mon
 
 
 def test_nobody_waits_for_pillow_before_a_png_is_drawn() -> None:
-    modules = "ccplay.ui.pictures.offscreen, ccplay.ui.pictures.files"
+    modules = "ccplay.ui.pictures.offscreen, ccplay.ui.pictures"
     code = f"import sys, {modules}; print('PIL' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stdout == b"False\n"

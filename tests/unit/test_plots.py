@@ -185,7 +185,7 @@ def test_one_entry_is_a_plot_and_a_panel(monkeypatch: pytest.MonkeyPatch) -> Non
     from ccplay.report.figures.panel import Part
     from ccplay.report.figures.run import panels, stacked
     from ccplay.report.figures.style import Inks, look
-    from ccplay.ui.plots.pane import Pane
+    from ccplay.ui.plot_pane import Pane
 
     lines = (Line(VARIABLES["flow"]["delivery_rate"]),)
     entry = Plot("delivered", "delivery rate", "rate at which data arrives", lines, reported=True)

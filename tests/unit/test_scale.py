@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.ui.plots.scale import Scale, moment, short, time_ticks, whole
+from ccplay.ui.plot_traces import Scale, moment, short, time_ticks, whole
 
 
 @given(st.floats(min_value=0.0, max_value=1e9), st.integers(min_value=1, max_value=10))

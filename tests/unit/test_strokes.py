@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
-from ccplay.ui.plots.canvas import Bars
-from ccplay.ui.plots.ghost_plots import GroupTrace, stacked
-from ccplay.ui.plots.traces import CountTrace, Pen, Picture, SeriesTrace, StepTrace, is_long, read
+from ccplay.ui.cells import ASCII, UNICODE, Glyphs
+from ccplay.ui.plot_canvas import Bars
+from ccplay.ui.plot_ghosts import GroupTrace, stacked
+from ccplay.ui.plot_traces import CountTrace, Pen, Picture, SeriesTrace, StepTrace, is_long, read
 from tests.unit.test_traces import series_of
 
 COLUMNS = 30

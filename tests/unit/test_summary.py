@@ -29,7 +29,7 @@ from ccplay.model.values import Capabilities, LinkSetting, Qdisc
 from ccplay.report.terminal.tables import show
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
-from ccplay.ui.panels.frame import trouble
+from ccplay.ui.status_lines import trouble
 
 HELLO = Hello(
     t=0.0,

@@ -11,7 +11,7 @@ from textual._compositor import ChopsUpdate
 from textual.color import Color
 from textual.strip import Strip
 
-from ccplay.ui.cells.compositor import Colourless, ThriftyUpdate
+from ccplay.ui.compositor import Colourless, ThriftyUpdate
 
 WIDTH = 12
 STYLES = [

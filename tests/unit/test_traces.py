@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ccplay.analysis.trust import credible
 from ccplay.model.series import Series, Timeline
-from ccplay.ui.plots.traces import CountTrace, DotTrace, Pen, SeriesTrace, StepTrace, TracedTrace
+from ccplay.ui.plot_traces import CountTrace, DotTrace, Pen, SeriesTrace, StepTrace, TracedTrace
 
 PEN = Pen("#ffffff")
 

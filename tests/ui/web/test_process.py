@@ -14,7 +14,7 @@ from ccplay.errors import CcplayError
 from ccplay.session.session import Session
 from ccplay.share.browsers import Browsers, InBrowsers
 from ccplay.share.sharing import Sharing
-from ccplay.ui.dialogs.session import BrowserLink
+from ccplay.ui.dialogs_session import BrowserLink
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import until
 from tests.ui.test_watching import folders, presenting

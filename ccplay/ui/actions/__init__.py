@@ -1,1 +1,0 @@
-"""The actions of the main screen's keys, by subject; nothing here draws."""

@@ -1,1 +1,0 @@
-"""Coloured cells, of which only changes are written to the terminal."""

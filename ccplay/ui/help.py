@@ -1,0 +1,460 @@
+"""Screens over the main one: help, events in full, the explanation of a flow."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, TypeVar
+
+from rich.table import Table
+from rich.text import Text
+from textual import events
+from textual.app import App, ComposeResult
+from textual.await_complete import AwaitComplete
+from textual.binding import ActiveBinding, Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.driver import Driver
+from textual.message_pump import MessagePump
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ccplay.model.wording import CA_STATES
+from ccplay.state.lab_state import Entry
+from ccplay.ui.cells import UNICODE, Glyphs
+from ccplay.ui.keys import COPY, DEFAULT, GROUPS, Keymap, bindings_of, group_of, wording
+from ccplay.ui.plot_row import PANES
+from ccplay.ui.status_lines import INKS, WORDS
+from ccplay.ui.themes import Look
+from ccplay.units import format_clock
+
+# --- keys act in the order in which they were typed, however fast they arrive ---------------------
+# Textual passes a key from queue to queue, and a field inserts a letter before the screen has acted
+# on the Backspace before it. A slow line delivers many keys at once: each waits for the one before.
+
+Answer = TypeVar("Answer")
+
+_PATIENCE_S = 2.0
+"""Longest time in seconds that a key waits for the effect of the one before it."""
+
+_LOOK_S = 0.001
+"""Interval in seconds of checks whether that effect is complete."""
+
+_LEAVING = ("dismiss", "leave")
+"""Actions that work before the screen's widgets exist."""
+
+
+class OrderlyApp(App[Answer]):
+    """An app that delivers a key or a paste once everything that the one before caused is done."""
+
+    def __init__(self, driver_class: type[Driver] | None = None) -> None:
+        super().__init__(driver_class=driver_class)
+        self._typed: deque[events.Event] = deque()
+        self._waits_since = 0.0
+
+    @property
+    def keys_wait(self) -> bool:
+        """Whether anything that was typed has not been delivered yet."""
+        return bool(self._typed)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Queue what was typed; handle anything else at once."""
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            self._typed.append(event)
+            if len(self._typed) == 1:
+                self._waits_since = time.monotonic()
+                await self._deliver()
+        else:
+            await super().on_event(event)
+
+    async def _deliver(self) -> None:
+        """Deliver the next key as soon as no widget of the screen has anything left to do.
+
+        This runs between two messages of the app, whose own actions are therefore complete.
+        """
+        if self._is_busy() and time.monotonic() - self._waits_since < _PATIENCE_S:
+            # Not with ``set_timer``: Textual drops a short timer if its task is interrupted.
+            asyncio.get_running_loop().call_later(_LOOK_S, self.call_next, self._deliver)
+            return
+        self._waits_since = time.monotonic()
+        try:
+            await super().on_event(self._typed[0])
+        finally:
+            self._typed.popleft()
+        if self._typed:
+            self.call_next(self._deliver)
+
+    def _is_busy(self) -> bool:
+        screen = self.screen
+        if isinstance(screen, Modal) and self._typed and screen.holds(self._typed[0]):
+            return True
+        return _has_messages(self) or any(
+            _has_messages(each) or not each.is_mounted
+            for each in screen.walk_children(Widget, with_self=True)
+        )
+
+
+class Modal(ModalScreen[Answer]):
+    """A modal screen that ignores a second dismissal, which would make Textual fail."""
+
+    answered = False
+    """Whether the screen has been dismissed."""
+
+    def holds(self, event: events.Event) -> bool:  # noqa: ARG002
+        """Return whether a key must wait for work that the screen has begun; false by default."""
+        return False
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Ignore keys after dismissal; until the widgets exist, accept only keys that leave."""
+        return not self.answered and (self.is_mounted or action in _LEAVING)
+
+    def copy(self, text: str) -> None:
+        """Copy commands of tc(8) to the terminal's clipboard (OSC 52), and confirm in a toast."""
+        if not text:
+            self.app.notify("No tc line to copy.", severity="warning")
+            return
+        self.app.copy_to_clipboard(text)
+        lines = text.count("\n") + 1
+        self.app.notify("Copied the tc line." if lines == 1 else f"Copied {lines} tc lines.")
+
+    def dismiss(self, result: Answer | None = None) -> AwaitComplete:
+        """Dismiss the screen with ``result``, unless that has already been done."""
+        if self.answered:
+            return AwaitComplete()
+        self.answered = True
+        return super().dismiss(result)
+
+
+def _has_messages(pump: MessagePump) -> bool:
+    """Return whether a message waits, in the queue or already taken from it by Textual."""
+    return bool(pump.message_queue_size) or pump._pending_message is not None
+
+
+# --- the event log in full, with the texts of toasts ----------------------------------------------
+
+_LOOK_AGAIN_S = 0.25
+"""Interval in seconds at which the screen checks for new lines."""
+
+
+class EventsScreen(Modal[None]):
+    """The event log with uncut lines, newest last; escape or the key that opened it closes it."""
+
+    DEFAULT_CSS = """
+    EventsScreen {
+        align: center middle;
+        & > #lines {
+            width: 100%; height: 100%; padding: 0 1;
+            border: round $primary; border-title-color: $primary; border-title-style: bold;
+            border-subtitle-color: $text-muted; background: $surface; color: $foreground;
+            scrollbar-size-vertical: 1;
+        }
+        & Static { height: auto; }
+    }
+    EventsScreen.ascii > #lines { border: ascii $primary; scrollbar-size: 0 0; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,enter,q", "dismiss", "leave", show=False),
+        # The id of the key that opened it, so a remapped key closes it too.
+        Binding("e", "dismiss", "leave", id="events", show=False),
+        Binding("space", "page_down", "scroll", show=False),
+        COPY,
+    ]
+
+    def __init__(self, entries: Callable[[], Sequence[Entry]], look: Look, glyphs: Glyphs) -> None:
+        """Show the lines that ``entries`` returns, oldest first."""
+        super().__init__()
+        self._entries = entries
+        self._look = look
+        self._glyphs = glyphs
+        self._shown: Sequence[Entry] = ()
+
+    def compose(self) -> ComposeResult:
+        """Compose the page."""
+        self.set_class(self._glyphs.name == "ascii", "ascii")
+        page = VerticalScroll(Static(), id="lines")
+        page.border_title = "Events and messages"
+        page.border_subtitle = self._glyphs.translate(
+            f"↑↓ scroll  {self._glyphs.separator}  ^y copy the tc lines  "
+            f"{self._glyphs.separator}  esc leave"
+        )
+        yield page
+
+    def on_mount(self) -> None:
+        """Show the newest lines, and check for more at intervals."""
+        self._look_again()
+        self.query_one("#lines").scroll_end(animate=False)
+        self.set_interval(_LOOK_AGAIN_S, self._look_again)
+
+    def action_page_down(self) -> None:
+        """Scroll by a page."""
+        self.query_one("#lines").scroll_page_down(animate=False)
+
+    def action_copy(self) -> None:
+        """Copy all commands of tc(8) in the list, oldest first."""
+        lines = [each.detail for each in self._entries() if each.detail]
+        self.copy("\n".join(lines))
+
+    def _look_again(self) -> None:
+        entries = self._entries()
+        if entries == self._shown:
+            return
+        page = self.query_one("#lines")
+        at_end = page.is_vertical_scroll_end
+        self._shown = entries
+        self.query_one(Static).update(self._table(entries))
+        if at_end:
+            page.scroll_end(animate=False)
+
+    def _table(self, entries: Sequence[Entry]) -> Table:
+        table = Table.grid(padding=(0, 1))
+        table.add_column(no_wrap=True, style=self._look.colours["muted"])
+        table.add_column(no_wrap=True, style=self._look.colours["mark"])
+        table.add_column(overflow="fold")
+        for each in entries:
+            sign = self._glyphs.dashed_vertical if each.is_mark else " "
+            text = self._glyphs.translate(WORDS.get(each.kind, "") + each.text)
+            line = Text(text, style=self._look.colours[INKS[each.kind]])
+            table.add_row(format_clock(each.t), sign, line)
+            if each.detail:
+                table.add_row("", sign, Text(each.detail, style=self._look.colours["muted"]))
+        return table
+
+
+# --- what the selected flow is doing at the moment shown, and why, in sentences -------------------
+
+
+class ExplainScreen(Modal[None]):
+    """A box over the lower part of the screen; escape or the key that opened it closes it."""
+
+    DEFAULT_CSS = """
+    ExplainScreen {
+        align: center bottom; background: $background 0%;
+        & > #sentences {
+            width: 100%; height: auto; max-height: 60%; padding: 0 1;
+            border: round $primary; border-title-color: $primary; border-title-style: bold;
+            border-subtitle-color: $text-muted; background: $surface; color: $foreground;
+            scrollbar-size-vertical: 1;
+        }
+        & Static { height: auto; }
+    }
+    ExplainScreen.ascii > #sentences { border: ascii $primary; scrollbar-size: 0 0; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,enter,q", "dismiss", "leave", show=False),
+        # The id of the key that opened it, so a remapped key closes it too.
+        Binding("i", "dismiss", "leave", id="explain", show=False),
+    ]
+
+    def __init__(self, title: str, sentences: Sequence[str], glyphs: Glyphs) -> None:
+        """Show each of ``sentences`` on a line of its own."""
+        super().__init__()
+        self._heading = title
+        self._sentences = sentences
+        self._glyphs = glyphs
+
+    def compose(self) -> ComposeResult:
+        """Compose the box."""
+        self.set_class(self._glyphs.name == "ascii", "ascii")
+        table = Table.grid(padding=(0, 1))
+        table.add_column(no_wrap=True)
+        table.add_column()
+        for each in self._sentences:
+            table.add_row(self._glyphs.separator, Text(self._glyphs.translate(each)))
+        box = VerticalScroll(Static(table), id="sentences")
+        # Not markup: the names of a recording are in it.
+        box.border_title = Content(self._glyphs.translate(self._heading))
+        box.border_subtitle = self._glyphs.translate("↑↓ scroll  esc leave")
+        yield box
+
+
+# --- the help screen: the keys of the main screen and how to read its plots -----------------------
+
+_STATES = (
+    "no congestion: cwnd grows",
+    "a SACK or duplicate ACK arrived: loss or reordering?",
+    "congestion reported by ECN or a local queue: cwnd shrinks",
+    "loss detected by duplicate ACKs: retransmitting, cwnd cut",
+    "retransmission timeout: cwnd starts again from 1",
+)
+
+Keys = tuple[str, str]
+"""Displayed keys or symbol, and their meaning."""
+
+
+def grouped(bindings: Iterable[tuple[str, ActiveBinding]]) -> dict[str, list[Keys]]:
+    """Return keys and their effects by group; keys with the same effect share a line."""
+    groups: dict[str, dict[str, list[str]]] = {group: {} for group in GROUPS}
+    for key, active in bindings:
+        lines = groups[group_of(active.binding.action)]
+        keys = lines.setdefault(wording(active), [])
+        if key not in keys:
+            keys.append(key)
+    return {
+        group: [(" ".join(keys), text) for text, keys in lines.items()]
+        for group, lines in groups.items()
+        if lines
+    }
+
+
+class HelpScreen(Modal[None]):
+    """A page of help; escape, enter, q and ? close it."""
+
+    DEFAULT_CSS = """
+    HelpScreen {
+        align: center middle;
+        & > #page {
+            width: 100%; max-width: 104; height: 100%; max-height: 46; padding: 0 2;
+            border: round $primary; border-title-color: $primary; border-title-style: bold;
+            border-subtitle-color: $text-muted; background: $surface; color: $foreground;
+            scrollbar-size-vertical: 1;
+        }
+        & Horizontal { height: auto; }
+        & Horizontal > .section { width: 1fr; padding-right: 1; }
+        & .section { height: auto; margin-bottom: 1; }
+        & .section > Static { height: auto; }
+        & .title { color: $primary; text-style: bold; }
+    }
+    HelpScreen.ascii > #page { border: ascii $primary; scrollbar-size: 0 0; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,enter,q", "dismiss", "leave", show=False),
+        # The id of the key that opened it, so a remapped key closes it too.
+        Binding("question_mark", "dismiss", "leave", id="help", show=False),
+        Binding("space", "page_down", "scroll", show=False),
+    ]
+
+    def compose(self) -> ComposeResult:
+        """Compose the keys first, then how to read the plots."""
+        glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
+        keymap: Keymap = getattr(self.app, "keymap", DEFAULT)
+        self.set_class(glyphs.name == "ascii", "ascii")
+        groups = list(grouped(self._keys_below()).items())
+        pairs = [groups[at : at + 2] for at in range(0, len(groups), 2)]
+        page = VerticalScroll(
+            *(
+                Horizontal(*(_section(title.capitalize(), keys, glyphs) for title, keys in pair))
+                for pair in pairs
+            ),
+            *(_section(title, lines, glyphs) for title, lines in _explanations(glyphs, keymap)),
+            id="page",
+        )
+        page.border_title = "Help"
+        hints = f"↑↓ scroll  {glyphs.separator}  esc leave"
+        page.border_subtitle = glyphs.translate(hints)
+        yield page
+
+    def action_page_down(self) -> None:
+        """Scroll by a page."""
+        self.query_one("#page").scroll_page_down(animate=False)
+
+    def _keys_below(self) -> list[tuple[str, ActiveBinding]]:
+        stack = self.app.screen_stack
+        below = stack[stack.index(self) - 1]
+        return [(self.app.get_key_display(each.binding), each) for each in bindings_of(below)]
+
+
+def _section(title: str, lines: Sequence[Keys], glyphs: Glyphs) -> Vertical:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
+    for name, text in lines:
+        table.add_row(Text(glyphs.translate(name)), Text(glyphs.translate(text)))
+    return Vertical(Static(title, classes="title"), Static(table), classes="section")
+
+
+def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]]:
+    key = keymap.shown
+    theory, zoom = key("theory"), key("zoom-in")
+    return [
+        (
+            "The plots share one time axis",
+            [
+                *((plot.title, plot.help) for plot in PANES.values()),
+                (
+                    f"{glyphs.dotted * 2} ssthresh",
+                    "below it cwnd doubles each round trip, above it cwnd grows slowly",
+                ),
+                (
+                    "W R theory",
+                    f"cwnd since its last reduction, by CUBIC's W(t) and Reno's line ({theory})",
+                ),
+                (
+                    f"{glyphs.drop} drop",
+                    "the queue dropped a packet: it was full, or the discipline chose to",
+                ),
+                (
+                    f"{glyphs.bars[0]}{glyphs.bars[-1]} drops",
+                    "in a long window: drops in each column; the number is the greatest",
+                ),
+                (
+                    "long window",
+                    "medians as lines (of rates: means); a faint band from least to greatest",
+                ),
+                (
+                    "base RTT",
+                    "RTT of the selected flow's path with empty queues; the rest is queueing delay",
+                ),
+                ("values", f"variables of the algorithm in place of RTT ({key('variable')})"),
+                (
+                    f"{glyphs.dashed_vertical} mark",
+                    f"a change took effect here, or you set a mark ({key('mark')})",
+                ),
+                (f"{glyphs.mark} point", "what the presenter of a shared session points at"),
+                (
+                    f"{glyphs.traced} traced",
+                    f"every ACK of the flow is recorded ({key('trace')}): zoom in ({zoom})",
+                ),
+                (
+                    f"{glyphs.ghost * 2} ghost",
+                    f"an earlier run, dimmed, under this one ({key('ghost')})",
+                ),
+            ],
+        ),
+        (
+            "The ribbon is the kernel's congestion state of a flow",
+            [
+                (f"{step} {name}", meaning)
+                for step, name, meaning in zip(glyphs.ribbon, CA_STATES, _STATES, strict=True)
+            ]
+            + [
+                (
+                    f"{glyphs.bars[1]}{glyphs.bars[-1]} long window",
+                    "share of time not in Open, in the colour of the commonest state",
+                ),
+                (
+                    f"{glyphs.reduced[0]}{glyphs.reduced[-1]} {glyphs.timeout}",
+                    "the same, mostly in CWR; a retransmission timeout",
+                ),
+            ],
+        ),
+        (
+            "Each flow has a colour and a symbol",
+            [
+                (" ".join(glyphs.flow_glyphs[:8]), "flows 1 to 8, in plots and table"),
+                ("UDP", "received rate, loss and mean one-way delay, over the last second"),
+                (
+                    "many",
+                    "with four or more, the others are dimmed; o draws the selected one alone",
+                ),
+                (
+                    "groups",
+                    "one line for each algorithm (G): its mean over the band from least to most",
+                ),
+                (
+                    "stacked",
+                    "goodput up to the link's rate, queues by class (T): there is no count by flow",
+                ),
+                (
+                    "table",
+                    "d sorts by the next column, D reverses; / lists what contains a text",
+                ),
+                ("short", "transfers done and under way, median and 99th percentile of FCT"),
+            ],
+        ),
+    ]

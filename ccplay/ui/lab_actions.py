@@ -1,0 +1,335 @@
+"""Actions that send commands to the lab: traffic, links, queues, marks, paths, undo."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import Any, Protocol, cast
+
+import msgspec
+from textual.app import App
+from textual.screen import ModalScreen
+
+from ccplay.errors import CommandError
+from ccplay.model.commands import (
+    AnyCommand,
+    ChangeMark,
+    Mark,
+    RemoveMark,
+    SetPath,
+    StopCapture,
+    TraceFlow,
+    UntraceFlow,
+)
+from ccplay.model.network import Network
+from ccplay.model.traffic import KINDS
+from ccplay.model.wording import describe
+from ccplay.scenario.values import Scenario
+from ccplay.session.session import Session
+from ccplay.state.lab_state import Entry, Flow, LabState, Traffic
+from ccplay.state.traffic import Routed
+from ccplay.ui import lineup
+from ccplay.ui.playhead import Playhead
+from ccplay.ui.themes import appearance
+from ccplay.ui.view import tracing_problem
+from ccplay.ui.view_actions import STEP, Actions
+from ccplay.units import format_clock
+
+# --- a session's marks: set at the cursor, changed, moved and removed by keys and palette ---------
+
+
+class MarkedScreen(Protocol):
+    """The part of a screen that marks need."""
+
+    session: Session
+    playhead: Playhead
+
+    @property
+    def app(self) -> App[Any]:
+        """The app that opens dialogs."""
+
+    def ask(self, command: AnyCommand) -> None:
+        """Send a command to the lab."""
+
+    def redraw(self) -> None:
+        """Draw at once."""
+
+
+class Marks:
+    """Sets, changes, moves and removes a session's marks for the screen's keys and palette."""
+
+    def __init__(self, screen: MarkedScreen) -> None:
+        self.carried: Entry | None = None
+        """The mark that moves with the cursor until it is put down."""
+        self._screen = screen
+
+    @property
+    def notice(self) -> str:
+        """Hint shown while a mark is being moved; otherwise empty."""
+        if self.carried is None:
+            return ""
+        text = f"moving the mark of {format_clock(self.carried.t)}"
+        key = appearance(self._screen.app).keymap.shown
+        moves, puts = f"{key('back')}{key('forward')}", f"{key('mark')} or {key('put-mark')}"
+        text += f": {moves}, then {puts} to put it here, {key('leave-mark')} to cancel"
+        return f"{text}: {self.carried.text}"
+
+    def press(self, reach_s: float) -> None:
+        """Put down the mark being moved; else ask about a mark near the cursor, or a new one.
+
+        While the playhead is stopped, a mark within ``reach_s`` seconds of it is near.
+        """
+        from ccplay.ui.dialogs_session import MarkDialog  # noqa: PLC0415 - after first paint
+
+        screen = self._screen
+        mark = None if screen.playhead.running else self._at_cursor(reach_s)
+        if self.carried is not None:
+            self.put_down()
+        elif mark is not None:
+            self.ask_about(mark)
+        else:
+            at = None if screen.playhead.running else screen.playhead.t
+            screen.app.push_screen(MarkDialog(screen.session.state, None, at), self._asked)
+
+    def ask_about(self, mark: Entry) -> None:
+        """Ask what to do with a mark."""
+        from ccplay.ui.dialogs_session import ChangeMarkDialog  # noqa: PLC0415 - after first paint
+
+        self._screen.app.push_screen(ChangeMarkDialog(mark), self._asked)
+
+    def carry(self, mark: Entry) -> None:
+        """Make a mark follow the cursor, which first jumps to the mark."""
+        self._screen.playhead.jump(mark.t, self._screen.session.state.now)
+        self.carried = mark
+        self._screen.redraw()
+
+    def put_down(self) -> None:
+        """Put the mark being moved at the cursor."""
+        if self.carried is not None:
+            mark, self.carried = self.carried, None
+            at = self._screen.playhead.t
+            self._screen.ask(ChangeMark(name=mark.name, at=at, text=mark.text))
+            self._screen.redraw()
+
+    def leave(self) -> None:
+        """Return the mark being moved to its old place."""
+        self.carried = None
+        self._screen.redraw()
+
+    def offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
+        """Yield the palette's entries for every mark: text, meaning, and function."""
+        for mark in reversed(self._own()):
+            at = f"at {format_clock(mark.t)}"
+            yield f"change mark {mark.text}", at, partial(self.ask_about, mark)
+            yield f"move mark {mark.text}", f"{at}, with ←→", partial(self.carry, mark)
+            remove = RemoveMark(name=mark.name)
+            yield f"remove mark {mark.text}", at, partial(self._screen.ask, remove)
+
+    def _own(self) -> list[Entry]:
+        log = self._screen.session.state.log
+        return [each for each in log if each.kind == "mark" and each.name]
+
+    def _at_cursor(self, reach_s: float) -> Entry | None:
+        t = self._screen.playhead.t
+        near = [each for each in self._own() if abs(each.t - t) <= reach_s]
+        return min(near, key=lambda each: abs(each.t - t), default=None)
+
+    def _asked(self, answer: AnyCommand | Entry | None) -> None:
+        if isinstance(answer, Entry):
+            self.carry(answer)
+        elif answer is not None:
+            self._screen.ask(answer)
+        self._screen.redraw()
+
+
+# --- paths that the user can choose for traffic, for keys and palette -----------------------------
+
+_MOST_OFFERED = 16
+"""Largest number of paths that the palette offers for one flow."""
+
+
+def name_of(traffic: Traffic) -> str:
+    """Return the name of traffic in commands; for a stream or subflow, that of its flow."""
+    return traffic.parent if isinstance(traffic, Flow) else traffic.name
+
+
+def can_choose(traffic: Traffic, network: Network) -> bool:
+    """Return whether traffic has several paths, and a command can choose one."""
+    chosen = "via" in KINDS[traffic.kind].start.__struct_fields__
+    return chosen and len(network.paths(traffic.src, traffic.dst)) > 1
+
+
+def offers(state: LabState, traffic: Traffic, network: Network) -> Iterator[tuple[str, SetPath]]:
+    """Yield the other paths of running traffic: a description, and the command."""
+    if not can_choose(traffic, network):
+        return
+    subject = state.flows.get(traffic.name, traffic)
+    now = subject.paths[-1] if isinstance(subject, Routed) and subject.paths else None
+    paths = network.paths(traffic.src, traffic.dst)[:_MOST_OFFERED]
+    nodes = [[link.dst for link in path[:-1]] for path in paths]
+    shared = set.intersection(*map(set, nodes))
+    for path, routers in zip(paths, nodes, strict=True):
+        if now is None or [link.name for link in path] != now.links or not now.pinned:
+            via = [each for each in routers if each not in shared]
+            yield f"via {', '.join(via)}", SetPath(traffic=name_of(traffic), via=via)
+    if now is not None and now.pinned:
+        yield "by hash", SetPath(traffic=name_of(traffic), via=[])
+
+
+# --- the action that leaves for another network ---------------------------------------------------
+
+
+class _Leaving(Protocol):
+    """The part of the app that starts sessions."""
+
+    starts: bool
+
+    def start(self, scenario: Scenario | None) -> Awaitable[None]:
+        """Leave for another network."""
+
+
+class StartingActions(Actions):
+    """The action that starts another lab."""
+
+    def can_start(self) -> bool:
+        """Return whether this screen can start another lab; a replay can't."""
+        return bool(getattr(self.app, "starts", False))
+
+    def action_new_network(self) -> None:
+        """Ask for a network, then end this lab and start a lab with that network."""
+        from ccplay.ui.dialogs_links import NetworkDialog  # noqa: PLC0415 - after first paint
+
+        hello = self.session.state.hello
+        topology = hello.network.topology if hello is not None else None
+        self.app.push_screen(NetworkDialog(topology), cast("_Leaving", self.app).start)
+
+
+# --- actions that undo and redo the user's changes ------------------------------------------------
+
+
+class UndoActions(Actions):
+    """The actions that undo and redo."""
+
+    def action_undo(self) -> None:
+        """Undo the user's last change."""
+        self._report(self.session.undo)
+
+    def action_redo(self) -> None:
+        """Redo the last undone change."""
+        self._report(self.session.redo)
+
+    def undo_offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
+        """Yield the palette's entry for undo, if there is a change: text, meaning, and function."""
+        key = self.appearance.keymap.shown("undo")
+        if self.session.undoable:
+            yield f"undo: {self.session.undoable}", f"your last change ({key})", self.action_undo
+
+    def _report(self, step: Callable[[], str]) -> None:
+        """Undo or redo a change, and report its effect or why it is impossible."""
+        at = format_clock(self.session.state.now)
+        translate = self.appearance.glyphs.translate
+        try:
+            text = step()
+        except CommandError as error:
+            self.app.notify(translate(str(error)), severity="warning", markup=False)
+            return
+        self.sent = ""
+        if not self.playhead.running:
+            self.sent = f"sent to the live lab at {at} (end goes there): {text}"
+        self.app.notify(translate(text), markup=False)
+        self.redraw()
+
+
+# --- actions that send commands to the lab, and actions on marks ----------------------------------
+
+
+class LabActions(Actions):
+    """The actions on traffic, network and marks."""
+
+    def action_dialog(self, name: str) -> None:
+        """Open a dialog, then send its command to the lab."""
+        if not self.is_ready(ready=self.session.state.phase == "ready"):
+            return
+        # Imported after first paint.
+        from ccplay.ui import dialogs_links, dialogs_traffic  # noqa: PLC0415
+
+        dialog: Callable[..., ModalScreen[AnyCommand | None]] = getattr(
+            dialogs_traffic if hasattr(dialogs_traffic, name) else dialogs_links, name
+        )
+        self.app.push_screen(dialog(self.session.state, self.selected), self._asked)
+
+    def _asked(self, command: AnyCommand | None) -> None:
+        if command is not None:
+            self.ask(command)
+        self.redraw()
+
+    def ask(self, command: AnyCommand) -> None:
+        """Send a command to the lab; a new mark is set at the moment shown.
+
+        If the screen shows an earlier moment, a notice shows when any other command was sent.
+        """
+        head, self.sent = self.playhead, ""
+        if not head.running and isinstance(command, Mark) and command.at is None:
+            command = msgspec.structs.replace(command, at=head.t)
+        elif not head.running and not isinstance(command, Mark | ChangeMark | RemoveMark):
+            at = format_clock(self.session.state.now)
+            self.sent = f"sent to the live lab at {at} (end goes there): {describe(command)}"
+        self.session.send(command)
+        self.redraw()
+
+    def action_mark(self) -> None:
+        """Mark the moment shown, or change the mark at the cursor."""
+        if not self.is_ready(ready=self.session.state.phase == "ready"):
+            return
+        self.marks.press(self.playhead.width * max(STEP, 1 / self.plots.columns))
+
+    def action_put_mark(self) -> None:
+        """Put the mark being moved at the cursor."""
+        self.marks.put_down()
+
+    def action_leave_mark(self) -> None:
+        """Return the mark being moved to its old place."""
+        self.marks.leave()
+
+    def action_stop(self) -> None:
+        """Stop the selected traffic."""
+        chosen = lineup.selection(self.view)
+        if chosen is None or chosen.ended is not None:
+            text = "No running traffic is selected: choose with ↑↓."
+            self.app.notify(self.appearance.glyphs.translate(text), severity="warning")
+        else:
+            self.ask(lineup.stop(chosen))
+
+    def action_path(self) -> None:
+        """Move the selected traffic to the next of its paths."""
+        chosen, network = lineup.selection(self.view), self.view.network
+        if chosen is None or chosen.ended is not None or network is None:
+            self.app.notify("No running traffic is selected.", severity="warning")
+            return
+        if not can_choose(chosen, network):
+            arrow = self.appearance.glyphs.translate("→")
+            text = f"{chosen.name} has one path only: {chosen.src} {arrow} {chosen.dst}"
+            self.app.notify(text, severity="warning", markup=False)
+            return
+        self.ask(SetPath(traffic=name_of(chosen)))
+
+    def action_capture(self) -> None:
+        """End the newest running capture; if none is running, ask which link to capture."""
+        if running := list(self.session.state.captures):
+            self.ask(StopCapture(capture=running[-1]))
+        else:
+            self.action_dialog("CaptureDialog")
+
+    def action_trace(self) -> None:
+        """Trace every ACK of the selected flow, or stop tracing it."""
+        state = self.session.state
+        flow = state.flows.get(self.selected or "")
+        if flow is None or not flow.running:
+            self.app.notify("No running flow is selected.", severity="warning")
+        elif flow.parent in state.traced:
+            self.ask(UntraceFlow(flow=flow.parent))
+        elif problem := tracing_problem(state):
+            text = f"flow {flow.parent} is sampled, not traced: {problem}"
+            self.app.notify(text, severity="warning", timeout=8, markup=False)
+        else:
+            self.ask(TraceFlow(flow=flow.parent))

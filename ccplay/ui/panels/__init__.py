@@ -1,1 +1,0 @@
-"""The panels around the plots: each turns the view into rows of coloured text."""

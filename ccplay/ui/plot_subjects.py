@@ -1,0 +1,392 @@
+"""The traces of a plot's lines, subject by subject, and their values in its title."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from ccplay.analysis.trust import credible
+from ccplay.model.series import Series
+from ccplay.model.variables import Subject, Variable
+from ccplay.plots.derived import per_second, value_at, values_at
+from ccplay.plots.plot import Line, counts_bytes
+from ccplay.state.lab_state import Flow, Ping, Queue
+from ccplay.state.udp import Udp
+from ccplay.ui import lineup, plot_ghosts
+from ccplay.ui.cells import Run
+from ccplay.ui.plot_ghosts import GroupTrace, ShiftedTrace, stacked
+from ccplay.ui.plot_traces import DotTrace, Pen, RateTrace, SeriesTrace, Trace, TracedTrace, short
+from ccplay.ui.view import View, is_running
+
+# --- values of variables on the axes of plots: their series, and their texts in titles ------------
+
+LANES = 12
+"""Distance in columns between two glyphs of a trace; its lane is one of these columns."""
+
+_SHORT_FROM = 1e7
+"""Smallest value that is abbreviated, because so many digits can't be read at a glance."""
+
+
+def write(variable: Variable, value: float) -> str:
+    """Return a value on the axis of a variable as text for a title."""
+    return short(value) if value >= _SHORT_FROM else variable.write(value)
+
+
+def series_of(subject: Flow | Queue, variable: Variable) -> Series | None:
+    """Return the series of a flow's or queue's variable; None if there is none."""
+    return (subject.own if variable.subject is None else subject.series).get(variable.series)
+
+
+def at(series: Series | None, variable: Variable, t: float, factor: float) -> float | None:
+    """Return a variable at ``t``, times a factor; None if it is unknown."""
+    value = None if series is None else value_at(series, variable, t)
+    return None if value is None else value * factor
+
+
+# --- the traces of flows, singly, stacked or in groups, and their values in titles ----------------
+
+
+def flow_pen(view: View, name: str, *, dim: bool = False) -> Pen:
+    """Return the pen of a flow; ``dim`` makes it fainter, for flows in the background."""
+    return Pen(
+        view.flow_ink(name),
+        glyph=view.flow_glyph(name),
+        kind=view.flow_kind(name),
+        lane=view.number(name) * 5 % LANES,
+        ascii=view.flow_glyph(name),
+        dim=dim,
+    )
+
+
+def flow_trace(
+    view: View, flow: Flow, variable: Variable, pen: Pen, factor: float, *, scaled: bool = True
+) -> Trace | None:
+    """Return the trace of a flow's variable, ACK by ACK if traced; None if it has no values."""
+    series = series_of(flow, variable)
+    if series is None:
+        return None
+    if variable.rate is not None:
+        return RateTrace(series, pen, factor * per_second(variable), variable.rate.over_s)
+    most = credible(variable.name)
+    sampled = SeriesTrace(series, pen, factor, view.interval, scaled=scaled, most=most)
+    if flow.trace is None or variable.name not in flow.trace.series:
+        return sampled
+    return TracedTrace(sampled, flow.trace.series[variable.name])
+
+
+def traces(view: View, line: Line, factor: float) -> list[Trace]:
+    """Return the traces of flows: a line each, a stack of all, or the mean of each group."""
+    flows = lineup.drawn(view)
+    stacks = view.listing.stacked and line.adds_up
+    if view.listing.grouped:
+        return _group_traces(view, lineup.groups(view, flows), line, factor, stacks=stacks)
+    if stacks:
+        flows = lineup.whole(flows)
+    # In a stack no trace hides another.
+    crowd = not stacks and lineup.crowded(view, flows)
+    found: list[Trace] = []
+    for flow in flows:
+        pen = flow_pen(view, flow.name, dim=crowd and flow.name != view.selected)
+        if (trace := flow_trace(view, flow, line.variable, pen, factor)) is not None:
+            found.append(trace)
+    # The selected flow, which is last, becomes the lowest layer.
+    return [*stacked(found[::-1])] if stacks else found
+
+
+def _group_traces(
+    view: View, groups: Sequence[lineup.Group], line: Line, factor: float, *, stacks: bool
+) -> list[Trace]:
+    """Return each group's mean over a band, or a stack of all flows in the groups' colours.
+
+    The group of the selected flow is on top; in a stack it is the lowest layer.
+    """
+    found: list[Trace] = []
+    layers: list[Trace] = []
+    for group in sorted(groups, key=lambda group: group.chosen(view) == view.selected):
+        pen = flow_pen(view, group.first)
+        every = (flow_trace(view, flow, line.variable, pen, factor) for flow in group.flows)
+        parts = tuple(each for each in every if each is not None)
+        layers += parts
+        if parts:
+            found.append(GroupTrace(parts, pen) if len(parts) > 1 else parts[0])
+    return [*stacked(layers[::-1])] if stacks else found
+
+
+def values_of(view: View, flows: Iterable[Flow], variable: Variable) -> list[tuple[Flow, float]]:
+    """Return the value of each running flow that has one, in the variable's unit."""
+    found = [(flow, series_of(flow, variable)) for flow in flows if is_running(flow, view.t)]
+    known = [(flow, series) for flow, series in found if series is not None]
+    values = values_at([series for _, series in known], variable, view.t)
+    pairs = zip(known, values, strict=True)
+    return [(flow, value) for (flow, _), value in pairs if value is not None]
+
+
+def runs(view: View, variable: Variable, factor: float) -> list[Run]:
+    """Return the values of the drawn flows, the selected one's first.
+
+    If there are many flows, the others follow from the largest value to the smallest.
+    """
+    drawn = lineup.drawn(view)[::-1]
+    known = {flow.name: value for flow, value in values_of(view, drawn, variable)}
+    flows = [each for each in drawn if each.name in known]
+    if view.listing.grouped:
+        return _group_runs(view, lineup.groups(view, flows), known, variable, factor)
+    chosen, rest = flows[:1], flows[1:]
+    if chosen and chosen[0].name != view.selected:
+        chosen, rest = [], flows
+    if lineup.crowded(view, flows):
+        rest.sort(key=lambda flow: known[flow.name], reverse=True)
+    else:
+        rest.reverse()
+    shown = ((each.name, known[each.name] * factor) for each in (*chosen, *rest))
+    return [_flow_run(view, name, value, variable) for name, value in shown]
+
+
+def _flow_run(view: View, name: str, value: float, variable: Variable) -> Run:
+    bold = "bold " if name == view.selected else ""
+    text = f" {view.flow_glyph(name)} {write(variable, value)}"
+    return text, bold + view.flow_ink(name)
+
+
+def _group_runs(
+    view: View,
+    groups: Sequence[lineup.Group],
+    known: Mapping[str, float],
+    variable: Variable,
+    factor: float,
+) -> list[Run]:
+    """Return each group's mean; the table has the sums."""
+    runs: list[Run] = []
+    for group in sorted(groups, key=lambda group: group.chosen(view) != view.selected):
+        value = sum(known[flow.name] for flow in group.flows) / len(group.flows) * factor
+        text = f" {view.flow_glyph(group.first)} {group.cc} {write(variable, value)}"
+        bold = "bold " if group.chosen(view) == view.selected else ""
+        runs.append((text, bold + view.flow_ink(group.first)))
+    return runs
+
+
+def ghosts(view: View, variable: Variable, factor: float) -> list[ShiftedTrace]:
+    """Return the traces of the ghost's flows."""
+
+    def trace(flow: Flow, pen: Pen, interval: float) -> Trace | None:
+        if (series := series_of(flow, variable)) is None:
+            return None
+        if variable.rate is not None:
+            return RateTrace(series, pen, factor * per_second(variable), variable.rate.over_s)
+        return SeriesTrace(series, pen, factor, interval, most=credible(variable.name))
+
+    return plot_ghosts.flow_traces(view, trace)
+
+
+def ghost_values(view: View, variable: Variable, factor: float) -> list[Run]:
+    """Return the values of the ghost's flows at the moment shown."""
+    return plot_ghosts.values(
+        view,
+        lambda flow, t: at(series_of(flow, variable), variable, t, factor),
+        lambda value: write(variable, value),
+    )
+
+
+# --- the traces of a plot's lines, subject by subject, and their values in its title --------------
+
+_UDP_S = 0.4
+"""Sampling interval in seconds assumed for cross traffic, whose values hold for 3.5 of them."""
+
+_SHADES = 3
+"""Number of shades of the queue's colour that distinguish neighbours in its stack."""
+_QUEUED = ("qlen", "backlog")
+"""Variables of a queue that are the sums over its classes."""
+
+
+class Drawer(msgspec.Struct, frozen=True):
+    """Functions that draw a variable of one kind of subject; factors convert to the axis's unit."""
+
+    traces: Callable[[View, Line, float], list[Trace]]
+    """Function that returns the traces, from the bottom to the top."""
+    values: Callable[[View, Variable, float], list[Run]]
+    """Function that returns the values at the moment shown, the most useful first."""
+    ghosts: Callable[[View, Variable, float], list[ShiftedTrace]]
+    """Function that returns the traces of an earlier run."""
+    ghost_values: Callable[[View, Variable, float], list[Run]]
+
+
+# --- queues -------------------------------------------------------------------------------------
+
+
+def in_bytes(view: View) -> bool:
+    """Return whether the limit of the shown queue counts bytes at the moment shown."""
+    return counts_bytes(view.setting.setting.qdisc if view.setting else None)
+
+
+def queues(view: View, variable: Variable) -> list[Queue]:
+    """Return the shown link's queue; for own values, all its queues that report the variable."""
+    if variable.subject == "queue":
+        return [] if view.queue is None else [view.queue]
+    return [each for each in link_queues(view) if variable.series in each.own]
+
+
+def link_queues(view: View) -> list[Queue]:
+    """Return the queues of the shown link, including those of its classes."""
+    every = view.state.queues.values()
+    return [each for each in every if each.link.partition(" ")[0] == view.link]
+
+
+def _class(queue: Queue) -> str:
+    """Return the class that a queue belongs to; empty for the link's own queue."""
+    return queue.link.partition(" ")[2]
+
+
+def _queue_traces(view: View, line: Line, factor: float) -> list[Trace]:
+    variable = line.variable
+    if classes := _stacked_classes(view, line):
+        return _class_traces(view, classes, variable, factor)
+    traces: list[Trace] = []
+    for place, queue in enumerate(queues(view, variable)):
+        if (series := series_of(queue, variable)) is None:
+            continue
+        letter = _class(queue)[:1]
+        # With a second curve, shading below the first is more clutter than help.
+        filled = line.style == "area" and not _queue_ghosts(view, variable, factor)
+        pen = Pen(
+            view.ink("queue"),
+            "area" if filled else "line",
+            glyph=letter,
+            lane=place * 5 % LANES,
+            ascii=letter or "#",
+        )
+        if variable.rate is not None:
+            rate = RateTrace(series, pen, factor * per_second(variable), variable.rate.over_s)
+            traces.append(rate)
+        else:
+            traces.append(SeriesTrace(series, pen, factor, view.interval))
+    return traces
+
+
+def adds_up(view: View, line: Line) -> bool:
+    """Return whether a line can be stacked in this view, as its subjects share a whole."""
+    return line.adds_up and (line.subject != "queue" or bool(_classes(view)))
+
+
+def _classes(view: View) -> list[Queue]:
+    return [each for each in link_queues(view) if _class(each)]
+
+
+def _stacked_classes(view: View, line: Line) -> list[Queue]:
+    """Return the classes of the shown link to stack; none if stacking is off."""
+    return _classes(view) if view.listing.stacked and line.adds_up else []
+
+
+def _class_traces(
+    view: View, classes: Sequence[Queue], variable: Variable, factor: float
+) -> list[Trace]:
+    """Return the queues of classes as a stack; no counter tells flows in a queue apart."""
+    found: list[Trace] = []
+    for place, queue in enumerate(classes):
+        letter = _class(queue)[:1]
+        ink = view.look.toned(view.ink("queue"), place % _SHADES / (_SHADES + 2))
+        pen = Pen(ink, glyph=letter, lane=place * 5 % LANES, ascii=letter)
+        if (series := series_of(queue, variable)) is not None:
+            found.append(SeriesTrace(series, pen, factor, view.interval))
+    return [*stacked(found)]
+
+
+def _queue_runs(view: View, variable: Variable, factor: float) -> list[Run]:
+    runs: list[Run] = []
+    every = queues(view, variable)
+    if view.listing.stacked and variable.name in _QUEUED:
+        # The whole queue is first, then each class.
+        every += _classes(view)
+    for queue in every:
+        if (value := at(series_of(queue, variable), variable, view.t, factor)) is not None:
+            text = f"{_class(queue)} {write(variable, value)}".lstrip()
+            runs.append((f" {text}", f"bold {view.ink('queue')}"))
+    return runs
+
+
+def _queue_ghosts(view: View, variable: Variable, factor: float) -> list[ShiftedTrace]:
+    if variable.subject is None or variable.rate is not None:
+        return []
+    return plot_ghosts.queue(view, variable.name, factor)
+
+
+def _queue_ghost_values(view: View, variable: Variable, factor: float) -> list[Run]:
+    if variable.subject is None or variable.rate is not None:
+        return []
+    value = plot_ghosts.queue_value(view, variable.name)
+    if value is None:
+        return []
+    return [(f" {view.glyphs.ghost} {write(variable, value * factor)}", view.ink("muted"))]
+
+
+# --- pings --------------------------------------------------------------------------------------
+
+
+def _ping_traces(view: View, line: Line, factor: float) -> list[Trace]:
+    pen = Pen(view.ink(line.ink), "dots", ascii=":")
+    return [
+        DotTrace(ping.rtt_us, pen, factor)
+        for ping in view.state.of(Ping).values()
+        if ping.started < view.playhead.until
+    ]
+
+
+def _ping_runs(view: View, variable: Variable, factor: float) -> list[Run]:
+    return [
+        (f" ping {write(variable, value)}", view.ink("ping"))
+        for ping in view.pings()
+        if (value := at(ping.rtt_us, variable, view.t, factor)) is not None
+    ]
+
+
+# --- cross traffic ------------------------------------------------------------------------------
+
+
+def _udp_traces(view: View, line: Line, factor: float) -> list[Trace]:
+    return [
+        SeriesTrace(series, _udp_pen(view, place), factor, _UDP_S)
+        for place, udp in enumerate(view.state.of(Udp).values())
+        if (series := udp.seen.get(line.variable.name)) is not None
+        and udp.started < view.playhead.until
+    ]
+
+
+def _udp_pen(view: View, place: int) -> Pen:
+    """Return the pen of the cross traffic with this index, from 0; the glyph is its number."""
+    digit = str(place + 1)[-1]
+    return Pen(view.ink("queue"), glyph=digit, lane=place * 5 % LANES, ascii=digit)
+
+
+def _udp_runs(view: View, variable: Variable, factor: float) -> list[Run]:
+    return [
+        (f" {udp.name} {write(variable, value)}", f"bold {view.ink('queue')}")
+        for udp in view.state.of(Udp).values()
+        if (udp.ended is None or view.t < udp.ended)
+        and (value := at(udp.seen.get(variable.name), variable, view.t, factor)) is not None
+    ]
+
+
+# --- what algorithms and disciplines report -----------------------------------------------------
+
+
+def _reported_traces(view: View, line: Line, factor: float) -> list[Trace]:
+    return [*traces(view, line, factor), *_queue_traces(view, line, factor)]
+
+
+def _reported_runs(view: View, variable: Variable, factor: float) -> list[Run]:
+    return [*runs(view, variable, factor), *_queue_runs(view, variable, factor)]
+
+
+DRAWERS: Mapping[Subject | None, Drawer] = {
+    "flow": Drawer(traces, runs, ghosts, ghost_values),
+    "queue": Drawer(_queue_traces, _queue_runs, _queue_ghosts, _queue_ghost_values),
+    "ping": Drawer(
+        _ping_traces,
+        _ping_runs,
+        lambda view, _, factor: list(plot_ghosts.pings(view, factor)),
+        lambda *_: [],
+    ),
+    "udp": Drawer(_udp_traces, _udp_runs, lambda *_: [], lambda *_: []),
+    None: Drawer(_reported_traces, _reported_runs, ghosts, ghost_values),
+}
+"""Drawers by subject; None stands for any subject that reports a variable of its own."""

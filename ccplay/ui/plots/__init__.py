@@ -1,1 +1,0 @@
-"""The plots over time: their traces, axes and titles."""
