@@ -94,7 +94,7 @@ def _take(opened: Opened, arguments: argparse.Namespace) -> int:
     from ccplay.lesson import library
     from ccplay.session.archive import SessionRecorder
     from ccplay.session.session import Session
-    from ccplay.ui.lesson_actions import Desk
+    from ccplay.ui.lesson_roles import Desk
 
     if arguments.restart:
         library.forget(opened)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ccplay.session.session import Session
     from ccplay.share.watching import WatchSource
     from ccplay.ui.audience import Audience
-    from ccplay.ui.lesson_actions import Lectern
+    from ccplay.ui.lesson_roles import Lectern
     from ccplay.ui.offscreen import Offscreen
 
 

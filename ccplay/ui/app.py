@@ -28,7 +28,7 @@ from ccplay.ui.cells import ASCII, UNICODE, Glyphs
 from ccplay.ui.compositor import Colourless, ThriftyUpdate
 from ccplay.ui.help import OrderlyApp
 from ccplay.ui.keys import Keymap
-from ccplay.ui.lesson_actions import Lectern
+from ccplay.ui.lesson_roles import Lectern
 from ccplay.ui.main_screen import MainScreen
 from ccplay.ui.playhead import WINDOW_S
 from ccplay.ui.plot_row import PANES, Band

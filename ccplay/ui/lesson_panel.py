@@ -18,7 +18,7 @@ from ccplay.plots.table import PLOTS
 from ccplay.share.frames import Board
 from ccplay.ui.cells import Glyphs
 from ccplay.ui.keys import Keymap
-from ccplay.ui.lesson_actions import Asks, Lectern, asks
+from ccplay.ui.lesson_roles import Asks, Lectern, asks
 
 # --- the question of a page as lines: choices, votes as bars, the answer, and measurements --------
 

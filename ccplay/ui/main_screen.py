@@ -35,13 +35,13 @@ from ccplay.ui import keys, lineup, network_map, network_panel, ribbon, status_l
 from ccplay.ui.audience import WITH_FILES, Audience, Presenting
 from ccplay.ui.cells import Row, Sheet
 from ccplay.ui.compositor import Painter
-from ccplay.ui.lab_actions import LabActions, Marks, StartingActions, UndoActions
+from ccplay.ui.lab_actions import LabActions, StartingActions, UndoActions
 from ccplay.ui.lesson_actions import AudienceActions
 from ccplay.ui.playhead import WINDOW_S, Playhead
 from ccplay.ui.plot_pane import Overlay
 from ccplay.ui.plot_row import Band
 from ccplay.ui.view import Choice, Ghosts, Known, View
-from ccplay.ui.view_actions import ListingActions, PlaybackActions, SavingActions
+from ccplay.ui.view_actions import ListingActions, Marks, PlaybackActions, SavingActions
 
 LEAST = (80, 24)
 """Smallest terminal that has room for all parts, in columns and lines."""

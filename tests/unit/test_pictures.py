@@ -139,7 +139,7 @@ def test_without_pillow_or_a_font_the_remedy_is_reported(monkeypatch: pytest.Mon
 
 
 def test_nobody_waits_for_pillow_before_a_png_is_drawn() -> None:
-    modules = "ccplay.ui.pictures.offscreen, ccplay.ui.pictures"
+    modules = "ccplay.ui.offscreen, ccplay.ui.pictures"
     code = f"import sys, {modules}; print('PIL' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stdout == b"False\n"
