@@ -21,8 +21,8 @@ from ccplay.share import places
 from ccplay.share.frames import Votes
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.audience import Following, Presenting
-from ccplay.ui.lesson_roles import Desk, Seat
 from ccplay.ui.lesson_panel import LessonPanel, Line, Written
+from ccplay.ui.lesson_roles import Desk, Seat
 from ccplay.ui.plot_canvas import Canvas
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import until
