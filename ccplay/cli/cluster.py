@@ -15,8 +15,8 @@ from ccplay.visible import notify, put
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ccplay.experiment.headless import Elsewhere, Joining
-    from ccplay.experiment.pool import Away
+    from ccplay.experiment.pool import RemoteWorkers
+    from ccplay.experiment.runner import ExperimentInfo, OpenWorkers
     from ccplay.model.commands import Build
     from ccplay.scenario.values import Scenario
     from ccplay.stream.sources import Source
@@ -67,9 +67,10 @@ def run_cluster(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     check_libraries()
     if arguments.action == "certificate":
-        from ccplay.experiment.cluster import certificate
+        from ccplay.experiment.cluster import scheduler
 
-        for path in certificate.make(Path(arguments.where or certificate.standard())):
+        folder = Path(arguments.where or scheduler.standard_folder())
+        for path in scheduler.write_certificate(folder):
             put(path)
         return 0
     return _serve(arguments)
@@ -86,29 +87,30 @@ def check_libraries() -> None:
 def _serve(arguments: argparse.Namespace) -> int:
     import asyncio
 
-    from ccplay.experiment.cluster import certificate, serving
+    from ccplay.experiment.cluster import worker
+    from ccplay.experiment.cluster.scheduler import security_for
     from ccplay.session import launch
 
     launch.lab_argv()
     if arguments.stdin:
-        asyncio.run(serving.serve_for_stdin())
+        asyncio.run(worker.serve_for_stdin())
     if arguments.where is None:
         raise UsageError("name the scheduler's address: ccplay cluster worker tls://HOST:8786")
-    security = certificate.for_address(arguments.where, arguments.certificate)
+    security = security_for(arguments.where, arguments.certificate)
     jobs = arguments.jobs or len(os.sched_getaffinity(0))
-    asyncio.run(serving.serve(arguments.where, security, jobs))
+    asyncio.run(worker.serve(arguments.where, security, jobs))
     return 0
 
 
-# --- opens the benches of ``ccplay run --cluster`` ------------------------------------------------
-# Opens the benches of ``ccplay run --cluster``, and refuses options that don't go with them.
+# --- opens the workers of ``ccplay run --cluster`` ------------------------------------------------
+# Opens the workers of ``ccplay run --cluster``, and refuses options that don't go with them.
 
 _LOCAL = ("host", "guest", "record", "capture", "captures", "share", "share_group", "receiver")
 """Options of ``run`` that need a lab which this machine starts, so they can't go with a cluster."""
 
 
-def of_run(arguments: argparse.Namespace) -> Elsewhere:
-    """Return the function that opens the benches of the cluster named by the command line.
+def of_run(arguments: argparse.Namespace) -> OpenWorkers:
+    """Return the function that opens the workers of the cluster named by the command line.
 
     Raises ``UsageError`` if Dask is missing or another option does not fit.
     """
@@ -120,30 +122,33 @@ def of_run(arguments: argparse.Namespace) -> Elsewhere:
     files = {path.name: _content(path) for path in options.own_files(arguments)}
 
     @contextlib.asynccontextmanager
-    async def open_benches(joining: Joining) -> AsyncIterator[Away]:
-        from ccplay.experiment.cluster.conductor import UserBenches
-        from ccplay.experiment.cluster.places import opened
+    async def open_workers(wanted: ExperimentInfo) -> AsyncIterator[RemoteWorkers]:
+        from ccplay.experiment.cluster.distribution import ClusterWorkers
+        from ccplay.experiment.cluster.scheduler import open_scheduler
 
         where, folder = arguments.cluster, arguments.certificate
         async with (
-            opened(where, arguments.jobs or 0, folder, joining.report) as (address, security),
-            UserBenches(
+            open_scheduler(where, arguments.jobs or 0, folder, wanted.report) as (
                 address,
                 security,
-                joining.stop,
-                experiment=joining.experiment,
+            ),
+            ClusterWorkers(
+                address,
+                security,
+                wanted.stop,
+                experiment=wanted.experiment,
                 files=files,
                 jobs=arguments.jobs,
-                kernel=joining.kernel,
+                kernel=wanted.kernel,
                 mixed_kernels=arguments.mixed_kernels,
-                report=joining.report,
-            ) as benches,
+                report=wanted.report,
+            ) as workers,
         ):
-            count = len(benches.there())
+            count = len(workers.available())
             notify(f"{count} worker{'s' if count > 1 else ''} at {address}")
-            yield benches
+            yield workers
 
-    return open_benches
+    return open_workers
 
 
 def add_away(parser: argparse.ArgumentParser) -> None:

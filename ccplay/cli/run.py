@@ -107,7 +107,7 @@ def run_run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     import asyncio
 
-    from ccplay.experiment import headless
+    from ccplay.experiment import runner
 
     loaded, wanted = options.load_scenario(arguments), _run_options(arguments)
     options.choose_kernel(arguments, loaded)
@@ -116,16 +116,16 @@ def run_run(arguments: argparse.Namespace) -> int:
         # A missing library must be reported before an hour of runs.
         results.check_libraries()
     cluster.check_away(arguments)
-    benches = cluster.of_run(arguments) if getattr(arguments, "cluster", None) else None
-    if benches is None:
+    workers = cluster.of_run(arguments) if getattr(arguments, "cluster", None) else None
+    if workers is None:
         _try_algorithms(arguments)
         _try_disciplines(arguments)
         opener = options.lab_opener(arguments)
     else:
         cluster.check(loaded)
         opener = cluster.no_lab
-    code = asyncio.run(headless.run(loaded, opener, wanted, benches))
-    if wants_report and wanted.out is not None and code < headless.KILLED:
+    code = asyncio.run(runner.run_scenario(loaded, opener, wanted, workers))
+    if wants_report and wanted.out is not None and code < runner.KILLED:
         notify(str(results.make([wanted.out], wanted.out / results.FOLDER)))
     return code
 

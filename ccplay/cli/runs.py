@@ -9,8 +9,7 @@ from pathlib import Path
 from ccplay.analysis.results import Result, checkpoint
 from ccplay.analysis.summary import machine, summarise
 from ccplay.errors import CcplayError, UsageError
-from ccplay.experiment.grouping import usual
-from ccplay.experiment.plan import slug_of
+from ccplay.experiment.plan import slug_of, usual_metrics
 from ccplay.experiment.store import (
     SCENARIO,
     fingerprint_of,
@@ -110,7 +109,7 @@ def _of_recording(path: Path) -> Material:
         name=name,
         title=title,
         about="",
-        result=of_results([measured], title=title, machine=machine(state), usual=usual),
+        result=of_results([measured], title=title, machine=machine(state), usual=usual_metrics),
         runs=[run],
         scenario_text=_written(state, title),
         command=shlex.join(["ccplay", "run", f"{name}.toml"]),

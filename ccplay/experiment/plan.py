@@ -13,10 +13,15 @@ import msgspec
 from msgspec.structs import replace
 
 from ccplay.analysis.metrics import check_metrics, metric_problem, metrics_of
-from ccplay.analysis.results import CaseResult
-from ccplay.analysis.statistics import Statistic, statistic
+from ccplay.analysis.results import CaseResult, CaseStatistics, Machine, PublishedResult, Result
+from ccplay.analysis.statistics import (
+    MachineEffect,
+    Measured,
+    Statistic,
+    machine_effects,
+    statistic,
+)
 from ccplay.errors import ScenarioError, UsageError
-from ccplay.experiment.grouping import counts
 from ccplay.model.quantities import quote
 from ccplay.model.topologies import plan
 from ccplay.scenario.evidence import unaliased
@@ -92,7 +97,7 @@ MOST_REPEATS = 100
 _MOST_AHEAD = 200
 
 
-class Agenda(Protocol):
+class Schedule(Protocol):
     """Decides which run is next."""
 
     ahead: int
@@ -101,14 +106,14 @@ class Agenda(Protocol):
     def next(self) -> Run | None:
         """Return the run to start now; None if none is left, or until further results decide."""
 
-    def take(self, result: CaseResult) -> None:
+    def add_result(self, result: CaseResult) -> None:
         """Accept the result of a run."""
 
-    def waiting(self) -> list[Case]:
+    def remaining_cases(self) -> list[Case]:
         """Return the cases of all runs yet to start, as far as known."""
 
 
-class Planned:
+class FixedSchedule:
     """The runs of a plan that are not finished."""
 
     def __init__(self, runs: Iterable[Run], finished: Collection[tuple[str, int]] = ()) -> None:
@@ -119,10 +124,10 @@ class Planned:
         """Return the next run of the plan."""
         return self._runs.popleft() if self._runs else None
 
-    def take(self, result: CaseResult) -> None:
+    def add_result(self, result: CaseResult) -> None:
         """Change nothing: the plan is fixed."""
 
-    def waiting(self) -> list[Case]:
+    def remaining_cases(self) -> list[Case]:
         """Return the cases of the rest of the plan."""
         return [run.case for run in self._runs]
 
@@ -153,7 +158,7 @@ class Goal(msgspec.Struct, frozen=True):
         return math.ceil(len(values) * (found.half_width / (self.share * abs(found.mean))) ** 2)
 
 
-class _Progress(msgspec.Struct):
+class _CaseProgress(msgspec.Struct):
     """The runs and values of a case so far."""
 
     case: Case
@@ -162,7 +167,7 @@ class _Progress(msgspec.Struct):
     values: list[float] = msgspec.field(default_factory=list)
 
 
-class UntilSure:
+class PrecisionSchedule:
     """Repeats every case until its metric is precise enough or the limit is reached.
 
     With several jobs a case is run ahead of its results, but at most to twice their number; surplus
@@ -172,11 +177,11 @@ class UntilSure:
     def __init__(self, cases: Sequence[Case], goal: Goal, finished: Iterable[CaseResult]) -> None:
         self.goal = goal
         self.ahead = 0
-        self._cases = {case.name: _Progress(case) for case in cases}
+        self._cases = {case.name: _CaseProgress(case) for case in cases}
         for result in finished:
             if result.name in self._cases:
                 self._cases[result.name].begun.add(result.repeat)
-                self.take(result)
+                self.add_result(result)
 
     def next(self) -> Run | None:
         """Return a repeat of the case started least often, of those that need one."""
@@ -188,20 +193,20 @@ class UntilSure:
         least.begun.add(repeat)
         return Run(least.case, repeat)
 
-    def take(self, result: CaseResult) -> None:
+    def add_result(self, result: CaseResult) -> None:
         """Count the outcome of a run."""
         if (progress := self._cases.get(result.name)) is None:
             return
         progress.ended += 1
         value = metrics_of(result).get(self.goal.metrics[result.name])
-        if counts(result) and value is not None:
+        if counts_in_means(result) and value is not None:
             progress.values.append(value)
 
-    def waiting(self) -> list[Case]:
+    def remaining_cases(self) -> list[Case]:
         """Return the cases of the runs still needed, as far as can be estimated."""
         return [each.case for each in self._cases.values() for _ in range(self._missing(each))]
 
-    def unsure(self) -> dict[str, Statistic | None]:
+    def imprecise(self) -> dict[str, Statistic | None]:
         """Return the statistic of every case that missed the goal; None if never measured."""
         return {
             name: statistic(each.values) if each.values else None
@@ -209,7 +214,7 @@ class UntilSure:
             if not self.goal.reached(each.values)
         }
 
-    def _missing(self, progress: _Progress) -> int:
+    def _missing(self, progress: _CaseProgress) -> int:
         """Return the number of runs to start now."""
         most, values = self.goal.most, progress.values
         least = min(LEAST_REPEATS, most)
@@ -304,3 +309,181 @@ def _metric(case: Case, scenario: Scenario, wanted: RunOptions) -> str:
     if problem := metric_problem(metric, case):
         raise UsageError(f"--metric: {name}: {problem}")
     return metric
+
+
+_USUAL = (
+    ("flows.", ".goodput_bps"),
+    ("checkpoint.ratio", ""),
+    ("pings.", ".p50_ms"),
+    ("downloads.", ".seconds"),
+)
+"""Prefixes and suffixes of the names of the most useful metrics."""
+
+
+def usual_metrics(metrics: Iterable[str]) -> list[str]:
+    """Return the metrics to show if the scenario names none, from the measured ones."""
+    return [
+        metric
+        for start, end in _USUAL
+        for metric in metrics
+        if metric.startswith(start) and metric.endswith(end)
+    ]
+
+
+def counts_in_means(result: CaseResult) -> bool:
+    """Return whether a run counts in a mean: it was completed without errors."""
+    return not result.interrupted and not result.errors
+
+
+class CollectedRuns:
+    """The runs so far, in the scenario's order."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.machine: Machine | None = None
+        self.discarded: list[CaseResult] = []
+        self._scenario = scenario
+        self._order = {case.name: number for number, case in enumerate(scenario.cases)}
+        self._runs: dict[tuple[str, int], CaseResult] = {}
+        self._metrics: dict[tuple[str, int], dict[str, float]] = {}
+        self._broken: set[tuple[str, int]] = set()
+        self._machines: dict[str, Machine] = {}
+
+    def add(
+        self, result: CaseResult, *, whole: bool = True, machine: Machine | None = None
+    ) -> None:
+        """Add the last attempt of a run on ``machine``; an interrupted one is not ``whole``."""
+        self.machine = self.machine or machine
+        if machine is not None and result.machine is not None:
+            self._machines.setdefault(result.machine, machine)
+        if not whole:
+            self._broken.add((result.name, result.repeat))
+        self._runs[result.name, result.repeat] = result
+        self._metrics[result.name, result.repeat] = metrics_of(result)
+
+    def __bool__(self) -> bool:
+        """Whether there is any run."""
+        return bool(self._runs)
+
+    def result(self, *, whole_only: bool = False) -> Result:
+        """Return all runs as one result, optionally without interrupted ones."""
+        runs = sorted(
+            (run for key, run in self._runs.items() if not (whole_only and key in self._broken)),
+            key=lambda each: (self._order[each.name], each.repeat),
+        )
+        own: dict[str, list[CaseResult]] = {}
+        for run in runs:
+            own.setdefault(run.name, []).append(run)
+        statistics = [
+            self._statistics(case, own[case.name])
+            for case in self._scenario.cases
+            if case.name in own
+        ]
+        metrics = [self._metrics[run.name, run.repeat] for run in runs]
+        return Result(
+            scenario=self._scenario.name,
+            title=self._scenario.title,
+            machine=self.machine,
+            cases=runs,
+            statistics=statistics,
+            machines=[self._machines[name] for name in sorted(self._machines)],
+            machine_effects=_effects(runs, metrics, statistics),
+            discarded=sorted(
+                self.discarded, key=lambda e: (self._order[e.name], e.repeat, e.attempt)
+            ),
+        )
+
+    def _statistics(self, case: Case, runs: list[CaseResult]) -> CaseStatistics:
+        return _statistics(
+            case.name,
+            runs,
+            [self._metrics[each.name, each.repeat] for each in runs],
+            case.metrics,
+            [
+                PublishedResult(
+                    metric=each.metric,
+                    values=list(each.values),
+                    note=each.note,
+                    source=case.published_in,
+                )
+                for each in case.published
+            ],
+        )
+
+
+def _statistics(
+    name: str,
+    runs: Sequence[CaseResult],
+    measured: Sequence[dict[str, float]],
+    reported: Sequence[str],
+    published: list[PublishedResult],
+) -> CaseStatistics:
+    """Return the statistics of a case over those of its runs that count.
+
+    ``measured`` has the metrics of each run.
+    """
+    counted = [pair for pair in zip(runs, measured, strict=True) if counts_in_means(pair[0])]
+    metrics = dict.fromkeys(metric for _, each in counted for metric in each)
+    return CaseStatistics(
+        name=name,
+        parameters=dict(runs[0].parameters),
+        runs=len(counted),
+        untrustworthy=sum(not run.health.trustworthy for run, _ in counted),
+        metrics={
+            metric: statistic([each[metric] for _, each in counted if metric in each])
+            for metric in metrics
+        },
+        reported=list(reported or usual_metrics(metrics)),
+        published=published,
+    )
+
+
+def extend_result(result: Result, later: Iterable[tuple[CaseResult, Machine | None]]) -> Result:
+    """Return a result with runs that were finished after it was written."""
+    added = list(later)
+    if not added:
+        return result
+    changed = {run.name for run, _ in added}
+    cases = [*result.cases, *(run for run, _ in added)]
+    before = {each.name: each for each in result.statistics}
+    order = {name: place for place, name in enumerate(dict.fromkeys(run.name for run in cases))}
+    cases.sort(key=lambda run: (order[run.name], run.repeat))
+    own: dict[str, list[CaseResult]] = {name: [] for name in order}
+    for run in cases:
+        own[run.name].append(run)
+    machines = {each.name: each for each in result.machines}
+    machines |= {where.name: where for run, where in added if where is not None and run.machine}
+    statistics = []
+    for name, runs in own.items():
+        known = before.get(name)
+        if known is None or name in changed:
+            reported = known.reported if known else ()
+            published = known.published if known else []
+            measured = [metrics_of(run) for run in runs]
+            known = _statistics(name, runs, measured, reported, published)
+        statistics.append(known)
+    return msgspec.structs.replace(
+        result,
+        machine=result.machine or added[0][1],
+        cases=cases,
+        statistics=statistics,
+        machines=list(machines.values()),
+        machine_effects=_effects(cases, [metrics_of(run) for run in cases], statistics),
+    )
+
+
+def _effects(
+    runs: Sequence[CaseResult],
+    metrics: Sequence[dict[str, float]],
+    statistics: Sequence[CaseStatistics],
+) -> list[MachineEffect]:
+    """Return the machines' means of the metrics shown first; empty if one machine made all runs."""
+    if len({run.machine for run in runs}) < 2:
+        return []
+    found: dict[str, list[Measured]] = {
+        metric: [] for case in statistics for metric in case.reported
+    }
+    for run, measured in zip(runs, metrics, strict=True):
+        for metric, values in found.items():
+            if counts_in_means(run) and run.machine is not None and metric in measured:
+                values.append((run.name, run.machine, measured[metric]))
+    return machine_effects(found)

@@ -1,4 +1,4 @@
-"""Runs in parallel on all benches; failed runs are repeated, preferably elsewhere."""
+"""Runs in parallel on all workers; failed runs are repeated, preferably elsewhere."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
-from ccplay.analysis.results import CaseResult, Machine
+from ccplay.analysis.results import CaseResult
 from ccplay.analysis.trust import for_want_of_cpu, was_judged
 from ccplay.errors import UnsupportedError
-from ccplay.experiment.orders import Finished, Handover, Order, carry_out
-from ccplay.experiment.plan import Agenda, Run
+from ccplay.experiment.plan import Run, Schedule
+from ccplay.experiment.trial import Handover, RunOrder, RunOutcome, execute
 from ccplay.model.commands import Build
 from ccplay.scenario.values import Case
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
 from ccplay.stream.sources import Source
 
-# --- benches: places that make runs. This machine is one; a cluster has many ----------------------
+# --- workers: places that make runs. This machine is one; a cluster has many ----------------------
 
 STARTS = max(1, (os.cpu_count() or 1) // 2)
 """Number of labs that may start at a time: a start takes a core from the labs that measure."""
@@ -37,15 +37,15 @@ _PATIENCE = 2
 runs."""
 
 
-class BenchLostError(Exception):
-    """A bench was lost, or refused work, before a run was finished; another has to make it."""
+class WorkerLostError(Exception):
+    """A worker was lost, or refused work, before a run was finished; another has to make it."""
 
 
-class Bench(Protocol):
+class Worker(Protocol):
     """A place that makes runs, several at a time."""
 
-    window: Window
-    """Window that limits the runs in parallel."""
+    job_limit: JobLimit
+    """Number of runs in parallel."""
 
     @property
     def name(self) -> str:
@@ -53,55 +53,60 @@ class Bench(Protocol):
 
     @property
     def machine(self) -> str:
-        """Name of the bench's machine, which may have several benches."""
+        """Name of the worker's machine, which may have several workers."""
 
-    def lacks(self, order: Order) -> str:
-        """Return what the bench's kernel lacks for an order, with the remedy; empty if nothing."""
+    def lacks(self, order: RunOrder) -> str:
+        """Return what the worker's kernel lacks for an order, with the remedy; empty if nothing."""
 
-    async def carry_out(
+    async def execute(
         self,
-        order: Order,
+        order: RunOrder,
         record: Path | None,
         *,
         watch: Callable[[LabState], None] = lambda _: None,
         share: Callable[[], Sink | None] = lambda: None,
-    ) -> Finished:
+    ) -> RunOutcome:
         """Make a run; write its recording to ``record``.
 
         ``watch`` receives the state of runs on this machine after every event; ``share`` opens a
-        sink for spectators. Raises ``BenchLostError`` if another bench has to make the run, and
-        what ``orders.carry_out`` raises.
+        sink for spectators. Raises ``WorkerLostError`` if another worker has to make the run, and
+        what ``trial.execute`` raises.
         """
 
 
-class Benches(Protocol):
-    """The current benches, which may join and leave."""
+class Workers:
+    """The workers of an experiment; those of a cluster also join and leave."""
 
-    changed: asyncio.Event
-    """Event set when a bench has joined or left; the waiting side clears it."""
+    def __init__(self, *workers: Worker) -> None:
+        self.changed = asyncio.Event()
+        """Event set when a worker has joined or left; the waiting side clears it."""
+        self._fixed = workers
 
-    def there(self) -> Sequence[Bench]:
-        """Return the benches that accept runs."""
+    def available(self) -> Sequence[Worker]:
+        """Return the workers that accept runs."""
+        return self._fixed
 
-    def settled(self, order: Order) -> None:
-        """Record that an order's outcome is kept, so that benches may delete it."""
+    def discard_copy(self, order: RunOrder) -> None:
+        """Let workers delete their copy of a run, which is kept here; this machine has none."""
 
 
-class Away(Benches, Protocol):
-    """Benches elsewhere, which can continue an experiment by themselves."""
+class RemoteWorkers(Workers):
+    """Workers that can continue an experiment without this machine, as those of a cluster can."""
 
     def pause(self) -> None:
-        """Send the benches no more regular queries; current runs continue."""
+        """Send the workers no more regular queries; current runs continue."""
+        raise NotImplementedError
 
     async def hand_over(self, handover: Handover) -> None:
-        """Let the benches make the rest of an experiment and keep it, without further queries.
+        """Let the workers make the rest of an experiment and keep it, without further queries.
 
         Raises ``LabError`` if they can't be reached.
         """
+        raise NotImplementedError
 
 
-class Window:
-    """The number of runs that a bench makes in parallel, adapted as TCP adapts cwnd.
+class JobLimit:
+    """The number of runs that a worker makes in parallel, adapted as TCP adapts cwnd.
 
     The number is reduced when parallel labs starve each other, and grows by one, up to the
     requested number, after as many good runs in a row as would fill the machine twice.
@@ -112,14 +117,14 @@ class Window:
         self.most = most
         self._good = 0
 
-    def narrow(self, jobs: int) -> bool:
+    def reduce(self, jobs: int) -> bool:
         """Reduce the number, unless that has been done since a run began among ``jobs``."""
         if jobs == 1 or jobs > self.jobs or self.jobs == 1:
             return False
         self.jobs, self._good = max(1, round(self.jobs * _KEPT)), 0
         return True
 
-    def widen(self, jobs: int) -> bool:
+    def count_success(self, jobs: int) -> bool:
         """Count a good run that began among ``jobs``; return whether one more is now allowed."""
         if self.jobs == self.most or jobs > self.jobs:
             return False
@@ -130,23 +135,23 @@ class Window:
         return True
 
 
-class Door:
-    """Limits how many labs start at a time."""
+class StartLimit:
+    """A semaphore that limits how many labs start at a time."""
 
-    def __init__(self, width: int | None = None) -> None:
-        self._places = asyncio.Semaphore(STARTS if width is None else width)
+    def __init__(self, starts: int = STARTS) -> None:
+        self._semaphore = asyncio.Semaphore(starts)
 
     @contextlib.asynccontextmanager
-    async def turn(self) -> AsyncIterator[Callable[[], None]]:
-        """Wait for a turn to start a lab; yield a function that ends it before the block does."""
-        await self._places.acquire()
-        with contextlib.ExitStack() as turn:
-            turn.callback(self._places.release)
-            yield turn.close
+    async def slot(self) -> AsyncIterator[Callable[[], None]]:
+        """Wait for a slot to start a lab; yield a function that frees it before the block ends."""
+        await self._semaphore.acquire()
+        with contextlib.ExitStack() as slot:
+            slot.callback(self._semaphore.release)
+            yield slot.close
 
 
-class LocalBench:
-    """A bench on this machine, or wherever ``open_source`` starts labs."""
+class LocalWorker:
+    """A worker on this machine, or wherever ``open_source`` starts labs."""
 
     name = ""
     machine = ""
@@ -154,54 +159,39 @@ class LocalBench:
     def __init__(
         self, open_source: Callable[[Build], Source], jobs: int, stop: asyncio.Event
     ) -> None:
-        """Prepare the bench; ``stop`` ends every run."""
-        self.window = Window(jobs)
+        """Prepare the worker; ``stop`` ends every run."""
+        self.job_limit = JobLimit(jobs)
         self._open_source = open_source
         self._stop = stop
-        self._door = Door()
+        self._start_limit = StartLimit()
 
-    def lacks(self, order: Order) -> str:  # noqa: ARG002 - the same for every bench
+    def lacks(self, order: RunOrder) -> str:  # noqa: ARG002 - the same for every worker
         """Return nothing: the first lab reports what this kernel lacks."""
         return ""
 
-    async def carry_out(
+    async def execute(
         self,
-        order: Order,
+        order: RunOrder,
         record: Path | None,
         *,
         watch: Callable[[LabState], None] = lambda _: None,
         share: Callable[[], Sink | None] = lambda: None,
-    ) -> Finished:
+    ) -> RunOutcome:
         """Make a run as soon as no other lab is starting."""
-        async with self._door.turn() as end_turn:
+        async with self._start_limit.slot() as free_slot:
 
             def watched(state: LabState) -> None:
                 if state.ready_at is not None:
-                    end_turn()
+                    free_slot()
                 watch(state)
 
             sink = None if self._stop.is_set() else share()
-            return await carry_out(
+            return await execute(
                 order, self._open_source, self._stop, record=record, watch=watched, share=sink
             )
 
 
-class Here:
-    """The only bench of an experiment on one machine."""
-
-    def __init__(self, bench: Bench) -> None:
-        self.changed = asyncio.Event()
-        self._bench = bench
-
-    def there(self) -> Sequence[Bench]:
-        """Return the bench."""
-        return [self._bench]
-
-    def settled(self, order: Order) -> None:
-        """Do nothing: this machine keeps no second copy."""
-
-
-# --- runs in parallel on all benches; failed runs are repeated, preferably elsewhere --------------
+# --- runs in parallel on all workers; failed runs are repeated, preferably elsewhere --------------
 
 MOST_ATTEMPTS = 3
 """Largest number of attempts at a run; the last one runs alone on its machine."""
@@ -213,33 +203,21 @@ class Attempt(msgspec.Struct, frozen=True):
     run: Run
     number: int = 1
     jobs: int = 1
-    """Number of runs in parallel on the bench when the attempt began."""
+    """Number of runs in parallel on the worker when the attempt began."""
     failed: tuple[CaseResult, ...] = ()
     """Results of earlier attempts."""
     lost: int = 0
-    """Number of benches that were lost with this run."""
+    """Number of workers that were lost with this run."""
     avoids: frozenset[str] = frozenset()
     """Machines of earlier attempts, after which others are preferred."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """The outcome of an attempt."""
-
-    result: CaseResult
-    whole: bool
-    """Whether the attempt was completed."""
-    took_s: float = 0.0
-    """Wall-clock seconds, start and end of the lab included."""
-    machine: Machine | None = None
-    """Machine that made the attempt."""
-
-
-Measure = Callable[[Attempt, Bench], Awaitable[Outcome]]
-Done = Callable[[Attempt, Outcome], None]
+Measure = Callable[[Attempt, Worker], Awaitable[RunOutcome]]
+Done = Callable[[Attempt, RunOutcome], None]
 
 
 class Pool:
-    """Runs an agenda in parallel: each bench makes as many runs as its window allows.
+    """Runs an schedule in parallel: each worker makes as many runs as its job_limit allows.
 
     The repeats of a case are spread evenly over several machines, so that differences between
     machines do not appear as differences between cases.
@@ -247,57 +225,57 @@ class Pool:
 
     def __init__(
         self,
-        agenda: Agenda,
-        benches: Benches,
+        schedule: Schedule,
+        workers: Workers,
         stop: asyncio.Event,
         *,
         attempts: int = MOST_ATTEMPTS,
         report: Callable[[str], None] = lambda _: None,
-        lacks: Callable[[Bench, Run], str] = lambda _, __: "",
+        lacks: Callable[[Worker, Run], str] = lambda _, __: "",
         placed: Counter[tuple[str, str]] | None = None,
     ) -> None:
-        """``lacks`` returns what a bench lacks for a run.
+        """``lacks`` returns what a worker lacks for a run.
 
         ``placed`` counts runs by case and machine.
         """
-        self._agenda = agenda
-        self._benches = benches
+        self._schedule = schedule
+        self._workers = workers
         self._stop = stop
         self._attempts = attempts
         self._report = report
         self._lacks = lacks
         self._placed: Counter[tuple[str, str]] = Counter() if placed is None else placed
         self._ready: list[Run] = []
-        self._again: deque[Attempt] = deque()
-        self._running: dict[asyncio.Task[Outcome], tuple[Attempt, Bench]] = {}
+        self._to_repeat: deque[Attempt] = deque()
+        self._running: dict[asyncio.Task[RunOutcome], tuple[Attempt, Worker]] = {}
         self._refused: dict[str, None] = {}
 
     @property
     def jobs(self) -> int:
-        """Number of runs that all benches together may make in parallel now."""
-        return sum(bench.window.jobs for bench in self._benches.there())
+        """Number of runs that all workers together may make in parallel now."""
+        return sum(worker.job_limit.jobs for worker in self._workers.available())
 
     @property
     def waiting(self) -> list[Case]:
-        """The cases of the runs waiting for a bench."""
-        return [attempt.run.case for attempt in self._again] + [run.case for run in self._ready]
+        """The cases of the runs waiting for a worker."""
+        return [attempt.run.case for attempt in self._to_repeat] + [run.case for run in self._ready]
 
     async def run(self, measure: Measure, done: Done) -> None:
-        """Run until the agenda is done or ``stop`` is set; ``done`` receives each last attempt.
+        """Run until the schedule is done or ``stop`` is set; ``done`` receives each last attempt.
 
         An exception of ``measure`` or ``done`` ends all labs cleanly and is raised again. Raises
-        ``UnsupportedError`` if no bench can make the remaining runs.
+        ``UnsupportedError`` if no worker can make the remaining runs.
         """
         stopped = asyncio.ensure_future(self._stop.wait())
         try:
             while self._start(measure):
-                changed = asyncio.ensure_future(self._benches.changed.wait())
+                changed = asyncio.ensure_future(self._workers.changed.wait())
                 waits = {*self._running, changed, *(() if stopped.done() else (stopped,))}
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
                 changed.cancel()
-                self._benches.changed.clear()
+                self._workers.changed.clear()
                 for task in [each for each in self._running if each.done()]:
-                    self._settle(task, done)
+                    self._finish(task, done)
         finally:
             stopped.cancel()
             if self._running:
@@ -309,123 +287,124 @@ class Pool:
     # --- the next runs ----------------------------------------------------------------------------
 
     def _start(self, measure: Measure) -> bool:
-        """Start as many runs as benches have room for; return whether there is more to wait for."""
+        """Start as many runs as workers have room for; return whether there is more to wait for."""
         if not self._stop.is_set():
-            benches = self._benches.there()
-            # One run for each bench in turn, as long as any has room.
-            while [bench for bench in benches if self._give(bench, benches, measure)]:
+            workers = self._workers.available()
+            # One run for each worker in turn, as long as any has room.
+            while [worker for worker in workers if self._start_on(worker, workers, measure)]:
                 pass
-            if not self._running and not benches:
-                return bool(self._ready or self._again or self._agenda.waiting())
-            if not self._running and (self._ready or self._again):
+            if not self._running and not workers:
+                return bool(self._ready or self._to_repeat or self._schedule.remaining_cases())
+            if not self._running and (self._ready or self._to_repeat):
                 raise UnsupportedError(*self._refused)
         return bool(self._running)
 
-    def _give(self, bench: Bench, benches: Sequence[Bench], measure: Measure) -> bool:
-        """Start one run on a bench; return whether one was started."""
-        if self._stop.is_set() or (attempt := self._next(bench, benches)) is None:
+    def _start_on(self, worker: Worker, workers: Sequence[Worker], measure: Measure) -> bool:
+        """Start one run on a worker; return whether one was started."""
+        if self._stop.is_set() or (attempt := self._choose_attempt(worker, workers)) is None:
             return False
-        self._placed[attempt.run.case.name, bench.machine] += 1
-        self._running[asyncio.ensure_future(measure(attempt, bench))] = attempt, bench
+        self._placed[attempt.run.case.name, worker.machine] += 1
+        self._running[asyncio.ensure_future(measure(attempt, worker))] = attempt, worker
         return True
 
-    def _next(self, bench: Bench, benches: Sequence[Bench]) -> Attempt | None:
-        here = [attempt for attempt, there in self._running.values() if there is bench]
-        jobs = bench.window.jobs
-        if len(here) >= jobs or any(map(self._is_alone, here)):
+    def _choose_attempt(self, worker: Worker, workers: Sequence[Worker]) -> Attempt | None:
+        here = [attempt for attempt, where in self._running.values() if where is worker]
+        jobs = worker.job_limit.jobs
+        if len(here) >= jobs or any(map(self._runs_alone, here)):
             return None
-        for attempt in self._again:
-            if self._suits(attempt, bench, benches):
-                if self._is_alone(attempt) and here:
+        for attempt in self._to_repeat:
+            if self._may_repeat(attempt, worker, workers):
+                if self._runs_alone(attempt) and here:
                     return None
-                self._again.remove(attempt)
+                self._to_repeat.remove(attempt)
                 return replace(attempt, jobs=jobs)
-        run = self._choose(bench, benches)
+        run = self._choose_run(worker, workers)
         return None if run is None else Attempt(run, jobs=jobs)
 
-    def _suits(self, attempt: Attempt, bench: Bench, benches: Sequence[Bench]) -> bool:
-        """Return whether a bench may repeat a run: benches on other machines are preferred."""
-        if not self._can(bench, attempt.run):
+    def _may_repeat(self, attempt: Attempt, worker: Worker, workers: Sequence[Worker]) -> bool:
+        """Return whether a worker may repeat a run: workers on other machines are preferred."""
+        if not self._can_run(worker, attempt.run):
             return False
-        return bench.machine not in attempt.avoids or not any(
-            each.machine not in attempt.avoids and self._can(each, attempt.run) for each in benches
+        return worker.machine not in attempt.avoids or not any(
+            each.machine not in attempt.avoids and self._can_run(each, attempt.run)
+            for each in workers
         )
 
-    def _choose(self, bench: Bench, benches: Sequence[Bench]) -> Run | None:
-        """Return, of the next runs, the one whose case the bench's machine has made least often."""
-        machines = {each.machine for each in benches}
-        ahead = 1 if len(benches) == 1 else self._agenda.ahead + self.jobs
-        while len(self._ready) < ahead and (run := self._agenda.next()) is not None:
+    def _choose_run(self, worker: Worker, workers: Sequence[Worker]) -> Run | None:
+        """Return the next run whose case the worker's machine has made least often."""
+        machines = {each.machine for each in workers}
+        ahead = 1 if len(workers) == 1 else self._schedule.ahead + self.jobs
+        while len(self._ready) < ahead and (run := self._schedule.next()) is not None:
             self._ready.append(run)
-        able = [run for run in self._ready if self._can(bench, run)]
-        # Runs that this bench can't make must not block those that it can.
-        while not able and (run := self._agenda.next()) is not None:
+        able = [run for run in self._ready if self._can_run(worker, run)]
+        # Runs that this worker can't make must not block those that it can.
+        while not able and (run := self._schedule.next()) is not None:
             self._ready.append(run)
-            able = [run] if self._can(bench, run) else []
+            able = [run] if self._can_run(worker, run) else []
         if not able:
             return None
 
-        def had(run: Run) -> float:
+        def surplus(run: Run) -> float:
             name = run.case.name
             everywhere = sum(self._placed[name, each] for each in machines) if many else 0
-            return self._placed[name, bench.machine] - everywhere / len(machines)
+            return self._placed[name, worker.machine] - everywhere / len(machines)
 
         many = len(machines) > 1
-        chosen = min(able, key=had) if many else able[0]
+        chosen = min(able, key=surplus) if many else able[0]
         self._ready.remove(chosen)
         return chosen
 
-    def _can(self, bench: Bench, run: Run) -> bool:
-        lacks = self._lacks(bench, run)
+    def _can_run(self, worker: Worker, run: Run) -> bool:
+        lacks = self._lacks(worker, run)
         if lacks and lacks not in self._refused:
             self._refused[lacks] = None
-            self._report(f"{bench.name}: {lacks}")
+            self._report(f"{worker.name}: {lacks}")
         return not lacks
 
-    def _is_alone(self, attempt: Attempt) -> bool:
+    def _runs_alone(self, attempt: Attempt) -> bool:
         return 1 < attempt.number == self._attempts
 
     # --- outcomes of runs -------------------------------------------------------------------------
 
-    def _settle(self, task: asyncio.Task[Outcome], done: Done) -> None:
-        attempt, bench = self._running.pop(task)
+    def _finish(self, task: asyncio.Task[RunOutcome], done: Done) -> None:
+        attempt, worker = self._running.pop(task)
         try:
             outcome = task.result()
-        except BenchLostError as lost:
+        except WorkerLostError as lost:
             if not self._stop.is_set():
-                self._placed[attempt.run.case.name, bench.machine] -= 1
-                self._report(f"{attempt.run} is moved to another bench: {lost}")
-                avoids = attempt.avoids | {bench.machine}
-                self._again.appendleft(replace(attempt, lost=attempt.lost + 1, avoids=avoids))
+                self._placed[attempt.run.case.name, worker.machine] -= 1
+                self._report(f"{attempt.run} is moved to another worker: {lost}")
+                avoids = attempt.avoids | {worker.machine}
+                self._to_repeat.appendleft(replace(attempt, lost=attempt.lost + 1, avoids=avoids))
             return
         result, health = outcome.result, outcome.result.health
         doubtful = outcome.whole and was_judged(health) and not health.trustworthy
         if doubtful and for_want_of_cpu(health):
-            self._narrow(attempt, bench)
+            self._reduce(attempt, worker)
         elif outcome.whole and not doubtful:
-            self._widen(attempt, bench)
+            self._count_success(attempt, worker)
         if doubtful and attempt.number < self._attempts and not self._stop.is_set():
             self._report(f"{attempt.run} is repeated: {', '.join(health.reasons)}")
-            self._again.append(
+            self._to_repeat.append(
                 replace(
                     attempt,
                     number=attempt.number + 1,
                     failed=(*attempt.failed, result),
-                    avoids=attempt.avoids | {bench.machine},
+                    avoids=attempt.avoids | {worker.machine},
                 )
             )
             return
-        self._agenda.take(result)
+        self._schedule.add_result(result)
         done(attempt, outcome)
 
-    def _narrow(self, attempt: Attempt, bench: Bench) -> None:
-        """Reduce the number of labs on a bench, unless that was done since the attempt began."""
-        if not self._is_alone(attempt) and bench.window.narrow(attempt.jobs):
-            who = bench.name or "this machine"
-            self._report(f"too much for {who}: from now on {bench.window.jobs} in parallel")
+    def _reduce(self, attempt: Attempt, worker: Worker) -> None:
+        """Reduce the number of labs on a worker, unless that was done since the attempt began."""
+        if not self._runs_alone(attempt) and worker.job_limit.reduce(attempt.jobs):
+            who = worker.name or "this machine"
+            self._report(f"too much for {who}: from now on {worker.job_limit.jobs} in parallel")
 
-    def _widen(self, attempt: Attempt, bench: Bench) -> None:
+    def _count_success(self, attempt: Attempt, worker: Worker) -> None:
         """Allow one more parallel run after enough good runs."""
-        if not self._is_alone(attempt) and bench.window.widen(attempt.jobs):
-            who = bench.name or "the machine"
-            self._report(f"{who} keeps up: from now on {bench.window.jobs} in parallel")
+        if not self._runs_alone(attempt) and worker.job_limit.count_success(attempt.jobs):
+            who = worker.name or "the machine"
+            self._report(f"{who} keeps up: from now on {worker.job_limit.jobs} in parallel")

@@ -4,13 +4,14 @@ DIR/scenario.toml        the file as it was run
 DIR/result.json          the ``Result``, rewritten at intervals and at the end
 DIR/index.parquet        a row for each run, for data frames; only with many runs
 DIR/runs/SLUG-2.ccplay   the recording of a case's second repeat
-DIR/runs/SLUG-2.json     its ``Kept``; written last, so it exists only if the run is finished
+DIR/runs/SLUG-2.json     its ``KeptRun``; written last, so it exists only if the run is finished
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import io
 import os
 import posixpath
@@ -26,17 +27,16 @@ import msgspec
 
 from ccplay.analysis import results
 from ccplay.analysis.metrics import identity_of, metrics_of
-from ccplay.analysis.results import CaseResult, CaseStatistics, Machine, Result
-from ccplay.analysis.statistics import MachineEffect
+from ccplay.analysis.results import CaseResult, Machine, Result
 from ccplay.analysis.summary import summarise
 from ccplay.errors import RecordingError, UsageError
-from ccplay.experiment.grouping import extended
-from ccplay.experiment.orders import Fingerprint, difference, fingerprint
-from ccplay.experiment.plan import Run, slugs
+from ccplay.experiment.plan import Run, extend_result, slugs
 from ccplay.files.reading import read_at_most, read_regular
 from ccplay.files.writing import Directory, explained
+from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.quantities import quote
-from ccplay.scenario.values import Scenario
+from ccplay.scenario.document import spell
+from ccplay.scenario.values import Case, Scenario
 from ccplay.state.kinds import RunResult
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
@@ -151,10 +151,74 @@ def _row(run: CaseResult) -> dict[str, Any]:
     }
 
 
+# --- the fingerprint of a run: every setting that determines what happens in it -------------------
+
+
+class FingerprintStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A command and its moment, as in ``scenario.Step``."""
+
+    at_s: float
+    after: str | None = None
+    command: AnyCommand
+
+
+class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of a case as played, without names, metrics and expectations."""
+
+    build: Build
+    timeline: list[FingerprintStep]
+    until: str
+    duration_s: float
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the fingerprint's JSON; runs with equal digests are repeats of each other."""
+        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
+
+
+def fingerprint(case: Case) -> Fingerprint:
+    """Return the fingerprint of ``case``, a repeat as played."""
+    return Fingerprint(
+        build=case.build,
+        timeline=[
+            FingerprintStep(at_s=step.at_s, after=step.after, command=step.command)
+            for step in case.timeline
+        ],
+        until=case.until,
+        duration_s=case.duration_s,
+    )
+
+
+def difference(before: Fingerprint, now: Fingerprint) -> str:
+    """Return the first difference as text: ``build.seed was 1, is 2``."""
+    first = next(_differences(msgspec.to_builtins(before), msgspec.to_builtins(now), ()), None)
+    return first or "the order of links or hosts changed"
+
+
+def _differences(before: Any, now: Any, place: tuple[str | int, ...]) -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in [*before, *(key for key in now if key not in before)]:
+            yield from _differences(before.get(key), now.get(key), (*place, key))
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for index, (one, other) in enumerate(zip(before, now, strict=True)):
+            yield from _differences(one, other, (*place, index))
+    elif before != now:
+        # A file has no table "build": its keys are at the top level.
+        where = spell(place[1:] if place[0] == "build" else place)
+        yield f"{where} was {_shown(before)}, is {_shown(now)}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return f"{len(value)} steps"
+    text = "not given" if value is None else msgspec.json.encode(value).decode()
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 # --- A run directory: every finished run in its own file, so that none is lost or run twice -------
 
 FORMAT = 1
-"""Version of the format of ``Kept``."""
+"""Version of the format of ``KeptRun``."""
 
 MOST_OF_RESULT = 1 << 28
 """Greatest number of bytes of a result: 10,000 runs of two flows take 37 MB, 5,000 runs of a fat
@@ -192,7 +256,7 @@ _T = TypeVar("_T", bound=msgspec.Struct)
 _OTHER = "keep this one in another directory (--out)"
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
     """A finished run."""
 
     format: int = FORMAT
@@ -216,7 +280,7 @@ class Store:
         self._slugs = slugs(scenario.cases)
         self._since = 0
         self._open = contextlib.ExitStack()
-        self.finished: dict[tuple[str, int], Kept] = {}
+        self.finished: dict[tuple[str, int], KeptRun] = {}
         """The finished runs."""
 
     def __enter__(self) -> Self:
@@ -265,7 +329,7 @@ class Store:
     ) -> None:
         """Keep a finished run. Raises ``RecordingError``."""
         made_of = fingerprint(run.played)
-        kept = Kept(
+        kept = KeptRun(
             sha256=made_of.sha256,
             ran=made_of,
             machine=machine,
@@ -348,17 +412,11 @@ def _as_run(scenario: Scenario) -> bytes:
     return header.encode() + text
 
 
-class _Outline(msgspec.Struct, frozen=True, kw_only=True):
-    """A ``Result`` without what each run measured, which is most of its file."""
+class _Outline(Result, frozen=True, kw_only=True):
+    """A result without what each run measured, which is most of its file."""
 
-    format: int = results.FORMAT
-    scenario: str
-    title: str
-    machine: Machine | None
-    cases: list[RunResult]
-    statistics: list[CaseStatistics] = []
-    machines: list[Machine] = []
-    machine_effects: list[MachineEffect] = []
+    cases: list[RunResult]  # type: ignore[assignment] # the identity that each result begins with
+    discarded: list[RunResult] = msgspec.field(default_factory=list)  # type: ignore[assignment]
 
 
 def read_run_directory(path: Path, *, outline: bool = False) -> Result:
@@ -378,7 +436,7 @@ def read_run_directory(path: Path, *, outline: bool = False) -> Result:
         return found
     result = _decode(content, Result, path / RESULT)
     _check(result, path)
-    return extended(result, _later(path, result.cases))
+    return extend_result(result, _later(path, result.cases))
 
 
 def _outlined(content: bytes, path: Path) -> Result | None:
@@ -393,13 +451,10 @@ def _outlined(content: bytes, path: Path) -> Result | None:
         msgspec.structs.replace(blank, **{name: getattr(each, name) for name in names})
         for each in found.cases
     ]
-    return Result(
-        **{name: getattr(found, name) for name in _Outline.__struct_fields__ if name != "cases"},
-        cases=runs,
-    )
+    return Result(**{**msgspec.structs.asdict(found), "cases": runs, "discarded": []})
 
 
-def _check(result: Result | _Outline, path: Path) -> None:
+def _check(result: Result, path: Path) -> None:
     """Raise ``RecordingError`` for a newer format, or a run whose recording is not in ``path``."""
     if result.format > results.FORMAT:
         raise RecordingError(
@@ -419,7 +474,7 @@ def _check_place(run: RunResult, file: Path, place: str) -> None:
         raise RecordingError(f"{file}: {place}: {quote(run.recording)} is not a file in {RUNS}/")
 
 
-def _kept(path: Path, known: Collection[str]) -> Iterator[tuple[str, Kept]]:
+def _kept(path: Path, known: Collection[str]) -> Iterator[tuple[str, KeptRun]]:
     """Yield the finished runs in ``path`` but those ``known``, each with its stem.
 
     Raises ``RecordingError``.
@@ -434,7 +489,7 @@ def _kept(path: Path, known: Collection[str]) -> Iterator[tuple[str, Kept]]:
         if (total := total + len(content)) > MOST_OF_RUNS:
             most = format_size(MOST_OF_RUNS)
             raise RecordingError(f"{folder}: its .json files are larger than {most} together")
-        kept = _decode(content, Kept, folder / name)
+        kept = _decode(content, KeptRun, folder / name)
         _check_place(kept.result, folder / name, "result.recording")
         yield stem, kept
 
@@ -493,7 +548,7 @@ def fingerprint_of(path: Path, run: CaseResult) -> Fingerprint | None:
     if run.recording is None:
         return None
     kept = _file(path, run, (path / run.recording).with_suffix(".json"))
-    return None if kept is None else _decode(_read(kept, MOST_OF_RUN), Kept, kept).ran
+    return None if kept is None else _decode(_read(kept, MOST_OF_RUN), KeptRun, kept).ran
 
 
 def scenario_of(path: Path) -> str:
@@ -511,7 +566,7 @@ def _read(path: Path, most: int) -> bytes:
 
 def _decode(content: bytes, kind: type[_T], path: Path) -> _T:
     """Return a value from a file, which may be untrusted. Raises ``RecordingError``."""
-    most = (MOST_OF_RUN if kind is Kept else MOST_OF_RESULT) // _LEAST_OF_VALUE
+    most = (MOST_OF_RUN if kind is KeptRun else MOST_OF_RESULT) // _LEAST_OF_VALUE
     if content.count(b",") > most:
         raise RecordingError(f"{path}: more than {most:,} values")
     if _has_large_number(content):

@@ -10,10 +10,8 @@ import msgspec
 
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import machine, summarise
-from ccplay.experiment.grouping import Gathering
-from ccplay.experiment.orders import fingerprint
-from ccplay.experiment.plan import plan_runs
-from ccplay.experiment.store import RUNS, SCENARIO, Kept, Store
+from ccplay.experiment.plan import CollectedRuns, plan_runs
+from ccplay.experiment.store import RUNS, SCENARIO, KeptRun, Store, fingerprint
 from ccplay.scenario.reading import parse
 from ccplay.session.archive import read_recording
 
@@ -48,7 +46,7 @@ def make(folder: Path, runs: int) -> Path:
     there.mkdir(parents=True)
     recording = there / "first.bin"
     recording.write_bytes(PLAYGROUND.read_bytes())
-    gathering = Gathering(scenario)
+    gathering = CollectedRuns(scenario)
     with_store = Store(folder, scenario)
     for run in plan_runs(scenario):
         noise = random.Random(str(run.key))
@@ -62,7 +60,9 @@ def make(folder: Path, runs: int) -> Path:
             recording=name,
         )
         made_of = fingerprint(run.played)
-        kept = Kept(sha256=made_of.sha256, ran=made_of, machine=where, took_s=40.0, result=result)
+        kept = KeptRun(
+            sha256=made_of.sha256, ran=made_of, machine=where, took_s=40.0, result=result
+        )
         path = (folder / name).with_suffix(".json")
         path.write_bytes(msgspec.json.encode(kept) + b"\n")
         gathering.add(result, machine=where)

@@ -19,12 +19,12 @@ from pathlib import Path
 from rich.console import Console
 
 from ccplay.analysis.summary import machine, summarise
-from ccplay.experiment.cluster.benches import ClusterBenches
-from ccplay.experiment.cluster.places import opened
-from ccplay.experiment.cluster.serving import Spool, key_of, pack
-from ccplay.experiment.orders import Finished, Order
+from ccplay.experiment.cluster.distribution import ClusterWorkers
+from ccplay.experiment.cluster.scheduler import open_scheduler
+from ccplay.experiment.cluster.worker import Spool, key_of, pack
 from ccplay.experiment.plan import plan_runs
-from ccplay.experiment.pool import Bench, LocalBench
+from ccplay.experiment.pool import LocalWorker, Worker
+from ccplay.experiment.trial import RunOrder, RunOutcome
 from ccplay.model.commands import Build
 from ccplay.scenario.reading import parse
 from ccplay.session import launch
@@ -55,23 +55,23 @@ async def run(console: Console) -> None:
 
 
 @asynccontextmanager
-async def _workers(number: int) -> AsyncIterator[ClusterBenches]:
+async def _workers(number: int) -> AsyncIterator[ClusterWorkers]:
     async with (
-        opened(f"local:{number}", 4, None, print) as (address, security),
-        ClusterBenches(
+        open_scheduler(f"local:{number}", 4, None, print) as (address, security),
+        ClusterWorkers(
             address, security, asyncio.Event(), experiment=EXPERIMENT, files={}
-        ) as benches,
+        ) as workers,
     ):
-        while len(benches.there()) < number:
-            await benches.changed.wait()
-            benches.changed.clear()
-        yield benches
+        while len(workers.available()) < number:
+            await workers.changed.wait()
+            workers.changed.clear()
+        yield workers
 
 
-def _orders(name: str, number: int) -> list[Order]:
+def _orders(name: str, number: int) -> list[RunOrder]:
     """Return orders of the same short run under different names."""
     case = plan_runs(parse(SCENARIO, Path("bench.toml")))[0].played
-    return [Order(scenario=name, case=case, repeat=each) for each in range(1, number + 1)]
+    return [RunOrder(scenario=name, case=case, repeat=each) for each in range(1, number + 1)]
 
 
 async def _runs(console: Console, folder: Path) -> None:
@@ -85,17 +85,17 @@ async def _runs(console: Console, folder: Path) -> None:
     def start(build: Build) -> Source:
         return LabSource(argv, build)
 
-    here = LocalBench(start, 1, asyncio.Event())
+    here = LocalWorker(start, 1, asyncio.Event())
     rests: dict[str, list[float]] = {"here": [], "one worker": []}
-    async with _workers(1) as benches:
-        places: dict[str, Bench] = {"here": here, "one worker": benches.there()[0]}
+    async with _workers(1) as workers:
+        places: dict[str, Worker] = {"here": here, "one worker": workers.available()[0]}
         for order in _orders("runs", RUNS):
-            for name, bench in places.items():
+            for name, worker in places.items():
                 begun = time.monotonic()
                 record = folder / f"{name}-{order.repeat}".replace(" ", "-")
-                finished = await bench.carry_out(order, record)
+                finished = await worker.execute(order, record)
                 rests[name].append(time.monotonic() - begun - finished.result.duration_s)
-            benches.settled(order)
+            workers.discard_copy(order)
     shown = {name: Spread.of(each) for name, each in rests.items()}
     more = statistics.median(rests["one worker"]) - statistics.median(rests["here"])
     sheet = table(f"{RUNS} runs of 1 s in turn", "", ("", *shown, "more, ms", "aim"))
@@ -107,11 +107,11 @@ async def _runs(console: Console, folder: Path) -> None:
 async def _tasks(console: Console, folder: Path) -> None:
     """Pass runs of zero length through the cluster, one after another and many at a time."""
     state = read_recording(PLAYGROUND)
-    done = Finished(result=summarise(state, ""), whole=True, machine=machine(state))
+    done = RunOutcome(result=summarise(state, ""), whole=True, machine=machine(state))
     heads = ("", "alone", "with recording", "aim")
     rows: list[list[str]] = [[], [], []]
-    async with _workers(2) as benches:
-        there = list(benches.there())
+    async with _workers(2) as workers:
+        there = list(workers.available())
         for name, recording in (("alone", folder / "none"), ("with", PLAYGROUND)):
             packed, spool, orders = pack(done, recording), Spool(), _orders(name, ALONE + TASKS)
             for order in orders:
@@ -119,11 +119,11 @@ async def _tasks(console: Console, folder: Path) -> None:
             few, many = orders[:ALONE], orders[ALONE:]
             rows[0].append(Spread.of(await _one_by_one(there[0], few, folder)).scaled(1e3, 1))
             begun = time.monotonic()
-            await asyncio.gather(*(_fetch(bench, many, folder) for bench in there * 4))
+            await asyncio.gather(*(_fetch(worker, many, folder) for worker in there * 4))
             rows[1].append(f"{TASKS / (time.monotonic() - begun):.0f}")
             rows[2].append(f"{len(packed) / 1e3:.1f}")
             for order in orders:
-                benches.settled(order)
+                workers.discard_copy(order)
     sheet = table("runs of zero length through the scheduler and two workers", "", heads)
     sheet.add_row("ms a run, one by one", *rows[0], "below 50")
     sheet.add_row("runs a second, 4 a worker", *rows[1], "")
@@ -131,22 +131,22 @@ async def _tasks(console: Console, folder: Path) -> None:
     console.print(sheet)
 
 
-async def _one_by_one(bench: Bench, orders: list[Order], folder: Path) -> list[float]:
+async def _one_by_one(worker: Worker, orders: list[RunOrder], folder: Path) -> list[float]:
     """Return the seconds of each run."""
     times = []
     for order in orders:
         begun = time.monotonic()
-        await bench.carry_out(order, _to(folder, order))
+        await worker.execute(order, _to(folder, order))
         times.append(time.monotonic() - begun)
     return times
 
 
-async def _fetch(bench: Bench, waiting: list[Order], folder: Path) -> None:
+async def _fetch(worker: Worker, waiting: list[RunOrder], folder: Path) -> None:
     """Fetch one run after another until ``waiting`` is empty."""
     while waiting:
         order = waiting.pop()
-        await bench.carry_out(order, _to(folder, order))
+        await worker.execute(order, _to(folder, order))
 
 
-def _to(folder: Path, order: Order) -> Path:
+def _to(folder: Path, order: RunOrder) -> Path:
     return folder / f"{order.scenario}-{order.repeat}.ccplay"

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from ccplay.analysis.summary import machine, summarise
 from ccplay.cli.runs import gather
-from ccplay.experiment.grouping import usual
+from ccplay.experiment.plan import usual_metrics
 from ccplay.report.data.export import export
 from ccplay.report.data.material import Material, of_results
 from ccplay.report.data.scene import scene
@@ -126,7 +126,7 @@ def _run_directory(path: Path) -> Path:
             results.append(
                 msgspec.structs.replace(summarise(state, case), repeat=repeat, recording=name)
             )
-    result = of_results(results, title="bench", machine=machine(state), usual=usual)
+    result = of_results(results, title="bench", machine=machine(state), usual=usual_metrics)
     (path / "result.json").write_bytes(msgspec.json.encode(result))
     (path / "scenario.toml").write_text('title = "bench"\n')
     return path

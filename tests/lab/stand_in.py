@@ -12,8 +12,9 @@ from pathlib import Path
 import msgspec
 
 from ccplay.analysis.summary import summarise
-from ccplay.experiment.cluster import certificate, serving
-from ccplay.experiment.orders import Finished, Order, interrupted
+from ccplay.experiment.cluster import worker
+from ccplay.experiment.cluster.scheduler import security_for
+from ccplay.experiment.trial import RunOrder, RunOutcome, interrupted_outcome
 from ccplay.model.commands import Build
 from ccplay.model.values import Capabilities, Feature
 from ccplay.state.lab_state import LabState
@@ -22,30 +23,30 @@ from ccplay.stream.sources import Source
 LOG, KERNEL = "STAND_IN_LOG", "STAND_IN_KERNEL"
 
 
-async def carry_out(
-    order: Order,
+async def execute(
+    order: RunOrder,
     _: Callable[[Build], Source],
     stop: asyncio.Event,
     *,
     record: Path,
     watch: Callable[[LabState], None],
-) -> Finished:
+) -> RunOutcome:
     """Wait for as long as the case takes, and log that the run was completed."""
     state = LabState()
     state.ready_at = 0.0
     watch(state)
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(stop.wait(), order.case.duration_s)
-        return interrupted(order)
+        return interrupted_outcome(order)
     await asyncio.to_thread(_log, order, record)
     result = summarise(LabState(), order.case.name)
-    return Finished(result=msgspec.structs.replace(result, repeat=order.repeat), whole=True)
+    return RunOutcome(result=msgspec.structs.replace(result, repeat=order.repeat), whole=True)
 
 
-def _log(order: Order, record: Path) -> None:
+def _log(order: RunOrder, record: Path) -> None:
     record.write_bytes(b"recorded\n")
     with Path(os.environ[LOG]).open("a") as log:
-        log.write(f"{order.repeat} {serving.machine()}\n")
+        log.write(f"{order.repeat} {worker.machine()}\n")
 
 
 async def examine(_: Source) -> Capabilities:
@@ -61,6 +62,6 @@ async def examine(_: Source) -> Capabilities:
 
 
 if __name__ == "__main__":
-    vars(serving).update(carry_out=carry_out, examine=examine)
-    trusted = certificate.for_address(sys.argv[1], Path(sys.argv[2]))
-    asyncio.run(serving.serve(sys.argv[1], trusted, 1))
+    vars(worker).update(execute=execute, examine=examine)
+    trusted = security_for(sys.argv[1], Path(sys.argv[2]))
+    asyncio.run(worker.serve(sys.argv[1], trusted, 1))

@@ -19,7 +19,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
 
-from ccplay.experiment.cluster import certificate
+from ccplay.experiment.cluster.scheduler import write_certificate
 from ccplay.experiment.store import read_run_directory, recording_of
 from ccplay.stream.sources import recorded_events
 from tests.lab.test_leaks import MARKER, marked, nothing_left
@@ -44,7 +44,7 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.pair = folder / "pair"
-        paths = [str(path) for path in certificate.make(self.pair)]
+        paths = [str(path) for path in write_certificate(self.pair)]
         self._tls = ("--tls-ca-file", paths[0], "--tls-cert", paths[0], "--tls-key", paths[1])
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -161,7 +161,7 @@ async def test_two_workers_make_the_runs_that_this_machine_makes(tmp_path: Path)
 
 async def _strangers_are_refused(cluster: Cluster, folder: Path) -> None:
     """A client with another certificate reaches no worker."""
-    certificate.make(folder)
+    write_certificate(folder)
     cluster.pair = folder
     process = await cluster.run(*RACE)
     out, talk = await asyncio.wait_for(process.communicate(), _PATIENCE_S)

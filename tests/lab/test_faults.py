@@ -12,12 +12,12 @@ import pytest
 pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
 
 from ccplay.analysis.results import CaseResult
-from ccplay.experiment.cluster import benches as waiting
-from ccplay.experiment.cluster import certificate
-from ccplay.experiment.cluster.benches import ClusterBenches, WorkerBench
-from ccplay.experiment.orders import Handover
-from ccplay.experiment.plan import Planned
-from ccplay.experiment.pool import Attempt, Bench, Outcome, Pool
+from ccplay.experiment.cluster import distribution
+from ccplay.experiment.cluster.distribution import ClusterWorker, ClusterWorkers
+from ccplay.experiment.cluster.scheduler import security_for
+from ccplay.experiment.plan import FixedSchedule
+from ccplay.experiment.pool import Attempt, Pool, Worker
+from ccplay.experiment.trial import Handover, RunOutcome
 from ccplay.scenario.reading import parse
 from tests.lab.test_detached import RUNS, SCENARIO, Experiment, experiment
 
@@ -28,7 +28,7 @@ _PATIENCE_S = 60.0
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace minutes by seconds in the same proportions."""
     for name, seconds in (("ATTEND_S", 0.2), ("_ANSWER_S", 1.0), ("_SILENCE_S", 2.0)):
-        monkeypatch.setattr(waiting, name, seconds)
+        monkeypatch.setattr(distribution, name, seconds)
 
 
 class Hand:
@@ -40,8 +40,8 @@ class Hand:
         self.results: list[CaseResult] = []
         self.messages: list[str] = []
         self.stop = asyncio.Event()
-        pair = certificate.for_address(made.cluster.address, made.cluster.pair)
-        self.benches = ClusterBenches(
+        pair = security_for(made.cluster.address, made.cluster.pair)
+        self.workers = ClusterWorkers(
             made.cluster.address,
             pair,
             self.stop,
@@ -51,13 +51,15 @@ class Hand:
         )
 
     async def run(self) -> None:
-        async def measure(attempt: Attempt, bench: Bench) -> Outcome:
-            finished = await bench.carry_out(self.plan.order(attempt.run, attempt.number), None)
-            return Outcome(finished.result, whole=finished.whole)
+        async def measure(attempt: Attempt, worker: Worker) -> RunOutcome:
+            return await worker.execute(self.plan.order(attempt.run, attempt.number), None)
 
-        async with asyncio.timeout(_PATIENCE_S), self.benches:
+        async with asyncio.timeout(_PATIENCE_S), self.workers:
             pool = Pool(
-                Planned(self.plan.runs()), self.benches, self.stop, report=self.messages.append
+                FixedSchedule(self.plan.runs()),
+                self.workers,
+                self.stop,
+                report=self.messages.append,
             )
             await pool.run(measure, lambda _, outcome: self.results.append(outcome.result))
 
@@ -86,10 +88,10 @@ async def test_runs_outlast_a_network_that_is_away(tmp_path: Path) -> None:
         hand = Hand(made, 1.0)
         running = asyncio.create_task(hand.run())
         await until(lambda: len(hand.results) == 1)
-        (bench,) = hand.benches.there()
-        assert isinstance(bench, WorkerBench)
-        first = bench.kept | bench.running
-        await until(lambda: bench.running - first)
+        (worker,) = hand.workers.available()
+        assert isinstance(worker, ClusterWorker)
+        first = worker.kept | worker.running
+        await until(lambda: worker.running - first)
         made.scheduler.send_signal(signal.SIGSTOP)
         await made.until_completed(2)
         await until(lambda: any("no answer from" in line for line in hand.messages))

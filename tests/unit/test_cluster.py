@@ -14,27 +14,27 @@ pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
 
 from ccplay.analysis.summary import summarise
 from ccplay.errors import LabError, RecordingError, UsageError
-from ccplay.experiment.cluster import certificate, places
-from ccplay.experiment.cluster.serving import Spool, key_of, pack, unpack
-from ccplay.experiment.orders import Finished, Order
+from ccplay.experiment.cluster import scheduler
+from ccplay.experiment.cluster.worker import Spool, key_of, pack, unpack
 from ccplay.experiment.plan import plan_runs
+from ccplay.experiment.trial import RunOrder, RunOutcome
 from ccplay.state.lab_state import LabState
-from tests.unit.test_agenda import scenario
+from tests.unit.test_schedules import scenario
 
 EXPERIMENT = "0123456789abcdef"
 
 
-def order(repeat: int = 1, attempt: int = 1) -> Order:
+def order(repeat: int = 1, attempt: int = 1) -> RunOrder:
     run = plan_runs(scenario("a", repeats=3))[repeat - 1]
-    return Order(scenario="t.toml", case=run.played, repeat=repeat, attempt=attempt)
+    return RunOrder(scenario="t.toml", case=run.played, repeat=repeat, attempt=attempt)
 
 
-def finished() -> Finished:
-    return Finished(result=summarise(LabState(), "a"), whole=True)
+def finished() -> RunOutcome:
+    return RunOutcome(result=summarise(LabState(), "a"), whole=True)
 
 
 def test_an_order_is_data_that_survives_the_wire() -> None:
-    there = msgspec.json.decode(msgspec.json.encode(order(2)), type=Order)
+    there = msgspec.json.decode(msgspec.json.encode(order(2)), type=RunOrder)
     assert there == order(2)
     assert there.case.build.seed == order(1).case.build.seed + 1
 
@@ -99,26 +99,26 @@ def test_a_file_that_came_along_has_no_path(tmp_path: Path, name: str) -> None:
 
 
 def test_plain_tcp_stays_on_this_machine() -> None:
-    assert certificate.for_address("tcp://127.0.0.1:8786", None) is None
-    assert certificate.for_address("tcp://[::1]:8786", None) is None
+    assert scheduler.security_for("tcp://127.0.0.1:8786", None) is None
+    assert scheduler.security_for("tcp://[::1]:8786", None) is None
     for address in ("tcp://10.0.0.1:8786", "tcp://node1:8786", "tcp://0.0.0.0:8786"):
         with pytest.raises(UsageError, match="anyone on the network"):
-            certificate.for_address(address, None)
+            scheduler.security_for(address, None)
     for address in ("http://node1:8786", "node1", "tls://node1", "tls://:1", "tcp://x:y"):
         with pytest.raises(UsageError, match="is not an address of a scheduler"):
-            certificate.for_address(address, None)
+            scheduler.security_for(address, None)
 
 
 def test_tls_needs_the_certificate_of_the_cluster(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="ccplay cluster certificate"):
-        certificate.for_address("tls://node1:8786", tmp_path)
-    paths = certificate.make(tmp_path / "cluster")
+        scheduler.security_for("tls://node1:8786", tmp_path)
+    paths = scheduler.write_certificate(tmp_path / "cluster")
     assert [path.stat().st_mode & 0o777 for path in paths] == [0o600, 0o600]
-    made = certificate.for_address("tls://node1:8786", tmp_path / "cluster")
+    made = scheduler.security_for("tls://node1:8786", tmp_path / "cluster")
     assert made is not None
     assert made.require_encryption
     with pytest.raises(UsageError, match="already exists"):
-        certificate.make(tmp_path / "cluster")
+        scheduler.write_certificate(tmp_path / "cluster")
 
 
 @pytest.mark.parametrize(
@@ -126,15 +126,15 @@ def test_tls_needs_the_certificate_of_the_cluster(tmp_path: Path) -> None:
 )
 async def test_a_place_that_does_not_exist_is_refused(where: str) -> None:
     with pytest.raises(UsageError):
-        async with places.opened(where, 1, None, lambda _: None):
+        async with scheduler.open_scheduler(where, 1, None, lambda _: None):
             pass
 
 
 def test_hosts_are_read_one_a_line(tmp_path: Path) -> None:
     path = tmp_path / "hosts"
     path.write_text("# ours\nnode1\nme@node2  # the fast one\n\n")
-    assert places.read_hosts(path) == ["node1", "me@node2"]
+    assert scheduler.read_hosts(path) == ["node1", "me@node2"]
     for text, told in (("-oProxyCommand=x", "line 1"), ("a b", "line 1"), ("# none", "no hosts")):
         path.write_text(text)
         with pytest.raises(UsageError, match=told):
-            places.read_hosts(path)
+            scheduler.read_hosts(path)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.experiment import headless, runner
-from ccplay.experiment.orders import Handover
+from ccplay.experiment import runner
 from ccplay.experiment.plan import RunOptions
-from ccplay.experiment.pool import Here, LocalBench
+from ccplay.experiment.pool import LocalWorker, RemoteWorkers
+from ccplay.experiment.trial import Handover
 from ccplay.model.commands import Build, Order
 from ccplay.model.traffic_commands import StartPing
 from ccplay.report.terminal.progress import Printer
@@ -31,8 +31,8 @@ class Interrupted(QuickLab):
             os.kill(os.getpid(), signal.SIGINT)
 
 
-class Away(Here):
-    """A bench that would go on by itself."""
+class Continuing(RemoteWorkers):
+    """A worker that would go on by itself."""
 
     def pause(self) -> None:
         """Do nothing."""
@@ -63,11 +63,11 @@ async def test_all_progress_is_written_before_the_question(
 
     monkeypatch.setattr(Printer, "_write_whole", late)
     monkeypatch.setattr(Printer, "drain", drained)
-    monkeypatch.setattr(runner, "at_interrupt", ask)
+    monkeypatch.setattr(runner, "offer_handover", ask)
 
     @asynccontextmanager
-    async def elsewhere(joining: headless.Joining) -> AsyncIterator[Away]:
-        yield Away(LocalBench(Interrupted, 1, joining.stop))
+    async def elsewhere(joining: runner.ExperimentInfo) -> AsyncIterator[Continuing]:
+        yield Continuing(LocalWorker(Interrupted, 1, joining.stop))
 
     def none_here(_: Build) -> QuickLab:
         raise AssertionError
@@ -76,6 +76,6 @@ async def test_all_progress_is_written_before_the_question(
     text = TEXT.replace("20 s", "10 min")
     scenario = tmp_path / "t.toml"
     scenario.write_text(text)
-    assert await headless.run(parse(text, scenario), none_here, wanted, elsewhere) == 0
+    assert await runner.run_scenario(parse(text, scenario), none_here, wanted, elsewhere) == 0
     assert "1 to run" in shown[0]
     assert "interrupted" not in shown[0], "the run may go on there"

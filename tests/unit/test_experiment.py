@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ccplay.errors import LabError, ScenarioError, UnsupportedError, UsageError
-from ccplay.experiment import headless
+from ccplay.experiment import runner
 from ccplay.experiment.plan import RunOptions
 from ccplay.experiment.store import read_run_directory
 from ccplay.model.commands import Build
@@ -62,7 +62,7 @@ class Run:
             self.labs.append(build)
             return next(kinds, Watched)(build)
 
-        code = await headless.run(parse(text, self.path), start, wanted)
+        code = await runner.run_scenario(parse(text, self.path), start, wanted)
         told = self._capfd.readouterr()
         return code, json.loads(told.out) if told.out else None, told.err
 

@@ -11,7 +11,7 @@ from ccplay.analysis.metrics import check
 from ccplay.analysis.results import CaseResult, Result
 from ccplay.analysis.statistics import statistic
 from ccplay.analysis.summary import summarise
-from ccplay.experiment.grouping import Gathering
+from ccplay.experiment.plan import CollectedRuns
 from ccplay.report.data.naming import family_of, some_of, unit, write, write_bounds
 from ccplay.report.terminal.tables import HeadedColumn, check_lines, deal, show, table
 from ccplay.scenario.reading import parse
@@ -60,7 +60,7 @@ def measured(scenario: Scenario, jain: float = 0.9) -> list[CaseResult]:
 
 
 def gathered(runs: list[CaseResult]) -> Result:
-    gathering = Gathering(matrix())
+    gathering = CollectedRuns(matrix())
     for run in runs:
         gathering.add(run)
     return gathering.result()
@@ -99,7 +99,7 @@ def test_runs_in_which_something_failed_count_for_nothing() -> None:
 
 
 def test_what_was_broken_off_is_left_out_where_only_whole_runs_are_kept() -> None:
-    gathering = Gathering(matrix())
+    gathering = CollectedRuns(matrix())
     runs = measured(matrix())
     gathering.add(runs[0])
     gathering.add(msgspec.structs.replace(runs[1], interrupted=True), whole=False)

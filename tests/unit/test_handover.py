@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from ccplay.cli import main
-from ccplay.experiment.orders import Handover
 from ccplay.experiment.plan import plan_runs
-from tests.unit.test_agenda import scenario
+from ccplay.experiment.trial import Handover
+from tests.unit.test_schedules import scenario
 
 WHOLE = scenario("a", "b", repeats=3)
 

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from ccplay.analysis.results import Result
 from ccplay.errors import LabError, UnsupportedError
-from ccplay.experiment import headless, orders
+from ccplay.experiment import runner, trial
 from ccplay.experiment.plan import RunOptions
 from ccplay.experiment.runner import Experiment
 from ccplay.model.commands import Build, Mark, Order, StartTogether
@@ -174,8 +174,8 @@ async def test_ctrl_c_prints_what_was_measured(capfd: pytest.CaptureFixture[str]
         return labs[-1]
 
     text = TEXT.replace("20 s", "10 min") + '[[case]]\nname = "a"\n[[case]]\nname = "b"\n'
-    code = await headless.run(parse(text, Path("t.toml")), start, RunOptions(as_json=True))
-    assert code == headless.KILLED + signal.SIGINT
+    code = await runner.run_scenario(parse(text, Path("t.toml")), start, RunOptions(as_json=True))
+    assert code == runner.KILLED + signal.SIGINT
     assert len(labs) == 1
     (case,) = json.loads(capfd.readouterr().out)["cases"]
     assert case["interrupted"] is True
@@ -210,7 +210,7 @@ async def test_a_lab_is_silent_only_where_nothing_comes(monkeypatch: pytest.Monk
             self._gone.set()
             await super().close()
 
-    monkeypatch.setattr(orders, "_SILENCE_LIMIT_S", 0.1)
+    monkeypatch.setattr(trial, "_SILENCE_LIMIT_S", 0.1)
     scenario = parse(TEXT, Path("t.toml"))
     assert (await measure(scenario, SlowLab)).cases[0].errors == []
     silent = await measure(scenario, lambda build: SlowLab(build, silent_from=5.0))
@@ -263,7 +263,7 @@ async def test_steps_that_the_lab_did_not_get_to_are_errors_that_name_them(
 
     many = "".join(f'{{ at = "1.5 s", do = "mark", text = "{n}" }},\n' for n in range(1_000))
     text = TEXT.replace("]\n", many + "]\n").replace('"20 s"', '"5 s"')
-    monkeypatch.setattr(orders, "_STOP_LIMIT_S", 0.1)
+    monkeypatch.setattr(trial, "_STOP_LIMIT_S", 0.1)
     result = await measure(parse(text, Path("t.toml")), Stuck)
     assert result.cases[0].errors == [
         "timeline[2] was never due",

@@ -9,12 +9,20 @@ import pytest
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
 from ccplay.errors import LabError
-from ccplay.experiment.plan import Planned, plan_runs
-from ccplay.experiment.pool import Attempt, Bench, Door, Here, LocalBench, Outcome, Pool
+from ccplay.experiment.plan import FixedSchedule, plan_runs
+from ccplay.experiment.pool import (
+    Attempt,
+    LocalWorker,
+    Pool,
+    StartLimit,
+    Worker,
+    Workers,
+)
+from ccplay.experiment.trial import RunOutcome
 from ccplay.model.commands import Build
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import Source
-from tests.unit.test_agenda import scenario
+from tests.unit.test_schedules import scenario
 from tests.unit.test_summary import health
 
 
@@ -25,17 +33,17 @@ def result(name: str, **changes: float) -> CaseResult:
     return summarise(state, name)
 
 
-def bench(jobs: int) -> LocalBench:
-    """Return a bench for ``jobs`` parallel runs that can't start a lab."""
+def worker(jobs: int) -> LocalWorker:
+    """Return a worker for ``jobs`` parallel runs that can't start a lab."""
 
     def no_lab(_: Build) -> Source:
         raise AssertionError("no lab is needed")
 
-    return LocalBench(no_lab, jobs, asyncio.Event())
+    return LocalWorker(no_lab, jobs, asyncio.Event())
 
 
 class Hall:
-    """A pool, its bench and a record of the attempts; ``changes`` sets each attempt's health."""
+    """A pool, its worker and a record of the attempts; ``changes`` sets each attempt's health."""
 
     def __init__(self, jobs: int, cases: str, *, attempts: int = 3) -> None:
         self.stop = asyncio.Event()
@@ -44,15 +52,15 @@ class Hall:
         """Attempts made: case, number of the attempt, attempts then running."""
         self.kept: list[tuple[str, int, bool]] = []
         """Runs kept: case, number of the last attempt, whether it is trustworthy."""
-        agenda = Planned(plan_runs(scenario(*cases)))
-        self.benches = Here(bench(jobs))
+        schedule = FixedSchedule(plan_runs(scenario(*cases)))
+        self.workers = Workers(worker(jobs))
         self.pool = Pool(
-            agenda, self.benches, self.stop, attempts=attempts, report=self.messages.append
+            schedule, self.workers, self.stop, attempts=attempts, report=self.messages.append
         )
         self._running = 0
 
     async def run(self, changes: Callable[[str, int], dict[str, float]]) -> None:
-        async def measure(attempt: Attempt, __: Bench) -> Outcome:
+        async def measure(attempt: Attempt, __: Worker) -> RunOutcome:
             self._running += 1
             # Lets all attempts that can run in parallel start.
             for _ in range(5):
@@ -62,9 +70,9 @@ class Hall:
             for _ in range(5):
                 await asyncio.sleep(0)
             self._running -= 1
-            return Outcome(result(name, **changes(name, together)), whole=True)
+            return RunOutcome(result=result(name, **changes(name, together)), whole=True)
 
-        def keep(attempt: Attempt, outcome: Outcome) -> None:
+        def keep(attempt: Attempt, outcome: RunOutcome) -> None:
             trusted = outcome.result.health.trustworthy
             self.kept.append((attempt.run.case.name, attempt.number, trusted))
             assert len(attempt.failed) == attempt.number - 1
@@ -137,10 +145,10 @@ async def test_a_single_run_is_only_marked() -> None:
 
 async def test_a_lab_too_short_to_judge_is_not_run_again() -> None:
     hall = Hall(1, "a")
-    kept: list[Outcome] = []
+    kept: list[RunOutcome] = []
 
-    async def measure(attempt: Attempt, __: Bench) -> Outcome:
-        return Outcome(summarise(LabState(), "a"), whole=True)
+    async def measure(attempt: Attempt, __: Worker) -> RunOutcome:
+        return RunOutcome(result=summarise(LabState(), "a"), whole=True)
 
     await hall.pool.run(measure, lambda _, outcome: kept.append(outcome))
     assert len(kept) == 1
@@ -150,10 +158,12 @@ async def test_a_lab_too_short_to_judge_is_not_run_again() -> None:
 async def test_after_a_stop_nothing_starts() -> None:
     hall = Hall(2, "abcdef")
 
-    async def measure(attempt: Attempt, __: Bench) -> Outcome:
+    async def measure(attempt: Attempt, __: Worker) -> RunOutcome:
         await hall.stop.wait()
         name = attempt.run.case.name
-        return Outcome(msgspec.structs.replace(result(name), interrupted=True), whole=False)
+        return RunOutcome(
+            result=msgspec.structs.replace(result(name), interrupted=True), whole=False
+        )
 
     kept: list[str] = []
     asyncio.get_running_loop().call_soon(hall.stop.set)
@@ -165,12 +175,12 @@ async def test_what_one_raises_ends_the_others_in_an_orderly_way() -> None:
     hall = Hall(2, "abc")
     ended: list[str] = []
 
-    async def measure(attempt: Attempt, __: Bench) -> Outcome:
+    async def measure(attempt: Attempt, __: Worker) -> RunOutcome:
         if attempt.run.case.name == "a":
             raise LabError("can't start")
         await hall.stop.wait()
         ended.append(attempt.run.case.name)
-        return Outcome(result("b"), whole=True)
+        return RunOutcome(result=result("b"), whole=True)
 
     with pytest.raises(LabError, match="can't start"):
         await hall.pool.run(measure, lambda *_: None)
@@ -179,35 +189,35 @@ async def test_what_one_raises_ends_the_others_in_an_orderly_way() -> None:
 
 async def test_labs_that_run_side_by_side_start_one_after_the_other() -> None:
     """Labs start in turn: together they would take the CPU from runs that already measure."""
-    hall, door = Hall(4, "abcd"), Door(1)
+    hall, door = Hall(4, "abcd"), StartLimit(1)
     starting: list[str] = []
     running: list[str] = []
     all_run = asyncio.Event()
 
-    async def measure(attempt: Attempt, __: Bench) -> Outcome:
+    async def measure(attempt: Attempt, __: Worker) -> RunOutcome:
         name = attempt.run.case.name
-        async with door.turn() as end_turn:
+        async with door.slot() as free_slot:
             starting.append(name)
             await asyncio.sleep(0)
             assert starting == [name]
             starting.remove(name)
-            end_turn()
+            free_slot()
             running.append(name)
             if len(running) == 4:
                 all_run.set()
             await asyncio.wait_for(all_run.wait(), 60.0)
-        return Outcome(result(name), whole=True)
+        return RunOutcome(result=result(name), whole=True)
 
     await hall.pool.run(measure, lambda *_: None)
     assert running == list("abcd")
 
 
 async def test_a_lab_that_never_stands_lets_the_next_one_start() -> None:
-    hall, door = Hall(2, "ab"), Door(1)
+    hall, door = Hall(2, "ab"), StartLimit(1)
 
-    async def measure(attempt: Attempt, __: Bench) -> Outcome:
-        async with door.turn():
-            return Outcome(result(attempt.run.case.name), whole=True)
+    async def measure(attempt: Attempt, __: Worker) -> RunOutcome:
+        async with door.slot():
+            return RunOutcome(result=result(attempt.run.case.name), whole=True)
 
     kept: list[str] = []
     await hall.pool.run(measure, lambda attempt, _: kept.append(attempt.run.case.name))

@@ -14,8 +14,7 @@ from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
 from ccplay.cli.runs import gather
 from ccplay.errors import RecordingError, UsageError
-from ccplay.experiment.grouping import Gathering
-from ccplay.experiment.plan import Run, plan_runs
+from ccplay.experiment.plan import CollectedRuns, Run, plan_runs
 from ccplay.experiment.store import Folder, Store, read_run_directory, recording_of, scenario_of
 from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario
@@ -49,7 +48,7 @@ def finish(store: Store, run: Run) -> CaseResult:
         recording=store.recording_name(run),
     )
     store.keep(run, result, None, 1.0, [])
-    gathering = Gathering(store.scenario)
+    gathering = CollectedRuns(store.scenario)
     gathering.add(result)
     store.sum_up(gathering.result())
     return result
@@ -301,7 +300,7 @@ def test_a_result_that_was_written_early_is_completed_from_the_runs(tmp_path: Pa
     """
     mine = scenario(tmp_path, TEXT.replace("repeats = 2", "repeats = 9"))
     with Store(tmp_path / "out", mine) as store:
-        gathering = Gathering(mine)
+        gathering = CollectedRuns(mine)
         due = []
         for run in plan_runs(mine):
             result = msgspec.structs.replace(

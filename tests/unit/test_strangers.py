@@ -24,8 +24,7 @@ from ccplay.analysis.summary import machine, summarise
 from ccplay.cli import main
 from ccplay.cli.runs import gather
 from ccplay.errors import CcplayError, RecordingError, ScenarioError, WireError
-from ccplay.experiment.grouping import Gathering
-from ccplay.experiment.plan import plan_runs
+from ccplay.experiment.plan import CollectedRuns, plan_runs
 from ccplay.experiment.store import Store, indexed, read_run_directory
 from ccplay.model import blocks
 from ccplay.model.events import Log
@@ -385,7 +384,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Scenario, Path]:
     folder = tmp_path_factory.mktemp("ran")
     (folder / "mine.toml").write_text(_TWICE)
     scenario, state = parse(_TWICE, folder / "mine.toml"), read_recording(REAL)
-    where, gathering = machine(state), Gathering(scenario)
+    where, gathering = machine(state), CollectedRuns(scenario)
     with Store(folder / "out", scenario) as store:
         for run in plan_runs(scenario):
             recording = store.recording_name(run)
@@ -429,7 +428,7 @@ def test_a_mutant_of_a_run_directory_is_reported_or_refused(
             assert overviews(material, [], ()) is not None
         # As `ccplay run --out` resumes.
         with contextlib.suppress(CcplayError), Store(out, scenario) as store:
-            gathering = Gathering(scenario)
+            gathering = CollectedRuns(scenario)
             for kept in store.finished.values():
                 gathering.add(kept.result, machine=kept.machine)
             msgspec.json.encode(gathering.result())

@@ -31,11 +31,10 @@ from ccplay import __version__
 from ccplay.bpf.support import custom_algorithms
 from ccplay.doctor import SMALLEST, examine
 from ccplay.errors import LabError, RecordingError
-from ccplay.experiment.cluster import certificate
-from ccplay.experiment.cluster.certificate import is_loopback
-from ccplay.experiment.orders import Finished, Order, carry_out
-from ccplay.experiment.pool import Door
+from ccplay.experiment.cluster.scheduler import is_loopback, scratch, security_of
+from ccplay.experiment.pool import StartLimit
 from ccplay.experiment.store import Folder
+from ccplay.experiment.trial import RunOrder, RunOutcome, execute
 from ccplay.files.writing import Directory, passing_folder
 from ccplay.lab.custom.declaring import custom_disciplines
 from ccplay.model.commands import Build
@@ -48,17 +47,17 @@ from ccplay.stream.sources import LabSource, Source
 from ccplay.visible import notify, printable_json
 
 # --- finished runs on a worker's disk -------------------------------------------------------------
-# Finished runs on a worker's disk, by key, until the experiment that ordered them keeps them.
+# RunOutcome runs on a worker's disk, by key, until the experiment that ordered them keeps them.
 
 _KEPT_S = 30 * 86_400.0
 """Seconds for which a finished run is kept if its experiment does not fetch it."""
 _KEY = re.compile(r"[0-9a-f]{16}-[0-9a-f]{32}")
 _CHUNK = 1 << 20
 # Created once, at import: msgspec must not inspect a type in two threads at a time.
-_FINISHED = msgspec.json.Decoder(Finished)
+_FINISHED = msgspec.json.Decoder(RunOutcome)
 
 
-def key_of(experiment: str, order: Order, files: Mapping[str, bytes]) -> str:
+def key_of(experiment: str, order: RunOrder, files: Mapping[str, bytes]) -> str:
     """Return the key of a run: the same order in the same experiment always has the same key."""
     digest = hashlib.sha256(msgspec.json.encode(order))
     for name, content in sorted(files.items()):
@@ -66,14 +65,14 @@ def key_of(experiment: str, order: Order, files: Mapping[str, bytes]) -> str:
     return f"{experiment}-{digest.hexdigest()[:32]}"
 
 
-def valid(key: str) -> str:
+def checked_key(key: str) -> str:
     """Return a key received from another machine. Raises ``LabError`` if it is not a key."""
     if not _KEY.fullmatch(key):
         raise LabError(f"{key[:60]!r} is not the key of a run")
     return key
 
 
-def pack(finished: Finished, recording: Path) -> bytes:
+def pack(finished: RunOutcome, recording: Path) -> bytes:
     """Return a finished run, with its recording if there is one, packed into bytes."""
     head = msgspec.json.encode(finished)
     squeeze = zlib.compressobj(1)
@@ -84,7 +83,7 @@ def pack(finished: Finished, recording: Path) -> bytes:
     return b"".join([*parts, squeeze.flush()])
 
 
-def unpack(packed: bytes, file: BinaryIO | None) -> Finished:
+def unpack(packed: bytes, file: BinaryIO | None) -> RunOutcome:
     """Return a finished run, and write its recording into ``file``.
 
     Raises ``RecordingError`` for anything but a packed run.
@@ -114,7 +113,7 @@ class Spool:
 
     def __init__(self, path: Path | None = None) -> None:
         """Open the folder, created if missing. Raises ``RecordingError``."""
-        path = path or user_cache_path("ccplay") / "bench"
+        path = path or user_cache_path("ccplay") / "worker"
         self._folder = Folder.make(path)
         self._tidy()
 
@@ -133,7 +132,7 @@ class Spool:
     def forget(self, keys: Iterable[str]) -> None:
         """Delete finished runs that are kept elsewhere."""
         for key in keys:
-            self._folder.free(valid(key))
+            self._folder.free(checked_key(key))
 
     @contextmanager
     def workplace(self) -> Iterator[Path]:
@@ -171,7 +170,7 @@ LEASE_S = 180.0
 """Seconds without a query by its experiment after which a run is ended; a minute without the
 network must not end it."""
 WATCHED_S = 30.0
-"""Seconds without a query by the user's machine after which a conductor resumes."""
+"""Seconds without a query by the user's machine after which a coordinator resumes."""
 _BEAT_S = 1.0
 _FRESH_S = 20.0
 _T = TypeVar("_T")
@@ -180,7 +179,7 @@ Files = Mapping[str, bytes]
 """The user's own files by name."""
 
 
-class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The report of a worker about itself when it joins."""
 
     machine: str
@@ -188,18 +187,18 @@ class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: Capabilities
 
 
-class Attendance(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A worker's runs of an experiment."""
 
     running: list[str]
     """Keys of the runs in progress."""
     kept: list[str]
     """Keys of finished runs on its disk."""
-    conducts: str = ""
+    coordinates: str = ""
     """Digest of the handover whose runs this worker distributes; empty if there is none."""
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class StatusQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The regular query to a worker, which also confirms that its runs are wanted."""
 
     experiment: str
@@ -207,13 +206,13 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Keys of the runs that may continue; None ends all of them, and the experiment."""
     forget: list[str] = []
     """Keys of finished runs that are now kept elsewhere."""
-    conductor: bool = False
-    """Whether a conductor sends the query rather than the user's machine."""
-    spare: bool = False
+    coordinator: bool = False
+    """Whether a coordinator sends the query rather than the user's machine."""
+    keep_others: bool = False
     """Whether unwanted runs may continue too: the first query only asks what a worker has."""
 
 
-class _Making:
+class _RunInProgress:
     """A run in progress."""
 
     def __init__(self, key: str) -> None:
@@ -223,18 +222,18 @@ class _Making:
         self.task: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
 
-class Labs:
+class WorkerLabs:
     """The labs of this process, in an event loop of their own beside the worker's."""
 
     def __init__(self) -> None:
         self._spool = Spool()
-        self._making: dict[str, _Making] = {}
+        self._making: dict[str, _RunInProgress] = {}
         self._attended: dict[str, float] = {}
         self._watched: dict[str, float] = {}
         self._fetched: dict[str, set[str]] = defaultdict(set)
-        self._conducted: dict[str, str] = {}
+        self._coordinated: dict[str, str] = {}
         self._loop = asyncio.new_event_loop()
-        self._door = Door()
+        self._start_limit = StartLimit()
         threading.Thread(target=self._loop.run_forever, name="labs", daemon=True).start()
         asyncio.run_coroutine_threadsafe(self._end_leases(), self._loop)
 
@@ -246,31 +245,31 @@ class Labs:
         """Run a coroutine in the labs' loop and wait for it, from the worker's loop."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
-    async def make(self, key: str, order: Order, files: Files) -> bytes:
+    async def make(self, key: str, order: RunOrder, files: Files) -> bytes:
         """Return a run: from the disk, by waiting for one in progress, or by making it."""
-        if (packed := self._spool.fetch(valid(key))) is not None:
+        if (packed := self._spool.fetch(checked_key(key))) is not None:
             return packed
         self._attended[_experiment(key)] = time.monotonic()
         if (making := self._making.get(key)) is None:
-            making = self._making[key] = _Making(key)
-            making.task = asyncio.create_task(self._play(making, order, files))
+            making = self._making[key] = _RunInProgress(key)
+            making.task = asyncio.create_task(self._make_and_keep(making, order, files))
         return await asyncio.shield(making.task)
 
-    async def describe(self, files: Files) -> BenchReport:
+    async def describe(self, files: Files) -> WorkerInfo:
         """Start a lab to query the capabilities of this machine. Raises ``LabError``."""
-        argv = launch.lab_argv(None, None, self._placed(files))
+        argv = launch.lab_argv(None, None, self._store_files(files))
         found = await examine(LabSource(argv, SMALLEST))
-        return BenchReport(machine=machine(), version=__version__, capabilities=found)
+        return WorkerInfo(machine=machine(), version=__version__, capabilities=found)
 
-    async def attend(self, asked: Question) -> Attendance:
+    async def update_wanted(self, asked: StatusQuery) -> WorkerStatus:
         """End the runs of an experiment that are not wanted, and report the others."""
         experiment, wanted = asked.experiment, asked.wanted
         self._attended[experiment] = now = time.monotonic()
         self._spool.forget(asked.forget)
-        if asked.conductor:
+        if asked.coordinator:
             pass
         elif wanted is None:
-            self._conducted.pop(experiment, None)
+            self._coordinated.pop(experiment, None)
             self._fetched.pop(experiment, None)
         else:
             self._watched[experiment] = now
@@ -279,33 +278,33 @@ class Labs:
         for making in own:
             # A run that has just started may be newer than the query.
             old = now - making.begun > _FRESH_S
-            if wanted is None or (making.key not in wanted and old and not asked.spare):
+            if wanted is None or (making.key not in wanted and old and not asked.keep_others):
                 making.stop.set()
-        return Attendance(
+        return WorkerStatus(
             running=[each.key for each in own if not each.stop.is_set()],
             kept=self._spool.keys(experiment),
-            conducts=self._conducted.get(experiment, ""),
+            coordinates=self._coordinated.get(experiment, ""),
         )
 
     def fetch(self, key: str, *, brief: bool) -> bytes:
         """Return a finished run from the disk, ``brief`` without its recording; empty if none."""
-        packed = self._spool.fetch(valid(key)) or b""
+        packed = self._spool.fetch(checked_key(key)) or b""
         return without_recording(packed) if brief else packed
 
     # --- an experiment that was handed over -------------------------------------------------------
 
-    def conduct(self, experiment: str, handover: str) -> None:
+    def coordinate(self, experiment: str, handover: str) -> None:
         """Record that this process distributes the runs of a handover, named by its digest."""
-        self._conducted[experiment] = handover
+        self._coordinated[experiment] = handover
 
-    def conducts(self, experiment: str, handover: str) -> bool:
-        """Return whether this process conducts a handover that has not been ended or replaced."""
-        return self._conducted.get(experiment) == handover
+    def coordinates(self, experiment: str, handover: str) -> bool:
+        """Return whether this process coordinates a handover, not ended or replaced."""
+        return self._coordinated.get(experiment) == handover
 
-    def end_conducting(self, experiment: str, handover: str | None = None) -> None:
+    def stop_coordinating(self, experiment: str, handover: str | None = None) -> None:
         """Stop distributing the runs of an experiment, or only those of one handover."""
-        if handover is None or self.conducts(experiment, handover):
-            self._conducted.pop(experiment, None)
+        if handover is None or self.coordinates(experiment, handover):
+            self._coordinated.pop(experiment, None)
 
     def watched(self, experiment: str) -> bool:
         """Return whether somebody controls the experiment, and so distributes its runs."""
@@ -319,7 +318,7 @@ class Labs:
         """Record that whoever controlled the experiment has handed it over."""
         self._watched.pop(experiment, None)
 
-    async def _play(self, making: _Making, order: Order, files: Files) -> bytes:
+    async def _make_and_keep(self, making: _RunInProgress, order: RunOrder, files: Files) -> bytes:
         """Make a run, and keep it on disk before reporting it."""
         try:
             if order.version != __version__:
@@ -329,7 +328,7 @@ class Labs:
                 )
             with self._spool.workplace() as folder:
                 record = folder / "run.ccplay"
-                finished = await self._carry_out(making, order, files, record)
+                finished = await self._execute(making, order, files, record)
                 packed = await asyncio.to_thread(pack, finished, record)
             if finished.whole:
                 self._spool.keep(making.key, packed)
@@ -337,23 +336,23 @@ class Labs:
         finally:
             del self._making[making.key]
 
-    async def _carry_out(
-        self, making: _Making, order: Order, files: Files, record: Path
-    ) -> Finished:
-        argv = launch.lab_argv(None, record.parent, self._placed(files))
+    async def _execute(
+        self, making: _RunInProgress, order: RunOrder, files: Files, record: Path
+    ) -> RunOutcome:
+        argv = launch.lab_argv(None, record.parent, self._store_files(files))
 
         def start(build: Build) -> Source:
             return LabSource(argv, build)
 
-        async with self._door.turn() as end_turn:
+        async with self._start_limit.slot() as free_slot:
 
             def watch(state: LabState) -> None:
                 if state.ready_at is not None:
-                    end_turn()
+                    free_slot()
 
-            return await carry_out(order, start, making.stop, record=record, watch=watch)
+            return await execute(order, start, making.stop, record=record, watch=watch)
 
-    def _placed(self, files: Files) -> list[Path]:
+    def _store_files(self, files: Files) -> list[Path]:
         """Return the user's own algorithms and disciplines as files of this machine."""
         return [self._spool.place(name, content) for name, content in files.items()]
 
@@ -377,20 +376,20 @@ def _experiment(key: str) -> str:
 
 
 # Created once, at import: msgspec must not inspect a type in two threads at a time.
-_ORDERS = msgspec.json.Decoder(Order)
-_QUESTIONS = msgspec.json.Decoder(Question)
-_first = threading.Lock()
+_ORDERS = msgspec.json.Decoder(RunOrder)
+_QUESTIONS = msgspec.json.Decoder(StatusQuery)
+_creating = threading.Lock()
 
 
 @functools.cache
-def _made() -> Labs:
-    return Labs()
+def _create_labs() -> WorkerLabs:
+    return WorkerLabs()
 
 
-def own_labs() -> Labs:
+def own_labs() -> WorkerLabs:
     """Return the labs of this process. Tasks arrive in several threads."""
-    with _first:
-        return _made()
+    with _creating:
+        return _create_labs()
 
 
 def make(key: str, order: bytes, files: dict[str, bytes], brief: bool) -> bytes:
@@ -405,14 +404,14 @@ def make(key: str, order: bytes, files: dict[str, bytes], brief: bool) -> bytes:
 
 
 async def describe(files: dict[str, bytes], dask_worker: Worker) -> bytes:
-    """Return the worker's ``BenchReport``."""
+    """Return the worker's ``WorkerInfo``."""
     refuse_strangers(dask_worker)
     return msgspec.json.encode(await own_labs().report(own_labs().describe(files)))
 
 
-async def attend(question: bytes) -> bytes:
-    """Return the worker's ``Attendance``; raises ``LabError`` for an invalid question."""
-    attendance = own_labs().attend(_QUESTIONS.decode(question))
+async def report_status(question: bytes) -> bytes:
+    """Return the worker's ``WorkerStatus``; raises ``LabError`` for an invalid question."""
+    attendance = own_labs().update_wanted(_QUESTIONS.decode(question))
     return msgspec.json.encode(await own_labs().report(attendance))
 
 
@@ -422,14 +421,14 @@ async def fetch(key: str, brief: bool) -> bytes:
 
 
 async def leave(experiment: str) -> bytes:
-    """Let conductors resume at once, without the user's machine."""
+    """Let coordinators resume at once, without the user's machine."""
     own_labs().leave(experiment)
     return b"left"
 
 
-async def end_conducting(experiment: str) -> bytes:
-    """End the conductors of an experiment because another one follows; their runs continue."""
-    own_labs().end_conducting(experiment)
+async def stop_coordinating(experiment: str) -> bytes:
+    """End the coordinators of an experiment because another one follows; their runs continue."""
+    own_labs().stop_coordinating(experiment)
     return b"ended"
 
 
@@ -465,11 +464,6 @@ class _LabWorker(Worker):  # type: ignore[misc] # distributed has no types
         return await super().close(*arguments, **{**options, "executor_wait": False})
 
 
-def scratch() -> str:
-    """Return the folder for Dask's own files, always the same: Dask tidies it after killed ones."""
-    return str(user_cache_path("ccplay") / "dask")
-
-
 async def serve(address: str, security: Security | None, labs: int) -> None:
     """Make runs for the scheduler at ``address``, up to ``labs`` in parallel, until cancelled."""
     dask.config.set({"distributed.comm.timeouts.connect": _CONNECT_S})
@@ -502,7 +496,7 @@ async def serve_for_stdin() -> NoReturn:
     loop = asyncio.get_running_loop()
     line = await loop.run_in_executor(None, sys.stdin.buffer.readline, _LONGEST)
     order = json.loads(line)
-    security = certificate.security_of(order["certificate"], order["key"])
+    security = security_of(order["certificate"], order["key"])
     labs = order["labs"] or len(os.sched_getaffinity(0))
     serving = asyncio.create_task(serve(order["address"], security, labs))
     closed = loop.run_in_executor(None, sys.stdin.buffer.read, 1)
@@ -512,9 +506,3 @@ async def serve_for_stdin() -> NoReturn:
     # Labs end with this process. A worker that closes would wait for ever for a scheduler that was
     # killed, and so would the threads of its runs.
     os._exit(0)
-
-
-def greeting(address: str, pair: tuple[str, str], labs: int) -> bytes:
-    """Return the greeting that ``serve_for_stdin`` reads, one line of JSON."""
-    order = {"address": address, "certificate": pair[0], "key": pair[1], "labs": labs}
-    return json.dumps(order).encode() + b"\n"

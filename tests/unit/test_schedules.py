@@ -7,8 +7,8 @@ import pytest
 
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
-from ccplay.experiment.plan import Goal, Planned, UntilSure, plan_runs, slugs
-from ccplay.experiment.progress import Forecast
+from ccplay.experiment.plan import FixedSchedule, Goal, PrecisionSchedule, plan_runs, slugs
+from ccplay.experiment.runner import Forecast
 from ccplay.report.terminal.progress import roughly
 from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario
@@ -33,15 +33,15 @@ def outcome(name: str, repeat: int, jain: float | None, error: str = "") -> Case
     return msgspec.structs.replace(result, repeat=repeat, jain=jain)
 
 
-def until_sure(*cases: str, share: float = 0.1, most: int = 20) -> UntilSure:
+def until_sure(*cases: str, share: float = 0.1, most: int = 20) -> PrecisionSchedule:
     goal = Goal(share, dict.fromkeys(cases, "jain"), most)
-    return UntilSure(scenario(*cases).cases, goal, ())
+    return PrecisionSchedule(scenario(*cases).cases, goal, ())
 
 
-def started(agenda: Planned | UntilSure) -> list[tuple[str, int]]:
+def started(schedule: FixedSchedule | PrecisionSchedule) -> list[tuple[str, int]]:
     """Return all that may be started before another outcome is known."""
     found = []
-    while (run := agenda.next()) is not None:
+    while (run := schedule.next()) is not None:
         found.append(run.key)
     return found
 
@@ -67,10 +67,10 @@ def test_cases_take_turns_at_each_point_of_a_matrix() -> None:
 
 
 def test_finished_runs_are_not_planned_again() -> None:
-    agenda = Planned(plan_runs(scenario("a", "b", repeats=2)), {("a", 1), ("b", 2)})
-    assert [case.name for case in agenda.waiting()] == ["b", "a"]
-    assert started(agenda) == [("b", 1), ("a", 2)]
-    assert agenda.waiting() == []
+    schedule = FixedSchedule(plan_runs(scenario("a", "b", repeats=2)), {("a", 1), ("b", 2)})
+    assert [case.name for case in schedule.remaining_cases()] == ["b", "a"]
+    assert started(schedule) == [("b", 1), ("a", 2)]
+    assert schedule.remaining_cases() == []
 
 
 def test_names_that_look_alike_get_files_of_their_own() -> None:
@@ -79,44 +79,44 @@ def test_names_that_look_alike_get_files_of_their_own() -> None:
 
 
 def test_a_case_is_repeated_until_its_mean_is_sure() -> None:
-    agenda = until_sure("a", "b")
-    assert started(agenda) == [("a", 1), ("b", 1), ("a", 2), ("b", 2), ("a", 3), ("b", 3)]
+    schedule = until_sure("a", "b")
+    assert started(schedule) == [("a", 1), ("b", 1), ("a", 2), ("b", 2), ("a", 3), ("b", 3)]
     for repeat, value in enumerate((1.0, 1.01, 0.99), 1):
-        agenda.take(outcome("a", repeat, value))
-    assert started(agenda) == []
+        schedule.add_result(outcome("a", repeat, value))
+    assert started(schedule) == []
     for repeat, value in enumerate((1.0, 1.2, 0.9), 1):
-        agenda.take(outcome("b", repeat, value))
+        schedule.add_result(outcome("b", repeat, value))
     # Its interval is ± 38 %: by the root of n that takes 44, but at most twice of what it has.
-    assert started(agenda) == [("b", 4), ("b", 5), ("b", 6)]
-    assert list(agenda.unsure()) == ["b"]
+    assert started(schedule) == [("b", 4), ("b", 5), ("b", 6)]
+    assert list(schedule.imprecise()) == ["b"]
 
 
 def test_it_ends_at_the_most_repeats_and_reports_what_is_not_sure() -> None:
-    agenda = until_sure("a", most=4)
+    schedule = until_sure("a", most=4)
     for repeat in (1, 2, 3, 4):
-        assert (run := agenda.next()) is not None
+        assert (run := schedule.next()) is not None
         assert run.repeat == repeat
-        agenda.take(outcome("a", repeat, float(repeat)))
-    assert agenda.next() is None
-    known = agenda.unsure()["a"]
+        schedule.add_result(outcome("a", repeat, float(repeat)))
+    assert schedule.next() is None
+    known = schedule.imprecise()["a"]
     assert known is not None
     assert (known.n, known.mean) == (4, 2.5)
 
 
 def test_what_three_runs_could_not_measure_is_given_up() -> None:
-    agenda = until_sure("a")
-    for run in started(agenda):
-        agenda.take(outcome(*run, None))
-    assert started(agenda) == []
-    assert agenda.unsure() == {"a": None}
+    schedule = until_sure("a")
+    for run in started(schedule):
+        schedule.add_result(outcome(*run, None))
+    assert started(schedule) == []
+    assert schedule.imprecise() == {"a": None}
 
 
 def test_a_run_in_which_something_failed_counts_for_nothing() -> None:
-    agenda = until_sure("a")
+    schedule = until_sure("a")
     for repeat in (1, 2):
-        agenda.take(outcome("a", repeat, 1.0))
-    agenda.take(outcome("a", 3, 1.0, error="flow 1 died"))
-    known = agenda.unsure()["a"]
+        schedule.add_result(outcome("a", repeat, 1.0))
+    schedule.add_result(outcome("a", 3, 1.0, error="flow 1 died"))
+    known = schedule.imprecise()["a"]
     assert known is not None
     assert known.n == 2
 
@@ -124,10 +124,10 @@ def test_a_run_in_which_something_failed_counts_for_nothing() -> None:
 def test_finished_runs_count_when_an_experiment_resumes() -> None:
     goal = Goal(0.1, {"a": "jain"}, 20)
     finished = [outcome("a", repeat, 1.0) for repeat in (1, 3)]
-    agenda = UntilSure(scenario("a").cases, goal, finished)
-    assert started(agenda) == [("a", 2)]
-    agenda.take(outcome("a", 2, 1.0))
-    assert agenda.unsure() == {}
+    schedule = PrecisionSchedule(scenario("a").cases, goal, finished)
+    assert started(schedule) == [("a", 2)]
+    schedule.add_result(outcome("a", 2, 1.0))
+    assert schedule.imprecise() == {}
 
 
 def test_the_time_left_is_that_of_the_longest_job() -> None:

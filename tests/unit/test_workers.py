@@ -1,4 +1,4 @@
-"""Runs over several machines: spread evenly, repeated elsewhere first, none lost with a bench."""
+"""Runs over several machines: spread evenly, repeated elsewhere first, none lost with a worker."""
 
 from __future__ import annotations
 
@@ -12,80 +12,77 @@ import pytest
 
 from ccplay.analysis.results import CaseResult
 from ccplay.errors import UnsupportedError
-from ccplay.experiment.orders import Finished, Order
-from ccplay.experiment.plan import Planned, Run, plan_runs
-from ccplay.experiment.pool import Attempt, Bench, BenchLostError, Outcome, Pool, Window
+from ccplay.experiment.plan import FixedSchedule, Run, plan_runs
+from ccplay.experiment.pool import Attempt, JobLimit, Pool, Worker, WorkerLostError, Workers
+from ccplay.experiment.trial import RunOrder, RunOutcome
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
-from tests.unit.test_agenda import scenario
 from tests.unit.test_pool import result
+from tests.unit.test_schedules import scenario
 
 
 class Elsewhere:
-    """A bench of another machine, on which nothing is measured."""
+    """A worker of another machine, on which nothing is measured."""
 
     def __init__(self, machine: str, jobs: int = 1) -> None:
         self.machine = self.name = machine
-        self.window = Window(jobs)
+        self.job_limit = JobLimit(jobs)
 
-    def lacks(self, order: Order) -> str:
+    def lacks(self, order: RunOrder) -> str:
         raise AssertionError(order)
 
-    async def carry_out(
+    async def execute(
         self,
-        order: Order,
+        order: RunOrder,
         record: Path | None,
         *,
         watch: Callable[[LabState], None] = lambda _: None,
         share: Callable[[], Sink | None] = lambda: None,
-    ) -> Finished:
+    ) -> RunOutcome:
         raise AssertionError(order, record, watch, share)
 
 
-class Machines:
-    """Benches that come and go."""
+class Machines(Workers):
+    """Workers that come and go."""
 
-    def __init__(self, *benches: Elsewhere) -> None:
-        self.benches = list(benches)
-        self.changed = asyncio.Event()
+    def __init__(self, *workers: Elsewhere) -> None:
+        super().__init__()
+        self.workers: list[Worker] = list(workers)
 
-    def there(self) -> Sequence[Bench]:
-        return self.benches
-
-    def settled(self, order: Order) -> None:
-        pass
+    def available(self) -> Sequence[Worker]:
+        return self.workers
 
 
 class Hall:
     """Where attempts take place; ``lose`` and ``doubt`` say what becomes of them."""
 
-    def __init__(self, cases: str, repeats: int, *benches: Elsewhere) -> None:
-        self.machines = Machines(*benches)
+    def __init__(self, cases: str, repeats: int, *workers: Elsewhere) -> None:
+        self.machines = Machines(*workers)
         self.made: list[tuple[str, int, str]] = []
         """Case, repeat and machine."""
         self.kept: list[CaseResult] = []
         self.messages: list[str] = []
-        self.lose: Callable[[Attempt, Bench], bool] = lambda *_: False
-        self.doubt: Callable[[Attempt, Bench], bool] = lambda *_: False
-        self.lacks: Callable[[Bench, Run], str] = lambda *_: ""
+        self.lose: Callable[[Attempt, Worker], bool] = lambda *_: False
+        self.doubt: Callable[[Attempt, Worker], bool] = lambda *_: False
+        self.lacks: Callable[[Worker, Run], str] = lambda *_: ""
         self._plan = plan_runs(scenario(*cases, repeats=repeats))
 
     async def run(self) -> None:
-        async def measure(attempt: Attempt, bench: Bench) -> Outcome:
+        async def measure(attempt: Attempt, worker: Worker) -> RunOutcome:
             await asyncio.sleep(0)
             run = attempt.run
-            self.made.append((run.case.name, run.repeat, bench.machine))
-            if self.lose(attempt, bench):
-                raise BenchLostError(f"{bench.name} is gone")
-            busy = {"steal": 0.5} if self.doubt(attempt, bench) else {}
+            self.made.append((run.case.name, run.repeat, worker.machine))
+            if self.lose(attempt, worker):
+                raise WorkerLostError(f"{worker.name} is gone")
+            busy = {"steal": 0.5} if self.doubt(attempt, worker) else {}
             found = msgspec.structs.replace(result(run.case.name, **busy), repeat=run.repeat)
-            return Outcome(found, whole=True)
+            return RunOutcome(result=found, whole=True)
 
-        def keep(_: Attempt, outcome: Outcome) -> None:
+        def keep(_: Attempt, outcome: RunOutcome) -> None:
             self.kept.append(outcome.result)
 
         pool = Pool(
-            Planned(self._plan),
+            FixedSchedule(self._plan),
             self.machines,
             asyncio.Event(),
             report=self.messages.append,
@@ -125,10 +122,10 @@ async def test_a_run_whose_bench_is_lost_is_made_by_another_and_counted_once() -
     hall = Hall("abc", 2, Elsewhere("m1"), Elsewhere("m2"))
     lost: list[str] = []
 
-    def lose(attempt: Attempt, bench: Bench) -> bool:
-        if bench.machine != "m1" or len(hall.made) < 3:
+    def lose(attempt: Attempt, worker: Worker) -> bool:
+        if worker.machine != "m1" or len(hall.made) < 3:
             return False
-        hall.machines.benches = [each for each in hall.machines.benches if each is not bench]
+        hall.machines.workers = [each for each in hall.machines.workers if each is not worker]
         lost.append(str(attempt.run))
         return True
 
@@ -136,7 +133,7 @@ async def test_a_run_whose_bench_is_lost_is_made_by_another_and_counted_once() -
     await hall.run()
     assert len(lost) == 1
     assert hall.numbers == every("abc", 2)
-    assert hall.messages == [f"{lost[0]} is moved to another bench: m1 is gone"]
+    assert hall.messages == [f"{lost[0]} is moved to another worker: m1 is gone"]
 
 
 async def test_without_a_bench_it_waits_for_one() -> None:
@@ -144,7 +141,7 @@ async def test_without_a_bench_it_waits_for_one() -> None:
 
     async def join() -> None:
         await asyncio.sleep(0)
-        hall.machines.benches.append(Elsewhere("late"))
+        hall.machines.workers.append(Elsewhere("late"))
         hall.machines.changed.set()
 
     joining = asyncio.create_task(join())
@@ -156,7 +153,7 @@ async def test_without_a_bench_it_waits_for_one() -> None:
 async def test_a_bench_gets_only_what_it_can_make_and_the_gap_is_reported_once() -> None:
     hall = Hall("ab", 3, Elsewhere("old"), Elsewhere("new"))
     gap = 'queue discipline "fq" is not in this kernel'
-    hall.lacks = lambda bench, run: gap if (bench.machine, run.case.name) == ("old", "b") else ""
+    hall.lacks = lambda worker, run: gap if (worker.machine, run.case.name) == ("old", "b") else ""
     await hall.run()
     assert hall.numbers == every("ab", 3)
     assert all(machine == "new" for case, _, machine in hall.made if case == "b")

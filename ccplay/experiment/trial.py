@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 from msgspec.structs import replace
@@ -18,11 +18,10 @@ from ccplay.analysis.results import CaseResult, Checkpoint, Machine, checkpoint
 from ccplay.analysis.summary import machine, summarise
 from ccplay.errors import CcplayError, LabError
 from ccplay.experiment.plan import Run, plan_runs, slugs
-from ccplay.model.commands import AnyCommand, Build
+from ccplay.model.commands import Build
 from ccplay.model.traffic import KINDS, TRAFFIC
 from ccplay.model.traffic_commands import StopFlow, StopTraffic
 from ccplay.model.wording import describe
-from ccplay.scenario.document import spell
 from ccplay.scenario.rules import check_against
 from ccplay.scenario.values import Case, Scenario
 from ccplay.session.session import Session
@@ -55,70 +54,6 @@ async def _beat(notice: Callable[[float], None]) -> None:
         stood_s = time.monotonic() - before - _BEAT_S
         if stood_s > MOST_STANDSTILL_S:
             notice(stood_s)
-
-
-# --- the fingerprint of a run: every setting that determines what happens in it -------------------
-
-
-class FingerprintStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A command and its moment, as in ``scenario.Step``."""
-
-    at_s: float
-    after: str | None = None
-    command: AnyCommand
-
-
-class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a case as played, without names, metrics and expectations."""
-
-    build: Build
-    timeline: list[FingerprintStep]
-    until: str
-    duration_s: float
-
-    @property
-    def sha256(self) -> str:
-        """Digest of the fingerprint's JSON; runs with equal digests are repeats of each other."""
-        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
-
-
-def fingerprint(case: Case) -> Fingerprint:
-    """Return the fingerprint of ``case``, a repeat as played."""
-    return Fingerprint(
-        build=case.build,
-        timeline=[
-            FingerprintStep(at_s=step.at_s, after=step.after, command=step.command)
-            for step in case.timeline
-        ],
-        until=case.until,
-        duration_s=case.duration_s,
-    )
-
-
-def difference(before: Fingerprint, now: Fingerprint) -> str:
-    """Return the first difference as text: ``build.seed was 1, is 2``."""
-    first = next(_differences(msgspec.to_builtins(before), msgspec.to_builtins(now), ()), None)
-    return first or "the order of links or hosts changed"
-
-
-def _differences(before: Any, now: Any, place: tuple[str | int, ...]) -> Iterator[str]:
-    if isinstance(before, dict) and isinstance(now, dict):
-        for key in [*before, *(key for key in now if key not in before)]:
-            yield from _differences(before.get(key), now.get(key), (*place, key))
-    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-        for index, (one, other) in enumerate(zip(before, now, strict=True)):
-            yield from _differences(one, other, (*place, index))
-    elif before != now:
-        # A file has no table "build": its keys are at the top level.
-        where = spell(place[1:] if place[0] == "build" else place)
-        yield f"{where} was {_shown(before)}, is {_shown(now)}"
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        return f"{len(value)} steps"
-    text = "not given" if value is None else msgspec.json.encode(value).decode()
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 # --- one run of one case in a lab of its own, from its first event to its result ------------------
@@ -302,7 +237,7 @@ def _running(state: LabState) -> list[StopTraffic]:
 # --- A run as a function: from an order to its result, on any machine -----------------------------
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that determines a run, as plain data in JSON, like a scenario."""
 
     scenario: str
@@ -323,7 +258,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(build, label=self.label) if self.label else build
 
 
-class Finished(msgspec.Struct, frozen=True, kw_only=True):
+class RunOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of an order."""
 
     result: CaseResult
@@ -331,17 +266,19 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the run was completed: neither interrupted nor ended by the lab's death."""
     machine: Machine | None = None
     """Machine that made the run."""
+    took_s: float = 0.0
+    """Wall-clock seconds, start and end of the lab included; 0 where they were not measured."""
 
 
-async def carry_out(
-    order: Order,
+async def execute(
+    order: RunOrder,
     open_source: Callable[[Build], Source],
     stop: asyncio.Event,
     *,
     record: Path | None = None,
     watch: Callable[[LabState], None] = lambda _: None,
     share: Sink | None = None,
-) -> Finished:
+) -> RunOutcome:
     """Run an order in a lab of its own, to its end or until ``stop``.
 
     ``record`` is the file for the lab's stream, ``watch`` receives the state after every event,
@@ -349,7 +286,7 @@ async def carry_out(
     ``UnsupportedError`` if this kernel lacks features that the order needs.
     """
     if stop.is_set():
-        return interrupted(order)
+        return interrupted_outcome(order)
     trial = Trial(_scenario(order), order.case, watch)
 
     def spoil(seconds: float) -> None:
@@ -357,30 +294,30 @@ async def carry_out(
 
     async with standstills(spoil):
         result = await trial.measure(open_source(order.build), stop, record, share)
-    return Finished(
+    return RunOutcome(
         result=_numbered(order, result),
         whole=not result.interrupted and not trial.died,
         machine=machine(trial.state),
     )
 
 
-def interrupted(order: Order) -> Finished:
+def interrupted_outcome(order: RunOrder) -> RunOutcome:
     """Return the outcome of an order that was interrupted or not started."""
     result = summarise(LabState(), order.case.name, interrupted=True)
-    return Finished(result=_numbered(order, result), whole=False)
+    return RunOutcome(result=_numbered(order, result), whole=False)
 
 
-def failed(order: Order, reason: str) -> Finished:
+def failed_outcome(order: RunOrder, reason: str) -> RunOutcome:
     """Return the outcome of an order that no lab could carry out."""
     result = summarise(LabState(), order.case.name, errors=(reason,))
-    return Finished(result=_numbered(order, result), whole=False)
+    return RunOutcome(result=_numbered(order, result), whole=False)
 
 
-def _numbered(order: Order, result: CaseResult) -> CaseResult:
+def _numbered(order: RunOrder, result: CaseResult) -> CaseResult:
     return msgspec.structs.replace(result, repeat=order.repeat, attempt=order.attempt)
 
 
-def _scenario(order: Order) -> Scenario:
+def _scenario(order: RunOrder) -> Scenario:
     """Return a scenario with this one case, with the file's name for messages."""
     case = replace(order.case, repeats=1)
     return Scenario(Path(order.scenario), case.title, case.about, (case,))
@@ -435,9 +372,9 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
         scenario = Scenario(Path(self.scenario), "", "", tuple(self.cases))
         return [run for run in plan_runs(scenario) if run.key not in finished]
 
-    def order(self, run: Run, attempt: int = 1) -> Order:
+    def order(self, run: Run, attempt: int = 1) -> RunOrder:
         """Return the order for an attempt at a run."""
-        return Order(
+        return RunOrder(
             scenario=self.scenario,
             case=run.played,
             repeat=run.repeat,
