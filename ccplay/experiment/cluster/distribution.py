@@ -8,18 +8,19 @@ import itertools
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import msgspec
-from distributed import Client, fire_and_forget, get_worker, secede
+from distributed import fire_and_forget, get_worker, secede
 from distributed.security import Security
 from msgspec.structs import replace
 
 from ccplay import __version__
 from ccplay.errors import CcplayError, LabError, UnsupportedError
 from ccplay.experiment.cluster import worker as worker_tasks
+from ccplay.experiment.cluster.scheduler import SchedulerConnection
 from ccplay.experiment.cluster.worker import (
     StatusQuery,
     WorkerInfo,
@@ -141,14 +142,14 @@ class ClusterWorker:
     async def _make(self, key: str, order: RunOrder) -> bytes | None:
         """Return a packed run; None if the worker was lost with it."""
         owner = self._owner
-        if owner.client is None or self._lost.done():
+        if owner.scheduler.client is None or self._lost.done():
             return None
         owner.assigned[key] = self.address
         if key in self.kept and (there := await self._fetch(key)):
             return there
         # Dask must not take an earlier task for this one, hence the number: the run is identified
         # by its key alone, and the worker knows whether it has that run.
-        asked: Any = owner.client.submit(
+        asked: Any = owner.scheduler.client.submit(
             worker_tasks.make,
             key,
             msgspec.json.encode(order),
@@ -183,7 +184,7 @@ class ClusterWorker:
         """Return a finished run from its machine's disk without using a thread; empty if none."""
         asked = (worker_tasks.fetch, key, self._owner.without_recordings)
         try:
-            return await self._owner.call(self.address, *asked, within_s=_FETCH_S)
+            return await self._owner.scheduler.call(self.address, *asked, within_s=_FETCH_S)
         except (TimeoutError, OSError):
             return b""
 
@@ -212,7 +213,7 @@ async def _await_return(owner: ClusterWorkers, key: str, why: str) -> ClusterWor
         if waited > RETURN_S or owner.stop.is_set():
             raise WorkerLostError(why)
         await asyncio.sleep(_LOOK_S)
-        waited += _LOOK_S if owner.connected else 0.0
+        waited += _LOOK_S if owner.scheduler.connected else 0.0
     return worker
 
 
@@ -238,12 +239,11 @@ LOOK_S = 0.5
 ATTEND_S = 5.0
 """Interval in seconds between queries to each worker about its runs."""
 _ANSWER_S = 10.0
-"""Seconds within which a worker must answer a query about its runs."""
+"""Seconds within which the scheduler, or a worker, must answer a query."""
 _JOIN_S = 120.0
 """Seconds within which a new worker must start a lab that reports its capabilities."""
 _SILENCE_S = 30.0
 """Seconds without an answer after which a worker counts as lost."""
-_CONNECT_S = 10.0
 
 
 class ClusterWorkers(RemoteWorkers):
@@ -272,8 +272,7 @@ class ClusterWorkers(RemoteWorkers):
         ``coordinator`` leaves finished runs where they are, and ends no current runs.
         """
         super().__init__()
-        self.client: Client | None = None
-        self.connected = False
+        self.scheduler = SchedulerConnection(address, security)
         self.stop = stop
         self.assigned: dict[str, str] = {}
         self.files = dict(files)
@@ -283,8 +282,6 @@ class ClusterWorkers(RemoteWorkers):
         self._asks = True
         self._adopted: dict[str, set[str]] = defaultdict(set)
         self._over: set[str] = set()
-        self._address = address
-        self._security = security
         self._jobs = jobs
         self._kernel = kernel
         self._mixed = mixed_kernels
@@ -303,10 +300,10 @@ class ClusterWorkers(RemoteWorkers):
         different kernels.
         """
         try:
-            self.client = await self._connect()
+            await self.scheduler.connect()
         except (TimeoutError, OSError) as error:
             raise LabError(
-                f"no scheduler at {self._address}: {error or 'it does not answer'}"
+                f"no scheduler at {self.scheduler.address}: {error or 'it does not answer'}"
             ) from None
         self._tasks = [asyncio.create_task(self._watch_scheduler())]
         try:
@@ -354,37 +351,7 @@ class ClusterWorkers(RemoteWorkers):
             self._refuse(worker.address, f"{worker.name}: {why}")
             self._remove(worker.address, why)
 
-    async def call(self, address: str, work: Any, *arguments: Any, within_s: float) -> bytes:
-        """Call a function on a worker; raises ``OSError``, ``TimeoutError``, and its exceptions."""
-        if self.client is None:
-            raise OSError("not connected")
-        asked: Awaitable[dict[str, Any]] = self.client.run(
-            work, *arguments, workers=[address], on_error="return"
-        )
-        answer = (await asyncio.wait_for(asked, within_s)).get(address)
-        if isinstance(answer, BaseException):
-            raise answer
-        if not isinstance(answer, bytes):
-            raise OSError("the worker is gone")
-        return answer
-
     # --- workers that join and leave --------------------------------------------------------------
-
-    async def _connect(self) -> Client:
-        client = Client(
-            self._address,
-            asynchronous=True,
-            security=self._security,
-            timeout=_CONNECT_S,
-            set_as_default=False,
-            name="ccplay",
-        )
-        try:
-            return await asyncio.wait_for(client, _CONNECT_S + 5)
-        except BaseException:
-            with contextlib.suppress(Exception):
-                await client.close(timeout=0)
-            raise
 
     async def _await_first(self) -> None:
         """Wait for the first worker, and for others that are already connected."""
@@ -396,7 +363,7 @@ class ClusterWorkers(RemoteWorkers):
                 reported = True
                 if self._refused and not self._mixed:
                     continue
-                self._report(f"waiting for workers at {self._address}")
+                self._report(f"waiting for workers at {self.scheduler.address}")
         kernels = {each.kernel: each.name for each in self._workers.values()}
         if len(kernels) > 1 and not self._mixed:
             listed = ", ".join(f"{name} has Linux {kernel}" for kernel, name in kernels.items())
@@ -408,17 +375,17 @@ class ClusterWorkers(RemoteWorkers):
 
     async def _watch_scheduler(self) -> None:
         """Query the present workers at intervals."""
-        self.connected = True
+        self.scheduler.connected = True
         while True:
             try:
-                there = await self._addresses()
-                if not self.connected:
-                    self._report(f"connected to {self._address} again")
-                self.connected = True
+                there = await self.scheduler.count_threads(within_s=_ANSWER_S)
+                if not self.scheduler.connected:
+                    self._report(f"connected to {self.scheduler.address} again")
+                self.scheduler.connected = True
             except (TimeoutError, OSError, RuntimeError):
-                if self.connected:
-                    self._report(f"no answer from {self._address}: trying again")
-                self.connected, there = False, {}
+                if self.scheduler.connected:
+                    self._report(f"no answer from {self.scheduler.address}: trying again")
+                self.scheduler.connected, there = False, {}
             for address in [each for each in self._workers if each not in there]:
                 self._remove(address, "it left the cluster")
             for address, threads in there.items():
@@ -427,19 +394,12 @@ class ClusterWorkers(RemoteWorkers):
                     self._joining[address] = asyncio.create_task(joining)
             await asyncio.sleep(LOOK_S)
 
-    async def _addresses(self) -> dict[str, int]:
-        """Return the workers' addresses and threads; reconnect if the connection was lost."""
-        if self.client is None or self.client.status in ("closed", "closing"):
-            self.client = None
-            self.client = await self._connect()
-        asked = self.client.scheduler.ncores()
-        found: dict[str, int] = await asyncio.wait_for(asked, _ANSWER_S)
-        return found
-
     async def _join(self, address: str, threads: int) -> None:
         """Query a new worker's capabilities; use it if it fits."""
         try:
-            text = await self.call(address, worker_tasks.describe, self.files, within_s=_JOIN_S)
+            text = await self.scheduler.call(
+                address, worker_tasks.describe, self.files, within_s=_JOIN_S
+            )
             report = msgspec.json.decode(printable_json(text), type=WorkerInfo)
             if (why := self._find_misfit(report)) is None:
                 answer = await self._query_status(address, self._wanted(address), keep_others=True)
@@ -530,7 +490,9 @@ class ClusterWorkers(RemoteWorkers):
         )
         try:
             sent = msgspec.json.encode(question)
-            text = await self.call(address, worker_tasks.report_status, sent, within_s=_ANSWER_S)
+            text = await self.scheduler.call(
+                address, worker_tasks.report_status, sent, within_s=_ANSWER_S
+            )
         except BaseException:
             self._forget[address] |= forget
             raise
@@ -544,9 +506,7 @@ class ClusterWorkers(RemoteWorkers):
             await asyncio.gather(*ends, return_exceptions=True)
         for worker in self._workers.values():
             worker.mark_lost("the experiment is over")
-        if self.client is not None:
-            with contextlib.suppress(Exception):
-                await self.client.close(timeout=2)
+        await self.scheduler.close()
 
     async def hand_over(self, handover: Handover) -> None:
         """Let a worker distribute the runs from now on, without interrupting current ones.
@@ -565,14 +525,14 @@ class ClusterWorkers(RemoteWorkers):
             await self._call_all(worker_tasks.leave)
         except (TimeoutError, OSError, RuntimeError) as error:
             raise LabError(
-                f"{self._address}: the experiment was not handed over: "
+                f"{self.scheduler.address}: the experiment was not handed over: "
                 f"{error or 'no answer'}; finished runs are kept on the workers"
             ) from None
 
     async def _start(self, handover: Handover) -> None:
-        if self.client is None:
+        if self.scheduler.client is None:
             raise OSError("not connected")
-        asked = self.client.submit(
+        asked = self.scheduler.client.submit(
             coordinate,
             self.experiment,
             msgspec.json.encode(handover),
@@ -596,7 +556,7 @@ class ClusterWorkers(RemoteWorkers):
 
     async def _call_all(self, work: object) -> None:
         for worker in list(self._workers.values()):
-            await self.call(worker.address, work, self.experiment, within_s=_ASK_S)
+            await self.scheduler.call(worker.address, work, self.experiment, within_s=_ASK_S)
 
 
 # --- a worker that distributes runs in place of the user's machine -------------------------------

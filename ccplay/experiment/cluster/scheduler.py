@@ -10,14 +10,14 @@ import logging
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import dask
-from distributed import Scheduler
+from distributed import Client, Scheduler
 from distributed.security import Security
 from distributed.utils import get_ip
 from platformdirs import user_cache_path, user_config_path
@@ -28,6 +28,7 @@ from ccplay.visible import printable
 
 FORMS = "tcp://HOST:PORT, tls://HOST:PORT, local:N or ssh:HOSTFILE"
 _MOST_LOCAL = 64
+_CONNECT_S = 10.0
 _AGAIN_S = 3.0
 """Seconds before a worker that has ended is restarted."""
 _END_S = 10.0
@@ -275,3 +276,67 @@ def greeting(address: str, pair: tuple[str, str], labs: int) -> bytes:
 def scratch() -> str:
     """Return the folder for Dask's own files, always the same: Dask tidies it after killed ones."""
     return str(user_cache_path("ccplay") / "dask")
+
+
+# --- the connection to a scheduler ----------------------------------------------------------------
+
+
+class SchedulerConnection:
+    """A connection to the scheduler of a cluster, which may be lost and made again."""
+
+    def __init__(self, address: str, security: Security | None) -> None:
+        self.address = address
+        self.client: Client | None = None
+        """Dask's client; None while there is no connection."""
+        self.connected = False
+        """Whether the scheduler has answered the last query for its workers."""
+        self._security = security
+
+    async def connect(self) -> None:
+        """Connect. Raises ``OSError`` and ``TimeoutError``."""
+        client = Client(
+            self.address,
+            asynchronous=True,
+            security=self._security,
+            timeout=_CONNECT_S,
+            set_as_default=False,
+            name="ccplay",
+        )
+        try:
+            self.client = await asyncio.wait_for(client, _CONNECT_S + 5)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                await client.close(timeout=0)
+            raise
+
+    async def count_threads(self, *, within_s: float) -> dict[str, int]:
+        """Return the workers' addresses and threads; reconnect if the connection was lost.
+
+        Raises ``OSError``, ``RuntimeError`` and ``TimeoutError``.
+        """
+        if self.client is None or self.client.status in ("closed", "closing"):
+            self.client = None
+            await self.connect()
+        asked = self.client.scheduler.ncores()
+        found: dict[str, int] = await asyncio.wait_for(asked, within_s)
+        return found
+
+    async def call(self, address: str, work: Any, *arguments: Any, within_s: float) -> bytes:
+        """Call a function on a worker; raises ``OSError``, ``TimeoutError``, and its exceptions."""
+        if self.client is None:
+            raise OSError("not connected")
+        asked: Awaitable[dict[str, Any]] = self.client.run(
+            work, *arguments, workers=[address], on_error="return"
+        )
+        answer = (await asyncio.wait_for(asked, within_s)).get(address)
+        if isinstance(answer, BaseException):
+            raise answer
+        if not isinstance(answer, bytes):
+            raise OSError("the worker is gone")
+        return answer
+
+    async def close(self) -> None:
+        """Disconnect."""
+        if self.client is not None:
+            with contextlib.suppress(Exception):
+                await self.client.close(timeout=2)
