@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ccplay import __version__
 from ccplay.errors import CcplayError, LabError, UnsupportedError
-from ccplay.experiment.cluster import worker as worker_tasks
+from ccplay.experiment.cluster import worker as tasks
 from ccplay.experiment.cluster.scheduler import SchedulerConnection
 from ccplay.experiment.cluster.worker import (
     StatusQuery,
@@ -150,7 +150,7 @@ class ClusterWorker:
         # Dask must not take an earlier task for this one, hence the number: the run is identified
         # by its key alone, and the worker knows whether it has that run.
         asked: Any = owner.scheduler.client.submit(
-            worker_tasks.make,
+            tasks.make,
             key,
             msgspec.json.encode(order),
             owner.files,
@@ -182,7 +182,7 @@ class ClusterWorker:
 
     async def _fetch(self, key: str) -> bytes:
         """Return a finished run from its machine's disk without using a thread; empty if none."""
-        asked = (worker_tasks.fetch, key, self._owner.without_recordings)
+        asked = (tasks.fetch, key, self._owner.without_recordings)
         try:
             return await self._owner.scheduler.call(self.address, *asked, within_s=_FETCH_S)
         except (TimeoutError, OSError):
@@ -397,9 +397,7 @@ class ClusterWorkers(RemoteWorkers):
     async def _join(self, address: str, threads: int) -> None:
         """Query a new worker's capabilities; use it if it fits."""
         try:
-            text = await self.scheduler.call(
-                address, worker_tasks.describe, self.files, within_s=_JOIN_S
-            )
+            text = await self.scheduler.call(address, tasks.describe, self.files, within_s=_JOIN_S)
             report = msgspec.json.decode(printable_json(text), type=WorkerInfo)
             if (why := self._find_misfit(report)) is None:
                 answer = await self._query_status(address, self._wanted(address), keep_others=True)
@@ -490,9 +488,7 @@ class ClusterWorkers(RemoteWorkers):
         )
         try:
             sent = msgspec.json.encode(question)
-            text = await self.scheduler.call(
-                address, worker_tasks.report_status, sent, within_s=_ANSWER_S
-            )
+            text = await self.scheduler.call(address, tasks.report_status, sent, within_s=_ANSWER_S)
         except BaseException:
             self._forget[address] |= forget
             raise
@@ -520,9 +516,9 @@ class ClusterWorkers(RemoteWorkers):
         )
         try:
             if full.sha256 not in await self._coordinated():
-                await self._call_all(worker_tasks.stop_coordinating)
+                await self._call_all(tasks.stop_coordinating)
                 await self._start(full)
-            await self._call_all(worker_tasks.leave)
+            await self._call_all(tasks.leave)
         except (TimeoutError, OSError, RuntimeError) as error:
             raise LabError(
                 f"{self.scheduler.address}: the experiment was not handed over: "
@@ -577,10 +573,10 @@ def coordinate(experiment: str, handover: bytes, files: dict[str, bytes]) -> Non
     its worker died are on the workers, and are not repeated.
     """
     worker = get_worker()
-    worker_tasks.refuse_strangers(worker)
-    worker_tasks.admit_files(files)
+    tasks.refuse_strangers(worker)
+    tasks.admit_files(files)
     plan = _HANDOVERS.decode(handover)
-    here = worker_tasks.own_labs()
+    here = tasks.own_labs()
     here.coordinate(experiment, plan.sha256)
     address, security = worker.scheduler.address, worker.security
     # Runs need the worker's threads.

@@ -292,8 +292,8 @@ class SchedulerConnection:
         """Whether the scheduler has answered the last query for its workers."""
         self._security = security
 
-    async def connect(self) -> None:
-        """Connect. Raises ``OSError`` and ``TimeoutError``."""
+    async def connect(self) -> Client:
+        """Connect, and return Dask's client. Raises ``OSError`` and ``TimeoutError``."""
         client = Client(
             self.address,
             asynchronous=True,
@@ -308,16 +308,18 @@ class SchedulerConnection:
             with contextlib.suppress(Exception):
                 await client.close(timeout=0)
             raise
+        return self.client
 
     async def count_threads(self, *, within_s: float) -> dict[str, int]:
         """Return the workers' addresses and threads; reconnect if the connection was lost.
 
         Raises ``OSError``, ``RuntimeError`` and ``TimeoutError``.
         """
-        if self.client is None or self.client.status in ("closed", "closing"):
-            self.client = None
-            await self.connect()
-        asked = self.client.scheduler.ncores()
+        client, self.client = self.client, None
+        if client is None or client.status in ("closed", "closing"):
+            client = await self.connect()
+        self.client = client
+        asked = client.scheduler.ncores()
         found: dict[str, int] = await asyncio.wait_for(asked, within_s)
         return found
 
