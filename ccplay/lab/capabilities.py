@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from ccplay.assets import SUFFIX, find_tool, module_file
 from ccplay.bpf.loaded import library, offers
 from ccplay.bpf.support import is_root, lack, program
+from ccplay.lab import htb
 from ccplay.lab.capture import captures as capture_tools
 from ccplay.lab.delay.client import try_delay_line, try_netem
-from ccplay.lab.links import classes
+from ccplay.lab.egress import lack_of_marking
 from ccplay.lab.probe.tracing import PROBE, STATE_SET, lack_of
 from ccplay.lab.queues import qdiscs
-from ccplay.lab.queues.marker import lack_of_marking
 from ccplay.lab.software import client
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.mptcp import path_manager as mptcp
@@ -169,7 +169,7 @@ def _qdisc_remedy(kind: str) -> str:
 
 def _u32() -> Feature:
     """Try a u32 filter on the lab's own loopback device, and return the feature."""
-    reason = classes.refusal()
+    reason = htb.filter_refusal()
     remedy = "a kernel with CONFIG_NET_CLS_U32 has it"
     if module_file("cls_u32"):
         remedy = "as root: modprobe cls_u32"

@@ -18,7 +18,6 @@ from ccplay.errors import CcplayError, CommandError, LabError
 from ccplay.lab import capabilities
 from ccplay.lab.capture.captures import Captures, Place
 from ccplay.lab.health import Timekeeper
-from ccplay.lab.links.shaping import HalfChangedError, Shaper, delay_engine, planned, requested
 from ccplay.lab.network import building
 from ccplay.lab.network.building import BuiltNetwork
 from ccplay.lab.packets.process import PacketProcess
@@ -26,6 +25,7 @@ from ccplay.lab.probe.probe import Probe
 from ccplay.lab.probe.tracing import Tracing
 from ccplay.lab.queues.link_queues import DrainMeter
 from ccplay.lab.reloading import Reloader, watchers
+from ccplay.lab.shaping import HalfChangedError, Shaper, delay_engine, planned, requested
 from ccplay.lab.software.client import Forked, Software
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.congestion import Watchdog

@@ -9,7 +9,7 @@ from typing import Any
 from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError
 from ccplay.lab.custom.declaring import library as disciplines
-from ccplay.lab.links.shaping import Shaper
+from ccplay.lab.shaping import Shaper
 from ccplay.lab.software import shared
 from ccplay.lab.software.client import Renewer, Software
 from ccplay.lab.traffic.congestion import Watchdog

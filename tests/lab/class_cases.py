@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ccplay.lab.links import htb
-from ccplay.lab.links.classes import echo_packets, priorities, tcp_packets
+from ccplay.lab import htb
+from ccplay.lab.htb import echo_packets, filter_priorities, tcp_packets
 from ccplay.lab.network.rtnl import RouteSocket
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from tests.lab.network_cases import Bench, bench
@@ -15,7 +15,7 @@ def _read(made: Bench) -> tuple[set[int], list[int]]:
     namespace = made.built.namespace(made.there.src)
     with RouteSocket(namespace) as routes:
         index = namespace.interface_index(made.there.interface)
-        return priorities(routes, index), sorted(htb.read_rates(routes, index))
+        return filter_priorities(routes, index), sorted(htb.read_rates(routes, index))
 
 
 async def filters() -> dict[str, Any]:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from ccplay.errors import CommandError, UnsupportedError
-from ccplay.lab.links.htb import CLASS
+from ccplay.lab.htb import CLASS
 from ccplay.lab.network.rtnl import RouteSocket
 from ccplay.lab.queues import options, qdiscs
 from ccplay.model import tc

@@ -18,15 +18,15 @@ from msgspec.structs import replace
 from pyroute2.netlink.rtnl import RTM_GETQDISC, TC_H_ROOT
 
 from ccplay.errors import LabError
+from ccplay.lab import htb, shaping
 from ccplay.lab.delay import client, netem
 from ccplay.lab.delay.engines import Arrival
-from ccplay.lab.links import classes, htb, shaping
-from ccplay.lab.links.shaping import HalfChangedError, Shaper, delay_engine
 from ccplay.lab.network import building, netns
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.rtnl import NetlinkError, RouteSocket, is_up, traffic_control
 from ccplay.lab.packets.process import Keeper
 from ccplay.lab.queues import qdiscs
+from ccplay.lab.shaping import HalfChangedError, Shaper, delay_engine
 from ccplay.lab.software.client import Software
 from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Topology
@@ -319,14 +319,14 @@ def commands(made: Bench) -> dict[str, Callable[[], Coroutine[Any, Any, list[Lin
         return lambda: shaper.apply_to_all(both, LinkSetting(**setting))
 
     # Without a queue of its own a class would have to share one in software.
-    classes = [TrafficClass(name=each, share=0.25, qdisc=bfifo) for each in "ab"]
+    htb = [TrafficClass(name=each, share=0.25, qdisc=bfifo) for each in "ab"]
     return {
         "a class's queue": lambda: shaper.queues_of_class(both, "one", bfifo),
         "no classes": link(classes=[]),
         "a queue": link(qdisc=bfifo),
         "a queue in software": link(qdisc=Qdisc(kind="codel.py")),
         "another": link(qdisc=Qdisc(kind="drr.py"), rate=20_000_000),
-        "classes": link(classes=classes),
+        "classes": link(classes=htb),
         "other classes": link(classes=[TrafficClass(name="b", share=0.5)]),
         "one queue again": link(classes=[], qdisc=PFIFO_100),
         "rate and delay": link(rate=2_000_000, delay_us=3_000, loss=0.5),
@@ -405,7 +405,7 @@ async def kernels(made: Bench) -> str:
         with RouteSocket(namespace) as routes:
             interface = offloaded(namespace, link.interface), is_up(namespace, link.interface)
             queues = (
-                classes.priorities(routes, index),
+                htb.filter_priorities(routes, index),
                 sorted(htb.read_rates(routes, index).items()),
             )
             found.append(f"{link.name}: {interface} {queues}\n")
@@ -419,10 +419,10 @@ async def failing_anywhere() -> dict[str, Any]:
     RouteSocket.request = faults.among(RouteSocket.request)  # type: ignore[method-assign]
     for module, name in ((client, "_iptables"), (netns, "restore"), (Keeper, "ask")):
         setattr(module, name, faults.among_awaited(getattr(module, name)))
-    htb.switch = faults.among(htb.switch)
+    htb.set_offloads = faults.among(htb.set_offloads)
     shares = [TrafficClass(name="one", share=0.5), TrafficClass(name="two", share=0.5)]
     async with bench(classes=shares, delay_us=1_000, software=True) as made:
-        made.shaper.admit(classes.tcp_packets("flows", "1", "10.0.0.1", 5201))
+        made.shaper.admit(htb.tcp_packets("flows", "1", "10.0.0.1", 5201))
         software = made.shaper._software
         assert software is not None
 

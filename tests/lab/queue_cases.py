@@ -6,7 +6,7 @@ import asyncio
 from statistics import median
 from typing import Any
 
-from ccplay.lab.links.htb import CLASS
+from ccplay.lab.htb import CLASS
 from ccplay.lab.network.rtnl import RouteSocket
 from ccplay.lab.queues import options, qdiscs
 from ccplay.lab.queues.statistics import QdiscCounters, QdiscSocket

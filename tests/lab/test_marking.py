@@ -14,7 +14,7 @@ from statistics import fmean, quantiles
 import pytest
 
 from ccplay.errors import LabError
-from ccplay.lab.queues.marker import lack_of_marking
+from ccplay.lab.egress import lack_of_marking
 from ccplay.model.commands import Build, SetLink
 from ccplay.model.events import AnyEvent
 from ccplay.model.network import Topology

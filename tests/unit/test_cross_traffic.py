@@ -9,7 +9,7 @@ import pytest
 from ccplay.analysis.metrics import measurable, metrics_of
 from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
-from ccplay.lab.links.classes import udp_packets
+from ccplay.lab.htb import udp_packets
 from ccplay.lab.traffic.iperf import looks_after_each_packet
 from ccplay.lab.traffic.udp import Lines, _sending_s, client_argv
 from ccplay.model.events import InterfaceCounters

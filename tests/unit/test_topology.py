@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError, LabError
-from ccplay.lab.links.shaping import planned
 from ccplay.lab.network.routing import Routing
 from ccplay.lab.paths import Packets, PathFinder
+from ccplay.lab.shaping import planned
 from ccplay.model.network import Link, Network, Topology, assemble
 from ccplay.model.topologies import PAIRS, describe_topology, plan
 from ccplay.model.values import LinkSetting

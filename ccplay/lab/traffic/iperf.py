@@ -13,7 +13,7 @@ import msgspec
 
 from ccplay.errors import UnsupportedError
 from ccplay.lab.delay import netem
-from ccplay.lab.links.classes import Keys, udp_packets
+from ccplay.lab.htb import Keys, udp_packets
 from ccplay.lab.network import rtnl
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.routing import mac

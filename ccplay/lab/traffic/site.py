@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from ccplay.errors import LabError, UnsupportedError
-from ccplay.lab.links import classes
+from ccplay.lab import htb
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.routing import Routing
 from ccplay.lab.paths import Packets, PathFinder
@@ -27,7 +27,7 @@ from ccplay.model.network import Network
 class Classifier(Protocol):
     """Anything that directs packets into classes, as ``shaping.Shaper`` does."""
 
-    def admit(self, packets: classes.Packets) -> None:
+    def admit(self, packets: htb.Packets) -> None:
         """Register traffic before its first packet. Raises ``LabError``."""
 
     def dismiss(self, kind: str, name: str) -> None:
@@ -164,7 +164,7 @@ class Site:
         return server
 
     @contextmanager
-    def admitted(self, packets: classes.Packets) -> Generator[None]:
+    def admitted(self, packets: htb.Packets) -> Generator[None]:
         """Direct packets into their class before the first one is sent; undo that on an error."""
         if self._classifier is not None:
             self._classifier.admit(packets)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 from msgspec.structs import replace
 
 from ccplay.errors import CcplayError, CommandError, UnsupportedError
-from ccplay.lab.links.classes import datagrams, echo_packets, tcp_packets, udp_packets
+from ccplay.lab.htb import datagrams, echo_packets, tcp_packets, udp_packets
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.routing import Routing
 from ccplay.lab.paths import Packets, PathFinder

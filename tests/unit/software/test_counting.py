@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from ccplay.lab.links.htb import CLASS
+from ccplay.lab.htb import CLASS
 from ccplay.lab.queues.link_queues import LinkQueues
 from ccplay.lab.queues.statistics import PASSAGE, Counts, QdiscCounters, Reading
 from ccplay.lab.software import shared

@@ -1,25 +1,35 @@
-"""The sending end of a link: its rate, and its queue or classes, in the kernel or in software."""
+"""The sending end of a link: its rate, and its queue or classes, in the kernel or in software.
+
+The threshold marker at the sending end of a link: how it is attached, set and read.
+
+It is attached through a BPF link of traffic control (tcx, include/uapi/linux/bpf.h),
+which needs neither classifier nor discipline, and ends with the process that holds it.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import mmap
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from ccplay.errors import CommandError, LabError
+from ccplay.bpf.support import Lack, lack
+from ccplay.errors import CommandError, LabError, UnsupportedError
+from ccplay.lab import htb
 from ccplay.lab.delay.engines import Arrival, Impairment
-from ccplay.lab.links import classes, htb
-from ccplay.lab.links.classes import FIRST_HANDLE, Packets, SharedQueue, choose
+from ccplay.lab.htb import FIRST_HANDLE, Packets, SharedQueue, class_of
 from ccplay.lab.network import rtnl
 from ccplay.lab.network.building import BuiltNetwork
 from ccplay.lab.network.netlink import TC_H_ROOT
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.rtnl import RouteSocket
 from ccplay.lab.queues import qdiscs
-from ccplay.lab.queues.marker import Marker
 from ccplay.lab.queues.qdiscs import Leaf, check_software
 from ccplay.lab.queues.statistics import PASSAGE
 from ccplay.lab.software.client import Egress as SoftwareEgress
@@ -161,7 +171,7 @@ class Egress:
 
     def switch_offloads(self, built: BuiltNetwork, *, on: bool) -> None:
         """Turn the sending interface's offloads on or off; each interface sends on one link."""
-        htb.switch(built.namespace(self.link.src), self.link.interface, on=on)
+        htb.set_offloads(built.namespace(self.link.src), self.link.interface, on=on)
 
     # --- in front of a discipline in software -----------------------------------------------
 
@@ -236,8 +246,8 @@ class Egress:
         try:
             # Filters first: they have no effect until their classes exist.
             rest = self.classes[-1].leaf.parent
-            requests = classes.direct(self.index, classes.LAST_PRIORITY, None, rest)
-            classes.carry_out(self._routes, requests)
+            requests = htb.filter_requests(self.index, htb.LAST_PRIORITY, None, rest)
+            htb.request_filters(self._routes, requests)
             for packets in running:
                 self.admit(packets)
             self._set_shares()
@@ -256,8 +266,8 @@ class Egress:
     def _unshare(self) -> None:
         """Replace the classes by one queue."""
         there = htb.read_rates(self._routes, self.index).keys() - {htb.CLASS, PASSAGE}
-        gone = [classes.remove(self.index, each) for each in self._filters_there()]
-        self._routes.request([*gone, *htb.removals(self.index, there)], "remove classes")
+        gone = [htb.filter_removal(self.index, each) for each in self._filters_there()]
+        self._routes.request([*gone, *htb.class_removals(self.index, there)], "remove classes")
         self.classes = []
         self._priorities = {}
         own = self._leaf.asked
@@ -265,25 +275,25 @@ class Egress:
         self._leaf.put(own or _DEFAULT_QDISC)
 
     def _filters_there(self) -> set[int]:
-        return classes.priorities(self._routes, self.index)
+        return htb.filter_priorities(self._routes, self.index)
 
     def admit(self, packets: Packets) -> None:
         """Direct traffic into its class, if there are classes."""
         if not self.classes:
             return
-        chosen = choose(self.classes, packets.kind, packets.name)
+        chosen = class_of(self.classes, packets.kind, packets.name)
         if chosen is self.classes[-1]:
             return
         taken = self._priorities.values()
         priority = next(each for each in itertools.count(1) if each not in taken)
-        requests = classes.direct(self.index, priority, packets, chosen.leaf.parent)
-        classes.carry_out(self._routes, requests)
+        requests = htb.filter_requests(self.index, priority, packets, chosen.leaf.parent)
+        htb.request_filters(self._routes, requests)
         self._priorities[packets.kind, packets.name] = priority
 
     def dismiss(self, kind: str, name: str) -> None:
         """Remove the filters that direct some traffic into its class."""
         if (priority := self._priorities.pop((kind, name), None)) is not None:
-            classes.carry_out(self._routes, [classes.remove(self.index, priority)])
+            htb.request_filters(self._routes, [htb.filter_removal(self.index, priority)])
 
 
 # --- moves a link's queue between the kernel and a discipline in software without losing a packet -
@@ -295,7 +305,7 @@ class Egress:
 # wait in software at once and in order, and sends them at the link's rate.
 
 
-async def shape(
+async def shape_link(
     software: Software | None, interface: Egress, setting: LinkSetting, running: Iterable[Packets]
 ) -> None:
     """Set rate, queue and classes of a link; the kind of queue decides where packets wait.
@@ -329,7 +339,7 @@ async def shape(
     interface.software = wanted
 
 
-def check(interface: Egress, setting: LinkSetting) -> None:
+def check_queue(interface: Egress, setting: LinkSetting) -> None:
     """Check the discipline in software that a setting requests or keeps, if there is one.
 
     Raises ``CommandError`` if the link can't have it.
@@ -347,3 +357,89 @@ def _kept(interface: Egress, setting: LinkSetting) -> Qdisc | None:
     if setting.qdisc is not None or setting.classes or setting.rate == 0:
         return None
     return interface.software
+
+
+SOURCE = Path(__file__).parent / "marker.bpf.c"
+
+_FIRST_KERNEL = (6, 6)
+"""First kernel with BPF links at the egress of an interface."""
+
+_TCX_EGRESS = 47
+"""Attach type ``BPF_TCX_EGRESS`` of ``enum bpf_attach_type``."""
+
+_NEVER = (1 << 64) - 1
+
+
+def lack_of_marking() -> Lack | None:
+    """Return the reason why the marker can't work here; None if none is known."""
+    return lack(_FIRST_KERNEL)
+
+
+def require_marking() -> None:
+    """Raise ``UnsupportedError`` with reason and remedy if the marker can't work here."""
+    if (missing := lack_of_marking()) is not None:
+        raise UnsupportedError(f"ECN marking at a threshold: {missing.reason}; {missing.remedy}")
+
+
+def marker_program() -> bytes:
+    """Return the marker's object file; blocks for a second if it is not built yet.
+
+    Raises ``UnsupportedError`` and the errors of building.
+    """
+    # Imported late: labs without marking do not need it.
+    from ccplay.bpf.build import build  # noqa: PLC0415
+
+    image, _ = build(SOURCE)
+    return image
+
+
+class _Variables(ctypes.Structure):
+    """The program's variable ``marker``, in memory shared with it."""
+
+    _fields_ = (("marks", ctypes.c_uint64), ("threshold", ctypes.c_uint64))
+
+
+class Marker:
+    """The marker at one interface. It marks nothing until a threshold is set."""
+
+    def __init__(self, image: bytes, namespace: Namespace, interface: int) -> None:
+        """Attach ``program()`` to the interface with this index.
+
+        Raises ``LoadError`` if the kernel refuses it.
+        """
+        # ctypes and libbpf are slow to import, and most labs have no marker.
+        from ccplay.bpf import libbpf  # noqa: PLC0415
+        from ccplay.bpf.libbpf import Programs  # noqa: PLC0415
+
+        self._programs = Programs(image, "the marker")
+        shared = mmap.mmap(self._programs.map(".bss"), mmap.PAGESIZE)
+        self._variables = _Variables.from_buffer(shared)
+        self.threshold = None
+        code = self._programs.descriptors[0]
+        # The kernel looks for the interface in the namespace of the calling thread.
+        with libbpf.library() as (lib, messages), namespace.entered():
+            self._link = lib.bpf_link_create(code, interface, _TCX_EGRESS, None)
+        if self._link < 0:
+            error = libbpf.refused("the kernel refuses to attach the marker", messages)
+            self._programs.close()
+            raise error
+
+    @property
+    def threshold(self) -> int | None:
+        """Backlog of the link in bytes from which on packets are marked; None for never."""
+        held = int(self._variables.threshold)
+        return None if held == _NEVER else held
+
+    @threshold.setter
+    def threshold(self, size: int | None) -> None:
+        self._variables.threshold = _NEVER if size is None else size
+
+    @property
+    def marks(self) -> int:
+        """Number of segments marked so far."""
+        return int(self._variables.marks)
+
+    def close(self) -> None:
+        """Remove the marker; its counters can still be read."""
+        os.close(self._link)
+        self._programs.close()

@@ -13,17 +13,15 @@ import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import CcplayError, CommandError, LabError
+from ccplay.lab import egress
 from ccplay.lab.delay.client import LineDelay
 from ccplay.lab.delay.engines import Arrival, DelayEngine, check_path
 from ccplay.lab.delay.netem import NetemDelay
-from ccplay.lab.links import egress
-from ccplay.lab.links.classes import Packets, check_classes
-from ccplay.lab.links.egress import Egress
-from ccplay.lab.links.htb import set_mtu
+from ccplay.lab.egress import Egress
+from ccplay.lab.htb import Packets, check_classes, set_mtu
 from ccplay.lab.network.building import BuiltNetwork
 from ccplay.lab.network.rtnl import Carried, NetlinkError, RouteSocket, carried
 from ccplay.lab.packets.process import Logger, PacketProcess
-from ccplay.lab.queues import marker
 from ccplay.lab.queues.qdiscs import Leaf, chosen
 from ccplay.lab.queues.statistics import Reading
 from ccplay.lab.software.client import Software
@@ -222,7 +220,7 @@ class Shaper:
         """
         tried = [(self._interfaces[link.name], self._check(link, setting)) for link in links]
         self._check_offloads(links, setting)
-        image = await asyncio.to_thread(marker.program) if setting.mark else None
+        image = await asyncio.to_thread(egress.marker_program) if setting.mark else None
         steps = [
             _Step(
                 interface,
@@ -262,7 +260,7 @@ class Shaper:
 
         ``image`` is the marker's program.
         """
-        await egress.shape(self._software, interface, setting, self._running.values())
+        await egress.shape_link(self._software, interface, setting, self._running.values())
         wanted = interface.path.changed(setting)
         if wanted != interface.path:
             interface.path = await self._engine.set(interface.arrival, wanted)
@@ -331,7 +329,7 @@ class Shaper:
         if setting.qdisc is not None:
             qdisc = chosen(setting.qdisc, software=self._software is not None)
             setting = msgspec.structs.replace(setting, qdisc=qdisc)
-        egress.check(interface, setting)
+        egress.check_queue(interface, setting)
         if setting.classes:
             check_classes(link.name, setting.classes)
             own = setting.qdisc or interface.software
@@ -467,7 +465,7 @@ async def _undo(steps: Sequence[_Step], affected: dict[str, None]) -> list[str]:
 def _check_mark(interface: Egress, setting: LinkSetting) -> None:
     if not (interface.rate if setting.rate is None else setting.rate):
         raise CommandError(f"link {interface.link.name} has no rate, so no queue to mark in")
-    marker.require()
+    egress.require_marking()
 
 
 def _wants_offloads(network: Network, rates: Mapping[str, int]) -> bool:

@@ -1,1 +1,0 @@
-"""The settings of a link: rate, classes, MTU, offloads."""
