@@ -5,7 +5,7 @@ import gc
 # No imported or built object is ever freed; searching them for garbage takes a tenth of the start.
 gc.disable()
 
-from ccplay.lab.network.import_stubs import in_place_of  # noqa: E402
+from ccplay.lab.import_stubs import in_place_of  # noqa: E402
 
 # asyncio and msgspec work without these modules, and a lab does not use them.
 with in_place_of({"ssl": None, "typing_extensions": None}):

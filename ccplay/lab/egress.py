@@ -1,9 +1,8 @@
 """The sending end of a link: its rate, and its queue or classes, in the kernel or in software.
 
-The threshold marker at the sending end of a link: how it is attached, set and read.
-
-It is attached through a BPF link of traffic control (tcx, include/uapi/linux/bpf.h),
-which needs neither classifier nor discipline, and ends with the process that holds it.
+An interface may have a marker, which sets CE beyond a threshold. It is attached through a BPF link
+of traffic control (tcx, include/uapi/linux/bpf.h), which needs neither classifier nor discipline,
+and ends with the process that holds it.
 """
 
 from __future__ import annotations
@@ -21,17 +20,15 @@ from msgspec.structs import replace
 
 from ccplay.bpf.support import Lack, lack
 from ccplay.errors import CommandError, LabError, UnsupportedError
-from ccplay.lab import htb
+from ccplay.lab import htb, rtnl
 from ccplay.lab.delay.engines import Arrival, Impairment
 from ccplay.lab.htb import FIRST_HANDLE, Packets, SharedQueue, class_of
-from ccplay.lab.network import rtnl
-from ccplay.lab.network.building import BuiltNetwork
-from ccplay.lab.network.netlink import TC_H_ROOT
-from ccplay.lab.network.netns import Namespace
-from ccplay.lab.network.rtnl import RouteSocket
+from ccplay.lab.netns import Namespace
+from ccplay.lab.network import BuiltNetwork
 from ccplay.lab.queues import qdiscs
 from ccplay.lab.queues.qdiscs import Leaf, check_software
 from ccplay.lab.queues.statistics import PASSAGE
+from ccplay.lab.rtnl import TC_H_ROOT, RouteSocket
 from ccplay.lab.software.client import Egress as SoftwareEgress
 from ccplay.lab.software.client import Software
 from ccplay.model.disciplines import is_software

@@ -1,10 +1,9 @@
-"""The rate of a link, its MTU and its offloads.
+"""The rate of a link, the classes that share it, their filters, and the interface's offloads.
 
 The root is ``1:``, and its class ``1:1`` has the rate. The discipline under study is the leaf of
 that class, so that a change of one does not affect the other (tc-htb(8), net/sched/sch_htb.c). If
-several queues share the rate, they are the leaves of classes below ``1:1``.
-
-Classes that share a link's rate, and the filters that lead traffic into them.
+several queues share the rate, they are the leaves of classes below ``1:1``, and u32 filters lead
+traffic into its class.
 """
 
 from __future__ import annotations
@@ -21,7 +20,13 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ccplay.errors import CommandError, LabError, UnsupportedError
-from ccplay.lab.network.netlink import (
+from ccplay.lab.netns import Namespace
+from ccplay.lab.queues.qdiscs import LOOPBACK, Leaf
+from ccplay.lab.queues.statistics import PASSAGE
+from ccplay.lab.rtnl import (
+    CREATE,
+    EXCLUSIVE,
+    REPLACE,
     RTM_DELQDISC,
     RTM_DELTCLASS,
     RTM_DELTFILTER,
@@ -31,20 +36,12 @@ from ccplay.lab.network.netlink import (
     RTM_NEWTCLASS,
     RTM_NEWTFILTER,
     TC_H_ROOT,
-    cls_u32,
-    sched_htb,
-)
-from ccplay.lab.network.netns import Namespace
-from ccplay.lab.network.rtnl import (
-    CREATE,
-    EXCLUSIVE,
-    REPLACE,
     NetlinkError,
     RouteSocket,
+    cls_u32,
+    sched_htb,
     traffic_control,
 )
-from ccplay.lab.queues.qdiscs import LOOPBACK, Leaf
-from ccplay.lab.queues.statistics import PASSAGE
 from ccplay.model.quantities import check
 from ccplay.model.tc import FRAME, burst
 from ccplay.model.values import TrafficClass

@@ -18,8 +18,7 @@ from ccplay.errors import CcplayError, CommandError, LabError
 from ccplay.lab import capabilities
 from ccplay.lab.capture.captures import Captures, Place
 from ccplay.lab.health import Timekeeper
-from ccplay.lab.network import building
-from ccplay.lab.network.building import BuiltNetwork
+from ccplay.lab.network import BuiltNetwork, build_network
 from ccplay.lab.packets.process import PacketProcess
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.probe.tracing import Tracing
@@ -174,7 +173,7 @@ class Lab:
         if capabilities.has_software(self.capabilities):
             software = Software(self._log, self._build.seed, self._disciplines)
             self._stack.push_async_callback(software.close)
-        built = building.build(self.network, self._progress, self._build.seed)
+        built = build_network(self.network, self._progress, self._build.seed)
         self._built: BuiltNetwork = built
         built.routing.on_new_routes = self._keep_default
         for text in filter(None, (*self._build.topology.remarks, built.lacking)):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from ccplay.errors import CommandError, LabError
-from ccplay.lab.network.routing import Routing
+from ccplay.lab.network import Routing
 from ccplay.model.base import Event
 from ccplay.model.events import FlowPath, Log
 from ccplay.model.network import Link, Network

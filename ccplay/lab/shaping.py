@@ -19,11 +19,11 @@ from ccplay.lab.delay.engines import Arrival, DelayEngine, check_path
 from ccplay.lab.delay.netem import NetemDelay
 from ccplay.lab.egress import Egress
 from ccplay.lab.htb import Packets, check_classes, set_mtu
-from ccplay.lab.network.building import BuiltNetwork
-from ccplay.lab.network.rtnl import Carried, NetlinkError, RouteSocket, carried
+from ccplay.lab.network import BuiltNetwork
 from ccplay.lab.packets.process import Logger, PacketProcess
 from ccplay.lab.queues.qdiscs import Leaf, chosen
 from ccplay.lab.queues.statistics import Reading
+from ccplay.lab.rtnl import Carried, NetlinkError, RouteSocket, carried
 from ccplay.lab.software.client import Software
 from ccplay.model.disciplines import NOT_OF_CLASS, is_software
 from ccplay.model.events import InterfaceCounters, LinkChanged

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 # Imported first, because it replaces modules that a lab does not need.
 import ccplay.lab.__main__  # noqa: F401
-from ccplay.lab.network.building import import_mininet
+from ccplay.lab.network import import_mininet
 from ccplay.lab.server import main as serve
 
 DOOR = 3

@@ -70,7 +70,7 @@ def options_of(custom: Sequence[Path]) -> list[str]:
 
 
 def topology_argv(host: str | None, file: Path | None, topo: str) -> list[str]:
-    """Return the command that prints the network of a Mininet file: ``lab.network.mininet_file``.
+    """Return the command that prints the network of a Mininet file: ``lab.mininet_file``.
 
     ``file`` is on ``host`` if there is one; None means Mininet's own topologies. Raises
     ``LabError`` with the remedy if an ordinary user can't make namespaces on this machine.
@@ -88,7 +88,7 @@ def inner_topology_argv(file: Path | None, topo: str) -> list[str]:
 
 
 def _mininet(file: Path | None, topo: str) -> list[str]:
-    return ["ccplay.lab.network.mininet_file", str(file.absolute()) if file else "", topo]
+    return ["ccplay.lab.mininet_file", str(file.absolute()) if file else "", topo]
 
 
 def _in_namespaces(module: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from tests.bench.probe import inside, make_node
 
 WARM_UP_S = 2

@@ -20,7 +20,7 @@ from pyroute2 import DiagSocket, IPRoute
 from rich.console import Console
 from rich.table import Table
 
-from ccplay.lab.network.netns import Namespace, write_sysctls
+from ccplay.lab.netns import Namespace, write_sysctls
 from ccplay.lab.probe import inet_diag
 from ccplay.lab.probe.probe import Probe
 from ccplay.session.launch import ROOTLESS, UNSHARE

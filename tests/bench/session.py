@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.model.commands import Build
 from ccplay.model.events import Health
 from ccplay.model.network import Topology

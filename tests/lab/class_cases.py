@@ -6,7 +6,7 @@ from typing import Any
 
 from ccplay.lab import htb
 from ccplay.lab.htb import echo_packets, filter_priorities, tcp_packets
-from ccplay.lab.network.rtnl import RouteSocket
+from ccplay.lab.rtnl import RouteSocket
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from tests.lab.network_cases import Bench, bench
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from ccplay.analysis.trust import judge
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.session import launch
 from ccplay.session.launch import WarmLabs

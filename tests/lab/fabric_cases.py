@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ccplay.errors import LabError
-from ccplay.lab.network import building
-from ccplay.lab.network.building import BuiltNetwork, prove
-from ccplay.lab.network.rtnl import carried
+from ccplay.lab.network import BuiltNetwork, build_network, prove_reachability
+from ccplay.lab.rtnl import carried
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
 
@@ -22,7 +21,7 @@ SOURCES = range(10_000, 10_064)
 @contextmanager
 def built(kind: str, parameters: dict[str, int], seed: int = 1) -> Iterator[BuiltNetwork]:
     network = plan(Topology(kind=kind, parameters=parameters))
-    made = building.build(network, lambda *_: None, seed)
+    made = build_network(network, lambda *_: None, seed)
     try:
         yield made
     finally:
@@ -45,7 +44,7 @@ async def broken(what: str) -> str:
         elif what == "forwarding":
             made.namespace("spine1").sysctl({"net.ipv4.ip_forward": 0})
         try:
-            prove(made.network, made.namespaces, routing)
+            prove_reachability(made.network, made.namespaces, routing)
         except LabError as error:
             return str(error)
         return ""
@@ -108,7 +107,7 @@ async def detour() -> dict[str, Any]:
 
         def reached() -> str:
             try:
-                prove(network, made.namespaces, routing)
+                prove_reachability(network, made.namespaces, routing)
             except LabError as error:
                 return str(error)
             return "all"

@@ -7,8 +7,8 @@ from typing import Any
 
 from ccplay.errors import CommandError, UnsupportedError
 from ccplay.lab.htb import CLASS
-from ccplay.lab.network.rtnl import RouteSocket
 from ccplay.lab.queues import options, qdiscs
+from ccplay.lab.rtnl import RouteSocket
 from ccplay.model import tc
 from ccplay.model.base import Option
 from ccplay.model.commands import SetLink

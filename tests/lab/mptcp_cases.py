@@ -9,8 +9,8 @@ import msgspec
 
 from ccplay.errors import CcplayError
 from ccplay.lab import capabilities
-from ccplay.lab.network import building
-from ccplay.lab.network.netns import write_sysctls
+from ccplay.lab.netns import write_sysctls
+from ccplay.lab.network import build_network
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
@@ -32,7 +32,7 @@ async def unknown_scheduler() -> str:
 
 
 async def _refusal(command: StartFlow) -> str:
-    built = building.build(plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
+    built = build_network(plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
     probe, events = Probe(built.namespaces, []), list[Event]()
     traffic = Traffic(built.namespace, probe, events.append, time.monotonic, built.network)
     try:

@@ -18,14 +18,14 @@ from msgspec.structs import replace
 from pyroute2.netlink.rtnl import RTM_GETQDISC, TC_H_ROOT
 
 from ccplay.errors import LabError
-from ccplay.lab import htb, shaping
+from ccplay.lab import htb, netns, shaping
 from ccplay.lab.delay import client, netem
 from ccplay.lab.delay.engines import Arrival
-from ccplay.lab.network import building, netns
-from ccplay.lab.network.netns import Namespace
-from ccplay.lab.network.rtnl import NetlinkError, RouteSocket, is_up, traffic_control
+from ccplay.lab.netns import Namespace
+from ccplay.lab.network import BuiltNetwork, build_network
 from ccplay.lab.packets.process import Keeper
 from ccplay.lab.queues import qdiscs
+from ccplay.lab.rtnl import NetlinkError, RouteSocket, is_up, traffic_control
 from ccplay.lab.shaping import HalfChangedError, Shaper, delay_engine
 from ccplay.lab.software.client import Software
 from ccplay.model.events import LinkChanged
@@ -40,7 +40,7 @@ PFIFO_100 = Qdisc(kind="pfifo", options={"limit": 100})
 class Bench:
     """A built, shaped network, with methods to load and measure it."""
 
-    def __init__(self, built: building.BuiltNetwork, shaper: Shaper, said: list[list[str]]) -> None:
+    def __init__(self, built: BuiltNetwork, shaper: Shaper, said: list[list[str]]) -> None:
         self.built = built
         self.shaper = shaper
         self.messages = said
@@ -142,7 +142,7 @@ async def bench(
 ) -> AsyncIterator[Bench]:
     network = plan(Topology(kind=kind, pairs=1))
     said: list[list[str]] = []
-    built = building.build(network, lambda *_: None)
+    built = build_network(network, lambda *_: None)
     delays = delay_engine(engine, lambda level, text, **_: said.append([level, text]), seed=1)
     own = Software(lambda level, text, **_: said.append([level, text]), 1) if software else None
     with Shaper(built, delays, time.monotonic, own) as shaper:
@@ -158,7 +158,7 @@ async def bench(
 async def reach(kind: str, pairs: int) -> list[str]:
     """Ping every node from every host; return the pairs without an answer."""
     network = plan(Topology(kind=kind, pairs=pairs))
-    built = building.build(network, lambda *_: None)
+    built = build_network(network, lambda *_: None)
     pings = {}
     for node in network.nodes:
         for other in network.nodes:

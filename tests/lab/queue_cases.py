@@ -7,9 +7,9 @@ from statistics import median
 from typing import Any
 
 from ccplay.lab.htb import CLASS
-from ccplay.lab.network.rtnl import RouteSocket
 from ccplay.lab.queues import options, qdiscs
 from ccplay.lab.queues.statistics import QdiscCounters, QdiscSocket
+from ccplay.lab.rtnl import RouteSocket
 from ccplay.model.base import Option
 from ccplay.model.values import LinkSetting, Qdisc
 from tests.lab.network_cases import Bench, bench

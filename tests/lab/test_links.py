@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.model.commands import Build, SetLink
 from ccplay.model.network import Link, Network, Topology
 from ccplay.model.topologies import TOPOLOGIES, generated, plan

@@ -10,7 +10,7 @@ import subprocess
 import psutil
 import pytest
 
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.lab.traffic.program import SERVERS
 from ccplay.model.commands import Build, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.network import Topology

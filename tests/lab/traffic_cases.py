@@ -14,9 +14,9 @@ import msgspec
 
 from ccplay.errors import UnsupportedError
 from ccplay.lab import capabilities
-from ccplay.lab.network import building
-from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
+from ccplay.lab.network import build_network
 from ccplay.lab.probe.probe import Probe
+from ccplay.lab.rtnl import NetlinkError, RouteSocket
 from ccplay.lab.traffic import congestion, iperf
 from ccplay.lab.traffic.program import ports_of
 from ccplay.lab.traffic.traffic import Traffic
@@ -35,7 +35,7 @@ async def survey() -> Any:
 
 async def switch(flow_cc: str, later_cc: str, next_cc: str) -> list[str]:
     """Switch a running flow, then the host's default; return the kernel's answer each time."""
-    built = building.build(plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
+    built = build_network(plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
     host = built.namespace("s1")
     probe = Probe(built.namespaces, [])
     events: list[Event] = []
@@ -65,7 +65,7 @@ async def refused_halfway(routes: int, sockets: int) -> list[list[str]]:
 
     Returns the algorithms that routes and sockets then have.
     """
-    built = building.build(plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
+    built = build_network(plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
     host, request, assign = built.namespace("s1"), RouteSocket.request, congestion._set
     congestion.set_host_default(host, "reno")
     with host.entered():
@@ -103,7 +103,7 @@ async def refused_halfway(routes: int, sockets: int) -> list[list[str]]:
 async def udp_of_a_newer_iperf3(seconds: float) -> Any:
     """Send UDP with an iperf3 that does not stop in time; return the result."""
     iperf._looks = False
-    built = building.build(plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
+    built = build_network(plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
     over: asyncio.Future[UdpEnded] = asyncio.get_running_loop().create_future()
 
     def take(event: Event) -> None:

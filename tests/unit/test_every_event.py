@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.lab.probe.probe import Probe
 from ccplay.model import blocks
 from ccplay.model.events import AnyEvent, Hello

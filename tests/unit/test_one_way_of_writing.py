@@ -42,7 +42,7 @@ ALLOWED = {
     ("files/writing.py", "made.rename"): "of whole directories",
     ("files/writing.py", "aside.rename"): "of whole directories",
     (
-        "lab/network/netns.py",
+        "lab/netns.py",
         "Path('/proc/sys', *key.split('.')).write_text",
     ): "a setting of the kernel",
     ("lab/traffic/mptcp/transfer.py", "(_SYSCTLS / name).write_text"): "a setting of the kernel",

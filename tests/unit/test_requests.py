@@ -11,8 +11,8 @@ from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
-from ccplay.lab.network import rtnl
-from ccplay.lab.network.rtnl import CREATE, EXCLUSIVE, message
+from ccplay.lab import rtnl
+from ccplay.lab.rtnl import CREATE, EXCLUSIVE, message
 
 NEW = CREATE | EXCLUSIVE
 MAC = "02:00:0a:00:01:02"

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from types import ModuleType
 
-from ccplay.lab.network.import_stubs import bare_package, in_place_of
+from ccplay.lab.import_stubs import bare_package, in_place_of
 
 
 def test_a_stand_in_is_found_and_taken_away() -> None:
@@ -26,7 +26,7 @@ def test_no_stand_in_for_a_package_that_is_not_installed() -> None:
 def test_all_of_pyroute2_still_imports_after_the_lab() -> None:
     """pyroute2 can be imported as a whole after the lab's parts of it, in a fresh process."""
     code = (
-        "import sys, ccplay.lab.network.netlink as ours; assert 'pyroute2' not in sys.modules;"
+        "import sys, ccplay.lab.rtnl as ours; assert 'pyroute2' not in sys.modules;"
         "assert 'pyroute2.iproute' not in sys.modules;"
         "from pyroute2 import IPRoute; from pyroute2.netlink import nlmsg;"
         "assert nlmsg is ours.nlmsg"

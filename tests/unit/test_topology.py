@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError, LabError
-from ccplay.lab.network.routing import Routing
+from ccplay.lab.network import Routing
 from ccplay.lab.paths import Packets, PathFinder
 from ccplay.lab.shaping import planned
 from ccplay.model.network import Link, Network, Topology, assemble

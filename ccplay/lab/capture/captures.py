@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from ccplay.assets import find_tool
 from ccplay.errors import CommandError, LabError, UnsupportedError
-from ccplay.lab.network.netns import Namespace
-from ccplay.lab.network.routing import mac
+from ccplay.lab.netns import Namespace
+from ccplay.lab.network import mac
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
 from ccplay.model.commands import StartCapture

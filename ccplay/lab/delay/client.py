@@ -17,20 +17,24 @@ from ccplay.lab.delay import line
 from ccplay.lab.delay.engines import Arrival, Impairment
 from ccplay.lab.delay.line import News, Order
 from ccplay.lab.delay.netem import CLSACT, divert_requests
-from ccplay.lab.network.netlink import (
+from ccplay.lab.netns import Namespace
+from ccplay.lab.packets import process
+from ccplay.lab.packets.loop import PacketQueue
+from ccplay.lab.packets.process import Keeper, Logger, PacketProcess
+from ccplay.lab.queues.qdiscs import LOOPBACK
+from ccplay.lab.rtnl import (
+    CREATE,
+    EXCLUSIVE,
     RTM_DELLINK,
     RTM_DELQDISC,
     RTM_NEWLINK,
     RTM_NEWQDISC,
     TC_H_ROOT,
+    RouteSocket,
     ifinfmsg,
+    message,
+    traffic_control,
 )
-from ccplay.lab.network.netns import Namespace
-from ccplay.lab.network.rtnl import CREATE, EXCLUSIVE, RouteSocket, message, traffic_control
-from ccplay.lab.packets import process
-from ccplay.lab.packets.loop import PacketQueue
-from ccplay.lab.packets.process import Keeper, Logger, PacketProcess
-from ccplay.lab.queues.qdiscs import LOOPBACK
 from ccplay.model.values import Feature
 
 # --- the lab's side of the delay line: its process, its orders and its firewall rules -------------

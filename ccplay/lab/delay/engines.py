@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ccplay.errors import CommandError
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.model.algorithms import UNIFORM
 from ccplay.model.values import LinkSetting
 

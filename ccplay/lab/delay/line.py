@@ -22,7 +22,7 @@ from collections import deque
 from typing import NamedTuple
 
 from ccplay.lab.delay.engines import Impairment
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.lab.packets import process
 from ccplay.lab.packets.loop import Lateness, PacketLoop, PacketQueue, run_as
 from ccplay.model import algorithms

@@ -17,27 +17,25 @@ import msgspec
 
 from ccplay.errors import LabError
 from ccplay.lab.delay.engines import Arrival, Impairment
-from ccplay.lab.network.netlink import (
+from ccplay.lab.queues import qdiscs
+from ccplay.lab.queues.options import NESTED, attribute, join, split
+from ccplay.lab.rtnl import (
+    CREATE,
+    EXCLUSIVE,
     RTM_DELTFILTER,
     RTM_NEWLINK,
     RTM_NEWQDISC,
     RTM_NEWTFILTER,
     TC_H_ROOT,
-    cls_u32,
-    ifinfmsg,
-    tick_in_usec,
-)
-from ccplay.lab.network.rtnl import (
-    CREATE,
-    EXCLUSIVE,
     NetlinkError,
     RouteSocket,
+    cls_u32,
     dropped,
+    ifinfmsg,
     message,
+    tick_in_usec,
     traffic_control,
 )
-from ccplay.lab.queues import qdiscs
-from ccplay.lab.queues.options import NESTED, attribute, join, split
 from ccplay.model.algorithms import SCALE, SIZE, table
 from ccplay.model.tc import NETEM_LIMIT, NETEM_RATE
 

@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from ccplay.errors import CcplayError
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.lab.packets.process import News, Order
 
 # --- A histogram of the lateness of packets in one second -----------------------------------------

@@ -15,9 +15,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from ccplay.lab.network import rtnl
-from ccplay.lab.network.rtnl import ends
+from ccplay.lab import rtnl
 from ccplay.lab.probe.connection import FIELDS, INFO_SIZE, Connection, in_units
+from ccplay.lab.rtnl import ends
 
 # --- variables of a kernel congestion control -----------------------------------------------------
 # Variables of a kernel congestion control, which inet_diag reports in addition to ``tcp_info``.

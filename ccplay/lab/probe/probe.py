@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from ccplay.bpf.loaded import library
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.lab.probe.connection import (
     OPTION_ECN,
     OPTIONS,

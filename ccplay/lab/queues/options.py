@@ -10,12 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from ccplay.errors import CommandError
-from ccplay.lab.network.netlink import (
-    red_eval_ewma,
-    red_eval_idle_damping,
-    red_eval_P,
-    tick_in_usec,
-)
+from ccplay.lab.rtnl import red_eval_ewma, red_eval_idle_damping, red_eval_P, tick_in_usec
 from ccplay.model.base import Option
 from ccplay.model.disciplines import DISCIPLINES, thresholds
 from ccplay.model.values import Qdisc

@@ -9,18 +9,21 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ccplay.errors import CommandError, UnsupportedError
-from ccplay.lab.network.netlink import RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT
-from ccplay.lab.network.rtnl import (
+from ccplay.lab.queues.options import NESTED, attribute, decode, encode, split
+from ccplay.lab.rtnl import (
     ACK,
     CREATE,
     DUMP,
     REPLACE,
     REQUEST,
+    RTM_DELQDISC,
+    RTM_GETQDISC,
+    RTM_NEWQDISC,
+    TC_H_ROOT,
     NetlinkError,
     RouteSocket,
     traffic_control,
 )
-from ccplay.lab.queues.options import NESTED, attribute, decode, encode, split
 from ccplay.model import disciplines
 from ccplay.model.base import Option
 from ccplay.model.disciplines import DISCIPLINES, MOST_RATE, SUFFIX, beyond, described, is_software

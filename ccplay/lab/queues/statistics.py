@@ -14,7 +14,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from ccplay.lab.network import rtnl
+from ccplay.lab import rtnl
 from ccplay.lab.queues.options import U32, walk
 
 # --- own values of the kernel's disciplines, and their offsets in the kernel's statistics ---------

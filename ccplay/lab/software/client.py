@@ -12,10 +12,10 @@ import msgspec
 
 from ccplay.assets import find_tool
 from ccplay.errors import CcplayError, LabError
+from ccplay.lab import netns
 from ccplay.lab.custom import limits
 from ccplay.lab.custom.declaring import SourceError, library
-from ccplay.lab.network import netns
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.lab.packets import process
 from ccplay.lab.packets.process import Keeper, Logger, PacketProcess
 from ccplay.lab.queues.statistics import PASSAGE, Reading
@@ -53,12 +53,12 @@ def _lines(verb: str, interface: str, queue: int) -> str:
 
 async def add(namespace: Namespace, interface: str, queue: int) -> None:
     """Lead packets that leave through an interface into a netfilter queue. Raises ``LabError``."""
-    await netns.restore(namespace, _lines("-A", interface, queue))
+    await netns.change_iptables(namespace, _lines("-A", interface, queue))
 
 
 async def remove(namespace: Namespace, interface: str, queue: int) -> None:
     """Remove the rules of ``add``; waiting packets stay in the queue. Raises ``LabError``."""
-    await netns.restore(namespace, _lines("-D", interface, queue))
+    await netns.change_iptables(namespace, _lines("-D", interface, queue))
 
 
 def begin_trial() -> subprocess.Popen[str] | None:
@@ -66,7 +66,7 @@ def begin_trial() -> subprocess.Popen[str] | None:
     if find_tool(netns.PROGRAM) is None:
         return None
     pipe = subprocess.PIPE
-    trial = subprocess.Popen(netns.argv(), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    trial = subprocess.Popen(netns.iptables_argv(), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
     assert trial.stdin is not None  # noqa: S101 - it is a pipe
     trial.stdin.write(_lines("-A", "lo", 1) + _lines("-D", "lo", 1))
     trial.stdin.close()

@@ -35,7 +35,7 @@ from ccplay.lab.custom.limits import Printed
 from ccplay.lab.disciplines.base import CE, Discipline, Options, Packet
 from ccplay.lab.disciplines.fifo import FirstInFirstOut
 from ccplay.lab.disciplines.table import made
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.lab.packets.loop import Lateness, PacketLoop, PacketQueue, run_as
 from ccplay.lab.queues.statistics import Counts
 from ccplay.lab.software.shared import MOST_STATISTICS, Board, News, Order, Slot

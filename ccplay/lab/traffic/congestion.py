@@ -15,17 +15,22 @@ import msgspec
 from ccplay.assets import SUFFIX, module_file
 from ccplay.bpf.loaded import is_ours, library
 from ccplay.errors import CcplayError, CommandError, LabError, UnsupportedError
-from ccplay.lab.network import netns
-from ccplay.lab.network.netlink import (
+from ccplay.lab import netns
+from ccplay.lab.netns import Namespace
+from ccplay.lab.rtnl import (
+    CREATE,
+    EXCLUSIVE,
+    REPLACE,
     RTM_DELRULE,
     RTM_GETROUTE,
     RTM_NEWROUTE,
     RTM_NEWRULE,
+    NetlinkError,
+    RouteSocket,
     fibmsg,
+    message,
     rtmsg,
 )
-from ccplay.lab.network.netns import Namespace
-from ccplay.lab.network.rtnl import CREATE, EXCLUSIVE, REPLACE, NetlinkError, RouteSocket, message
 from ccplay.lab.traffic.program import ports_of, sockets_of
 from ccplay.model.algorithms import CATALOGUE
 from ccplay.model.events import Log, Misbehaved
@@ -409,7 +414,7 @@ async def send_ect_1(namespace: Namespace, port: int) -> None:
     Packets that are not ECT, such as SYN and retransmissions, stay so. Raises ``UnsupportedError``.
     """
     try:
-        await netns.restore(namespace, _ect_1("-A", port))
+        await netns.change_iptables(namespace, _ect_1("-A", port))
     except (LabError, OSError) as error:
         raise UnsupportedError(
             f"l4s needs iptables-legacy and its modules xt_DSCP and xt_dscp ({error})"
@@ -423,7 +428,7 @@ async def stop_ect_1(namespace: Namespace, port: int, sending: asyncio.Task[None
     """
     await asyncio.wait([sending])
     if sending.exception() is None:
-        await netns.restore(namespace, _ect_1("-D", port))
+        await netns.change_iptables(namespace, _ect_1("-D", port))
 
 
 def _ect_1(verb: str, port: int) -> str:

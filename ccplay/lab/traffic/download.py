@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from ccplay.errors import CommandError, LabError
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.gate import Entry

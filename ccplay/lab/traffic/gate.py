@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Generator, Sequence
 from pathlib import Path
 
 from ccplay.errors import CcplayError, LabError
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.lab.traffic.program import Held, Hold, Program, ports_of, sockets_of
 
 # --- A gate ---------------------------------------------------------------------------------------

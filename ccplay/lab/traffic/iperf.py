@@ -12,12 +12,12 @@ from collections.abc import Callable
 import msgspec
 
 from ccplay.errors import UnsupportedError
+from ccplay.lab import rtnl
 from ccplay.lab.delay import netem
 from ccplay.lab.htb import Keys, udp_packets
-from ccplay.lab.network import rtnl
-from ccplay.lab.network.netns import Namespace
-from ccplay.lab.network.routing import mac
-from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
+from ccplay.lab.netns import Namespace
+from ccplay.lab.network import mac
+from ccplay.lab.rtnl import NetlinkError, RouteSocket
 from ccplay.lab.traffic.program import Hold
 from ccplay.model.algorithms import DEFAULT, type_of_service
 from ccplay.model.network import Network

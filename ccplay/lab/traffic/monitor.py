@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ccplay.bpf.libbpf import Programs
 from ccplay.bpf.support import lack
 from ccplay.errors import CcplayError, UnsupportedError
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.model.values import Monitored
 
 # --- the flow monitor -----------------------------------------------------------------------------

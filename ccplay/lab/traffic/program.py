@@ -22,7 +22,7 @@ from typing import Self
 import msgspec
 
 from ccplay.errors import CommandError, LabError, UnsupportedError
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 
 # --- port numbers of the lab's traffic, which identify its packets --------------------------------
 

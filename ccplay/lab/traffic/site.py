@@ -9,8 +9,8 @@ from typing import Protocol
 
 from ccplay.errors import LabError, UnsupportedError
 from ccplay.lab import htb
-from ccplay.lab.network.netns import Namespace
-from ccplay.lab.network.routing import Routing
+from ccplay.lab.netns import Namespace
+from ccplay.lab.network import Routing
 from ccplay.lab.paths import Packets, PathFinder
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.traffic import congestion

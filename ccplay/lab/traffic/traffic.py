@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from ccplay.errors import CcplayError, CommandError, UnsupportedError
 from ccplay.lab.htb import datagrams, echo_packets, tcp_packets, udp_packets
-from ccplay.lab.network.netns import Namespace
-from ccplay.lab.network.routing import Routing
+from ccplay.lab.netns import Namespace
+from ccplay.lab.network import Routing
 from ccplay.lab.paths import Packets, PathFinder
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.traffic import congestion

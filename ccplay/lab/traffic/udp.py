@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 
 from ccplay.errors import LabError, UnsupportedError
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.lab.traffic.gate import Entry, passed
 from ccplay.lab.traffic.iperf import BEFORE_DATAGRAMS, Bypass, server_argv, stops_in_time
 from ccplay.lab.traffic.monitor import MonitoredStreams

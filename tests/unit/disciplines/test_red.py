@@ -9,7 +9,7 @@ import pytest
 from ccplay.lab.disciplines.base import ECT_0
 from ccplay.lab.disciplines.choke import CHOKe
 from ccplay.lab.disciplines.red import RED, weight
-from ccplay.lab.network.netlink import red_eval_ewma
+from ccplay.lab.rtnl import red_eval_ewma
 from tests.unit.disciplines.traces import arrive, discipline, packet
 
 OPTIONS = {"limit": 600_000, "min": 30_000, "max": 90_000, "bandwidth": 10_000_000}

@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from ccplay.errors import CcplayError, UnsupportedError
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.flow import Flow
 from ccplay.lab.traffic.gate import Entry

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ccplay.errors import CommandError, UnsupportedError
-from ccplay.lab.network import rtnl
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab import rtnl
+from ccplay.lab.netns import Namespace
 from ccplay.model.traffic_commands import StartFlow, conflict
 from ccplay.model.values import Feature
 

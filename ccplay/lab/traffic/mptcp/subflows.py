@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ccplay.lab.network import rtnl
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab import rtnl
+from ccplay.lab.netns import Namespace
 from ccplay.lab.probe.connection import Connection, Joint
 from ccplay.lab.probe.inet_diag import ATTRIBUTES, INET_DIAG_INFO
 from ccplay.lab.probe.probe import Probe

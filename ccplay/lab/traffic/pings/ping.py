@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ccplay.errors import LabError
-from ccplay.lab.network.netns import Namespace
+from ccplay.lab.netns import Namespace
 from ccplay.lab.traffic.gate import Entry
 from ccplay.lab.traffic.program import Hold, Program
 from ccplay.model.algorithms import type_of_service

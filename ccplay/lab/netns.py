@@ -113,12 +113,12 @@ PROGRAM = "iptables-legacy-restore"
 that legacy tables have."""
 
 
-async def restore(namespace: Namespace, lines: str) -> None:
+async def change_iptables(namespace: Namespace, lines: str) -> None:
     """Carry out lines in the format of iptables-save(8). Raises ``LabError``."""
     # A process started inside the namespace needs no nsenter(1).
     with namespace.entered():
         running = subprocess.Popen(  # noqa: ASYNC220 - starting it takes a millisecond
-            argv(),
+            iptables_argv(),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -131,6 +131,6 @@ async def restore(namespace: Namespace, lines: str) -> None:
         raise LabError(f"node {namespace.name}: {PROGRAM}: {text}")
 
 
-def argv() -> list[str]:
+def iptables_argv() -> list[str]:
     """Return the command line that reads lines of iptables-save(8) and keeps all other rules."""
     return [find_tool(PROGRAM) or PROGRAM, "-w", "--noflush"]

@@ -1,6 +1,6 @@
 """Runs a Mininet file and prints as JSON the network that one of its ``topos`` builds.
 
-``python -m ccplay.lab.network.mininet_file FILE TOPO``: FILE follows the conventions of
+``python -m ccplay.lab.mininet_file FILE TOPO``: FILE follows the conventions of
 ``mn --custom`` and is empty for Mininet's own topologies; TOPO is ``NAME[,ARGUMENT …]``. A Python
 file can do whatever its user can, so it runs in a process of its own, in the namespaces of a lab.
 The output is only data: ``hosts``, ``routers``, ``links`` and ``remarks`` as in a scenario's
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ccplay.lab.network.import_stubs import distutils, in_place_of
+from ccplay.lab.import_stubs import distutils, in_place_of
 from ccplay.model.quantities import did_you_mean, quote
 
 QUEUE = 1000
