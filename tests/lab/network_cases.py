@@ -417,7 +417,7 @@ async def failing_anywhere() -> dict[str, Any]:
     """Let each call of each command fail once; return how many did, and what then differed."""
     faults, differed, failed = Faults(), list[str](), dict[str, int]()
     RouteSocket.request = faults.among(RouteSocket.request)  # type: ignore[method-assign]
-    for module, name in ((client, "_iptables"), (netns, "restore"), (Keeper, "ask")):
+    for module, name in ((client, "_iptables"), (netns, "change_iptables"), (Keeper, "ask")):
         setattr(module, name, faults.among_awaited(getattr(module, name)))
     htb.set_offloads = faults.among(htb.set_offloads)
     shares = [TrafficClass(name="one", share=0.5), TrafficClass(name="two", share=0.5)]
