@@ -9,11 +9,10 @@ from itertools import count
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError
+from ccplay.model.base import Command, Event
 from ccplay.model.commands import (
-    AnyCommand,
     ChangeMark,
     Mark,
-    Order,
     RemoveMark,
     SetClasses,
     SetCongestionControl,
@@ -26,7 +25,6 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.events import (
-    AnyEvent,
     Applied,
     CaptureEnded,
     CaptureStarted,
@@ -40,15 +38,10 @@ from ccplay.model.events import (
 )
 from ccplay.model.network import Network, Topology
 from ccplay.model.topologies import plan
-from ccplay.model.traffic_commands import StartFlow, StartPing, StopFlow, StopPing
-from ccplay.model.traffic_events import (
-    FlowEnded,
-    FlowStarted,
-    PingEnded,
-    PingStarted,
-)
 from ccplay.model.values import Capabilities, LinkSetting, Qdisc, TrafficClass
 from ccplay.stream import wire
+from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow, StopFlow
+from ccplay.traffic.ping import PingEnded, PingStarted, StartPing, StopPing
 
 PFIFO = Qdisc(kind="pfifo", options={"limit": 100})
 CODEL = Qdisc(kind="codel", options={"target": 5000})
@@ -71,12 +64,12 @@ class FakeLab:
         self.marks: dict[str, tuple[str, float]] = {}
         self.traced: set[str] = set()
         self.captures: set[str] = set()
-        self.sent: list[AnyCommand] = []
-        self.lies: AnyCommand | None = None
+        self.sent: list[Command] = []
+        self.lies: Command | None = None
         """Command that the lab reports in place of the one it carried out; None to report that."""
         self.t = 1.0
         self._numbers = count(1)
-        self._events: asyncio.Queue[AnyEvent | None] = asyncio.Queue()
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
 
     @property
     def held(self) -> tuple[object, ...]:
@@ -89,7 +82,7 @@ class FakeLab:
             *(dict(self.marks), len(self.traced), len(self.captures)),
         )
 
-    async def events(self) -> AsyncIterator[AnyEvent]:
+    async def events(self) -> AsyncIterator[Event]:
         capabilities = Capabilities(
             kernel="",
             privilege="root",
@@ -115,7 +108,7 @@ class FakeLab:
         while (event := await self._events.get()) is not None:
             yield event
 
-    def send(self, command: Order) -> None:
+    def send(self, command: Command) -> None:
         assert not isinstance(command, StartTogether)
         self.sent.append(command)
         self.t += 1.0
@@ -126,7 +119,7 @@ class FakeLab:
         else:
             self.tell(Applied(t=self.t, command=self.lies or done))
 
-    def tell(self, event: AnyEvent | None) -> None:
+    def tell(self, event: Event | None) -> None:
         self._events.put_nowait(event)
 
     async def close(self) -> None:
@@ -137,7 +130,7 @@ class FakeLab:
             t=self.t, link=link, setting=setting, offloads=False, delay_engine="netem"
         )
 
-    def _do(self, command: AnyCommand) -> AnyCommand:
+    def _do(self, command: Command) -> Command:
         match command:
             case SetQdisc() | SetClasses() | SetLink():
                 for link in self.network.resolve(command.link):
@@ -173,7 +166,7 @@ class FakeLab:
                 return self._observe(command)
         return command
 
-    def _observe(self, command: AnyCommand) -> AnyCommand:
+    def _observe(self, command: Command) -> Command:
         match command:
             case Mark():
                 command = replace(command, name=command.name or f"m{next(self._numbers)}")

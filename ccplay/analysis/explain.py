@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from ccplay.model.network import Network
 from ccplay.model.series import Series
-from ccplay.model.traffic import KINDS
-from ccplay.state.lab_state import Flow, LabState, base_rtt
-from ccplay.state.traffic import Routed, Traffic
+from ccplay.state.lab_state import LabState, base_rtt
+from ccplay.traffic import KINDS
+from ccplay.traffic.base import Traffic
+from ccplay.traffic.connections import Flow
 from ccplay.units import format_clock, format_rate, format_ratio, format_time_us
 
 # --- the values of one flow at one moment, as far as they were measured ---------------------------
@@ -166,7 +167,7 @@ def _beside(state: LabState, network: Network, link: str, t: float) -> Iterable[
 
 def _path(network: Network, flow: Traffic) -> list[str]:
     """Return the links from the sender of traffic to its receiver."""
-    if isinstance(flow, Routed) and flow.paths:
+    if flow.paths:
         return list(flow.paths[-1].links)
     try:
         return [link.name for link in network.path(flow.src, flow.dst)]

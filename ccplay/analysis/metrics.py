@@ -18,14 +18,13 @@ from ccplay.model.base import Command
 from ccplay.model.commands import SetClasses, SetLink, SetQdisc
 from ccplay.model.network import BOTTLENECK, Network
 from ccplay.model.quantities import did_you_mean, quote
-from ccplay.model.starts import ends_of
 from ccplay.model.topologies import plan
-from ccplay.model.traffic import TRAFFIC, started_by
-from ccplay.model.traffic_commands import StartFlow, StartUdp
 from ccplay.model.values import TrafficClass
 from ccplay.scenario.evidence import unaliased
 from ccplay.scenario.values import Case, Expectation, Scenario
-from ccplay.state.flow_result import Subflow
+from ccplay.traffic import TRAFFIC, ends_of, started_by
+from ccplay.traffic.flow import StartFlow, Subflow
+from ccplay.traffic.udp import StartUdp
 
 NO_METRICS = frozenset(
     ("name", "parameters", "repeat", "attempt", "checks", "health", "t", "streams", "started_s")

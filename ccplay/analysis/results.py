@@ -13,8 +13,8 @@ import msgspec
 from ccplay.analysis.statistics import MachineEffect, Statistic
 from ccplay.analysis.trust import HealthResult
 from ccplay.model.columns import MILLISECONDS, PACKETS, SHARE, SIZE, Column, Table
-from ccplay.state.kinds import TrafficResults
 from ccplay.state.lab_state import LabState
+from ccplay.traffic import TrafficResults
 
 # --- the checkpoint of a race: bytes of every flow when the first of a fixed size is done ---------
 

@@ -22,10 +22,12 @@ from ccplay.analysis.results import (
 from ccplay.analysis.trust import judge
 from ccplay.model.columns import mean, percentile, percentiles_ms
 from ccplay.model.events import Hello
-from ccplay.model.traffic import KINDS
-from ccplay.state.flow_result import FlowResult
-from ccplay.state.kinds import results
-from ccplay.state.lab_state import Flow, LabState, Queue, Traffic
+from ccplay.state.lab_state import LabState
+from ccplay.state.samples import Queue
+from ccplay.traffic import KINDS, results
+from ccplay.traffic.base import Traffic
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.flow import FlowResult
 
 # --- the effects of a queue on its link: queueing delay and utilisation ---------------------------
 

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import msgspec
 
 from ccplay.model.series import MISSING, Series
-from ccplay.state.lab_state import Flow
+from ccplay.traffic.connections import Flow
 
 C = 0.4
 """Segments per second cubed; RFC 9438 section 5."""

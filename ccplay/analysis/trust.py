@@ -12,8 +12,9 @@ import msgspec
 
 from ccplay.model.events import MOST_LATE_S, Applied, Health, LinkChanged
 from ccplay.model.values import MOST_SEGMENTS
-from ccplay.model.wording import describe
-from ccplay.state.lab_state import Flow, LabState, Ping
+from ccplay.state.lab_state import LabState
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.ping import Ping
 
 # --- checks the goodput of flows against what a link can carry with frame headers -----------------
 
@@ -244,7 +245,8 @@ def _least_rtts(
             taken = flow.paths[0].links if flow.paths else []
             yield flow, taken, least
     for ping in state.of(Ping).values():
-        if (extremes := ping.rtt_us.extremes(ping.rtt_us.first, ping.rtt_us.end)) is not None:
+        rtt_us = ping.series["rtt_us"]
+        if (extremes := rtt_us.extremes(rtt_us.first, rtt_us.end)) is not None:
             yield ping, [], extremes[0]
 
 
@@ -296,7 +298,7 @@ def lateness_text(state: LabState) -> str | None:
     worst, start = late[0], state.ready_at or 0.0
     due, applied = ((worst.due or 0.0) - start, worst.t - start)
     text = (
-        f"the step due at {due:.1f} s ({describe(worst.command)}) took effect at {applied:.1f} s, "
+        f"the step due at {due:.1f} s ({worst.command.describe()}) took effect at {applied:.1f} s, "
         f"more than {MOST_LATE_S} s late"
     )
     others = len(late) - 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ccplay.cli import options
 from ccplay.errors import UsageError
-from ccplay.model.traffic import TRAFFIC
+from ccplay.traffic import TRAFFIC
 from ccplay.visible import notify, put
 
 if TYPE_CHECKING:

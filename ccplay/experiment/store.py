@@ -33,13 +33,13 @@ from ccplay.errors import RecordingError, UsageError
 from ccplay.experiment.plan import Run, extend_result, slugs
 from ccplay.files.reading import read_at_most, read_regular
 from ccplay.files.writing import Directory, explained
-from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.quantities import quote
 from ccplay.scenario.document import spell
 from ccplay.scenario.values import Case, Scenario
-from ccplay.state.kinds import RunResult
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
+from ccplay.stream.wire import AnyBuild, AnyCommand
+from ccplay.traffic import RunResult
 from ccplay.units import format_size
 from ccplay.visible import printable, printable_json, printable_lines
 
@@ -165,7 +165,7 @@ class FingerprintStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a case as played, without names, metrics and expectations."""
 
-    build: Build
+    build: AnyBuild
     timeline: list[FingerprintStep]
     until: str
     duration_s: float

@@ -18,10 +18,8 @@ from ccplay.analysis.results import CaseResult, Checkpoint, Machine, checkpoint
 from ccplay.analysis.summary import machine, summarise
 from ccplay.errors import CcplayError, LabError
 from ccplay.experiment.plan import Run, plan_runs, slugs
+from ccplay.model.base import StopTraffic
 from ccplay.model.commands import Build
-from ccplay.model.traffic import KINDS, TRAFFIC
-from ccplay.model.traffic_commands import StopFlow, StopTraffic
-from ccplay.model.wording import describe
 from ccplay.scenario.rules import check_against
 from ccplay.scenario.values import Case, Scenario
 from ccplay.session.session import Session
@@ -29,6 +27,8 @@ from ccplay.session.timeline import DueStep, Script
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Recorder, Sink
 from ccplay.stream.sources import Source
+from ccplay.traffic import KINDS, TRAFFIC
+from ccplay.traffic.flow import StopFlow
 
 # --- detects standstills of this process: suspended by Ctrl-Z or SIGSTOP, or starved of CPU -------
 
@@ -216,7 +216,7 @@ class Trial:
 def _named(state: LabState, step: DueStep) -> str:
     """Name a step of the timeline by its place, action and moment."""
     due = step.at - (state.ready_at or 0.0)
-    return f"{step.place}, {describe(step.command)} at {due:g} s,"
+    return f"{step.place}, {step.command.describe()} at {due:g} s,"
 
 
 def _listed(steps: list[str], fate: str) -> list[str]:

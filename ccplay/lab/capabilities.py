@@ -21,7 +21,7 @@ from ccplay.lab.probe.tracing import PROBE, STATE_SET, lack_of
 from ccplay.lab.queues import qdiscs
 from ccplay.lab.software import client
 from ccplay.lab.traffic import congestion
-from ccplay.lab.traffic.mptcp import path_manager as mptcp
+from ccplay.lab.traffic import path_manager as mptcp
 from ccplay.model.algorithms import CATALOGUE
 from ccplay.model.disciplines import DISCIPLINES, MOST_RATE, custom, is_software
 from ccplay.model.disciplines import SUFFIX as PY

@@ -29,9 +29,8 @@ from ccplay.lab.software.client import Forked, Software
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.congestion import Watchdog
 from ccplay.lab.traffic.traffic import HANDSHAKES_S, LONGEST_S, Starting, Together, Traffic
-from ccplay.model.base import Event
+from ccplay.model.base import Command, Event, StartTraffic, StopTraffic
 from ccplay.model.commands import (
-    AnyCommand,
     Build,
     ChangeMark,
     Mark,
@@ -50,10 +49,9 @@ from ccplay.model.commands import (
 from ccplay.model.events import Building, HostChanged, LinkChanged, Log, Ready
 from ccplay.model.network import Network
 from ccplay.model.quantities import check
-from ccplay.model.starts import singly
 from ccplay.model.topologies import plan
-from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import Capabilities, LinkSetting
+from ccplay.traffic import singly
 
 # --- marks on the time axis: the lab names them and refuses impossible ones -----------------------
 
@@ -292,7 +290,7 @@ class Lab:
         """Schedule traffic for its moment, and answer each of its commands then."""
         self.starting.add(order.at, self._together(order.commands))
 
-    async def apply(self, command: AnyCommand) -> AnyCommand:
+    async def apply(self, command: Command) -> Command:
         """Carry a command out and return it with every name filled in.
 
         Raises ``CommandError`` or ``UnsupportedError``, which list the alternatives.
@@ -326,7 +324,7 @@ class Lab:
                 await self._change_links(command)
         return command
 
-    async def _change_links(self, command: SetQdisc | SetClasses | SetLink) -> None:
+    async def _change_links(self, command: Command) -> None:
         match command:
             case SetQdisc():
                 await self._set_queue(command)

@@ -24,13 +24,13 @@ from ccplay.lab.delay import line
 from ccplay.lab.lab import Lab
 from ccplay.lab.packets.process import PacketProcess, fork
 from ccplay.lab.software import client as software
-from ccplay.model.base import Event
-from ccplay.model.commands import AnyCommand, Build, StartTogether
+from ccplay.model.base import Command, Event
+from ccplay.model.commands import Build, StartTogether
 from ccplay.model.disciplines import SUFFIX
 from ccplay.model.events import Applied, Ended, Failed, Hello
 from ccplay.model.samples import Sweep, TraceSamples
-from ccplay.model.starts import singly
 from ccplay.stream import wire
+from ccplay.traffic import singly
 
 _CHUNK = 1 << 16
 
@@ -120,7 +120,7 @@ async def _obey(
 ) -> None:
     """Carry out commands in order until stdin ends; only ``StartTogether`` waits for its moment."""
     while (line := await lines.get()) is not None:
-        command: AnyCommand | None = None
+        command: Command | None = None
         begun = lab.clock()
         try:
             order = wire.decode_command(line)

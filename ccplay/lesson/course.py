@@ -18,22 +18,18 @@ from msgspec.structs import replace
 
 from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.summary import summarise
-from ccplay.model.commands import (
-    AnyCommand,
-    Build,
-    SetClasses,
-    SetCongestionControl,
-    restoring_link,
-)
+from ccplay.model.base import Command
+from ccplay.model.commands import Build, SetClasses, SetCongestionControl, restoring_link
 from ccplay.model.network import BOTTLENECK
 from ccplay.model.series import Series
-from ccplay.model.traffic import KINDS, TRAFFIC, started_by, stopped_by
 from ccplay.model.variables import variable
 from ccplay.scenario import lesson
 from ccplay.scenario.values import Lesson, Measure, Page, Question, Step, Take
 from ccplay.session.timeline import DueStep, Script
 from ccplay.share.frames import Board
-from ccplay.state.lab_state import LabState, Ping
+from ccplay.state.lab_state import LabState
+from ccplay.traffic import KINDS, TRAFFIC, started_by, stopped_by
+from ccplay.traffic.ping import Ping
 
 # --- judges answers to a page's question by the measurements of its run ---------------------------
 
@@ -168,7 +164,7 @@ def _taken(
     subject = lesson.subject_of(group)
     if subject == "ping":
         ping = state.of(Ping).get(member)
-        return None if ping is None else _of(ping.rtt_us, take, between)
+        return None if ping is None else _of(ping.series["rtt_us"], take, between)
     if subject == "flow":
         flow = state.flows.get(member)
         if flow is None:
@@ -235,7 +231,7 @@ def _rate(series: Series, between: tuple[float, float]) -> float | None:
 # Commands that restore the network as the lesson's file describes it, for a page that opens.
 
 
-def restoring(state: LabState) -> list[AnyCommand]:
+def restoring(state: LabState) -> list[Command]:
     """Return the commands that stop all traffic and undo every change of links and hosts."""
     return [*_stops(state), *_links(state), *_hosts(state)]
 
@@ -247,7 +243,7 @@ def is_clear(state: LabState) -> bool:
     return not any(queue.series["qlen"].last for queue in state.queues.values())
 
 
-def _stops(state: LabState) -> Iterator[AnyCommand]:
+def _stops(state: LabState) -> Iterator[Command]:
     running = [each for each in state.traffic.values() if each.ended is None]
     running.sort(key=lambda each: TRAFFIC.index(KINDS[each.kind]))
     for each in running:
@@ -255,14 +251,14 @@ def _stops(state: LabState) -> Iterator[AnyCommand]:
             yield KINDS[each.kind].stopping(each.name)
 
 
-def _links(state: LabState) -> Iterator[AnyCommand]:
+def _links(state: LabState) -> Iterator[Command]:
     for link, changes in state.links.items():
         was, now = changes[0].setting, changes[-1].setting
         if was != now:
             yield from restoring_link(link, was, now)
 
 
-def _hosts(state: LabState) -> Iterator[AnyCommand]:
+def _hosts(state: LabState) -> Iterator[Command]:
     first: dict[str, str] = {}
     for change in state.host_changes:
         first.setdefault(change.host, change.cc)
@@ -404,7 +400,7 @@ class Course:
         self._script: Script | None = None
         self._clearing = False
         self._asked_at: float | None = None
-        self._prepared: tuple[int, list[AnyCommand]] | None = None
+        self._prepared: tuple[int, list[Command]] | None = None
         """Number of commands that had taken effect when the page's network was requested, and the
         commands that request it; None before that."""
         self._names: dict[str, str] = {}

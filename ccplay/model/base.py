@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 import msgspec
 
@@ -104,3 +104,96 @@ class Event(
     """An event in the lab at the moment ``t``."""
 
     t: Moment
+
+
+def _name(record: msgspec.Struct) -> str | None:
+    """Return the name of the traffic in a record: its first field, which is named as its kind."""
+    found: str | None = getattr(record, record.__struct_fields__[0])
+    return found
+
+
+class StartTraffic(Command, frozen=True):
+    """A command that starts traffic; its first field is the traffic's name.
+
+    Each kind of traffic is a package below ``ccplay.traffic`` and has its own subclass.
+    """
+
+    WORD: ClassVar[str]
+    """Name of the kind for people: ``flow``, ``UDP``."""
+
+    if TYPE_CHECKING:
+        src: str | None
+        dst: str | None
+
+    @property
+    def name(self) -> str | None:
+        """Name of the traffic; None takes the next free one."""
+        return _name(self)
+
+    def detail(self) -> str:
+        """Return what the event log shows of the start, apart from its path."""
+        return ""
+
+    def describe(self) -> str:
+        """Return the command as one short line."""
+        path = f"{self.src or 'the first sender'} → {self.dst or 'its receiver'}"
+        what = ", ".join(filter(None, (self.detail(), path)))
+        named = self.WORD if self.name is None else f"{self.WORD} {self.name}"
+        return f"{named} starts: {what}"
+
+
+class StopTraffic(Command, frozen=True):
+    """A command that ends traffic of a kind; its only field is the traffic's name."""
+
+    WORD: ClassVar[str]
+    """Name of the kind for people."""
+
+    @property
+    def name(self) -> str:
+        """Name of the traffic."""
+        return _name(self) or ""
+
+    def describe(self) -> str:
+        """Return the command as one short line."""
+        return f"{self.WORD} {self.name} stops"
+
+
+class TrafficEvent(Event, frozen=True):
+    """An event of one traffic, whose name is the first field; each kind has its own subclasses."""
+
+    @property
+    def name(self) -> str:
+        """Name of the traffic."""
+        return _name(self) or ""
+
+
+class TrafficStarted(TrafficEvent, frozen=True, kw_only=True):
+    """Traffic has begun to send."""
+
+    src: str
+    dst: str
+
+
+class TrafficSample(TrafficEvent, frozen=True):
+    """A measurement of traffic while it runs, at its own moment between the sweeps."""
+
+
+class TrafficEnded(TrafficEvent, frozen=True, kw_only=True):
+    """Traffic has ended."""
+
+    error: str | None = None
+    """Reason for the end if nobody requested it."""
+
+
+# Commands and events that contain commands are generic: what a decoder accepts there is decided
+# where all kinds of traffic are known (``ccplay.stream.wire``). Elsewhere they hold any command.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    AnyStart_co = TypeVar("AnyStart_co", bound=StartTraffic, default=StartTraffic, covariant=True)
+    AnyCommand_co = TypeVar("AnyCommand_co", bound=Command, default=Command, covariant=True)
+else:
+    from typing import TypeVar
+
+    AnyStart_co = TypeVar("AnyStart_co", bound=StartTraffic, covariant=True)
+    AnyCommand_co = TypeVar("AnyCommand_co", bound=Command, covariant=True)

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from ccplay.model.values import Monitored
 from ccplay.units import format_rate, format_ratio, format_size
 
 # --- means, percentiles and rates, rounded for results --------------------------------------------
@@ -48,17 +47,6 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
 def percentiles_ms(microseconds: Sequence[float], *percents: float) -> list[float | None]:
     """Return percentiles of times in milliseconds; None if there are none."""
     return [milliseconds(percentile(microseconds, each)) for each in percents]
-
-
-def delays(seen: Monitored | None) -> dict[str, Any]:
-    """Return the one-way delays of monitored traffic by their names in results."""
-    if seen is None:
-        return {}
-    return {
-        "delay_mean_ms": milliseconds(seen.delay_mean_us),
-        "delay_min_ms": milliseconds(seen.delay_min_us),
-        "delay_max_ms": milliseconds(seen.delay_max_us),
-    }
 
 
 # --- tables of results: the columns of each kind of result, in a terminal and on a page -----------
@@ -187,28 +175,3 @@ class Table(msgspec.Struct, frozen=True, eq=False):
     empty."""
     in_brief: bool = True
     """Whether a terminal shows the table."""
-
-
-def _followed(result: Any) -> tuple[object, ...]:
-    return () if result.delay_mean_ms is None else (result,)
-
-
-MONITORED = Table(
-    "Packets, from host to host",
-    (
-        Column("traffic", ("id",), short="packets of"),
-        Column("path", ("path",)),
-        Column("rate", ("tx_bps", "rx_bps"), RATE, ("sent", "received"), short="rate"),
-        Column("sent", ("packets",), PACKETS, brief=()),
-        Column("lost", ("packet_loss",), SHARE),
-        Column(
-            "one-way delay",
-            ("delay_mean_ms", "delay_min_ms", "delay_max_ms"),
-            MILLISECONDS,
-            ("mean", "min", "max"),
-            short="delay",
-        ),
-    ),
-    _followed,
-)
-"""Columns of packets that a monitor followed, for all kinds of traffic."""

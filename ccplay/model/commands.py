@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, TypeAlias, cast
+from typing import Annotated, Generic, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError
 from ccplay.model import settings, tc
-from ccplay.model.base import FEW, MANY, Command, Moment, Name
+from ccplay.model.base import FEW, MANY, AnyStart_co, Command, Moment, Name, StartTraffic
 from ccplay.model.disciplines import is_software
 from ccplay.model.network import BOTTLENECK, Network, Topology
 from ccplay.model.quantities import FREQUENCY, OCTETS, SIZE, Field
 from ccplay.model.texts import LINE, NAME, NAMES
-from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import LINK_FIELDS, LinkFields, LinkSetting, Qdisc, TrafficClass
 from ccplay.model.wording import describe_classes, describe_link, describe_qdisc, named
 from ccplay.units import format_clock
 
 
-class Build(Command, frozen=True):
+class Build(Command, Generic[AnyStart_co], frozen=True):
     """The first command of every lab: the network to build."""
 
     topology: Topology = Topology()
@@ -47,9 +46,9 @@ class Build(Command, frozen=True):
     The lab assigns these names to no other traffic."""
     traces: bool = False
     """Whether the script traces flows, which the lab then prepares in advance."""
-    first: Annotated[list[StartTraffic], FEW] = []
+    first: Annotated[list[AnyStart_co], FEW] = []
     """Starts that a script makes as soon as the network is ready; prepared before ``Ready``."""
-    soon: Annotated[list[StartTogether], FEW] = []
+    soon: Annotated[list[StartTogether[AnyStart_co]], FEW] = []
     """Starts that a script makes shortly after ``Ready``, prepared before it; ``at`` is in seconds
     since ``Ready``."""
     prepared: Annotated[list[str], MANY] = []
@@ -68,7 +67,7 @@ class Build(Command, frozen=True):
         return f"build {self.topology.kind}"
 
 
-class StartTogether(Command, frozen=True):
+class StartTogether(Command, Generic[AnyStart_co], frozen=True):
     """Prepare traffic, and start all of it at one moment of the lab's clock.
 
     The lab answers each of the commands, in order, as if it had been sent alone, with ``due`` set.
@@ -77,7 +76,7 @@ class StartTogether(Command, frozen=True):
 
     at: Moment
     """Moment of the start; if it has passed, the traffic starts once all of it is prepared."""
-    commands: Annotated[list[StartTraffic], MANY]
+    commands: Annotated[list[AnyStart_co], MANY]
 
 
 class InForce(msgspec.Struct, frozen=True):
@@ -101,7 +100,7 @@ class InForce(msgspec.Struct, frozen=True):
 class Inverse(msgspec.Struct, frozen=True):
     """The commands that undo a command, or the reason why there are none."""
 
-    commands: tuple[AnyCommand, ...] = ()
+    commands: tuple[Command, ...] = ()
     text: str = ""
     """Line that describes the undoing: ``queue bottleneck back to pfifo 100 pkt``."""
     refusal: str = ""
@@ -136,10 +135,10 @@ class Change(Command, frozen=True):
         del network, now
         return []
 
-    def again(self, at: float) -> AnyCommand:
+    def again(self, at: float) -> Command:
         """Return the command that redoes this one, which took effect at the moment ``at``."""
         del at
-        return cast("AnyCommand", self)
+        return self
 
 
 class SetCongestionControl(Change, frozen=True):
@@ -246,7 +245,7 @@ class SetQdisc(Change, frozen=True):
     def inverse(self, was: InForce) -> Inverse:
         """Restore the earlier queue; a link that had none was unlimited."""
 
-        def put(link: str, setting: LinkSetting) -> Iterator[AnyCommand]:
+        def put(link: str, setting: LinkSetting) -> Iterator[Command]:
             qdisc = setting.queue_of(self.traffic_class)
             if qdisc is not None:
                 yield replace(self, link=link, qdisc=qdisc)
@@ -282,7 +281,7 @@ class SetClasses(Change, frozen=True):
     def inverse(self, was: InForce) -> Inverse:
         """Restore the earlier classes, or the single queue."""
 
-        def put(link: str, setting: LinkSetting) -> Iterator[AnyCommand]:
+        def put(link: str, setting: LinkSetting) -> Iterator[Command]:
             yield SetClasses(link=link, classes=setting.classes or [])
             if setting.qdisc is not None and is_software(setting.qdisc.kind):
                 # Without classes, the link has the kernel's queue that was behind it.
@@ -319,7 +318,7 @@ class SetLink(Change, LinkFields, frozen=True):
     def inverse(self, was: InForce) -> Inverse:
         """Restore the earlier settings, and the queue that went with the rate."""
 
-        def put(link: str, setting: LinkSetting) -> Iterator[AnyCommand]:
+        def put(link: str, setting: LinkSetting) -> Iterator[Command]:
             yield SetLink(link=link, **{each: setting.restored(each) for each in self.changes()})
             if self.rate == 0 and setting.qdisc is not None:
                 # Removing the rate has removed the queue, too.
@@ -328,7 +327,7 @@ class SetLink(Change, LinkFields, frozen=True):
         return _of_directions(self.link, was, put)
 
 
-def restoring_link(link: str, was: LinkSetting, now: LinkSetting) -> Iterator[AnyCommand]:
+def restoring_link(link: str, was: LinkSetting, now: LinkSetting) -> Iterator[Command]:
     """Yield the commands that restore the settings ``was`` of a link."""
     fields = {each: was.restored(each) for each in LINK_FIELDS}
     changed = {each: value for each, value in fields.items() if value != now.restored(each)}
@@ -349,7 +348,7 @@ def _directions(network: Network, link: str) -> list[str]:
 
 
 def _of_directions(
-    link: str, was: InForce, put: Callable[[str, LinkSetting], Iterator[AnyCommand]]
+    link: str, was: InForce, put: Callable[[str, LinkSetting], Iterator[Command]]
 ) -> Inverse:
     """Return the inverse that ``put`` yields for each direction, or for the link if all agree."""
     try:
@@ -369,7 +368,7 @@ def _of_directions(
     return Inverse(tuple(commands), "; ".join(map(_back, commands)))
 
 
-def _back(command: AnyCommand) -> str:
+def _back(command: Command) -> str:
     """Return the description of a command that restores an earlier setting."""
     return command.describe().replace(" shared → ", " → ").replace(" → ", " back to ", 1)
 
@@ -415,7 +414,7 @@ class StartCapture(Change, frozen=True):
         stop = StopCapture(capture=self.capture or "")
         return Inverse((stop,), stop.describe())
 
-    def again(self, at: float) -> AnyCommand:
+    def again(self, at: float) -> Command:
         """Start another capture, under the next free name."""
         del at
         return replace(self, capture=None)
@@ -512,7 +511,7 @@ class Mark(Change, frozen=True):
         del was
         return Inverse((RemoveMark(name=self.name or ""),), f"mark {self.text!r} is removed")
 
-    def again(self, at: float) -> AnyCommand:
+    def again(self, at: float) -> Command:
         """Put the mark where it was."""
         return self if self.at is not None else replace(self, at=at)
 
@@ -553,29 +552,24 @@ class RemoveMark(Change, frozen=True):
         return _mark_back(self.name, mark, mark)
 
 
-def _mark_back(name: str, mark: Mark | None, command: AnyCommand | None) -> Inverse:
+def _mark_back(name: str, mark: Mark | None, command: Command | None) -> Inverse:
     if mark is None or command is None:
         return Inverse(refusal=f"mark {name} is not known")
     return Inverse((command,), f"mark {mark.text!r} back at {format_clock(mark.at or 0.0)}")
 
 
-AnyCommand: TypeAlias = (
-    Build
-    | StartTraffic
-    | StopTraffic
-    | SetCongestionControl
-    | SetPath
-    | SetQdisc
-    | SetClasses
-    | SetLink
-    | StartCapture
-    | StopCapture
-    | TraceFlow
-    | UntraceFlow
-    | Mark
-    | ChangeMark
-    | RemoveMark
+CHANGES: tuple[type[Change], ...] = (
+    SetCongestionControl,
+    SetPath,
+    SetQdisc,
+    SetClasses,
+    SetLink,
+    StartCapture,
+    StopCapture,
+    TraceFlow,
+    UntraceFlow,
+    Mark,
+    ChangeMark,
+    RemoveMark,
 )
-
-Order: TypeAlias = AnyCommand | StartTogether
-"""Any command that a session sends to a lab."""
+"""All commands that change a running lab, other than starts and stops of traffic."""

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, ClassVar, Generic
 
 import msgspec
 
-from ccplay.model.base import FEW, ConnectionName, Count, Duration, Event, Moment, WallTime
-from ccplay.model.commands import AnyCommand, Build
+from ccplay.model.base import (
+    FEW,
+    AnyCommand_co,
+    AnyStart_co,
+    ConnectionName,
+    Count,
+    Duration,
+    Event,
+    Moment,
+    WallTime,
+)
+from ccplay.model.commands import Build
 from ccplay.model.network import Network
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
-from ccplay.model.traffic_events import TrafficEvent
 from ccplay.model.values import Capabilities, LinkSetting
 
 
-class Hello(Event, frozen=True):
+class Hello(Event, Generic[AnyStart_co], frozen=True):
     """The first event of every stream and so the first line of every recording."""
 
     format: Count
@@ -26,7 +35,7 @@ class Hello(Event, frozen=True):
     sample_hz: Annotated[float, msgspec.Meta(ge=1e-3, le=1e6)]
     capabilities: Capabilities
     network: Network
-    build: Build | None = None
+    build: Build[AnyStart_co] | None = None
     """The requested network; None in older recordings."""
     starts_together: bool = False
     """Whether the lab accepts ``StartTogether``; labs of 0.1 do not."""
@@ -194,10 +203,10 @@ MOST_LATE_S = 0.5
 starts prepared traffic 0.002 s late."""
 
 
-class Applied(Event, frozen=True):
+class Applied(Event, Generic[AnyCommand_co], frozen=True):
     """A command has taken effect. Its names are filled in, so that it can be repeated."""
 
-    command: AnyCommand
+    command: AnyCommand_co
     took_s: float = 0.0
     """Seconds until the command took effect, such as the start of iperf3 or wget."""
     due: Moment | None = None
@@ -211,10 +220,10 @@ class Applied(Event, frozen=True):
         return 0.0 if self.due is None else self.t - self.due
 
 
-class Failed(Event, frozen=True):
+class Failed(Event, Generic[AnyCommand_co], frozen=True):
     """A command was refused, with the reason and the remedy."""
 
-    command: AnyCommand | None
+    command: AnyCommand_co | None
     message: str
     due: Moment | None = None
     """Moment at which ``StartTogether`` should have started the traffic; None without one."""
@@ -266,29 +275,29 @@ class Ended(Event, frozen=True):
     reason: str
 
 
-AnyEvent: TypeAlias = (
-    TrafficEvent
-    | Hello
-    | Building
-    | Ready
-    | LinkChanged
-    | HostChanged
-    | Misbehaved
-    | FlowPath
-    | InterfaceCounters
-    | SojournTimes
-    | CaptureStarted
-    | CaptureEnded
-    | TraceStarted
-    | TraceEnded
-    | TraceLost
-    | TraceSamples
-    | CaStateChanged
-    | Sweep
-    | Sweeps
-    | Applied
-    | Failed
-    | Health
-    | Log
-    | Ended
+EVENTS: tuple[type[Event], ...] = (
+    Hello,
+    Building,
+    Ready,
+    LinkChanged,
+    HostChanged,
+    Misbehaved,
+    FlowPath,
+    InterfaceCounters,
+    SojournTimes,
+    CaptureStarted,
+    CaptureEnded,
+    TraceStarted,
+    TraceEnded,
+    TraceLost,
+    TraceSamples,
+    CaStateChanged,
+    Sweep,
+    Sweeps,
+    Applied,
+    Failed,
+    Health,
+    Log,
+    Ended,
 )
+"""All events other than those of each kind of traffic."""

@@ -1,6 +1,7 @@
 """Descriptions of variables: the quantities measured over time of flows, queues and other traffic.
 
-``VARIABLES`` lists those of every session by subject. Own values of algorithms and disciplines
+``FLOW_VARIABLES`` and ``QUEUE_VARIABLES`` are those of every session; kinds of traffic have their
+own. Own values of algorithms and disciplines
 (``Sweep.own``, ``Sweep.queue_own``) are described by their names: the algorithm or discipline, the
 quantity, and the unit: ``_us``, ``_bps``, ``_segments``, ``_packets``, ``_bytes``, or the number
 that stands for 1 in a fraction, as in ``htcp_beta_1000``.
@@ -15,12 +16,11 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import msgspec
-from msgspec.structs import replace
 
 from ccplay.units import format_rate
 
-Subject: TypeAlias = Literal["flow", "queue", "ping", "udp", "short-flows", "download"]
-"""Owner of a variable: a connection, a queue, or traffic of a ``TrafficKind``."""
+Subject: TypeAlias = str
+"""Owner of a variable: ``queue``, or the name of a kind of traffic."""
 
 Combined: TypeAlias = Literal["sum", "mean", "greatest", ""]
 """How values of several subjects are combined, such as those of a flow's parallel streams."""
@@ -202,64 +202,37 @@ QUEUE_VARIABLES = (
 )
 """Fields of ``QdiscSamples`` except names, in the order of exports."""
 
-PING_VARIABLES = (
-    Variable("rtt_us", "RTT", "us", "ping", digits=0, combined="mean", kept=True, cells="real"),
-)
-"""Fields of ``PingSample`` except names and numbers."""
-
-DOWNLOAD_VARIABLES = (Variable("bytes", "arrived", "bytes", "download", named="bytes"),)
-"""Fields of ``DownloadProgress`` except names."""
-
-SHORT_FLOW_VARIABLES = (
-    Variable("bytes", "size", "bytes", "short-flows", named="size_bytes"),
-    Variable("fct_us", "completion time", "us", "short-flows", cells="real"),
-)
-"""Fields of ``ShortFlowsProgress`` that have one value for each transfer."""
-
 RECEIVED = Variable(
     "monitor_received_bps",
     "received",
     "bps",
-    "udp",
-    "monitor",
+    algorithm="monitor",
     scale="Mbit/s",
     combined="sum",
     kept=True,
 )
-"""Rate in bits per second at which cross traffic arrived since the last sample, IP headers
-included."""
-LOSS = Variable("monitor_loss", "loss", "share", "udp", "monitor", combined="mean", kept=True)
-"""Share of the packets of cross traffic lost since the last sample."""
+"""Rate in bits per second at which packets arrived since the last sample, IP headers included."""
+LOSS = Variable("monitor_loss", "loss", "share", algorithm="monitor", combined="mean", kept=True)
+"""Share of the packets lost since the last sample."""
 DELAY = Variable(
     "monitor_one_way_delay_us",
     "one way delay",
     "us",
-    "udp",
-    "monitor",
+    algorithm="monitor",
     combined="mean",
     kept=True,
     about="one-way delay of the flow's packets",
     label="delay",
 )
-"""Mean one-way delay in µs of the packets that arrived since the last sample; also reported for
-monitored flows."""
-UDP_VARIABLES = (RECEIVED, LOSS, DELAY)
-"""Variables of cross traffic, each computed from two consecutive samples."""
+"""Mean one-way delay in µs of the packets that arrived since the last sample."""
+MONITORED = {each.name: each for each in (RECEIVED, LOSS, DELAY)}
+"""Variables of traffic whose packets are counted, each computed from two consecutive samples; of
+monitored flows they stand beside their algorithm's own values."""
 
 
-def _by_name(variables: Sequence[Variable]) -> dict[str, Variable]:
+def by_name(variables: Sequence[Variable]) -> dict[str, Variable]:
+    """Return variables by name."""
     return {each.name: each for each in variables}
-
-
-VARIABLES: dict[Subject, dict[str, Variable]] = {
-    "flow": _by_name(FLOW_VARIABLES),
-    "queue": _by_name(QUEUE_VARIABLES),
-    "ping": _by_name(PING_VARIABLES),
-    "udp": _by_name(UDP_VARIABLES),
-    "short-flows": _by_name(SHORT_FLOW_VARIABLES),
-    "download": _by_name(DOWNLOAD_VARIABLES),
-}
-"""Variables of every session, whatever its algorithms, by subject and name."""
 
 
 def kept(variables: Sequence[Variable]) -> tuple[str, ...]:
@@ -287,9 +260,8 @@ def combine(how: Combined, values: Sequence[float]) -> float | None:
 @lru_cache
 def variable(name: str) -> Variable:
     """Return the variable with the name that an algorithm, a discipline or a monitor uses."""
-    if name in VARIABLES["udp"]:
-        # Monitored flows have it as well, next to their algorithm's own values.
-        return replace(VARIABLES["udp"][name], subject=None)
+    if name in MONITORED:
+        return MONITORED[name]
     wire, words, one = name, name.split("_"), _KERNELS.get(name)
     if len(words) > 2 and _ONE.fullmatch(words[-1]):
         one = int(words.pop())

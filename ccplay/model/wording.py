@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from ccplay.model.base import Command
 from ccplay.model.disciplines import described
 from ccplay.model.quantities import Field, fields_of
-from ccplay.model.traffic import started_by, stopped_by
 from ccplay.model.values import LinkFields, LinkSetting, Monitored, Qdisc, TrafficClass
 from ccplay.units import format_rate, format_ratio, format_time_us
 
@@ -102,18 +100,6 @@ def one_way(monitored: Monitored | None) -> str:
     if monitored is None or monitored.delay_mean_us is None:
         return ""
     return f", {format_time_us(monitored.delay_mean_us)} one way"
-
-
-def describe(command: Command) -> str:
-    """Return a command as one short line."""
-    if (kind := started_by(command)) is not None:
-        ends = getattr(command, "src", None), getattr(command, "dst", None)
-        path = f"{ends[0] or 'the first sender'} → {ends[1] or 'its receiver'}"
-        what = ", ".join(filter(None, (kind.gist(command), path)))
-        return f"{named(kind.word, kind.name_of(command))} starts: {what}"
-    if (kind := stopped_by(command)) is not None:
-        return f"{kind.word} {kind.name_of(command)} stops"
-    return command.describe()
 
 
 def named(kind: str, name: str | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ccplay.analysis import summary
 from ccplay.model.series import Series
 from ccplay.model.variables import Variable
-from ccplay.plots.plot import Scope
+from ccplay.plots.levels import Scope
 
 _BITS = 8
 

@@ -7,19 +7,12 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from ccplay.errors import UsageError
-from ccplay.model.variables import (
-    DELAY,
-    LOSS,
-    RECEIVED,
-    VARIABLES,
-    Rate,
-    Variable,
-    variable,
-)
-from ccplay.plots import derived, plot
-from ccplay.plots.plot import Count, Line, Plot, Setting, Summary
+from ccplay.model.variables import Rate, Variable, variable
+from ccplay.plots import derived, levels
+from ccplay.traffic import TRAFFIC, VARIABLES
+from ccplay.traffic.plot import Count, Line, Plot, Setting, Summary
 
-_FLOW, _QUEUE, _PING = VARIABLES["flow"], VARIABLES["queue"], VARIABLES["ping"]
+_FLOW, _QUEUE = VARIABLES["flow"], VARIABLES["queue"]
 _SOJOURNS = {
     "queue_sojourn_p99_us": "p99",
     "queue_sojourn_p95_us": "p95",
@@ -27,8 +20,6 @@ _SOJOURNS = {
 }
 """Variables of a queue in software with their descriptions; titles begin with the last one's
 value."""
-_NO_UDP = ("cross traffic", "udp")
-_NO_MONITOR = ("cross traffic that is monitored", "udp")
 
 CWND = Plot(
     name="cwnd",
@@ -50,8 +41,8 @@ QUEUE = Plot(
     lines=(Line(_QUEUE["qlen"], "area", ink="queue", adds_up=True),),
     in_bytes=Line(_QUEUE["backlog"], "area", ink="queue", adds_up=True),
     settings=(
-        Setting("queue_limit", "limit", plot.limits, near=True),
-        Setting("mark", "ECN marks from here on", plot.thresholds, near=True),
+        Setting("queue_limit", "limit", levels.limits, near=True),
+        Setting("mark", "ECN marks from here on", levels.thresholds, near=True),
     ),
     counts=(
         Count(_QUEUE["drops"], "drop", "drops"),
@@ -73,41 +64,13 @@ SOJOURN = Plot(
     height_in=0.8,
     reported=True,
 )
-UDP = Plot(
-    name="udp",
-    title="UDP",
-    about="cross traffic",
-    help="rate of cross traffic that arrives, over the last second; a line shows what is sent",
-    lines=(Line(RECEIVED, "area"),),
-    settings=(Setting("queue_limit", "sent", plot.sent_rates, short="sent"),),
-    least=0.1,
-    missing=_NO_UDP,
-    height_in=0.65,
-    reported=True,
-)
-UDP_LOSS = Plot(
-    name="udp-loss",
-    title="UDP loss",
-    help="share of cross traffic's packets that were lost, over the last second",
-    lines=(Line(LOSS),),
-    missing=_NO_UDP,
-    height_in=0.65,
-)
-UDP_DELAY = Plot(
-    name="udp-delay",
-    title="UDP delay",
-    help="mean one-way delay of cross traffic, over the last second",
-    lines=(Line(DELAY),),
-    missing=_NO_MONITOR,
-    height_in=0.65,
-)
 RTT = Plot(
     name="rtt",
     title="RTT",
     about="round-trip time",
     help="smoothed RTT of each flow, and the RTT of pings",
-    lines=(Line(_PING["rtt_us"], "dots", ink="ping"), Line(_FLOW["srtt_us"])),
-    settings=(Setting("base_rtt", "links' delay", plot.base_rtts, short="base"),),
+    lines=(Line(_FLOW["srtt_us"]),),
+    settings=(Setting("base_rtt", "links' delay", levels.base_rtts, short="base"),),
     least=2.0,
     missing=("ping", "ping"),
     height_in=1.15,
@@ -131,7 +94,7 @@ GOODPUT = Plot(
             adds_up=True,
         ),
     ),
-    whole=Setting("queue_limit", "link's rate", plot.rates),
+    whole=Setting("queue_limit", "link's rate", levels.rates),
     summaries=(Summary("Jain", "J", derived.jain), Summary("used", "u", derived.utilisation)),
     least=0.1,
     missing=("flow", "flow"),
@@ -189,16 +152,21 @@ UNACKED = Plot(
     missing=("flow", "flow"),
 )
 
+
+def _with_lines(plot: Plot) -> Plot:
+    """Return a plot with the lines that kinds of traffic add to it, below its own."""
+    added = (kind.lines[plot.name] for kind in TRAFFIC if plot.name in kind.lines)
+    return replace(plot, lines=(*added, *plot.lines))
+
+
 PLOTS: dict[str, Plot] = {
-    plot.name: plot
+    plot.name: _with_lines(plot)
     for plot in (
         CWND,
         UNACKED,
         QUEUE,
         SOJOURN,
-        UDP,
-        UDP_LOSS,
-        UDP_DELAY,
+        *(plot for kind in TRAFFIC for plot in kind.plots),
         RTT,
         GOODPUT,
         PACING_RATE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ccplay.plots.plot import counts_bytes
+from ccplay.plots.levels import counts_bytes
 from ccplay.state.lab_state import LabState
 
 IDLE, BUSY = 0.02, 0.8

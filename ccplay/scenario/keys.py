@@ -15,11 +15,11 @@ from ccplay.model.network import Network, Topology, Written
 from ccplay.model.quantities import WHOLE, Field, MisfitError, Plain, did_you_mean, fields_of, quote
 from ccplay.model.texts import ALGORITHM, LINE, NAME, choice
 from ccplay.model.topologies import TOPOLOGIES, generated, observed_problem, plan, topology_of
-from ccplay.model.traffic import TRAFFIC
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.model.written import Where, apart, mistakes, observing
 from ccplay.scenario.document import Place
 from ccplay.scenario.tree import Node, Reader, unknown_key
+from ccplay.traffic import TRAFFIC
 
 # --- the meanings ---------------------------------------------------------------------------------
 # The meanings, one line each, of keys with tables and lists; a ``Field`` has its own meaning.

@@ -14,8 +14,7 @@ from ccplay.model.network import Network
 from ccplay.model.quantities import FLAG, NUMBER, SECONDS, Field, Shape, did_you_mean, quote
 from ccplay.model.settings import DAY_S
 from ccplay.model.texts import LINE, NAME, PROSE, choice
-from ccplay.model.traffic import TRAFFIC, started_by
-from ccplay.model.variables import VARIABLES, Variable
+from ccplay.model.variables import Variable
 from ccplay.scenario.document import spell
 from ccplay.scenario.evidence import METRIC
 from ccplay.scenario.keys import link_problem
@@ -33,6 +32,7 @@ from ccplay.scenario.values import (
     Step,
     Take,
 )
+from ccplay.traffic import TRAFFIC, VARIABLES, started_by
 
 # --- the units of a lesson's measures, and the factors to them from the units of metrics ----------
 
@@ -73,7 +73,7 @@ def subject_of(group: str) -> str | None:
 
 def variables_of(subject: str) -> list[str]:
     """Return the names of the variables whose samples a measure may use."""
-    known: dict[str, Variable] = VARIABLES[subject]  # type: ignore[index]
+    known: dict[str, Variable] = VARIABLES[subject]
     names = [name for name, each in known.items() if each.kept]
     return [*names, *(name for kind, name in _DERIVED if kind == subject)]
 
@@ -88,7 +88,7 @@ def base_unit(measure: Measure) -> str:
         subject = _SUBJECTS.get(group, "")
         if (subject, name) in _DERIVED:
             return _DERIVED[subject, name]
-        found = VARIABLES[subject].get(name) if subject else None  # type: ignore[index]
+        found = VARIABLES[subject].get(name) if subject else None
         return found.unit if found is not None else _suffix(name)
     return _suffix(name)
 

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from ccplay.model.commands import SetCongestionControl, SetPath, TraceFlow, UntraceFlow
 from ccplay.model.quantities import NUMBER, MisfitError, quote
 from ccplay.model.texts import LINE
-from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.scenario.document import Place, spell
 from ccplay.scenario.tree import NOWHERE, KeyPath, Node, Reader, Setting, read_path, renewed_path
 from ccplay.scenario.values import Case, Step
+from ccplay.traffic.flow import StartFlow, StopFlow
 
 # --- differences between repeats of a case: the seeds, and the start of each flow -----------------
 

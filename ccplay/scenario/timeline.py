@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from ccplay.errors import CommandError, UsageError
 from ccplay.model.base import Command
 from ccplay.model.commands import (
-    AnyCommand,
     Mark,
     SetClasses,
     SetCongestionControl,
@@ -27,11 +26,8 @@ from ccplay.model.commands import (
 from ccplay.model.network import Network
 from ccplay.model.quantities import SECONDS, Field, did_you_mean, fields_of, quote
 from ccplay.model.settings import DAY_S
-from ccplay.model.starts import several, singly
 from ccplay.model.texts import NAME, choice
 from ccplay.model.topologies import plan
-from ccplay.model.traffic import KINDS, TRAFFIC, TrafficKind, started_by, stopped_by
-from ccplay.model.traffic_commands import StartFlow, conflict
 from ccplay.model.values import LinkSetting
 from ccplay.scenario.document import GivenPath, Mistakes, Place, spell
 from ccplay.scenario.keys import (
@@ -44,6 +40,9 @@ from ccplay.scenario.keys import (
 )
 from ccplay.scenario.tree import Node, Reader
 from ccplay.scenario.values import Case, Scenario, Step
+from ccplay.traffic import KINDS, TRAFFIC, several, singly, started_by, stopped_by
+from ccplay.traffic.base import TrafficKind
+from ccplay.traffic.flow import StartFlow, conflict
 
 # --- the timeline of a scenario: moments and actions, read into commands --------------------------
 
@@ -344,7 +343,7 @@ def check_timeline(
 
 
 def _step_of(draft: Draft, number: int) -> Step:
-    command: AnyCommand = draft.command  # type: ignore[assignment]
+    command: Command = draft.command
     return Step(draft.at_s, command, draft.after, spell(draft.place), number)
 
 

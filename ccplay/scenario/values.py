@@ -11,9 +11,9 @@ import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import UsageError
-from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.quantities import did_you_mean, quote
-from ccplay.model.traffic_commands import StartFlow
+from ccplay.stream.wire import AnyBuild, AnyCommand
+from ccplay.traffic.flow import StartFlow
 from ccplay.visible import printable
 
 # --- A step of a timeline -------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class Case(msgspec.Struct, frozen=True):
     title: str
     """Title of the scenario, with the case's name if there are several."""
     about: str
-    build: Build
+    build: AnyBuild
     timeline: tuple[Step, ...]
     """Steps in the order of the file, which also holds for those at one moment."""
     duration_s: float

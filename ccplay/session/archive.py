@@ -27,14 +27,14 @@ from ccplay.files.caller import state_folder
 from ccplay.files.reading import open_regular
 from ccplay.files.writing import Directory, is_safe
 from ccplay.model.base import Event
-from ccplay.model.events import AnyEvent, Health, Hello
-from ccplay.model.traffic import PROGRESS
-from ccplay.model.traffic_events import FlowStarted
+from ccplay.model.events import Health, Hello
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import RecordingLimits, check_recording, complete_lines, recorded_events
 from ccplay.stream.wire import UnknownEvent
+from ccplay.traffic import TRAFFIC
+from ccplay.traffic.flow import FlowStarted
 from ccplay.units import format_size
 
 # --- reads the state at the end of a recording ----------------------------------------------------
@@ -57,7 +57,7 @@ _SAMPLES = tuple(
     f'{{"event":"{kind}"'.encode()
     for kind in (
         *("sweep", "sweeps", "trace-samples", "ca-state-changed", "health"),
-        *(each.__struct_config__.tag for each in PROGRESS),
+        *(each.__struct_config__.tag for kind in TRAFFIC for each in kind.samples),
     )
 )
 """First bytes of the lines of samples, which make up nearly all of a recording."""
@@ -212,7 +212,7 @@ class Unsaved:
         self.path: Path | None = None
         """Path of the saved recording; None until it is saved."""
 
-    def put(self, event: AnyEvent | UnknownEvent) -> None:
+    def put(self, event: Event | UnknownEvent) -> None:
         """Record one event. Raises ``RecordingError`` once the recording is too long."""
         if isinstance(event, Health) and self._recorder.size > _MOST_BYTES:
             self.lost = f"the session has grown longer than {format_size(_MOST_BYTES)}"
@@ -361,7 +361,7 @@ class SessionRecorder:
         self.path: Path | None = None
         """Path of the recording; None before the first event."""
 
-    def put(self, event: AnyEvent | UnknownEvent) -> None:
+    def put(self, event: Event | UnknownEvent) -> None:
         """Record one event. Raises ``RecordingError`` with the reason once that is impossible."""
         if self._recorder is None:
             try:

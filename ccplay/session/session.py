@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
 from ccplay.errors import CcplayError, CommandError, LabError, RecordingError
-from ccplay.model.commands import AnyCommand, StartTogether
-from ccplay.model.events import AnyEvent, Failed, Log
+from ccplay.model.base import Command, Event, StartTraffic
+from ccplay.model.commands import StartTogether
+from ccplay.model.events import Failed, Log
 from ccplay.model.samples import Sweep
-from ccplay.model.starts import singly
-from ccplay.model.traffic_commands import StartTraffic
-from ccplay.model.wording import describe
 from ccplay.session.archive import SessionRecorder, Unsaved
 from ccplay.session.timeline import DueStep, Outbox, answers_apart, moment_of
 from ccplay.session.undo import ByHand, Done, History
@@ -23,6 +21,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Recording, Sink
 from ccplay.stream.sources import LabSource, Source
 from ccplay.stream.wire import UnknownEvent
+from ccplay.traffic import singly
 
 _IDLE_S = 0.5
 """Seconds after a frame for which sweeps may wait; an idle timeline has no step for longer."""
@@ -154,7 +153,7 @@ class Session:
         for _ in range(_TURNS):
             await asyncio.sleep(0)
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Command) -> None:
         """Send a command of the user to the lab; its outcome is an ``Applied`` or a ``Failed``.
 
         The rest of the timeline will not undo it.
@@ -170,7 +169,7 @@ class Session:
         change = self._history.next
         if change is None:
             return ""
-        return change.inverse.text or f"{describe(change.done.command)}: {change.inverse.refusal}"
+        return change.inverse.text or f"{change.done.command.describe()}: {change.inverse.refusal}"
 
     def undo(self) -> str:
         """Undo the user's last change that took effect; return a description.
@@ -195,7 +194,7 @@ class Session:
         self._require_lab()
         command = self._history.redo()
         self._do(command)
-        text = f"redo: {describe(command)}"
+        text = f"redo: {command.describe()}"
         self._take(Log(t=self.state.now, level="info", text=text))
         return text
 
@@ -208,7 +207,7 @@ class Session:
         if not self._source.live:
             raise CommandError("you are watching: only the presenter can undo")
 
-    def _do(self, command: AnyCommand) -> None:
+    def _do(self, command: Command) -> None:
         self._by_hand.ask(command)
         self._send(command, None, by_hand=True)
 
@@ -245,7 +244,7 @@ class Session:
         self._fold()
         self._shown, self.known_from = self._whole, 0.0
 
-    def _take(self, event: AnyEvent | UnknownEvent, *, apart: bool = False) -> None:
+    def _take(self, event: Event | UnknownEvent, *, apart: bool = False) -> None:
         if isinstance(event, Sweep) and event.t < self._idle_until:
             self._swept.append(event)
         else:
@@ -278,7 +277,7 @@ class Session:
 
     def _send(
         self,
-        command: AnyCommand,
+        command: Command,
         step: DueStep | None,
         *,
         by_hand: bool = False,
@@ -289,7 +288,7 @@ class Session:
         self._history.send(command, self._whole, by_hand=by_hand, undoes=undoes)
         self._source.send(command)
 
-    def _pour(self, event: AnyEvent | UnknownEvent) -> None:
+    def _pour(self, event: Event | UnknownEvent) -> None:
         for sink in list(self._sinks):
             try:
                 sink.put(event)

@@ -10,13 +10,12 @@ from typing import TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from ccplay.model.commands import AnyCommand, Build, Mark, StartTogether, TraceFlow
+from ccplay.model.base import Command, StartTraffic
+from ccplay.model.commands import Build, Mark, StartTogether, TraceFlow
 from ccplay.model.events import Applied, Failed
-from ccplay.model.starts import ends_of
-from ccplay.model.traffic import started_by, stopped_by
-from ccplay.model.traffic_commands import StartTraffic
 from ccplay.scenario.values import Step
 from ccplay.state.lab_state import LabState
+from ccplay.traffic import ends_of, started_by, stopped_by
 
 # --- matches the commands of a timeline that were sent with the lab's replies ---------------------
 
@@ -28,7 +27,7 @@ class DueStep(msgspec.Struct, frozen=True):
 
     at: float
     """Lab time in seconds at which the step is due, as ``Event.t``."""
-    command: AnyCommand
+    command: Command
     place: str = ""
     """Place of the step in the scenario file; empty if it is in none."""
     together: bool = False
@@ -244,7 +243,7 @@ def ended_at(state: LabState, name: str) -> float | None:
     return None if found is None else found.ended
 
 
-def _rtt_s(command: AnyCommand, state: LabState) -> float:
+def _rtt_s(command: Command, state: LabState) -> float:
     """Return the base RTT in seconds between the hosts of a start, with the present delays."""
     network = state.hello.network if state.hello is not None else None
     if network is None:

@@ -10,9 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError
-from ccplay.model.base import Command
+from ccplay.model.base import Command, StartTraffic
 from ccplay.model.commands import (
-    AnyCommand,
     Change,
     InForce,
     Inverse,
@@ -25,14 +24,12 @@ from ccplay.model.commands import (
 from ccplay.model.events import Applied, Failed
 from ccplay.model.network import Network
 from ccplay.model.quantities import quote
-from ccplay.model.traffic import started_by, stopped_by
-from ccplay.model.traffic_commands import StartTraffic
 from ccplay.model.values import LINK_FIELDS
-from ccplay.model.wording import describe
 from ccplay.session.timeline import DueStep
 from ccplay.state.lab_state import LabState
-from ccplay.state.routes import nodes_of
-from ccplay.state.traffic import Routed
+from ccplay.traffic import started_by, stopped_by
+from ccplay.traffic.base import Traffic
+from ccplay.traffic.routes import nodes_of
 
 # --- finds the commands that undo a command, from the settings in force before it -----------------
 
@@ -52,9 +49,9 @@ def in_force(state: LabState, network: Network) -> InForce:
     )
 
 
-def _pinned(traffic: object) -> list[str]:
+def _pinned(traffic: Traffic | None) -> list[str]:
     """Return the routers on the path that a command chose for traffic; empty if none did."""
-    if not isinstance(traffic, Routed) or not traffic.paths or not traffic.paths[-1].pinned:
+    if traffic is None or not traffic.paths or not traffic.paths[-1].pinned:
         return []
     return list(nodes_of(traffic.paths[-1])[1:-1])
 
@@ -75,7 +72,7 @@ def inverse(command: Command, was: InForce) -> Inverse:
     """Return the inverse of a command that took effect."""
     if (kind := started_by(command)) is not None:
         stop = kind.stopping(kind.name_of(command) or "")
-        return Inverse((stop,), describe(stop))
+        return Inverse((stop,), stop.describe())
     if (kind := stopped_by(command)) is not None:
         name = kind.name_of(command) or ""
         start = was.starts.get(name)
@@ -91,7 +88,7 @@ def inverse(command: Command, was: InForce) -> Inverse:
     return Inverse(refusal="it built the network")
 
 
-def again(done: Applied, undo: Applied) -> AnyCommand:
+def again(done: Applied, undo: Applied) -> Command:
     """Return the command that redoes ``done`` after ``undo`` has undone it."""
     command = done.command
     if (kind := started_by(command)) is not None:
@@ -131,7 +128,7 @@ def _needs(command: Command) -> str:
 class Done(msgspec.Struct, frozen=True):
     """A change by the user that took effect."""
 
-    asked: AnyCommand
+    asked: Command
     """Command as it was sent."""
     done: Applied
     inverse: Inverse
@@ -140,7 +137,7 @@ class Done(msgspec.Struct, frozen=True):
 class _Sent(msgspec.Struct):
     """A command that the lab has not answered yet."""
 
-    command: AnyCommand
+    command: Command
     by_hand: bool
     undoes: Done | None = None
     """Change that is undone once the command has taken effect."""
@@ -157,7 +154,7 @@ class History:
     def __init__(self) -> None:
         self._sent: deque[_Sent] = deque()
         self._done: list[Done] = []
-        self._undone: list[AnyCommand] = []
+        self._undone: list[Command] = []
 
     @property
     def next(self) -> Done | None:
@@ -166,7 +163,7 @@ class History:
 
     def send(
         self,
-        command: AnyCommand,
+        command: Command,
         state: LabState,
         *,
         by_hand: bool,
@@ -207,10 +204,10 @@ class History:
         obstacles = (obstacle(each, state) for each in change.inverse.commands)
         reason = change.inverse.refusal or next(filter(None, obstacles), "")
         if reason:
-            raise CommandError(f"can't undo {quote(describe(change.done.command))}: {reason}")
+            raise CommandError(f"can't undo {quote(change.done.command.describe())}: {reason}")
         return change
 
-    def redo(self) -> AnyCommand:
+    def redo(self) -> Command:
         """Remove the change that was undone last; return the command that redoes it.
 
         Raises ``CommandError`` if there is none.
@@ -224,7 +221,7 @@ class History:
         """Raise ``CommandError`` if the lab has not yet answered a command of the user."""
         for each in self._sent:
             if each.by_hand or each.undoes is not None:
-                text = f"{quote(describe(each.command))} is still being carried out"
+                text = f"{quote(each.command.describe())} is still being carried out"
                 raise CommandError(f"can't {what} yet: {text}")
 
     def _look(self, state: LabState) -> None:
@@ -243,18 +240,18 @@ class ByHand:
     """
 
     def __init__(self) -> None:
-        self._asked: list[AnyCommand] = []
+        self._asked: list[Command] = []
 
-    def ask(self, command: AnyCommand) -> None:
+    def ask(self, command: Command) -> None:
         """Record a command of the user."""
         self._asked.append(command)
 
-    def forget(self, command: AnyCommand) -> None:
+    def forget(self, command: Command) -> None:
         """Forget a command that failed or was undone; steps may set the same things again."""
         if command in self._asked:
             self._asked.remove(command)
 
-    def _release(self, command: AnyCommand, network: Network) -> None:
+    def _release(self, command: Command, network: Network) -> None:
         """Forget the user's commands that set any of the things that ``command`` sets."""
         things = _sets(command, network)
         self._asked = [each for each in self._asked if not _sets(each, network) & things]
@@ -278,15 +275,15 @@ class ByHand:
             rest, undoing = _parted(step.command, taken, network)
             kept += [replace(step, command=each) for each in rest]
             why = "you stopped it" if _needed(step.command) & taken else "your setting stays"
-            skipped += [f"skipped, {why}: {describe(each)}" for each in undoing]
+            skipped += [f"skipped, {why}: {each.describe()}" for each in undoing]
         if skipped and all(isinstance(each.command, Mark) for each in kept):
             kept.clear()
         return kept, skipped
 
 
 def _parted(
-    command: AnyCommand, taken: set[Thing], network: Network
-) -> tuple[list[AnyCommand], list[AnyCommand]]:
+    command: Command, taken: set[Thing], network: Network
+) -> tuple[list[Command], list[Command]]:
     """Split a command into a part that leaves ``taken`` settings alone, and one that does not."""
     undone = (_sets(command, network) | _needed(command)) & taken
     if not undone:
@@ -299,12 +296,12 @@ def _parted(
     return ([] if rest == SetLink(link=command.link) else [rest]), [undoing]
 
 
-def _sets(command: AnyCommand, network: Network) -> set[Thing]:
+def _sets(command: Command, network: Network) -> set[Thing]:
     """Return the settings that a command makes or ends; the traffic that it stops."""
     made = command.sets(network) if isinstance(command, Change) else set()
     return made or _needed(command)
 
 
-def _needed(command: AnyCommand) -> set[Thing]:
+def _needed(command: Command) -> set[Thing]:
     name = _needs(command)
     return {("traffic", name)} if name else set()

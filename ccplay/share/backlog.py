@@ -16,14 +16,14 @@ import msgspec
 from ccplay.errors import RecordingError, WireError
 from ccplay.files import writing
 from ccplay.model.base import Event
-from ccplay.model.events import AnyEvent, Health, Hello
+from ccplay.model.events import Health, Hello
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
-from ccplay.model.traffic import PROGRESS
 from ccplay.share import frames, sharing
 from ccplay.share.frames import Packed
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.wire import UnknownEvent
+from ccplay.traffic import TRAFFIC
 
 # --- compresses chunks of the stream once for all spectators --------------------------------------
 # A context lasts two seconds and begins where spectators join; reading a chunk requires all chunks
@@ -133,7 +133,14 @@ MOST_KEPT = 64 << 20
 """Bytes of events other than samples kept in memory for spectators who join late or fall behind;
 these spectators miss the events after that."""
 
-_SAMPLES: tuple[type[Event], ...] = (Sweep, Sweeps, TraceSamples, CaStateChanged, Health, *PROGRESS)
+_SAMPLES: tuple[type[Event], ...] = (
+    Sweep,
+    Sweeps,
+    TraceSamples,
+    CaStateChanged,
+    Health,
+    *(sample for kind in TRAFFIC for sample in kind.samples),
+)
 """Events that a spectator can miss without missing any other part of the state."""
 
 
@@ -219,7 +226,7 @@ class Backlog(msgspec.Struct):
         at = number - self.first
         return self.chunks[at] if 0 <= at < len(self.chunks) else None
 
-    def put(self, event: AnyEvent | UnknownEvent) -> None:
+    def put(self, event: Event | UnknownEvent) -> None:
         """Add an event of the stream."""
         if isinstance(event, Hello):
             event = msgspec.structs.replace(event, format=wire.FORMAT)

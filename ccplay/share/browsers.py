@@ -29,7 +29,7 @@ _START_S = 20.0
 
 
 if TYPE_CHECKING:
-    from ccplay.model.events import AnyEvent
+    from ccplay.model.base import Event
     from ccplay.share.sharing import Sharing
     from ccplay.stream.wire import UnknownEvent
 
@@ -170,7 +170,7 @@ class InBrowsers:
         self.browsers = Browsers(sharing.path, place)
         self._sharing = sharing
 
-    def put(self, event: AnyEvent | UnknownEvent) -> None:
+    def put(self, event: Event | UnknownEvent) -> None:
         """Share one event. Raises ``CcplayError``."""
         self._sharing.put(event)
 

@@ -14,7 +14,8 @@ from typing import Any, BinaryIO
 import msgspec
 
 from ccplay.errors import CcplayError, WireError
-from ccplay.model.events import AnyEvent, Log
+from ccplay.model.base import Event
+from ccplay.model.events import Log
 from ccplay.model.samples import Sweep
 from ccplay.share import frames, places
 from ccplay.share.frames import Board, Over, PresenterView, Setup, Votes, Watching
@@ -114,7 +115,7 @@ class Sharing:
         size = 0 if past is None else os.fstat(past.fileno()).st_size
         self._write(frames.encode(Setup(title=title[:500], recorded=recorded, past_bytes=size)))
 
-    def put(self, event: AnyEvent | UnknownEvent) -> None:
+    def put(self, event: Event | UnknownEvent) -> None:
         """Share one event. Raises ``CcplayError`` if the server has ended or does not read."""
         if self._finished:
             return

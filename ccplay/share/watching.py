@@ -10,8 +10,8 @@ from pathlib import Path
 from socket import SHUT_RDWR, socket
 
 from ccplay.errors import CcplayError, RecordingError, WireError
-from ccplay.model.commands import Order
-from ccplay.model.events import AnyEvent, Ended, Log
+from ccplay.model.base import Command, Event
+from ccplay.model.events import Ended, Log
 from ccplay.model.samples import Sweep
 from ccplay.share import frames, places
 from ccplay.share.backlog import Unpacker
@@ -79,7 +79,7 @@ class WatchSource:
             await asyncio.sleep(_TRY_S)
         return None
 
-    async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+    async def events(self) -> AsyncIterator[Event | UnknownEvent]:
         """Yield every event; if some were missed, an empty sweep and a message in their place.
 
         Raises ``CcplayError`` for an invalid stream.
@@ -101,7 +101,7 @@ class WatchSource:
         if self._begun and not self._ended and not self._closing:
             yield Ended(t=self._now, reason="the connection to the presenter is lost")
 
-    def send(self, command: Order) -> None:
+    def send(self, command: Command) -> None:
         """Do nothing: spectators can't send anything to the lab."""
 
     def vote(self, question: int, choice: float) -> None:
@@ -137,7 +137,7 @@ class WatchSource:
             for line in unpacker.lines(data):
                 yield line
 
-    def _read(self, line: bytes) -> list[AnyEvent | UnknownEvent]:
+    def _read(self, line: bytes) -> list[Event | UnknownEvent]:
         """Return the events of a line."""
         if line.startswith(frames.PREFIX):
             return self._take(frames.decode(line))
@@ -148,7 +148,7 @@ class WatchSource:
         self._ended = self._ended or isinstance(event, Ended)
         return [event]
 
-    def _take(self, frame: AnyFrame) -> list[AnyEvent | UnknownEvent]:
+    def _take(self, frame: AnyFrame) -> list[Event | UnknownEvent]:
         if isinstance(frame, PresenterView):
             self.view = frame
         elif isinstance(frame, Board):

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ccplay.model.base import Command, Event
+from ccplay.model.base import Command, Event, StopTraffic
 from ccplay.model.commands import (
     Change,
     ChangeMark,
@@ -35,17 +35,15 @@ from ccplay.model.events import (
 )
 from ccplay.model.network import Network
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_commands import StopTraffic
 from ccplay.model.values import LinkSetting
-from ccplay.model.wording import describe
 from ccplay.state import race, samples
-from ccplay.state.connections import FLOW_SERIES, Flow
-from ccplay.state.downloads import Download
-from ccplay.state.kinds import KEPT
-from ccplay.state.pings import Ping
 from ccplay.state.samples import QUEUE_SERIES, Queue, Sampled
 from ccplay.state.sojourns import SojournCounts
-from ccplay.state.traffic import Entry, Handlers, Traffic, lateness
+from ccplay.traffic import KINDS
+from ccplay.traffic.base import Entry, Handlers, Traffic, lateness
+from ccplay.traffic.connections import FLOW_SERIES, Flow
+from ccplay.traffic.download import Download
+from ccplay.traffic.ping import Ping
 from ccplay.units import format_size
 
 __all__ = [
@@ -183,7 +181,7 @@ def _applied(state: LabState, event: Applied) -> None:
     if isinstance(command, Mark | ChangeMark | RemoveMark):
         state.mark(event, command)
         return
-    text = describe(command)
+    text = command.describe()
     if isinstance(command, SetCongestionControl) and command.flow in state.flows:
         before = state.flows[command.flow].cc
         text = f"flow {command.flow} switches {before} → {command.cc}"
@@ -257,7 +255,7 @@ def _together(*tables: Handlers) -> dict[type, tuple[Callable[[Any, Any], None],
 _HANDLERS = _together(
     race.HANDLERS,
     samples.HANDLERS,
-    *(each.handlers for each in KEPT.values()),
+    *(each.handlers for each in KINDS.values()),
     _OF_THE_LAB,
 )
 

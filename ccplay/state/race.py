@@ -11,10 +11,9 @@ from ccplay.model import blocks
 from ccplay.model.base import Row
 from ccplay.model.events import Applied
 from ccplay.model.samples import Sweep, Sweeps
-from ccplay.model.traffic_commands import StartFlow
-from ccplay.model.traffic_events import FlowEnded
-from ccplay.state.connections import Connections
-from ccplay.state.traffic import Handlers
+from ccplay.traffic.base import Handlers
+from ccplay.traffic.connections import Connections
+from ccplay.traffic.flow import FlowEnded, StartFlow
 
 _NOTHING: Mapping[str, int] = {}
 

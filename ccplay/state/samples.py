@@ -12,9 +12,9 @@ from ccplay.model.samples import QdiscRows, Sweep, Sweeps, TcpRows, TcpSamples
 from ccplay.model.series import Feed, Series
 from ccplay.model.values import MOST_VARIABLES
 from ccplay.model.variables import QUEUE_VARIABLES, kept
-from ccplay.state.connections import FLOW_SERIES, Flow, Intake
 from ccplay.state.race import Racing
-from ccplay.state.traffic import Handlers
+from ccplay.traffic.base import Handlers
+from ccplay.traffic.connections import FLOW_SERIES, Flow, Intake
 
 QUEUE_SERIES = kept(QUEUE_VARIABLES)
 """Fields of ``QdiscSamples`` that are kept over time for every queue."""

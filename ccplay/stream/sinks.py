@@ -12,10 +12,9 @@ from ccplay.errors import RecordingError
 from ccplay.files import writing
 from ccplay.files.reading import open_regular
 from ccplay.model import blocks
-from ccplay.model.base import Event
-from ccplay.model.events import AnyEvent, Health, Hello
+from ccplay.model.base import Event, TrafficSample
+from ccplay.model.events import Health, Hello
 from ccplay.model.samples import CaStateChanged, Sweep, TraceSamples
-from ccplay.model.traffic import PROGRESS
 from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
 
@@ -26,7 +25,7 @@ BLOCK_S = 2.0
 class Sink(Protocol):
     """Receives every event. A sink that raises ``CcplayError`` is reported and dropped."""
 
-    def put(self, event: AnyEvent | UnknownEvent) -> None:
+    def put(self, event: Event | UnknownEvent) -> None:
         """Process one event."""
 
     def close(self) -> None:
@@ -81,7 +80,7 @@ class Recorder:
         """Bytes written so far."""
         return self._file.tell()
 
-    def put(self, event: AnyEvent | UnknownEvent) -> None:
+    def put(self, event: Event | UnknownEvent) -> None:
         """Record one event, written within two seconds. Raises ``RecordingError``."""
         try:
             if isinstance(event, Sweep):
@@ -117,7 +116,7 @@ class Recorder:
             self._file.flush()
         self._block.append(sweep)
 
-    def _write(self, event: AnyEvent | UnknownEvent) -> None:
+    def _write(self, event: Event | UnknownEvent) -> None:
         if isinstance(event, _ALONGSIDE):
             self._file.write(wire.encode(event))
             return
@@ -136,5 +135,5 @@ class Recorder:
             self._file.write(line)
 
 
-_ALONGSIDE: tuple[type[Event], ...] = (*PROGRESS, Health, TraceSamples, CaStateChanged)
+_ALONGSIDE: tuple[type[Event], ...] = (TrafficSample, Health, TraceSamples, CaStateChanged)
 """Events whose order relative to sweeps does not matter."""

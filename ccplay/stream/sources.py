@@ -23,14 +23,13 @@ from typing import BinaryIO, Protocol, TypeAlias, cast
 
 from ccplay.errors import ROOT_REMEDY, LabError, RecordingError, WireError
 from ccplay.files.reading import open_regular
-from ccplay.model.base import Event
-from ccplay.model.commands import Build, Order
-from ccplay.model.events import AnyEvent, Building, Ended
+from ccplay.model.base import Command, Event, TrafficStarted
+from ccplay.model.commands import Build
+from ccplay.model.events import Building, Ended
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
-from ccplay.model.traffic import STARTED
-from ccplay.model.traffic_events import FlowStarted
 from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
+from ccplay.traffic.flow import FlowStarted
 
 # --- limits the memory that reading a recording may take ------------------------------------------
 
@@ -134,7 +133,7 @@ class RecordingLimits:
     def _other(self, event: Event) -> None:
         if isinstance(event, FlowStarted):
             self._transfers += event.streams
-        elif isinstance(event, STARTED):
+        elif isinstance(event, TrafficStarted):
             self._transfers += 1
         if self._transfers > MOST_TRANSFERS:
             raise WireError(f"more than {MOST_TRANSFERS:,} names of traffic")
@@ -315,13 +314,13 @@ class Source(Protocol):
 
     live: bool
 
-    def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+    def events(self) -> AsyncIterator[Event | UnknownEvent]:
         """Yield every event until the source ends, ``Hello`` first.
 
         While a guest boots, ``Building`` events precede ``Hello``.
         """
 
-    def send(self, command: Order) -> None:
+    def send(self, command: Command) -> None:
         """Pass on a command without waiting; its outcome arrives as an event."""
 
     async def close(self) -> None:
@@ -364,7 +363,7 @@ class LabSource:
         """The ID of the process at the other end of the pipes; None before it is started."""
         return self._process.pid if self._process else None
 
-    async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+    async def events(self) -> AsyncIterator[Event | UnknownEvent]:
         """Start the lab and yield its events; while a guest boots, yield its progress every second.
 
         Raises ``LabError``, with the lab's last messages, if the lab ends unexpectedly.
@@ -428,7 +427,7 @@ class LabSource:
         self.send(self._build)
         return self._process
 
-    def send(self, command: Order) -> None:
+    def send(self, command: Command) -> None:
         """Write a command to the lab's stdin."""
         if self._process is None or self._closing:
             return
@@ -497,7 +496,7 @@ def check_recording(path: Path) -> None:
     next(recorded_events(path))
 
 
-def recorded_events(path: Path) -> Iterator[AnyEvent | UnknownEvent]:
+def recorded_events(path: Path) -> Iterator[Event | UnknownEvent]:
     """Yield the events of a recording; omits a last line cut short by a crash.
 
     Raises ``RecordingError``, with file and line, for a file that can't be read, is no recording,
@@ -539,7 +538,7 @@ class ReplaySource:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+    async def events(self) -> AsyncIterator[Event | UnknownEvent]:
         """Yield the recorded events; let other tasks, above all the screen, run every 10 ms.
 
         Raises ``RecordingError`` for a file that can't be read or is no valid recording.
@@ -551,7 +550,7 @@ class ReplaySource:
                 await asyncio.sleep(0)
                 turn_ends = time.monotonic() + _TURN_S
 
-    def send(self, command: Order) -> None:
+    def send(self, command: Command) -> None:
         """Do nothing: a recording takes no commands."""
 
     async def close(self) -> None:

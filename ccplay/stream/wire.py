@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from functools import cache
+from functools import cache, reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from ccplay import __version__
 from ccplay.errors import RecordingError, WireError
-from ccplay.model import blocks
-from ccplay.model.base import Command, Event, Moment
-from ccplay.model.commands import Order
-from ccplay.model.events import AnyEvent, Hello
+from ccplay.model import blocks, events
+from ccplay.model.base import Command, Event, Moment, StartTraffic
+from ccplay.model.commands import CHANGES, Build, StartTogether
+from ccplay.model.events import Applied, Failed, Hello
 from ccplay.model.samples import Sweep, Sweeps, TraceSamples
+from ccplay.traffic import TRAFFIC
 from ccplay.visible import printable as printable  # noqa: PLC0414 - others find it here
 from ccplay.visible import printable_json
 
@@ -70,15 +73,46 @@ _envelopes = msgspec.json.Decoder(_Envelope)
 _openings = msgspec.json.Decoder(_Opening)
 
 
+if TYPE_CHECKING:
+    AnyBuild: TypeAlias = Build
+    AnyCommand: TypeAlias = Command
+    _STARTS: TypeAlias = StartTraffic
+else:
+    _STARTS = reduce(or_, (kind.start for kind in TRAFFIC))
+    AnyBuild = Build[_STARTS]
+    AnyCommand = reduce(
+        or_,
+        (AnyBuild, *(each for kind in TRAFFIC for each in (kind.start, kind.stop)), *CHANGES),
+    )
+    """What a decoder accepts as a command: those of all kinds of traffic, and all others."""
+
+_HOLDING: dict[type[Event], Any] = {
+    Hello: Hello[_STARTS],
+    Applied: Applied[AnyCommand],
+    Failed: Failed[AnyCommand],
+}
+"""Events that hold commands, with the commands that a decoder accepts in them."""
+
+EVENTS: tuple[Any, ...] = (
+    *(
+        event
+        for kind in TRAFFIC
+        for event in (kind.started, *kind.samples, *kind.others, kind.ended)
+    ),
+    *(_HOLDING.get(each, each) for each in events.EVENTS),
+)
+"""All events that a stream may contain."""
+
+
 # Built on first use: each decoder takes some milliseconds, and a lab decodes no events.
 @cache
-def _events() -> msgspec.json.Decoder[AnyEvent]:
-    return msgspec.json.Decoder(AnyEvent)
+def _events() -> msgspec.json.Decoder[Event]:
+    return msgspec.json.Decoder(reduce(or_, EVENTS))
 
 
 @cache
-def _commands() -> msgspec.json.Decoder[Order]:
-    return msgspec.json.Decoder(Order)
+def _commands() -> msgspec.json.Decoder[Command]:
+    return msgspec.json.Decoder(AnyCommand | StartTogether[_STARTS])
 
 
 _NOT_JSON = (msgspec.MsgspecError, UnicodeError, RecursionError)
@@ -93,7 +127,7 @@ def encode(record: Event | Command | UnknownEvent) -> bytes:
     return _encoder.encode(record) + b"\n"
 
 
-def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
+def decode_event(line: bytes) -> Event | UnknownEvent:
     """Return the event in one line of a lab's output or of a recording.
 
     An event of an unknown kind is kept as it is. Raises ``WireError`` for a line that is no event
@@ -120,7 +154,7 @@ def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
     return event
 
 
-def decode_command(line: bytes) -> Order:
+def decode_command(line: bytes) -> Command:
     """Return the command in one line of a lab's input. Raises ``WireError`` for any other line."""
     if len(line) > LONGEST_COMMAND:
         raise WireError(f"a command has at most {LONGEST_COMMAND:,} bytes: {_shorten(line[:100])}")
@@ -178,4 +212,4 @@ def _shorten(line: bytes) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-_KNOWN_EVENTS = {str(kind.__struct_config__.tag) for kind in AnyEvent.__args__}
+_KNOWN_EVENTS = {str(getattr(kind, "__origin__", kind).__struct_config__.tag) for kind in EVENTS}

@@ -21,7 +21,7 @@ from ccplay.errors import UsageError
 from ccplay.model.events import Log
 from ccplay.scenario.values import Scenario
 from ccplay.session.session import Session
-from ccplay.state.lab_state import Entry
+from ccplay.traffic.base import Entry
 from ccplay.ui import keys
 from ccplay.ui.audience import WITH_FILES, Audience
 from ccplay.ui.cells import ASCII, UNICODE, Glyphs

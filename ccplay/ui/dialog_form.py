@@ -23,7 +23,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ccplay.guest.boot import offer
-from ccplay.model.commands import AnyCommand
+from ccplay.model.base import Command
 from ccplay.model.network import Network
 from ccplay.model.quantities import Field as Setting
 from ccplay.model.quantities import fields_of
@@ -570,7 +570,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
         self.dismiss(None)
 
 
-class Dialog(Question[AnyCommand]):
+class Dialog(Question[Command]):
     """A dialog that asks for a command to the lab."""
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:

@@ -20,15 +20,16 @@ from textual.widgets import Static
 
 from ccplay.errors import CcplayError, RecordingError, UsageError
 from ccplay.files import writing
-from ccplay.model.commands import AnyCommand, ChangeMark, Mark, RemoveMark
-from ccplay.model.wording import describe
+from ccplay.model.base import Command
+from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.scenario.writing import write
 from ccplay.session import archive
 from ccplay.session.archive import Found, Unsaved, find, glance
 from ccplay.share.browsers import Browsers
 from ccplay.share.frames import LONGEST_POINT, Board, Pointer
-from ccplay.state.lab_state import Entry, LabState
+from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import check_recording
+from ccplay.traffic.base import Entry
 from ccplay.ui.cells import Glyphs, abbreviated
 from ccplay.ui.dialog_form import Dialog, Field, Item, LabelledRow, Menu, Question, Steps, available
 from ccplay.ui.help import Modal
@@ -66,7 +67,7 @@ class MarkDialog(Dialog):
         return Mark(text=self.text.value, at=self._at) if self.text.value else None
 
 
-class ChangeMarkDialog(Question[AnyCommand | Entry]):
+class ChangeMarkDialog(Question[Command | Entry]):
     """Asks what to do with a mark; the answer is the mark itself if it should be moved."""
 
     AUTO_FOCUS = "Menu"
@@ -90,7 +91,7 @@ class ChangeMarkDialog(Question[AnyCommand | Entry]):
         """Return the choice, then the text."""
         return (self.menu, Static(classes="gap"), self.text)
 
-    def command(self) -> AnyCommand | Entry | None:
+    def command(self) -> Command | Entry | None:
         """Return the change, or the mark to move; None if nothing changes."""
         text = self.text.value or self._mark.text
         if self.menu.item.key == _REMOVE:
@@ -517,7 +518,7 @@ def _meant(view: View) -> tuple[float, str]:
     if not actions:
         return view.t, ""
     meant = min(actions, key=lambda each: abs(each.t - view.t))
-    return meant.t, f": {describe(meant.command)}"
+    return meant.t, f": {meant.command.describe()}"
 
 
 def _item(found: Found) -> Item:

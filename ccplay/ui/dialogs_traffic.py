@@ -13,16 +13,13 @@ from textual.widgets import Static
 
 from ccplay.model.commands import SetCongestionControl
 from ccplay.model.network import Network
-from ccplay.model.traffic_commands import (
-    PATH_MANAGERS,
-    StartDownload,
-    StartFlow,
-    StartPing,
-    StartShortFlows,
-    StartUdp,
-)
 from ccplay.model.values import Capabilities
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.download import StartDownload
+from ccplay.traffic.flow import PATH_MANAGERS, StartFlow
+from ccplay.traffic.ping import StartPing
+from ccplay.traffic.short_flows import StartShortFlows
+from ccplay.traffic.udp import StartUdp
 from ccplay.ui.cells import Glyphs
 from ccplay.ui.dialog_form import (
     Dialog,

@@ -23,7 +23,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.model.wording import CA_STATES
-from ccplay.state.lab_state import Entry
+from ccplay.traffic.base import Entry
 from ccplay.ui.cells import UNICODE, Glyphs
 from ccplay.ui.keys import COPY, DEFAULT, GROUPS, Keymap, bindings_of, group_of, wording
 from ccplay.ui.plot_row import PANES

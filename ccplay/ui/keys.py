@@ -12,7 +12,7 @@ from textual.keys import Keys, _character_to_key, format_key
 from textual.screen import Screen
 
 from ccplay.model.quantities import did_you_mean, quote
-from ccplay.model.traffic import TRAFFIC
+from ccplay.traffic import TRAFFIC
 
 # --- the keys of the app and of its main screen ---------------------------------------------------
 # The keys of the app and of its main screen: what they do, and the names for remapping them.

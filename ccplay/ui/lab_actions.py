@@ -9,8 +9,8 @@ import msgspec
 from textual.screen import ModalScreen
 
 from ccplay.errors import CommandError
+from ccplay.model.base import Command
 from ccplay.model.commands import (
-    AnyCommand,
     ChangeMark,
     Mark,
     RemoveMark,
@@ -20,11 +20,11 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.network import Network
-from ccplay.model.traffic import KINDS
-from ccplay.model.wording import describe
 from ccplay.scenario.values import Scenario
-from ccplay.state.lab_state import Flow, LabState, Traffic
-from ccplay.state.traffic import Routed
+from ccplay.state.lab_state import LabState
+from ccplay.traffic import KINDS
+from ccplay.traffic.base import Traffic
+from ccplay.traffic.connections import Flow
 from ccplay.ui import lineup
 from ccplay.ui.view import tracing_problem
 from ccplay.ui.view_actions import STEP, Actions
@@ -43,7 +43,7 @@ def name_of(traffic: Traffic) -> str:
 
 def can_choose(traffic: Traffic, network: Network) -> bool:
     """Return whether traffic has several paths, and a command can choose one."""
-    chosen = "via" in KINDS[traffic.kind].start.__struct_fields__
+    chosen = KINDS[traffic.kind].routed
     return chosen and len(network.paths(traffic.src, traffic.dst)) > 1
 
 
@@ -52,7 +52,7 @@ def offers(state: LabState, traffic: Traffic, network: Network) -> Iterator[tupl
     if not can_choose(traffic, network):
         return
     subject = state.flows.get(traffic.name, traffic)
-    now = subject.paths[-1] if isinstance(subject, Routed) and subject.paths else None
+    now = subject.paths[-1] if subject.paths else None
     paths = network.paths(traffic.src, traffic.dst)[:_MOST_OFFERED]
     nodes = [[link.dst for link in path[:-1]] for path in paths]
     shared = set.intersection(*map(set, nodes))
@@ -141,17 +141,17 @@ class LabActions(Actions):
         # Imported after first paint.
         from ccplay.ui import dialogs_links, dialogs_traffic  # noqa: PLC0415
 
-        dialog: Callable[..., ModalScreen[AnyCommand | None]] = getattr(
+        dialog: Callable[..., ModalScreen[Command | None]] = getattr(
             dialogs_traffic if hasattr(dialogs_traffic, name) else dialogs_links, name
         )
         self.app.push_screen(dialog(self.session.state, self.selected), self._asked)
 
-    def _asked(self, command: AnyCommand | None) -> None:
+    def _asked(self, command: Command | None) -> None:
         if command is not None:
             self.ask(command)
         self.redraw()
 
-    def ask(self, command: AnyCommand) -> None:
+    def ask(self, command: Command) -> None:
         """Send a command to the lab; a new mark is set at the moment shown.
 
         If the screen shows an earlier moment, a notice shows when any other command was sent.
@@ -161,7 +161,7 @@ class LabActions(Actions):
             command = msgspec.structs.replace(command, at=head.t)
         elif not head.running and not isinstance(command, Mark | ChangeMark | RemoveMark):
             at = format_clock(self.session.state.now)
-            self.sent = f"sent to the live lab at {at} (end goes there): {describe(command)}"
+            self.sent = f"sent to the live lab at {at} (end goes there): {command.describe()}"
         self.session.send(command)
         self.redraw()
 

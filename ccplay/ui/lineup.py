@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from ccplay.model.traffic import KINDS
-from ccplay.model.traffic_commands import StopTraffic
-from ccplay.state.lab_state import Flow, Traffic
+from ccplay.model.base import StopTraffic
+from ccplay.traffic import KINDS
+from ccplay.traffic.base import Traffic
+from ccplay.traffic.connections import Flow
 from ccplay.ui.view import View, goodput, goodputs, is_running
 
 # --- the flows as the user lists them: filtered, sorted and grouped -------------------------------

@@ -17,10 +17,10 @@ from ccplay.model.events import FlowPath
 from ccplay.model.layout import chained
 from ccplay.model.network import Link, Network
 from ccplay.model.wording import describe_link
-from ccplay.plots.plot import counts_bytes
-from ccplay.state.lab_state import Flow
-from ccplay.state.routes import nodes_of
-from ccplay.state.traffic import Routed
+from ccplay.plots.levels import counts_bytes
+from ccplay.traffic.base import Traffic
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.routes import nodes_of
 from ccplay.ui.cells import Row, Run, fit, whole_items
 from ccplay.ui.view import View
 from ccplay.units import format_time_us
@@ -102,7 +102,7 @@ def shown_flow(view: View) -> Flow | None:
 def path_title(view: View, width: int) -> Row:
     """Return a row with the path of the selected traffic, or else of the first running flow."""
     other = view.state.traffic.get(view.selected or "")
-    if isinstance(other, Routed) and not isinstance(other, Flow) and other.paths:
+    if other is not None and not isinstance(other, Flow) and other.paths:
         path = _path_at(other, view.t)
         if path is not None:
             return _words(view, other.name, view.ink("text"), path, width)
@@ -161,7 +161,7 @@ def links_of(view: View, network: Network, flow: Flow) -> list[str]:
     return [link.name for link in network.path(flow.src, flow.dst)]
 
 
-def _path_at(flow: Routed, t: float) -> FlowPath | None:
+def _path_at(flow: Traffic, t: float) -> FlowPath | None:
     return next((path for path in reversed(flow.paths) if path.t <= t), None)
 
 

@@ -15,9 +15,8 @@ from textual.markup import escape
 from textual.widget import Widget
 from textual.widgets import Button, Input
 
-from ccplay.model.base import Option
+from ccplay.model.base import Command, Option
 from ccplay.model.commands import (
-    AnyCommand,
     Mark,
     SetCongestionControl,
     SetLink,
@@ -28,11 +27,11 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.disciplines import DISCIPLINES, custom, validate
-from ccplay.model.traffic import KINDS, TRAFFIC
-from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.values import Qdisc
-from ccplay.model.wording import describe, describe_qdisc
+from ccplay.model.wording import describe_qdisc
 from ccplay.state.lab_state import LabState
+from ccplay.traffic import KINDS, TRAFFIC
+from ccplay.traffic.flow import StartFlow, StopFlow
 from ccplay.ui import lab_actions
 from ccplay.ui.dialogs_links import capture_choices
 from ccplay.ui.dialogs_traffic import next_sender, running_flows
@@ -57,7 +56,7 @@ class Entry(msgspec.Struct, frozen=True):
 
     text: str
     help: str
-    command: AnyCommand
+    command: Command
 
 
 def entries(state: LabState) -> list[Entry]:
@@ -84,7 +83,7 @@ def typed(query: str, state: LabState) -> Entry | None:
         command = READERS[word](rest)
     except (ValueError, OverflowError):
         return None
-    return Entry(f"{word}: {rest}", describe(command), command)
+    return Entry(f"{word}: {rest}", command.describe(), command)
 
 
 def words(query: str) -> tuple[str, str]:
@@ -161,7 +160,7 @@ def _traffic(state: LabState) -> Iterator[Entry]:
         if kind.offer:
             start = kind.starting(src=first, dst=last, monitor=monitor)
             path = f"{first} → {last}"
-            about = ", ".join(filter(None, (kind.offer_gist(start), path)))
+            about = ", ".join(filter(None, (kind.offer_detail(start), path)))
             yield Entry(kind.offer, about, start)
     for each in state.traffic.values():
         kind = KINDS[each.kind]
@@ -207,7 +206,7 @@ def _read_queue(text: str) -> SetQdisc:
 _UNITS = {"rate": "Mbit/s", "delay": "ms", "jitter": "ms", "loss": "%"}
 """Unit of a number typed without one, by the query's first word."""
 
-READERS: dict[str, Callable[[str], AnyCommand]] = {
+READERS: dict[str, Callable[[str], Command]] = {
     "queue": _read_queue,
     "rate": lambda text: SetLink(rate=parse_rate(text)),
     "delay": lambda text: SetLink(delay_us=parse_time_us(text)),
@@ -261,7 +260,7 @@ class _Asking(Protocol):
     def ghost_offers(self) -> Iterable[_Offer]:
         """Return the palette entries for ghosts."""
 
-    def ask(self, command: AnyCommand) -> object:
+    def ask(self, command: Command) -> object:
         """Send a command to the lab."""
 
 
@@ -389,7 +388,7 @@ class LabProvider(Provider):
     def _acting(self, node: object, action: str) -> Callable[[], object]:
         return lambda: self.app.run_action(action, default_namespace=node)  # type: ignore[arg-type]
 
-    def _sending(self, command: AnyCommand) -> Callable[[], object]:
+    def _sending(self, command: Command) -> Callable[[], object]:
         return lambda: self._asking.ask(command)
 
     def _choosing(self, name: str) -> Callable[[], object]:

@@ -10,7 +10,10 @@ import msgspec
 from msgspec.structs import replace
 
 from ccplay.model.series import Series
-from ccplay.state.lab_state import Flow, LabState, Ping, Queue
+from ccplay.state.lab_state import LabState
+from ccplay.state.samples import Queue
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.ping import Ping
 from ccplay.ui.cells import Run
 from ccplay.ui.plot_traces import DotTrace, Pen, SeriesTrace, Span, Trace
 from ccplay.ui.view import Ghost, View
@@ -265,7 +268,7 @@ def pings(view: View, factor: float) -> list[ShiftedTrace]:
         return []
     pen = Pen(view.ghost_ink("ping"), "signs", glyph=view.glyphs.answer, under=True)
     return [
-        ShiftedTrace(DotTrace(ping.rtt_us, pen, factor), shift, ghost.first, ghost.last)
+        ShiftedTrace(DotTrace(ping.series["rtt_us"], pen, factor), shift, ghost.first, ghost.last)
         for ping in ghost.state.of(Ping).values()
     ]
 

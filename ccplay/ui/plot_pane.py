@@ -10,9 +10,9 @@ import msgspec
 from ccplay.analysis.theory import Theory
 from ccplay.model.series import Series
 from ccplay.model.variables import variable
-from ccplay.plots.plot import Line, Plot, Scope, Setting, of_variable
-from ccplay.state.connections import TRACE_SERIES
-from ccplay.state.lab_state import Flow
+from ccplay.plots.levels import Scope
+from ccplay.traffic.connections import TRACE_SERIES, Flow
+from ccplay.traffic.plot import Line, Plot, Setting, of_variable
 from ccplay.ui import lineup, plot_ghosts
 from ccplay.ui.cells import Row, Run, length
 from ccplay.ui.plot_ghosts import ShiftedTrace

@@ -11,7 +11,8 @@ from textual.widget import Widget
 
 from ccplay.model.series import Series
 from ccplay.plots.table import CWND, GOODPUT, PLOTS, QUEUE, RTT
-from ccplay.state.lab_state import Flow, Queue
+from ccplay.state.samples import Queue
+from ccplay.traffic.connections import Flow
 from ccplay.ui import lineup, plot_pane
 from ccplay.ui.plot_canvas import Canvas
 from ccplay.ui.plot_pane import Pane, title_row

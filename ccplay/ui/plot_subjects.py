@@ -10,9 +10,12 @@ from ccplay.analysis.trust import credible
 from ccplay.model.series import Series
 from ccplay.model.variables import Subject, Variable
 from ccplay.plots.derived import per_second, value_at, values_at
-from ccplay.plots.plot import Line, counts_bytes
-from ccplay.state.lab_state import Flow, Ping, Queue
-from ccplay.state.udp import Udp
+from ccplay.plots.levels import counts_bytes
+from ccplay.state.samples import Queue
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.ping import Ping
+from ccplay.traffic.plot import Line
+from ccplay.traffic.udp import Udp
 from ccplay.ui import lineup, plot_ghosts
 from ccplay.ui.cells import Run
 from ccplay.ui.plot_ghosts import GroupTrace, ShiftedTrace, stacked
@@ -325,7 +328,7 @@ def _queue_ghost_values(view: View, variable: Variable, factor: float) -> list[R
 def _ping_traces(view: View, line: Line, factor: float) -> list[Trace]:
     pen = Pen(view.ink(line.ink), "dots", ascii=":")
     return [
-        DotTrace(ping.rtt_us, pen, factor)
+        DotTrace(ping.series["rtt_us"], pen, factor)
         for ping in view.state.of(Ping).values()
         if ping.started < view.playhead.until
     ]
@@ -335,7 +338,7 @@ def _ping_runs(view: View, variable: Variable, factor: float) -> list[Run]:
     return [
         (f" ping {write(variable, value)}", view.ink("ping"))
         for ping in view.pings()
-        if (value := at(ping.rtt_us, variable, view.t, factor)) is not None
+        if (value := at(ping.series["rtt_us"], variable, view.t, factor)) is not None
     ]
 
 
@@ -346,7 +349,7 @@ def _udp_traces(view: View, line: Line, factor: float) -> list[Trace]:
     return [
         SeriesTrace(series, _udp_pen(view, place), factor, _UDP_S)
         for place, udp in enumerate(view.state.of(Udp).values())
-        if (series := udp.seen.get(line.variable.name)) is not None
+        if (series := udp.series.get(line.variable.name)) is not None
         and udp.started < view.playhead.until
     ]
 
@@ -362,7 +365,7 @@ def _udp_runs(view: View, variable: Variable, factor: float) -> list[Run]:
         (f" {udp.name} {write(variable, value)}", f"bold {view.ink('queue')}")
         for udp in view.state.of(Udp).values()
         if (udp.ended is None or view.t < udp.ended)
-        and (value := at(udp.seen.get(variable.name), variable, view.t, factor)) is not None
+        and (value := at(udp.series.get(variable.name), variable, view.t, factor)) is not None
     ]
 
 

@@ -16,8 +16,7 @@ import msgspec
 
 from ccplay.model.series import Series
 from ccplay.model.wording import CA_STATES
-from ccplay.state.connections import Trace
-from ccplay.state.lab_state import Flow
+from ccplay.traffic.connections import Flow, Trace
 from ccplay.ui import lineup
 from ccplay.ui.cells import Row, Run, abbreviated, fit
 from ccplay.ui.plot_canvas import GUTTER

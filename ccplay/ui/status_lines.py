@@ -11,7 +11,7 @@ from ccplay.analysis.summary import Receiver, Second
 from ccplay.model.events import Health, LinkChanged
 from ccplay.model.topologies import describe_topology
 from ccplay.model.wording import describe_qdisc
-from ccplay.state.lab_state import Entry
+from ccplay.traffic.base import Entry
 from ccplay.ui import plot_ghosts
 from ccplay.ui.cells import Row, Run, fit, length, spread, whole_items
 from ccplay.ui.view import View

@@ -19,7 +19,7 @@ from ccplay.files.caller import as_caller, config_folder
 from ccplay.files.reading import open_regular
 from ccplay.model.quantities import did_you_mean
 from ccplay.scenario import document
-from ccplay.state.lab_state import Entry
+from ccplay.traffic.base import Entry
 from ccplay.ui.cells import Glyphs
 from ccplay.ui.keys import Keymap
 

@@ -9,8 +9,9 @@ import msgspec
 
 from ccplay.model.variables import describe
 from ccplay.model.wording import one_way
-from ccplay.state.lab_state import Download, Flow
-from ccplay.state.traffic import Listed, Traffic
+from ccplay.traffic.base import Traffic
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.download import Download
 from ccplay.ui import lineup, plot_ghosts
 from ccplay.ui.cells import Row, Run, abbreviated, first_fitting, fit, whole_items
 from ccplay.ui.lineup import Group, selection
@@ -130,7 +131,7 @@ def row(view: View, each: Traffic, cells: Columns) -> list[Run]:
     glyphs = view.glyphs
     chosen = selection(view) is each
     over = each.ended is not None and each.ended <= view.t
-    lines = each.lines(view.t) if isinstance(each, Listed) else ("",)
+    lines = each.lines(view.t)
     shown = first_fitting(cells.rest, *(glyphs.translate(line) for line in lines))
     ink = view.ink("ping" if each.kind == "ping" else "text")
     bold, words = "bold " if chosen else "", view.ink("muted" if over else "text")

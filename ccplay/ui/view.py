@@ -17,15 +17,19 @@ from ccplay.errors import RecordingError
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.model.events import Applied, LinkChanged
 from ccplay.model.network import Network
-from ccplay.model.traffic import KINDS, TRAFFIC
 from ccplay.plots.derived import value_at, values_at
 from ccplay.plots.table import GOODPUT
 from ccplay.session.archive import glance
 from ccplay.session.session import Session
 from ccplay.share.frames import Pointer
-from ccplay.state.lab_state import Entry, Flow, LabState, Ping, Queue, Traffic
+from ccplay.state.lab_state import LabState
+from ccplay.state.samples import Queue
 from ccplay.stream import wire
 from ccplay.stream.sources import recorded_events
+from ccplay.traffic import KINDS, TRAFFIC
+from ccplay.traffic.base import Entry, Traffic
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.ping import Ping
 from ccplay.ui import keys
 from ccplay.ui.cells import Glyphs
 from ccplay.ui.keys import Keymap

@@ -14,11 +14,12 @@ from textual.app import App
 from textual.screen import Screen
 
 from ccplay.errors import CcplayError, UsageError
-from ccplay.model.commands import AnyCommand, ChangeMark, RemoveMark
+from ccplay.model.base import Command
+from ccplay.model.commands import ChangeMark, RemoveMark
 from ccplay.plots.table import RTT
 from ccplay.session import archive
 from ccplay.session.session import Session
-from ccplay.state.lab_state import Entry
+from ccplay.traffic.base import Entry
 from ccplay.ui import lineup, plot_pane
 from ccplay.ui.audience import Audience
 from ccplay.ui.cells import ASCII, UNICODE
@@ -42,7 +43,7 @@ class MarkedScreen(Protocol):
     def app(self) -> App[Any]:
         """The app that opens dialogs."""
 
-    def ask(self, command: AnyCommand) -> None:
+    def ask(self, command: Command) -> None:
         """Send a command to the lab."""
 
     def redraw(self) -> None:
@@ -128,7 +129,7 @@ class Marks:
         near = [each for each in self._own() if abs(each.t - t) <= reach_s]
         return min(near, key=lambda each: abs(each.t - t), default=None)
 
-    def _asked(self, answer: AnyCommand | Entry | None) -> None:
+    def _asked(self, answer: Command | Entry | None) -> None:
         if isinstance(answer, Entry):
             self.carry(answer)
         elif answer is not None:

@@ -23,8 +23,8 @@ from rich.console import Console
 from ccplay.model.commands import Build
 from ccplay.model.events import Hello
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.traffic.flow import StartFlow
 from tests.bench._figures import Spread, table
 from tests.bench._running import WatchedLab, family, running
 

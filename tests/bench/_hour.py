@@ -7,13 +7,14 @@ from typing import TypeVar
 
 import msgspec
 
+from ccplay.model.base import Event
 from ccplay.model.commands import Build
-from ccplay.model.events import AnyEvent, Health
+from ccplay.model.events import Health
 from ccplay.model.network import Topology
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
-from ccplay.model.traffic_commands import StartFlow, StartPing
-from ccplay.model.traffic_events import PingSample
 from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.ping import PingSample, StartPing
 from tests.bench._running import running
 
 FLOWS = 8
@@ -29,7 +30,7 @@ _COUNTERS = (
 S = TypeVar("S", TcpSamples, QdiscSamples)
 
 
-async def sample(rate: int) -> list[AnyEvent]:
+async def sample(rate: int) -> list[Event]:
     """Run a lab with 8 flows and a ping at ``rate`` bits per second; return its events."""
     queue = Qdisc(kind="pfifo", options={"limit": 100})
     build = Build(
@@ -48,7 +49,7 @@ async def sample(rate: int) -> list[AnyEvent]:
         return list(lab.events)
 
 
-def hour(events: Sequence[AnyEvent]) -> Iterator[AnyEvent]:
+def hour(events: Sequence[Event]) -> Iterator[Event]:
     """Yield an hour of events: the given ones, then samples of their last 20 s repeatedly."""
     end = events[-1].t
     lap = [

@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from ccplay.lab.delay.line import NAME
-from ccplay.model.commands import AnyCommand, Build
-from ccplay.model.events import AnyEvent, Applied, Failed, Health, Ready
+from ccplay.model.base import Command, Event
+from ccplay.model.commands import Build
+from ccplay.model.events import Applied, Failed, Health, Ready
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_events import PingSample, PingStarted
 from ccplay.session import launch
 from ccplay.stream import wire
 from ccplay.stream.sources import LabSource
 from ccplay.stream.wire import UnknownEvent
+from ccplay.traffic.ping import PingSample, PingStarted
 
-E = TypeVar("E", bound=AnyEvent)
+E = TypeVar("E", bound=Event)
 
 
 class WatchedLab:
@@ -28,7 +29,7 @@ class WatchedLab:
     def __init__(self, build: Build, custom: Sequence[Path] = (), argv: Sequence[str] = ()) -> None:
         """Start the lab with ``argv``, by default on this kernel with the files ``custom``."""
         self.source = LabSource(argv or launch.lab_argv(None, None, custom), build)
-        self.events: list[AnyEvent] = []
+        self.events: list[Event] = []
         self.written = 0
         """Number of bytes of the stream so far."""
         self._pump = asyncio.create_task(self._read())
@@ -46,7 +47,7 @@ class WatchedLab:
                     await self._pump
                 await asyncio.sleep(0.005)
 
-    async def send(self, *commands: AnyCommand) -> None:
+    async def send(self, *commands: Command) -> None:
         """Send commands and wait until each has taken effect."""
         done = len(self.all(Applied)) + len(commands)
         for command in commands:

@@ -18,12 +18,12 @@ from ccplay.model.commands import Build, SetCongestionControl
 from ccplay.model.events import Hello
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import LabSource
+from ccplay.traffic.flow import StartFlow
 from tests.bench._figures import Spread, table
 
 ROUNDS = 10

@@ -23,8 +23,8 @@ from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.events import Applied, Health, Hello
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.traffic.flow import StartFlow
 from tests.bench import _departures
 from tests.bench._figures import Spread, table
 from tests.bench._running import WatchedLab, family, running

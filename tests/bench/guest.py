@@ -15,11 +15,11 @@ from ccplay.model.commands import Build
 from ccplay.model.events import Ready
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import LabSource
+from ccplay.traffic.flow import StartFlow
 from tests.bench._figures import table
 
 RATES = (10, 20, 50, 100)

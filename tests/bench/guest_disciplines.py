@@ -21,9 +21,10 @@ from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.events import Health, Hello, Ready
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_commands import StartFlow, StartPing
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.ping import StartPing
 from tests.bench._figures import table
 from tests.bench._running import WatchedLab
 

@@ -18,8 +18,8 @@ from ccplay.model.commands import Build, SetLink, SetQdisc
 from ccplay.model.events import Health, Hello, Ready
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.traffic.flow import StartFlow
 from tests.bench._figures import table
 from tests.bench.guest_disciplines import BOOT_S, GuestLab
 

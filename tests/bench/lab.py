@@ -23,16 +23,17 @@ from rich.console import Console
 from rich.table import Table
 
 from ccplay.model import topologies
-from ccplay.model.commands import AnyCommand, Build
-from ccplay.model.events import AnyEvent, Building, Hello, LinkChanged, Ready
+from ccplay.model.base import Command, Event
+from ccplay.model.commands import Build
+from ccplay.model.events import Building, Hello, LinkChanged, Ready
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_commands import StartFlow, StartPing
-from ccplay.model.traffic_events import FlowStarted, PingStarted
 from ccplay.session import launch
 from ccplay.session.launch import WarmLabs
 from ccplay.stream.sources import LabSource, Starter, spawn
 from ccplay.stream.wire import UnknownEvent
+from ccplay.traffic.flow import FlowStarted, StartFlow
+from ccplay.traffic.ping import PingStarted, StartPing
 from tests.bench._figures import Spread, table
 from tests.bench._running import family
 
@@ -125,7 +126,7 @@ async def _lab(
     network: Topology,
     *,
     kill: bool,
-    commands: Sequence[AnyCommand] = (),
+    commands: Sequence[Command] = (),
     start: Starter = spawn,
 ) -> Cost:
     """Return the cost of a lab that is busy with ``commands``, ended in order or with SIGKILL."""
@@ -229,7 +230,7 @@ async def _marks(build: Build) -> dict[str, float]:
     return took
 
 
-def _phase(event: AnyEvent | UnknownEvent) -> str | None:
+def _phase(event: Event | UnknownEvent) -> str | None:
     """Return the name of the phase that begins with an event; None if none does."""
     match event:
         case Hello():

@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from ccplay.model.events import AnyEvent
+from ccplay.model.base import Event
 from ccplay.model.samples import Sweep
 from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
@@ -62,7 +62,7 @@ class Written:
     bytes: int
 
 
-def _measure(console: Console, name: str, said: list[AnyEvent], folder: Path) -> None:
+def _measure(console: Console, name: str, said: list[Event], folder: Path) -> None:
     new, old = folder / "new.ccplay", folder / "old.ccplay"
     blocks, lines = _record(new, hour(said)), _record_1(old, hour(said))
     heads = ("", "blocks", "line a sweep", "ratio", "aim")
@@ -104,7 +104,7 @@ def _figure(spread: Spread, digits: int) -> str:
     )
 
 
-def _record(path: Path, events: Iterable[AnyEvent]) -> Written:
+def _record(path: Path, events: Iterable[Event]) -> Written:
     recorder = Recorder(path)
     cpu, sweeps = 0.0, 0
     for event in events:
@@ -116,7 +116,7 @@ def _record(path: Path, events: Iterable[AnyEvent]) -> Written:
     return Written(cpu, sweeps, path.stat().st_size)
 
 
-def _record_1(path: Path, events: Iterable[AnyEvent]) -> Written:
+def _record_1(path: Path, events: Iterable[Event]) -> Written:
     cpu, sweeps = 0.0, 0
     with path.open("wb") as file:
         for event in events:

@@ -16,8 +16,8 @@ from ccplay.model.commands import Build
 from ccplay.model.events import Health
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.traffic.flow import StartFlow
 from tests.bench import screen
 from tests.bench._figures import Spread, table
 from tests.bench._running import WatchedLab, part, running

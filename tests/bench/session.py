@@ -16,8 +16,8 @@ from ccplay.lab.netns import Namespace
 from ccplay.model.commands import Build
 from ccplay.model.events import Health
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.traffic.flow import StartFlow
 from tests.bench._figures import Spread, table
 from tests.bench._running import WatchedLab, delay_line, family, part, running
 from tests.bench.probe import inside

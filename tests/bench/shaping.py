@@ -17,9 +17,10 @@ from rich.table import Table
 from ccplay.model.commands import Build, SetLink
 from ccplay.model.events import Health, LinkChanged
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow, StartPing, StopPing
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.ping import StartPing, StopPing
 from tests.bench._figures import Spread, table
 from tests.bench._running import WatchedLab, delay_line, running
 

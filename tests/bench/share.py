@@ -17,13 +17,13 @@ from rich.console import Console
 from ccplay.model.commands import Build
 from ccplay.model.events import Health
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.session.session import Session
 from ccplay.share import places
 from ccplay.share.sharing import Sharing
 from ccplay.stream.sources import LabSource
+from ccplay.traffic.flow import StartFlow
 from tests.bench._figures import table
 
 SPECTATORS, STILL = 200, 20

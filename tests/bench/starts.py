@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ccplay.model.traffic_commands import StartFlow, StartTraffic
+from ccplay.model.base import StartTraffic
+from ccplay.traffic.flow import StartFlow
 from tests.bench._figures import Spread, table
 from tests.lab.first_packets import Firsts, moments
 

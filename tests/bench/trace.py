@@ -19,9 +19,9 @@ from ccplay.lab.probe.tracing import PROBE, complete, lack_of
 from ccplay.model.commands import Build, TraceFlow, UntraceFlow
 from ccplay.model.network import Topology
 from ccplay.model.samples import TraceSamples
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting
 from ccplay.stream import wire
+from ccplay.traffic.flow import StartFlow
 from tests.bench._figures import Spread, table
 from tests.bench._running import WatchedLab, part, running
 

@@ -13,14 +13,15 @@ import pytest
 
 from ccplay.analysis.trust import judge
 from ccplay.lab.netns import Namespace
-from ccplay.model.commands import AnyCommand, Build
+from ccplay.model.base import Command
+from ccplay.model.commands import Build
 from ccplay.session import launch
 from ccplay.session.launch import WarmLabs
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
-from ccplay.state.udp import Udp
 from ccplay.stream.sinks import Sink
 from ccplay.stream.sources import LabSource
+from ccplay.traffic.udp import Udp
 from tests.lab.trust import note
 
 _labs = WarmLabs()
@@ -43,7 +44,7 @@ class RunningLab:
     def state(self) -> LabState:
         return self.session.state
 
-    def send(self, *commands: AnyCommand) -> None:
+    def send(self, *commands: Command) -> None:
         for command in commands:
             self.session.send(command)
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from ccplay.lab.traffic.iperf import COOKIE_OCTETS
 from ccplay.lab.traffic.program import SENDERS
+from ccplay.model.base import StartTraffic
 from ccplay.model.commands import Build, StartCapture, StartTogether, StopCapture
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartTraffic
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from tests.lab.conftest import RunningLab, forked

@@ -16,7 +16,7 @@ from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
-from ccplay.model.traffic_commands import StartFlow
+from ccplay.traffic.flow import StartFlow
 
 
 async def switched_off() -> Any:

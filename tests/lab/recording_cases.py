@@ -8,11 +8,11 @@ from typing import Any
 
 from ccplay.model.commands import Build
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.session.archive import read_recording
 from ccplay.stream.sinks import Recorder
+from ccplay.traffic.flow import StartFlow
 from tests.lab.conftest import RunningLab, forked
 
 DISK = Path("/run")

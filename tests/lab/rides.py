@@ -12,16 +12,17 @@ from typing import TypeAlias
 
 from ccplay.analysis.theory import Theory
 from ccplay.analysis.trust import HealthResult, judge
-from ccplay.model.commands import AnyCommand, Build, SetCongestionControl, SetLink, SetQdisc
-from ccplay.model.events import AnyEvent
+from ccplay.model.base import Command, Event
+from ccplay.model.commands import Build, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
 from ccplay.model.series import Series, Timeline
-from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
-from ccplay.state.lab_state import Flow, LabState
+from ccplay.state.lab_state import LabState
 from ccplay.stream.wire import UnknownEvent
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.flow import StartFlow, StopFlow
 from tests.lab import trust
 from tests.lab.conftest import RunningLab, forked
 from tests.lab.trust import note, starved
@@ -78,7 +79,7 @@ class Path:
         both = LinkSetting(rate=self.rate, delay_us=self.delay_us, qdisc=self._queue)
         return {track.cable: both, track.link: LinkSetting(loss=self.loss, mark=self.mark)}
 
-    def commands(self, track: Track) -> list[AnyCommand]:
+    def commands(self, track: Track) -> list[Command]:
         """Commands that turn the path of another ride into this one."""
         return [
             SetLink(link=track.cable, rate=self.rate, delay_us=self.delay_us),
@@ -117,7 +118,7 @@ class Ride:
     health: HealthResult = field(default_factory=lambda: judge(LabState()))
     """Timekeeping of the lab, known after its end."""
 
-    def take(self, event: AnyEvent | UnknownEvent) -> None:
+    def take(self, event: Event | UnknownEvent) -> None:
         """Add the sample of the flow from a sweep."""
         if not isinstance(event, Sweep) or event.tcp is None or event.qdisc is None:
             return
@@ -214,7 +215,9 @@ class Ride:
             values = (each.ca_state, each.cwnd, each.ssthresh, each.srtt_s * 1e6)
             for name, value in zip(names, values, strict=True):
                 series[name].put(tick, value)
-        found = Theory(Flow("1", "h1", "h2", cc, "flow", self.samples[0].t, series))
+        found = Theory(
+            Flow(name="1", src="h1", dst="h2", cc=cc, started=self.samples[0].t, series=series)
+        )
         found.follow()
         return found
 
@@ -239,7 +242,7 @@ class Riders:
         self.all: list[Ride] = []
         self.on_their_way: list[Ride] = []
 
-    def put(self, event: AnyEvent | UnknownEvent) -> None:
+    def put(self, event: Event | UnknownEvent) -> None:
         for each in self.on_their_way:
             each.take(event)
 

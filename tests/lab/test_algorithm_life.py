@@ -21,10 +21,11 @@ from ccplay.bpf.support import custom_algorithms, lack
 from ccplay.errors import UsageError
 from ccplay.model.commands import Build, SetCongestionControl, SetLink
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartDownload, StartFlow
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import LabSource
+from ccplay.traffic.download import StartDownload
+from ccplay.traffic.flow import StartFlow
 from tests.lab.conftest import RunningLab, forked, running
 from tests.lab.namespaced import call
 from tests.lab.test_leaks import nothing_left

@@ -17,7 +17,7 @@ from ccplay.bpf.support import lack
 from ccplay.model.commands import Build
 from ccplay.model.network import Topology
 from ccplay.model.series import Series
-from ccplay.model.traffic_commands import StartFlow
+from ccplay.traffic.flow import StartFlow
 from tests.lab.conftest import running
 from tests.lab.rides import OPEN, Path, Ridden, Ride, gained, rides
 from tests.lab.trust import physical

@@ -13,9 +13,10 @@ from ccplay.model.commands import Build, SetQdisc
 from ccplay.model.events import SojournTimes
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_commands import StartFlow, StartPing
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.report.data.findings import counted
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.ping import StartPing
 from tests.lab.conftest import RunningLab, running
 from tests.lab.test_software import BASE_MS, FRAME_MS, RATE, Seen
 from tests.lab.trust import physical

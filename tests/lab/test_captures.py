@@ -20,11 +20,11 @@ from ccplay.lab.capture.writer import STATISTICS_SIZE
 from ccplay.model.commands import Build, StartCapture, StopCapture
 from ccplay.model.events import CaptureEnded
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
+from ccplay.traffic.flow import StartFlow
 from tests.lab.conftest import RunningLab, forked
 from tests.lab.test_leaks import MARKER, drain, marked, nothing_left, read_until
 

@@ -9,9 +9,11 @@ import pytest
 
 from ccplay.model.commands import Build, SetClasses, SetLink, SetQdisc
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
-from ccplay.state.lab_state import Download, LabState, Ping
+from ccplay.state.lab_state import LabState
+from ccplay.traffic.download import Download, StartDownload
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.ping import Ping, StartPing
 from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call
 from tests.lab.trust import physical
@@ -61,7 +63,7 @@ async def rtts_ms(lab: RunningLab, name: str) -> float:
     """Return the median RTT of ten pings."""
     lab.send(StartPing(ping=name, count=10, interval_s=0.1))
     await lab.until(lambda state: name in state.of(Ping) and state.of(Ping)[name].ended)
-    series = lab.state.of(Ping)[name].rtt_us
+    series = lab.state.of(Ping)[name].series["rtt_us"]
     found = [each for each in series.values(0, series.end) if each == each]
     return median(found) / 1000
 

@@ -10,8 +10,8 @@ import pytest
 
 from ccplay.lab.traffic.program import SERVERS
 from ccplay.model.commands import StartCapture
-from ccplay.model.traffic_commands import StartFlow, StartPing
-from ccplay.state.pings import Ping
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.ping import Ping, StartPing
 from tests.lab.test_captures import captured, only_file, running
 
 pytestmark = pytest.mark.skipif(shutil.which("tcpdump") is None, reason="no tcpdump")
@@ -60,7 +60,7 @@ async def test_code_points_are_on_the_wire_both_ways(tmp_path: Path) -> None:
     for ping in pings.values():
         assert (ping.sent, ping.lost) == (5, 0), ping.name
         # 5 ms each way, and what a busy machine adds.
-        found = ping.rtt_us.extremes(0, ping.rtt_us.end)
+        found = ping.series["rtt_us"].extremes(0, ping.series["rtt_us"].end)
         assert found is not None
         assert 10_000 < found[0] < 14_000, ping.name
     file = only_file(tmp_path)

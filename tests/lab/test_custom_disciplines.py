@@ -15,10 +15,9 @@ from ccplay.model.commands import Build, SetQdisc
 from ccplay.model.events import Applied, LinkChanged, Log
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_commands import StartUdp
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
-from ccplay.state.udp import Udp
+from ccplay.traffic.udp import StartUdp, Udp
 from tests.lab.conftest import RunningLab, all_arrived, forked
 from tests.unit.custom.sources import FIFO, POP, PUSH, PUSH_LINE, instead
 

@@ -7,11 +7,13 @@ import pytest
 from ccplay.analysis.summary import summarise
 from ccplay.model.commands import Build, SetLink, SetPath
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartDownload, StartFlow, StartShortFlows, StartUdp
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.state.lab_state import Flow
-from ccplay.state.routes import back_of, nodes_of
-from ccplay.state.udp import Udp
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.download import StartDownload
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.routes import back_of, nodes_of
+from ccplay.traffic.short_flows import StartShortFlows
+from ccplay.traffic.udp import StartUdp, Udp
 from tests.lab.conftest import running
 from tests.lab.namespaced import call
 

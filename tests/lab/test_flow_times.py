@@ -13,10 +13,10 @@ import pytest
 from ccplay.analysis.summary import summarise
 from ccplay.model.commands import Build, StartCapture, StopCapture
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
-from ccplay.state.lab_state import Flow
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.flow import StartFlow
 from tests.lab.conftest import RunningLab, forked
 from tests.lab.first_packets import firsts
 from tests.lab.trust import physical

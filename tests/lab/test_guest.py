@@ -21,10 +21,9 @@ from ccplay.assets import ALGORITHMS
 from ccplay.guest import boot
 from ccplay.model.commands import Build, SetCongestionControl, StartCapture, StopCapture
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow
-from ccplay.model.traffic_events import FlowStarted
 from ccplay.session import launch
 from ccplay.stream.sources import LabSource, recorded_events
+from ccplay.traffic.flow import FlowStarted, StartFlow
 from tests.lab.conftest import RunningLab
 from tests.lab.test_leaks import MARKER, Host, end_what_failed, marked, namespaces_of, nothing_left
 from tests.lab.trust import physical

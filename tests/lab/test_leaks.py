@@ -25,11 +25,14 @@ from ccplay.assets import find_tool
 from ccplay.lab.delay.line import NAME
 from ccplay.model.commands import Build
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StartUdp
 from ccplay.session import launch
 from ccplay.session.launch import WarmLabs
 from ccplay.stream import wire
 from ccplay.stream.sources import Program, spawn
+from ccplay.traffic.download import StartDownload
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.ping import StartPing
+from ccplay.traffic.udp import StartUdp
 from tests.terminals import pausing
 
 MARKER = "CCPLAY_TEST_MARKER"

@@ -22,9 +22,8 @@ from ccplay.lab.netns import Namespace
 from ccplay.model.commands import Build, SetLink
 from ccplay.model.network import Link, Network, Topology
 from ccplay.model.topologies import TOPOLOGIES, generated, plan
-from ccplay.model.traffic_commands import StartPing
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.state.pings import Ping
+from ccplay.traffic.ping import Ping, StartPing
 from tests.lab.conftest import RunningLab, running
 from tests.lab.trust import physical
 
@@ -182,7 +181,7 @@ async def test_a_link_that_was_down_delays_as_before() -> None:
     async with running(build) as lab:
         lab.send(StartPing(ping="p", interval_s=0.01))
         await lab.until(lambda state: "p" in state.traffic)
-        rtts = lab.state.of(Ping)["p"].rtt_us
+        rtts = lab.state.of(Ping)["p"].series["rtt_us"]
         await lab.until(lambda _: len(rtts.all()) > 10)
         for down in (True, False):
             lab.send(SetLink(link="r-h2", down=down))

@@ -15,13 +15,13 @@ import pytest
 
 from ccplay.errors import LabError
 from ccplay.lab.egress import lack_of_marking
+from ccplay.model.base import Event
 from ccplay.model.commands import Build, SetLink
-from ccplay.model.events import AnyEvent
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.stream.wire import UnknownEvent
+from ccplay.traffic.flow import StartFlow
 from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call
 from tests.lab.test_leaks import MARKER, loaded_programs, nothing_left, programs_held_for
@@ -47,7 +47,7 @@ class Seen:
     drops: int = 0
     delivered_ce: int = 0
 
-    def put(self, event: AnyEvent | UnknownEvent) -> None:
+    def put(self, event: Event | UnknownEvent) -> None:
         if not isinstance(event, Sweep) or event.qdisc is None:
             return
         at = event.qdisc.link.index(LINK)

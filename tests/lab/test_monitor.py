@@ -7,8 +7,8 @@ import pytest
 from ccplay.model.commands import Build
 from ccplay.model.events import InterfaceCounters
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.traffic.flow import StartFlow
 from tests.lab.conftest import running
 from tests.lab.test_traffic import end_of, flow_is_open
 

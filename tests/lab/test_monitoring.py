@@ -12,12 +12,13 @@ import pytest
 from ccplay.bpf.support import lack
 from ccplay.model.commands import Build
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow, StartUdp
 from ccplay.model.values import LinkSetting, Monitored, Qdisc
+from ccplay.model.variables import DELAY, LOSS, RECEIVED
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
-from ccplay.state.udp import DELAY, LOSS, RECEIVED, Udp
 from ccplay.stream.sources import LabSource
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.udp import StartUdp, Udp
 from tests.lab.conftest import RunningLab, forked, running
 from tests.lab.test_leaks import MARKER, loaded_programs, nothing_left, programs_held_for
 from tests.lab.test_traffic import end_of
@@ -116,7 +117,9 @@ async def test_what_becomes_of_cross_traffic_is_reported_while_it_runs() -> None
         udp = lab.state.of(Udp)["u1"]
         assert udp.ended is None
         # The third second, when the queue has long been full.
-        received, loss, delay_us = (udp.seen[name].at(29) for name in (RECEIVED, LOSS, DELAY))
+        received, loss, delay_us = (
+            udp.series[each.name].at(29) for each in (RECEIVED, LOSS, DELAY)
+        )
         payload = 1024 / (1024 + 42)
         assert received == pytest.approx(rate * payload, rel=0.1)
         assert loss == pytest.approx(1 - payload / 2, abs=0.1)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ccplay.bpf.support import lack as bpf_lack
-from ccplay.lab.traffic.mptcp import path_manager
+from ccplay.lab.traffic import path_manager
 from ccplay.model.commands import Build, SetCongestionControl, SetLink
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.state.lab_state import Flow, LabState
+from ccplay.state.lab_state import LabState
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.flow import StartFlow, StopFlow
 from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call
 from tests.lab.trust import physical

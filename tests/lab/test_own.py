@@ -15,10 +15,10 @@ from ccplay.assets import ALGORITHMS, algorithms
 from ccplay.bpf.support import lack
 from ccplay.model.commands import Build, SetCongestionControl
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.flow import StartFlow, StopFlow
 from tests.lab.conftest import RunningLab, forked, running
 from tests.lab.trust import physical
 

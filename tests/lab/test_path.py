@@ -8,12 +8,12 @@ import pytest
 
 from ccplay.model.commands import Build
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow, StartPing, StartUdp
-from ccplay.model.traffic_events import PingEnded, PingSample
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
-from ccplay.state.lab_state import LabState, Ping
-from ccplay.state.udp import Udp
+from ccplay.state.lab_state import LabState
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.ping import Ping, PingEnded, PingSample, StartPing
+from ccplay.traffic.udp import StartUdp, Udp
 from tests.lab.conftest import RunningLab, forked, running
 from tests.lab.test_traffic import end_of
 from tests.lab.trust import physical
@@ -70,7 +70,7 @@ async def test_each_hop_adds_its_delay_both_ways() -> None:
     async with running(build) as lab:
         lab.send(StartPing(count=10, interval_s=0.1))
         await lab.until(lambda state: "p1" in state.of(Ping) and state.of(Ping)["p1"].ended)
-        answers = lab.state.of(Ping)["p1"].rtt_us
+        answers = lab.state.of(Ping)["p1"].series["rtt_us"]
         times = sorted(answers.values(answers.first, answers.end))
         assert len(times) == 10
         # Four hops; 98 bytes on the wire take 0.5 ms at 2 and 10 Mbit/s both ways. Never less;

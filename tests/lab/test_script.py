@@ -8,16 +8,19 @@ import tempfile
 from pathlib import Path
 
 from ccplay.analysis.trust import judge
-from ccplay.model.commands import AnyCommand, Build, Mark, SetCongestionControl, SetLink, SetQdisc
+from ccplay.model.base import Command
+from ccplay.model.commands import Build, Mark, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.events import Applied, Ready
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.scenario.reading import load
 from ccplay.scenario.writing import write
 from ccplay.session.archive import read_recording
 from ccplay.stream import wire
 from ccplay.stream.sources import ReplaySource
+from ccplay.traffic.download import StartDownload
+from ccplay.traffic.flow import StartFlow, StopFlow
+from ccplay.traffic.ping import StartPing
 from tests.lab.conftest import RunningLab, running
 from tests.lab.trust import note, physical
 
@@ -65,7 +68,7 @@ async def applied(path: Path) -> list[tuple[float, Applied]]:
     return [(event.t - event.took_s - ready, event) for event in done]
 
 
-def said(command: AnyCommand) -> AnyCommand:
+def said(command: Command) -> Command:
     """Return a command as written in a scenario, where marks have no names."""
     return Mark(text=command.text) if isinstance(command, Mark) else command
 

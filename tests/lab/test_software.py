@@ -17,12 +17,12 @@ from ccplay.model.commands import Build, SetClasses, SetLink, SetQdisc
 from ccplay.model.events import Applied, Failed, Log
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_commands import StartFlow, StartPing, StartUdp
-from ccplay.model.traffic_events import PingSample
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
-from ccplay.state.udp import Udp
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.ping import PingSample, StartPing
+from ccplay.traffic.udp import StartUdp, Udp
 from tests.lab.conftest import RunningLab, all_arrived, forked, running
 from tests.lab.trust import physical
 

@@ -10,18 +10,15 @@ import psutil
 import pytest
 
 from ccplay.bpf.support import lack as bpf_lack
+from ccplay.model.base import StartTraffic
 from ccplay.model.commands import Build, StartTogether
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import (
-    StartDownload,
-    StartFlow,
-    StartPing,
-    StartTraffic,
-    StartUdp,
-    StopFlow,
-)
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.download import StartDownload
+from ccplay.traffic.flow import StartFlow, StopFlow
+from ccplay.traffic.ping import StartPing
+from ccplay.traffic.udp import StartUdp
 from tests.lab.conftest import running
 from tests.lab.first_packets import moments
 from tests.lab.trust import physical

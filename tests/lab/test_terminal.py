@@ -21,11 +21,11 @@ from ccplay.model.commands import Build, Mark
 from ccplay.model.events import Ready
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.session import launch
 from ccplay.session.archive import read_recording
 from ccplay.stream.sources import LabSource
 from ccplay.stream.wire import decode_event
+from ccplay.traffic.flow import StartFlow
 from tests.lab.test_leaks import MARKER, marked, victims
 from tests.lab.trust import physical
 from tests.terminals import ENTERS, LEAVES, OnTerminal, on_terminal, until

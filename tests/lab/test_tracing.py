@@ -19,14 +19,14 @@ from ccplay.lab.probe.tracing import PROBE, lack_of
 from ccplay.model.commands import Build, SetLink, TraceFlow, UntraceFlow
 from ccplay.model.network import Topology
 from ccplay.model.series import Series
-from ccplay.model.traffic_commands import StartDownload, StartFlow, StopFlow
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.session.archive import read_recording
-from ccplay.state.connections import Trace
-from ccplay.state.lab_state import Flow
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
+from ccplay.traffic.connections import Flow, Trace
+from ccplay.traffic.download import StartDownload
+from ccplay.traffic.flow import StartFlow, StopFlow
 from tests.lab.conftest import RunningLab, forked, running
 from tests.lab.test_leaks import (
     MARKER,

@@ -14,10 +14,11 @@ from ccplay.lab.netns import Namespace
 from ccplay.lab.traffic.program import SERVERS
 from ccplay.model.commands import Build, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StopFlow
-from ccplay.model.traffic_events import DownloadProgress
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.state.lab_state import Download, LabState, Ping
+from ccplay.state.lab_state import LabState
+from ccplay.traffic.download import Download, DownloadProgress, StartDownload
+from ccplay.traffic.flow import StartFlow, StopFlow
+from ccplay.traffic.ping import Ping, StartPing
 from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call
 from tests.lab.trust import physical
@@ -120,7 +121,7 @@ async def test_a_flow_opens_within_a_round_trip_or_so_where_the_queue_is_full() 
 
 def rtt_s(state: LabState) -> float:
     """Return the RTT of the newest ping in seconds."""
-    return (state.of(Ping)["p1"].rtt_us.last or 0.0) / 1e6
+    return (state.of(Ping)["p1"].series["rtt_us"].last or 0.0) / 1e6
 
 
 async def test_a_flow_ends_after_its_bytes() -> None:

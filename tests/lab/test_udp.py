@@ -8,10 +8,10 @@ import pytest
 
 from ccplay.model.commands import Build, SetLink, StartCapture, StopCapture
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow, StartUdp, StopUdp
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.state.lab_state import LabState
-from ccplay.state.udp import Udp
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.udp import StartUdp, StopUdp, Udp
 from tests.lab.conftest import running
 from tests.lab.namespaced import call
 from tests.lab.test_captures import needs_tcpdump, only_file, packets_in

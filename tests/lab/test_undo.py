@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError
+from ccplay.model.base import Command
 from ccplay.model.commands import (
-    AnyCommand,
     Build,
     ChangeMark,
     Mark,
@@ -20,10 +20,11 @@ from ccplay.model.commands import (
 )
 from ccplay.model.events import Failed
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow, StartPing, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.session import launch
 from ccplay.session.archive import Bounds, SessionRecorder, read_recording
+from ccplay.traffic.flow import StartFlow, StopFlow
+from ccplay.traffic.ping import StartPing
 from tests.lab.conftest import RunningLab, forked, running
 from tests.lab.test_software import Seen
 
@@ -45,7 +46,7 @@ WITH_QUEUES = [replace(each, qdisc=SHORT) for each in CLASSES]
 UNSET = LinkSetting(rate=0, delay_us=0, jitter_us=0, loss=0.0)
 """Settings of a link that nobody has changed."""
 
-SETTINGS: tuple[tuple[AnyCommand, ...], ...] = (
+SETTINGS: tuple[tuple[Command, ...], ...] = (
     (SetQdisc(qdisc=BYTES), SetQdisc(qdisc=SHORT)),
     (SetLink(rate=3_000_000, delay_us=20_000, jitter_us=1_000, loss=0.25),),
     (SetLink(link="r->h2", delay_us=1_000), SetLink(delay_us=30_000)),
@@ -65,7 +66,7 @@ def settings(lab: RunningLab) -> dict[str, Any]:
     return {**links, **lab.state.hosts}
 
 
-async def does(lab: RunningLab, command: AnyCommand) -> None:
+async def does(lab: RunningLab, command: Command) -> None:
     answers = len(lab.state.applied)
     lab.send(command)
     await lab.until(lambda state: len(state.applied) > answers)
@@ -135,7 +136,7 @@ async def test_a_command_that_one_of_its_links_refuses_has_no_effect() -> None:
     seen = Seen()
     async with running(UNEVEN, seen) as lab:
         before = settings(lab)
-        refused: tuple[AnyCommand, ...] = (
+        refused: tuple[Command, ...] = (
             SetQdisc(qdisc=Qdisc(kind="cake.py")),
             SetLink(link="r-h2", corrupt=0.1, rate=300_000_000),
             SetLink(rate=20_000_000, reorder=0.1),

@@ -14,11 +14,11 @@ import pytest
 from ccplay.errors import LabError
 from ccplay.model.commands import Build
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.session.launch import WarmLabs
 from ccplay.stream.sources import LabSource, spawn
+from ccplay.traffic.flow import StartFlow
 from tests.lab.conftest import RunningLab
 from tests.lab.test_leaks import KINDS, lives, nothing_left
 

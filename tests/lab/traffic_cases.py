@@ -23,8 +23,8 @@ from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
-from ccplay.model.traffic_commands import StartFlow, StartUdp
-from ccplay.model.traffic_events import FlowEnded, FlowStarted, UdpEnded
+from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow
+from ccplay.traffic.udp import StartUdp, UdpEnded
 
 
 async def survey() -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.events import Hello, HostChanged, LinkChanged, Ready
 from ccplay.model.network import Link, Network, Node, Topology
-from ccplay.model.traffic_events import FlowStarted
 from ccplay.model.values import Capabilities, Feature, LinkSetting, Qdisc
 from ccplay.state.lab_state import LabState
 from ccplay.stream.wire import FORMAT
+from ccplay.traffic.flow import FlowStarted
 
 ALGORITHMS = {
     "reno": "the classic: adds one segment a round trip, halves on loss (RFC 5681)",

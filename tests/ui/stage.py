@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ccplay.assets import assets
-from ccplay.model.commands import AnyCommand, Order
+from ccplay.model.base import Command
 from ccplay.state.lab_state import LabState
 from ccplay.ui.cells import UNICODE, Glyphs
 from ccplay.ui.dialog_form import Dialog
@@ -31,9 +31,9 @@ class Lab:
     state: LabState
     live: bool = True
     undoable: str = ""
-    sent: list[Order] = field(default_factory=list)
+    sent: list[Command] = field(default_factory=list)
 
-    def send(self, command: Order) -> None:
+    def send(self, command: Command) -> None:
         self.sent.append(command)
 
 
@@ -103,7 +103,7 @@ class Backdrop(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Dots()
 
-    def ask(self, command: AnyCommand) -> None:
+    def ask(self, command: Command) -> None:
         self.session.send(command)
 
     def undo_offers(self) -> tuple[()]:
@@ -144,7 +144,7 @@ class Stage(OrderlyApp[None]):
             self.register_theme(look.textual_theme)
         self.theme = theme
         self.selected_flow = selected_flow
-        self.answers: list[AnyCommand | None] = []
+        self.answers: list[Command | None] = []
 
     def action_command_palette(self) -> None:
         self.push_screen(Palette())

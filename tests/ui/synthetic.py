@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
-from ccplay.model.commands import Order, SetCongestionControl, SetQdisc
+from ccplay.model.base import Command, Event
+from ccplay.model.commands import SetCongestionControl, SetQdisc
 from ccplay.model.events import (
-    AnyEvent,
     Applied,
     Building,
     Failed,
@@ -19,10 +19,10 @@ from ccplay.model.events import (
 )
 from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
-from ccplay.model.traffic_commands import StartFlow
-from ccplay.model.traffic_events import FlowStarted, PingSample, PingStarted
 from ccplay.model.values import Capabilities, Feature, LinkSetting, Qdisc
 from ccplay.stream.wire import UnknownEvent
+from ccplay.traffic.flow import FlowStarted, StartFlow
+from ccplay.traffic.ping import PingSample, PingStarted
 
 RATE = 10_000_000
 BASE_US = 20_000
@@ -123,7 +123,7 @@ def stream(
     hz: float = 50.0,
     busy: bool = True,
     apart_s: float = 2.5,
-) -> Iterator[AnyEvent]:
+) -> Iterator[Event]:
     """Yield a whole session, with flows that start ``apart_s`` seconds after each other."""
     yield hello(pairs, hz)
     for step in range(1, 5):
@@ -144,7 +144,7 @@ def stream(
     yield from _run(senders, pairs, seconds, hz)
 
 
-def _run(senders: list[Sender], pairs: int, seconds: float, hz: float) -> Iterator[AnyEvent]:
+def _run(senders: list[Sender], pairs: int, seconds: float, hz: float) -> Iterator[Event]:
     drops = missed = sent = pings = 0
     qlen, dt, limit = 0.0, 1 / hz, LIMIT
     told: set[str] = set()
@@ -242,18 +242,16 @@ def _qdisc(qlen: float, limit: int, drops: int, sent: int) -> QdiscSamples:
 class SyntheticSource:
     """A source of given events: all at once, or at the pace of the wall clock."""
 
-    def __init__(
-        self, events: Iterator[AnyEvent], *, live: bool = False, paced: bool = False
-    ) -> None:
+    def __init__(self, events: Iterator[Event], *, live: bool = False, paced: bool = False) -> None:
         self.live = live
         self.paced = paced
-        self.sent: list[Order] = []
+        self.sent: list[Command] = []
         self.stays = live
         """Whether the source stays open, silently, after its last event."""
         self.drained = False
         self._events = events
 
-    async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+    async def events(self) -> AsyncIterator[Event | UnknownEvent]:
         """Yield the events."""
         import asyncio
         import time
@@ -269,7 +267,7 @@ class SyntheticSource:
         if self.stays:
             await asyncio.Event().wait()
 
-    def send(self, command: Order) -> None:
+    def send(self, command: Command) -> None:
         """Remember the command."""
         self.sent.append(command)
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from ccplay.model.commands import AnyCommand, StartCapture, StopCapture
-from ccplay.model.events import AnyEvent, CaptureEnded, CaptureStarted, Hello
+from ccplay.model.base import Command, Event
+from ccplay.model.commands import StartCapture, StopCapture
+from ccplay.model.events import CaptureEnded, CaptureStarted, Hello
 from ccplay.model.values import Feature
 from ccplay.ui.dialogs_links import CaptureDialog
 from ccplay.ui.main_screen import MainScreen
@@ -25,7 +26,7 @@ STARTED = CaptureStarted(t=19.0, capture="c1", link="r1->r2", path=PATH)
 ENDED = CaptureEnded(t=19.5, capture="c1", path=PATH, packets=3564, bytes=541_464, dropped=0)
 
 
-def without_programs() -> Iterator[AnyEvent]:
+def without_programs() -> Iterator[Event]:
     """Yield a session on a machine without programs that capture packets."""
     tools = [
         Feature(name=name, available=False, reason="not installed", remedy=f"apt install {package}")
@@ -49,7 +50,7 @@ def without_programs() -> Iterator[AnyEvent]:
         ("tab tab 1 b enter", None),
     ],
 )
-async def test_the_dialog_asks_for_link_and_bounds(keys: str, expected: AnyCommand | None) -> None:
+async def test_the_dialog_asks_for_link_and_bounds(keys: str, expected: Command | None) -> None:
     app = Stage(lab(), CaptureDialog)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press(*keys.split())

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from ccplay.lab.custom.declaring import declared
 from ccplay.model import disciplines
+from ccplay.model.base import Event
 from ccplay.model.commands import SetQdisc
-from ccplay.model.events import AnyEvent, Applied, Hello, LinkChanged, Log
+from ccplay.model.events import Applied, Hello, LinkChanged, Log
 from ccplay.model.values import Feature, LinkSetting, Qdisc
 from ccplay.ui.dialog_form import Menu
 from ccplay.ui.dialogs_links import QueueDialog
@@ -50,9 +51,9 @@ async def test_it_is_chosen_with_its_parameters_like_any_other() -> None:
         assert app.answers == [SetQdisc(qdisc=expected)]
 
 
-def events(seconds: float = 20.0) -> Iterator[AnyEvent]:
+def events(seconds: float = 20.0) -> Iterator[Event]:
     """Yield a session in which the file is saved at 12 s and fails at 15 s."""
-    later: list[AnyEvent] = [
+    later: list[Event] = [
         Applied(
             t=12.0,
             command=SetQdisc(link="r1->r2", qdisc=MINE),
@@ -129,7 +130,7 @@ async def test_a_mistake_in_a_saved_file_is_readable_whole_in_the_log(
         "pacing rate and its PRIVATE state"
     )
 
-    def mistaken() -> Iterator[AnyEvent]:
+    def mistaken() -> Iterator[Event]:
         yield from stream(seconds=5.0)
         yield Log(t=5.0, level="error", text=text)
 

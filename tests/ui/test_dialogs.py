@@ -17,20 +17,20 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 
-from ccplay.model.commands import AnyCommand, Mark, SetCongestionControl, SetLink, SetQdisc
+from ccplay.model.base import Command
+from ccplay.model.commands import Mark, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import (
-    StartDownload,
-    StartFlow,
-    StartPing,
-    StartShortFlows,
-    StartUdp,
-)
 from ccplay.model.values import Qdisc
 from ccplay.session.archive import Unsaved
 from ccplay.session.session import Session
 from ccplay.share.frames import Board
-from ccplay.state.lab_state import Entry, LabState
+from ccplay.state.lab_state import LabState
+from ccplay.traffic.base import Entry
+from ccplay.traffic.download import StartDownload
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.ping import StartPing
+from ccplay.traffic.short_flows import StartShortFlows
+from ccplay.traffic.udp import StartUdp
 from ccplay.ui.cells import ASCII, UNICODE, Glyphs
 from ccplay.ui.dialog_form import Dialog, Field, Menu, Steps
 from ccplay.ui.dialogs_links import CaptureDialog, LinkDialog, NetworkDialog, QueueDialog
@@ -163,7 +163,7 @@ def pfifo(limit: int) -> SetQdisc:
     ids=str,
 )
 async def test_keys_make_a_command(
-    dialog: type[Dialog], keys: str, expected: AnyCommand | None
+    dialog: type[Dialog], keys: str, expected: Command | None
 ) -> None:
     app = Stage(lab(), dialog)
     async with app.run_test() as pilot:
@@ -183,7 +183,7 @@ async def test_keys_make_a_command(
     ids=str,
 )
 async def test_every_key_counts_where_it_was_pressed(
-    dialog: type[Dialog], keys: str, expected: AnyCommand
+    dialog: type[Dialog], keys: str, expected: Command
 ) -> None:
     """Each key acts on the field that had the focus when it was pressed, however fast keys come."""
     app = Stage(lab(), dialog)
@@ -207,7 +207,7 @@ async def test_every_key_counts_where_it_was_pressed(
     ],
 )
 async def test_traffic_is_monitored_where_that_can_be(
-    dialog: type[Dialog], tabs: int, expected: AnyCommand
+    dialog: type[Dialog], tabs: int, expected: Command
 ) -> None:
     """Flows are monitored on request, cross traffic by default: nothing else shows it."""
     app = Stage(lab(full=True), dialog)
@@ -426,7 +426,7 @@ async def test_a_wrong_value_of_another_kind_does_not_matter() -> None:
     ],
 )
 async def test_keys_typed_while_the_dialog_opens_count(
-    dialog: type[Dialog], keys: str, expected: AnyCommand
+    dialog: type[Dialog], keys: str, expected: Command
 ) -> None:
     """Keys that are in the queue before the dialog is composed count, as for a fast typist."""
     app = Stage(lab())

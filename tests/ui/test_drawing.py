@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from ccplay.model.events import AnyEvent, FlowPath, Hello, LinkChanged, Ready
+from ccplay.model.base import Event
+from ccplay.model.events import FlowPath, Hello, LinkChanged, Ready
 from ccplay.model.network import Network, Topology
 from ccplay.model.samples import QdiscSamples, Sweep
 from ccplay.model.topologies import plan
-from ccplay.model.traffic_events import FlowStarted
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session.archive import Unsaved
+from ccplay.traffic.flow import FlowStarted
 from ccplay.ui.cells import Sheet
 from ccplay.ui.dialogs_links import NetworkDialog
 from ccplay.ui.dialogs_session import LeaveDialog
@@ -25,7 +26,7 @@ RATE = 8_000_000
 PATH = ["h1->edge1", "edge1->agg2", "agg2->core4", "core4->agg6", "agg6->edge5", "edge5->h9"]
 
 
-def fabric(network: Network, *more: AnyEvent) -> Iterator[AnyEvent]:
+def fabric(network: Network, *more: Event) -> Iterator[Event]:
     """Yield 2 s in which agg2->core4 sends at its full rate and its queue is 7/10 full."""
     hello = next(stream())
     assert isinstance(hello, Hello)
@@ -62,7 +63,7 @@ def fabric(network: Network, *more: AnyEvent) -> Iterator[AnyEvent]:
     yield from more
 
 
-def fat_tree(*more: AnyEvent) -> Iterator[AnyEvent]:
+def fat_tree(*more: Event) -> Iterator[Event]:
     return fabric(plan(Topology(kind="fat-tree")), *more)
 
 
@@ -117,13 +118,13 @@ async def test_what_can_t_be_drawn_is_a_table() -> None:
     network = plan(Topology(kind="star", parameters={"hosts": 64}))
     hello = next(stream())
     assert isinstance(hello, Hello)
-    events: list[AnyEvent] = [msgspec.structs.replace(hello, network=network), Ready(t=0.1)]
+    events: list[Event] = [msgspec.structs.replace(hello, network=network), Ready(t=0.1)]
     async with playing(live(iter(events)), (80, 24)) as (app, pilot):
         await pilot.press("N")
         await until(pilot, lambda: "queues, fullest first" in text_of(app, "map"))
 
 
-def quiet(network: Network, delays_us: dict[str, int]) -> Iterator[AnyEvent]:
+def quiet(network: Network, delays_us: dict[str, int]) -> Iterator[Event]:
     """Yield a network without traffic, whose links have these delays."""
     hello = next(stream())
     assert isinstance(hello, Hello)

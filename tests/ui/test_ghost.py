@@ -12,8 +12,9 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from ccplay.model.base import Event
 from ccplay.model.commands import SetCongestionControl
-from ccplay.model.events import AnyEvent, Applied
+from ccplay.model.events import Applied
 from ccplay.stream import wire
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui import plot_ghosts
@@ -30,7 +31,7 @@ from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, app_on, at
 from tests.ui.view import text_of
 
 
-def record(path: Path, events: Iterator[AnyEvent] | None = None) -> Path:
+def record(path: Path, events: Iterator[Event] | None = None) -> Path:
     """Write a synthetic session to a file; return its path."""
     path.write_bytes(b"".join(wire.encode(each) for each in events or stream(seconds=30)))
     return path

@@ -17,13 +17,14 @@ from textual.binding import Binding
 from textual.pilot import Pilot
 
 from ccplay.errors import LabError
+from ccplay.model.base import Event
 from ccplay.model.commands import SetQdisc
-from ccplay.model.events import AnyEvent, Ended, Failed, Hello, Ready
+from ccplay.model.events import Ended, Failed, Hello, Ready
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
-from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.session.session import Session
 from ccplay.stream.sinks import Sink
+from ccplay.traffic.flow import StartFlow, StopFlow
 from ccplay.ui import pictures
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells import Sheet
@@ -69,7 +70,7 @@ async def until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
             await pilot.pause(0.01)
 
 
-def live(events: Iterator[AnyEvent] | None = None) -> SyntheticSource:
+def live(events: Iterator[Event] | None = None) -> SyntheticSource:
     return SyntheticSource(events or stream(seconds=20), live=True)
 
 
@@ -86,7 +87,7 @@ async def test_the_network_has_a_row_for_each_host_of_the_fuller_side() -> None:
     hello = next(stream())
     assert isinstance(hello, Hello)
     network = plan(Topology(kind="parking-lot", parameters={"hops": 5}))
-    events: list[AnyEvent] = [msgspec.structs.replace(hello, network=network), Ready(t=0.1)]
+    events: list[Event] = [msgspec.structs.replace(hello, network=network), Ready(t=0.1)]
     async with playing(live(iter(events)), size=(120, 60)) as (app, pilot):
         for _ in network.observed:
             app.main.draw()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ccplay.model.traffic_events import DownloadEnded, DownloadStarted
+from ccplay.traffic.download import DownloadEnded, DownloadStarted
 from ccplay.ui import lineup
 from ccplay.ui.cells import Sheet
 from tests.ui.synthetic import stream

@@ -7,7 +7,7 @@ from textual.pilot import Pilot
 
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.model.events import Applied
-from ccplay.model.traffic_commands import StopFlow
+from ccplay.traffic.flow import StopFlow
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.dialogs_session import ChangeMarkDialog, MarkDialog
 from ccplay.ui.main_screen import MainScreen

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ccplay.model.events import AnyEvent, Misbehaved
+from ccplay.model.base import Event
+from ccplay.model.events import Misbehaved
 from ccplay.ui.app import CcplayApp
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing
@@ -18,7 +19,7 @@ WRONG = "keeps cwnd at 1"
 
 def misbehaving(
     flow: str, flows: int = 2, when: tuple[float, float] = (9.0, 15.0)
-) -> Iterator[AnyEvent]:
+) -> Iterator[Event]:
     """Yield a session of 20 s in which a flow's algorithm misbehaves in the period ``when``."""
     news = [
         Misbehaved(t=when[0], flow=flow, cc="mine", wrong=WRONG),

@@ -6,17 +6,16 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from ccplay.model.events import AnyEvent
+from ccplay.model.base import Event
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_commands import StopFlow
-from ccplay.model.traffic_events import FlowEnded, FlowStarted, SubflowStarted
+from ccplay.traffic.flow import FlowEnded, FlowStarted, StopFlow, SubflowStarted
 from ccplay.ui import lineup
 from tests.ui.synthetic import stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.view import text_of
 
 
-def events() -> Iterator[AnyEvent]:
+def events() -> Iterator[Event]:
     """Yield a session with an MPTCP flow, its two subflows, and a TCP flow between them."""
     names = {"1": "1", "2": "1/1", "3": "3", "4": "1/2"}
     for event in stream(pairs=4, flows=4, seconds=20):

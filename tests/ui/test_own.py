@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from textual.pilot import Pilot
 
-from ccplay.model.events import AnyEvent
+from ccplay.model.base import Event
 from ccplay.model.samples import Sweep
 from ccplay.state.lab_state import LabState
 from ccplay.ui.app import CcplayApp
@@ -22,7 +22,7 @@ from tests.ui.test_snapshots import SnapCompare, app_on, at
 from tests.ui.view import text_of
 
 
-def telling() -> Iterator[AnyEvent]:
+def telling() -> Iterator[Event]:
     """Yield a session in which flow 1 has BBR's values from 5 s on; bw is the time in Mbit/s."""
     for event in stream(flows=2, pairs=2, seconds=20.0):
         if isinstance(event, Sweep) and event.tcp is not None and event.t > 5:
@@ -97,7 +97,7 @@ async def test_v_reports_where_there_is_nothing_to_draw() -> None:
         assert "RTT ms" in title(app)
 
 
-def switching() -> Iterator[AnyEvent]:
+def switching() -> Iterator[Event]:
     """Yield a session in which flow 1 has BBR's values until 10 s, and then those of Vegas."""
     for event in telling():
         if isinstance(event, Sweep) and event.own and event.t > 10:

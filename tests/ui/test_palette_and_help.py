@@ -8,12 +8,14 @@ from textual.command import CommandList
 from textual.events import Key
 from textual.pilot import Pilot
 
-from ccplay.model.commands import AnyCommand, Mark, SetCongestionControl, SetLink, SetQdisc
+from ccplay.model.base import Command
+from ccplay.model.commands import Mark, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.disciplines import DISCIPLINES
-from ccplay.model.traffic_commands import StartUdp, StopFlow, StopPing, StopUdp
-from ccplay.model.traffic_events import PingStarted, UdpStarted
 from ccplay.model.values import Qdisc
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.flow import StopFlow
+from ccplay.traffic.ping import PingStarted, StopPing
+from ccplay.traffic.udp import StartUdp, StopUdp, UdpStarted
 from ccplay.ui.cells import ASCII
 from ccplay.ui.help import HelpScreen
 from ccplay.ui.keys import GROUPS, bindings_of, group_of, wording
@@ -23,7 +25,7 @@ from tests.ui.stage import Stage
 from tests.ui.test_main import DEADLINE_S
 
 
-def commands(state: LabState) -> dict[str, AnyCommand]:
+def commands(state: LabState) -> dict[str, Command]:
     """Return the palette's commands by their texts."""
     return {entry.text: entry.command for entry in entries(state)}
 
@@ -90,7 +92,7 @@ def test_without_a_lab_there_is_nothing_to_do() -> None:
         ("frobnicate 3", None),
     ],
 )
-def test_what_is_typed_in_full_is_done(query: str, expected: AnyCommand | None) -> None:
+def test_what_is_typed_in_full_is_done(query: str, expected: Command | None) -> None:
     entry = typed(query, lab())
     assert (entry.command if entry else None) == expected
 
@@ -116,7 +118,7 @@ async def run_in_palette(app: Stage, query: str) -> None:
         ("mark a [b] c", Mark(text="a [b] c")),
     ],
 )
-async def test_the_palette_sends(query: str, expected: AnyCommand) -> None:
+async def test_the_palette_sends(query: str, expected: Command) -> None:
     app = Stage(lab())
     await run_in_palette(app, query)
     assert app.backdrop.session.sent == [expected]
@@ -135,7 +137,7 @@ async def test_the_palette_sends(query: str, expected: AnyCommand) -> None:
     ],
 )
 async def test_enter_does_what_was_typed_and_nothing_else(
-    query: str, expected: list[AnyCommand]
+    query: str, expected: list[Command]
 ) -> None:
     """Enter runs what was typed, even while the list still shows matches of its first letters."""
     app = Stage(lab())

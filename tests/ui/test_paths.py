@@ -6,9 +6,11 @@ from ccplay.model.commands import SetPath
 from ccplay.model.events import FlowPath
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
-from ccplay.model.traffic_events import FlowStarted, PingStarted, UdpStarted
 from ccplay.state.lab_state import LabState
-from ccplay.state.routes import routes
+from ccplay.traffic.flow import FlowStarted
+from ccplay.traffic.ping import PingStarted
+from ccplay.traffic.routes import routes
+from ccplay.traffic.udp import UdpStarted
 from ccplay.ui import lab_actions
 
 LEAVES = plan(Topology(kind="leaf-spine"))

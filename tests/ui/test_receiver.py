@@ -9,9 +9,10 @@ import pytest
 from msgspec.structs import replace
 from textual.pilot import Pilot
 
-from ccplay.model.events import AnyEvent, Applied
-from ccplay.model.traffic_commands import StartFlow
+from ccplay.model.base import Event
+from ccplay.model.events import Applied
 from ccplay.session.session import Session
+from ccplay.traffic.flow import StartFlow
 from ccplay.ui.app import CcplayApp
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
@@ -21,7 +22,7 @@ from tests.ui.view import text_of
 SIZE = 10_000_000
 
 
-def race(flows: int = 2, seconds: float = 40.0) -> Iterator[AnyEvent]:
+def race(flows: int = 2, seconds: float = 40.0) -> Iterator[Event]:
     """Yield a session whose first two flows have a fixed size."""
     for event in stream(flows=flows, pairs=max(flows, 2), seconds=seconds):
         if isinstance(event, Applied) and isinstance(event.command, StartFlow):

@@ -8,8 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from ccplay.model import blocks
+from ccplay.model.base import Event
 from ccplay.model.commands import TraceFlow, UntraceFlow
-from ccplay.model.events import AnyEvent, Hello, TraceEnded, TraceStarted
+from ccplay.model.events import Hello, TraceEnded, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.model.values import Feature
 from ccplay.state.lab_state import LabState
@@ -26,7 +27,7 @@ FORBIDDEN = Feature(
 )
 
 
-def on_a_machine_with(*points: Feature) -> Iterator[AnyEvent]:
+def on_a_machine_with(*points: Feature) -> Iterator[Event]:
     for event in stream(seconds=20):
         if isinstance(event, Hello):
             capabilities = replace(event.capabilities, tracepoints=list(points))

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from ccplay.model.events import AnyEvent, Applied
-from ccplay.model.traffic_commands import StartUdp, StopPing, StopUdp
-from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
+from ccplay.model.base import Event
+from ccplay.model.events import Applied
 from ccplay.model.values import Monitored
+from ccplay.traffic.ping import StopPing
+from ccplay.traffic.udp import StartUdp, StopUdp, UdpEnded, UdpSample, UdpStarted
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.plot_pane import title_row
 from ccplay.ui.plot_row import PANES
@@ -40,10 +41,10 @@ def seen(sent: int, received: int, mean_us: float) -> Monitored:
     )
 
 
-def crossed(*, ends: float = 15.0) -> Iterator[AnyEvent]:
+def crossed(*, ends: float = 15.0) -> Iterator[Event]:
     """Yield a session of 20 s with cross traffic from 8 s on; no sample after 10 s has arrivals."""
     start = StartUdp(udp="u1", src="s1", dst="d1", rate_bps=4_000_000, monitor=True)
-    news: list[AnyEvent] = [
+    news: list[Event] = [
         Applied(t=7.9, command=start),
         UdpStarted(
             t=8.0, udp="u1", src="s1", dst="d1", rate_bps=4_000_000, packet_bytes=1024, port=1

@@ -9,7 +9,8 @@ from textual.command import CommandList
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from ccplay.model.commands import AnyCommand, SetLink, SetQdisc
+from ccplay.model.base import Command
+from ccplay.model.commands import SetLink, SetQdisc
 from ccplay.session.session import Session
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells import ASCII
@@ -23,7 +24,7 @@ BACK = "undo: queue bottleneck back to pfifo 100 pkt"
 
 
 @asynccontextmanager
-async def changed(*commands: AnyCommand) -> AsyncIterator[tuple[CcplayApp, FakeLab, Pilot[int]]]:
+async def changed(*commands: Command) -> AsyncIterator[tuple[CcplayApp, FakeLab, Pilot[int]]]:
     """Run the screen of a lab in which these commands were given by hand."""
     lab = FakeLab()
     app = CcplayApp(Session(lab, title="test"))

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 from textual.widgets._toast import Toast
 
+from ccplay.model.base import Event
 from ccplay.model.commands import Mark
-from ccplay.model.events import AnyEvent, Applied, Ready
+from ccplay.model.events import Applied, Ready
 from ccplay.session.session import Session
 from ccplay.ui import status_lines
 from ccplay.ui.app import CcplayApp
@@ -21,7 +22,7 @@ from tests.ui.view import text_of
 LONG = "the queue is short now: less delay, and more packets are lost at the bottleneck, " * 2
 
 
-def marked(at: float, text: str) -> Iterator[AnyEvent]:
+def marked(at: float, text: str) -> Iterator[Event]:
     """Yield a session with a mark."""
     for event in stream(seconds=20):
         yield event

@@ -14,7 +14,7 @@ from ccplay.analysis.results import (
 from ccplay.analysis.statistics import statistic
 from ccplay.analysis.trust import HealthResult
 from ccplay.report.data.material import Material, Run
-from ccplay.state.flow_result import FlowResult
+from ccplay.traffic.flow import FlowResult
 
 PUBLISHED = (0.72, 0.75, 0.67)
 HOSTILE = '<script>alert("1")</script>'

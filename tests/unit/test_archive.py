@@ -17,14 +17,13 @@ from ccplay.errors import CcplayError, RecordingError, UsageError
 from ccplay.model.events import Applied, Health, Hello, Log, Ready
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
-from ccplay.model.traffic_commands import StartFlow
-from ccplay.model.traffic_events import FlowStarted
 from ccplay.model.values import Capabilities
 from ccplay.session import archive
 from ccplay.session.archive import Bounds, SessionRecorder, Unsaved, read_recording
 from ccplay.session.session import Session
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
+from ccplay.traffic.flow import FlowStarted, StartFlow
 from tests.unit.test_session import Told
 
 HELLO = Hello(

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ccplay.model.base import Event
 from ccplay.model.commands import Build, Mark
-from ccplay.model.events import AnyEvent, Building, Ended
+from ccplay.model.events import Building, Ended
 from ccplay.session.session import Session
 from ccplay.stream import sources, wire
 from ccplay.stream.sinks import Recorder
@@ -39,7 +40,7 @@ def guest(monkeypatch: pytest.MonkeyPatch) -> LabSource:
 
 async def test_each_stage_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     lab = guest(monkeypatch)
-    told: list[AnyEvent | UnknownEvent] = []
+    told: list[Event | UnknownEvent] = []
     steps: list[str] = []
     async with asyncio.timeout(DEADLINE_S):
         async for event in lab.events():

@@ -8,10 +8,12 @@ import pytest
 
 from ccplay.errors import CommandError, ScenarioError
 from ccplay.model.network import Topology
-from ccplay.model.starts import singly
 from ccplay.model.topologies import plan
-from ccplay.model.traffic_commands import StartFlow, StartPing, StartUdp
 from ccplay.scenario.reading import parse
+from ccplay.traffic import singly
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.ping import StartPing
+from ccplay.traffic.udp import StartUdp
 
 LINEAR = plan(Topology(kind="linear"))
 STAR = plan(Topology(kind="star", parameters={"hosts": 4}))
@@ -66,7 +68,7 @@ def test_a_scenario_has_a_step_for_each_and_numbers_them() -> None:
         '{ after = "u1-back", do = "stop-flow", flow = "3" },'
     )
     (case,) = parse(text, Path("x.toml")).cases
-    names = [getattr(each.command, "flow", None) or each.command.udp for each in case.timeline]  # type: ignore[union-attr]
+    names = [each.command.name for each in case.timeline]  # type: ignore[attr-defined]
     assert names == ["1", "2", "3", "u1", "u1-back", "3"]
 
 

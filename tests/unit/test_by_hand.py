@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from ccplay.assets import assets
+from ccplay.model.base import Command, Event
 from ccplay.model.commands import (
-    AnyCommand,
     Mark,
-    Order,
     SetCongestionControl,
     SetLink,
     SetQdisc,
@@ -19,10 +18,9 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.model.events import AnyEvent, Applied, Failed, Hello, Log, Ready
+from ccplay.model.events import Applied, Failed, Hello, Log, Ready
 from ccplay.model.network import BOTTLENECK, Topology
 from ccplay.model.topologies import plan
-from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StopFlow, StopPing
 from ccplay.model.values import Capabilities, Qdisc
 from ccplay.scenario.reading import load
 from ccplay.scenario.values import Step
@@ -31,6 +29,9 @@ from ccplay.session.session import Session
 from ccplay.session.timeline import Script
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
+from ccplay.traffic.download import StartDownload
+from ccplay.traffic.flow import StartFlow, StopFlow
+from ccplay.traffic.ping import StartPing, StopPing
 
 HELLO = Hello(
     t=0.0,
@@ -53,14 +54,14 @@ class Obedient:
 
     live = True
 
-    def __init__(self, moments: dict[float, list[AnyCommand]], refuses: AnyCommand | None) -> None:
+    def __init__(self, moments: dict[float, list[Command]], refuses: Command | None) -> None:
         self.moments = moments
         self.refuses = refuses
         self.session: Session | None = None
-        self.done: list[AnyCommand] = []
-        self._asked: list[AnyCommand] = []
+        self.done: list[Command] = []
+        self._asked: list[Command] = []
 
-    async def events(self) -> AsyncIterator[AnyEvent]:
+    async def events(self) -> AsyncIterator[Event]:
         assert self.session is not None
         yield HELLO
         yield Ready(t=0.0)
@@ -76,7 +77,7 @@ class Obedient:
                     self.done.append(command)
                     yield Applied(t=t, command=command)
 
-    def send(self, command: Order) -> None:
+    def send(self, command: Command) -> None:
         assert not isinstance(command, StartTogether)
         self._asked.append(command)
 
@@ -85,11 +86,11 @@ class Obedient:
 
 
 async def played(
-    *by_hand: AnyCommand,
-    steps: list[AnyCommand],
-    refuses: AnyCommand | None = None,
+    *by_hand: Command,
+    steps: list[Command],
+    refuses: Command | None = None,
     record: Path | None = None,
-) -> tuple[list[AnyCommand], list[str]]:
+) -> tuple[list[Command], list[str]]:
     """Play ``steps`` at 2 s after ``by_hand`` at 1 s; return what was done then, and the log."""
     source = Obedient({1.0: list(by_hand), 2.0: [], 3.0: []}, refuses)
     script = Script([Step(2.0, each) for each in steps])
@@ -134,7 +135,7 @@ async def played(
     ],
 )
 async def test_a_step_that_would_undo_it_is_skipped_and_reported(
-    by_hand: AnyCommand, step: AnyCommand, said: str
+    by_hand: Command, step: Command, said: str
 ) -> None:
     assert await played(by_hand, steps=[step]) == ([], [f"skipped, {said}"])
 
@@ -153,7 +154,7 @@ async def test_a_step_that_would_undo_it_is_skipped_and_reported(
         (Mark(text="mine"), Mark(text="theirs")),
     ],
 )
-async def test_a_step_that_undoes_nothing_is_done(by_hand: AnyCommand, step: AnyCommand) -> None:
+async def test_a_step_that_undoes_nothing_is_done(by_hand: Command, step: Command) -> None:
     assert await played(by_hand, steps=[step]) == ([step], [])
 
 
@@ -164,7 +165,7 @@ async def test_of_a_link_only_what_was_set_by_hand_stays() -> None:
 
 
 async def test_a_remark_goes_with_the_step_that_it_stands_beside() -> None:
-    steps: list[AnyCommand] = [Mark(text="a short queue"), SHORT]
+    steps: list[Command] = [Mark(text="a short queue"), SHORT]
     by_hand = SetQdisc(qdisc=Qdisc(kind="codel"))
     said = ["skipped, your setting stays: queue bottleneck → pfifo 20 pkt"]
     assert await played(by_hand, steps=steps) == ([], said)

@@ -6,9 +6,8 @@ from ccplay.analysis.results import checkpoint
 from ccplay.model import blocks
 from ccplay.model.events import Applied, Ready
 from ccplay.model.samples import Sweep, Sweeps, TcpRows, TcpSamples
-from ccplay.model.traffic_commands import StartFlow
-from ccplay.model.traffic_events import FlowEnded, FlowStarted
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow
 
 
 def sweep(t: float, acked: dict[str, int]) -> Sweep:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,16 +12,13 @@ from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
 from ccplay.lab.htb import udp_packets
 from ccplay.lab.traffic.iperf import looks_after_each_packet
-from ccplay.lab.traffic.udp import Lines, _sending_s, client_argv
 from ccplay.model.events import InterfaceCounters
-from ccplay.model.traffic_commands import StartUdp, StopUdp
-from ccplay.model.traffic_events import UdpEnded, UdpStarted
-from ccplay.model.wording import describe
 from ccplay.report.data.curves import cross_traffic
 from ccplay.scenario.reading import parse
 from ccplay.session.timeline import ended_at
 from ccplay.state.lab_state import LabState
-from ccplay.state.udp import Udp
+from ccplay.traffic.udp import StartUdp, StopUdp, Udp, UdpEnded, UdpStarted
+from ccplay.traffic.udp.run import Lines, _sending_s, client_argv
 
 HEAD = 'title = "x"\nduration = "20 s"\ntopology = { kind = "linear" }\n'
 
@@ -159,8 +157,10 @@ def test_the_state_and_the_result_report_what_became_of_its_packets() -> None:
 
 
 def test_its_rate_is_drawn_while_it_sends_and_the_mean_of_what_arrives() -> None:
-    first = Udp("u1", "h1", "h2", 1_000_000, 1000, 7.0, sent=400, received=100, duration_s=3.0)
-    second = Udp("u2", "h1", "h2", 2_000_000, 1000, 8.0)
+    one: dict[str, Any] = {"name": "u1", "src": "h1", "dst": "h2", "rate_bps": 1_000_000}
+    first = Udp(**one, packet_bytes=1000, started=7.0, sent=400, received=100, duration_s=3.0)
+    other = {**one, "name": "u2", "rate_bps": 2_000_000}
+    second = Udp(**other, packet_bytes=1000, started=8.0)
     moments, sent, received = cross_traffic([first, second], 5.0, 12.0)
     assert moments == [2.0, 3.0, 5.0, 7.0]
     assert sent == [1_000_000, 3_000_000, 2_000_000]
@@ -170,8 +170,8 @@ def test_its_rate_is_drawn_while_it_sends_and_the_mean_of_what_arrives() -> None
 
 def test_words() -> None:
     command = StartUdp(udp="u1", src="h1", dst="h2")
-    assert describe(command) == "UDP u1 starts: 1 Mbit/s, h1 → h2"
-    assert describe(StopUdp(udp="u1")) == "UDP u1 stops"
+    assert command.describe() == "UDP u1 starts: 1 Mbit/s, h1 → h2"
+    assert StopUdp(udp="u1").describe() == "UDP u1 stops"
 
 
 def test_what_interfaces_counted_are_figures_too() -> None:

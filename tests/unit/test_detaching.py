@@ -15,17 +15,18 @@ from ccplay.experiment import runner
 from ccplay.experiment.plan import RunOptions
 from ccplay.experiment.pool import LocalWorker, RemoteWorkers
 from ccplay.experiment.trial import Handover
-from ccplay.model.commands import Build, Order
-from ccplay.model.traffic_commands import StartPing
+from ccplay.model.base import Command
+from ccplay.model.commands import Build
 from ccplay.report.terminal.progress import Printer
 from ccplay.scenario.reading import parse
+from ccplay.traffic.ping import StartPing
 from tests.unit.test_headless import TEXT, QuickLab
 
 
 class Interrupted(QuickLab):
     """A lab in whose first case somebody presses Ctrl-C."""
 
-    def send(self, command: Order) -> None:
+    def send(self, command: Command) -> None:
         super().send(command)
         if isinstance(command, StartPing):
             os.kill(os.getpid(), signal.SIGINT)

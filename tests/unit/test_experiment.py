@@ -11,8 +11,9 @@ from ccplay.errors import LabError, ScenarioError, UnsupportedError, UsageError
 from ccplay.experiment import runner
 from ccplay.experiment.plan import RunOptions
 from ccplay.experiment.store import read_run_directory
+from ccplay.model.base import Event
 from ccplay.model.commands import Build
-from ccplay.model.events import AnyEvent, Ready
+from ccplay.model.events import Ready
 from ccplay.scenario.reading import parse
 from ccplay.stream.sources import Source
 from ccplay.stream.wire import UnknownEvent
@@ -27,7 +28,7 @@ class Watched(QuickLab):
 
     busy = 0.5
 
-    async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+    async def events(self) -> AsyncIterator[Event | UnknownEvent]:
         async for event in super().events():
             yield event
             if isinstance(event, Ready):
@@ -194,7 +195,7 @@ async def test_what_the_kernel_lacks_ends_it_even_where_there_are_results(
 
 async def test_a_first_lab_that_does_not_start_ends_those_beside_it(run: Run) -> None:
     class Stillborn(QuickLab):
-        async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+        async def events(self) -> AsyncIterator[Event | UnknownEvent]:
             raise LabError("can't start")
             yield
 

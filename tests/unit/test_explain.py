@@ -9,9 +9,9 @@ import pytest
 
 from ccplay.analysis import explain
 from ccplay.analysis.explain import Cut, Evidence, Waiting, explain_flow, gather
-from ccplay.model.traffic_events import UdpStarted
 from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.udp import UdpStarted
 
 RECORDING = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 
@@ -217,7 +217,7 @@ def test_a_flow_beside_udp_is_not_alone() -> None:
     )
     before = gather(state, "1", 9.0)
     state.apply(start)
-    state.traffic["u1"].started = 1.0  # type: ignore[misc]
+    state.traffic["u1"].started = 1.0
     after = gather(state, "1", 9.0)
     assert before is not None
     assert after is not None

@@ -14,9 +14,9 @@ from ccplay.analysis.summary import (
 )
 from ccplay.model.events import LinkChanged, Ready
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
-from ccplay.model.traffic_events import FlowEnded, FlowStarted
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.flow import FlowEnded, FlowStarted
 
 
 def link(t: float, rate: int) -> LinkChanged:

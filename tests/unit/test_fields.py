@@ -5,8 +5,10 @@ import pytest
 from ccplay.errors import CommandError
 from ccplay.model.base import Command
 from ccplay.model.quantities import Field, check, fields_of
-from ccplay.model.traffic_commands import StartFlow, StartPing, StartUdp
 from ccplay.scenario.timeline import ACTIONS
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.ping import StartPing
+from ccplay.traffic.udp import StartUdp
 
 DEFAULTS = [
     field

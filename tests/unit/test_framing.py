@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from ccplay.analysis.trust import above_framing, judge
 from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Network, Node, Topology
-from ccplay.model.traffic_events import FlowEnded
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.flow import FlowEnded
 from tests.unit.test_fairness import flow, sweep
 from tests.unit.test_summary import HELLO, health
 

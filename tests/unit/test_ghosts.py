@@ -8,10 +8,10 @@ import pytest
 from ccplay.errors import RecordingError
 from ccplay.model.commands import Mark, SetLink
 from ccplay.model.events import Applied, Ready
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.session.archive import find
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
+from ccplay.traffic.flow import StartFlow
 from ccplay.ui.plot_ghosts import ShiftedTrace
 from ccplay.ui.plot_traces import Pen, SeriesTrace
 from ccplay.ui.view import Choice, Ghost, Ghosts, next_action, of_run, of_session

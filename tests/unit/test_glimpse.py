@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
-from ccplay.model.events import AnyEvent, Health, Ready
+from ccplay.model.base import Event
+from ccplay.model.events import Health, Ready
 from ccplay.model.samples import Sweep, TcpSamples
-from ccplay.model.traffic_events import FlowStarted, PingSample, PingStarted
 from ccplay.session.archive import AFTER_S, BEFORE_S, glimpse, read_recording
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import ReplaySource
+from ccplay.traffic.flow import FlowStarted
+from ccplay.traffic.ping import PingSample, PingStarted
 from tests.unit.mutants import mutants
 from tests.unit.test_recordings import everything
 from tests.unit.test_session import HELLO
@@ -29,11 +31,11 @@ def sweep(n: int) -> Sweep:
     return Sweep(t=n / HZ, tcp=TcpSamples(**numbers))
 
 
-def long() -> list[AnyEvent]:
+def long() -> list[Event]:
     """Return ten minutes of a flow and a ping, another flow beginning in the middle of it."""
     names: dict[str, Any] = {"src": "s1", "dst": "d1"}
     start = FlowStarted(t=0.0, flow="1", cc="reno", port=1, **names)
-    events: list[AnyEvent] = [HELLO, Ready(t=0.0), start, PingStarted(
+    events: list[Event] = [HELLO, Ready(t=0.0), start, PingStarted(
         t=0.0, ping="p1", interval_s=1.0, **names)]  # fmt: skip
     for n in range(SECONDS * HZ):
         events.append(sweep(n))
@@ -100,7 +102,7 @@ async def test_a_session_shows_the_glimpse_until_it_has_read_as_much(path: Path)
     shown: list[tuple[float, float]] = []
     take = session._take
 
-    def watched(event: AnyEvent, **how: bool) -> None:
+    def watched(event: Event, **how: bool) -> None:
         take(event, **how)
         shown.append((session.known_from, session.state.now))
 

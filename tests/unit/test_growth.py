@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from ccplay.analysis.results import Result
 from ccplay.model.events import Ready
 from ccplay.model.samples import Sweep, TcpSamples
-from ccplay.model.traffic_events import FlowStarted
 from ccplay.report.data.charts import families, growth
 from ccplay.report.data.curves import Curve
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.flow import FlowStarted
 from tests.unit.reports import case_result, case_statistics, material
 
 MSS = 348

@@ -17,18 +17,18 @@ from ccplay.errors import LabError, UnsupportedError
 from ccplay.experiment import runner, trial
 from ccplay.experiment.plan import RunOptions
 from ccplay.experiment.runner import Experiment
-from ccplay.model.commands import Build, Mark, Order, StartTogether
-from ccplay.model.events import AnyEvent, Applied, Ended, Failed, Ready
+from ccplay.model.base import Command, Event
+from ccplay.model.commands import Build, Mark, StartTogether
+from ccplay.model.events import Applied, Ended, Failed, Ready
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_commands import StartFlow, StartPing, StopFlow
-from ccplay.model.traffic_events import FlowEnded, FlowStarted, PingEnded, PingSample, PingStarted
 from ccplay.model.values import Feature
-from ccplay.model.wording import describe
 from ccplay.report.terminal.progress import ProgressDisplay
 from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario
 from ccplay.stream.sources import Source
 from ccplay.stream.wire import UnknownEvent
+from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow, StopFlow
+from ccplay.traffic.ping import PingEnded, PingSample, PingStarted, StartPing
 from tests.unit.test_summary import HELLO, sweep
 
 TEXT = """
@@ -54,11 +54,11 @@ class QuickLab:
     def __init__(self, build: Build, *, dies_at: float = 1e9) -> None:
         self.build = build
         self.dies_at = dies_at
-        self._answers: list[AnyEvent] = []
+        self._answers: list[Event] = []
         self._closed = False
         self._t = 0.5
 
-    async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+    async def events(self) -> AsyncIterator[Event | UnknownEvent]:
         yield msgspec.structs.replace(HELLO, capabilities=CAPABILITIES)
         yield Ready(t=self._t)
         while not self._closed:
@@ -71,7 +71,7 @@ class QuickLab:
             await asyncio.sleep(0)
         yield Ended(t=self._t, reason="stdin ended")
 
-    def send(self, command: Order) -> None:
+    def send(self, command: Command) -> None:
         t = self._t
         match command:
             case StartFlow(flow=str(flow)):
@@ -127,7 +127,7 @@ async def test_until_first_ends_with_the_first_transfer_and_does_not_stop_it_aga
     stopped: list[str] = []
 
     class Race(QuickLab):
-        async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+        async def events(self) -> AsyncIterator[Event | UnknownEvent]:
             async for event in super().events():
                 yield event
                 if isinstance(event, Sweep) and 3.0 < event.t < 3.1:
@@ -135,7 +135,7 @@ async def test_until_first_ends_with_the_first_transfer_and_does_not_stop_it_aga
                     done = FlowEnded(t=3.1, flow="1", bytes=6_000, duration_s=2.0, retransmits=0)
                     self._answers.append(done)
 
-        def send(self, command: Order) -> None:
+        def send(self, command: Command) -> None:
             super().send(command)
             if isinstance(command, StopFlow):
                 stopped.append(command.flow)
@@ -164,7 +164,7 @@ async def test_ctrl_c_prints_what_was_measured(capfd: pytest.CaptureFixture[str]
     labs: list[QuickLab] = []
 
     class Interrupted(QuickLab):
-        def send(self, command: Order) -> None:
+        def send(self, command: Command) -> None:
             super().send(command)
             if isinstance(command, StartPing):
                 os.kill(os.getpid(), signal.SIGINT)
@@ -197,7 +197,7 @@ async def test_a_lab_is_silent_only_where_nothing_comes(monkeypatch: pytest.Monk
             self._silent_from = silent_from
             self._gone = asyncio.Event()
 
-        async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+        async def events(self) -> AsyncIterator[Event | UnknownEvent]:
             async for event in super().events():
                 yield event
                 if event.t > self._silent_from:
@@ -219,7 +219,7 @@ async def test_a_lab_is_silent_only_where_nothing_comes(monkeypatch: pytest.Monk
 
 async def test_a_lab_that_does_not_start_ends_the_run_unless_there_are_results() -> None:
     class Stillborn(QuickLab):
-        async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+        async def events(self) -> AsyncIterator[Event | UnknownEvent]:
             raise LabError("can't start")
             yield
 
@@ -256,7 +256,7 @@ async def test_steps_that_the_lab_did_not_get_to_are_errors_that_name_them(
     class Stuck(QuickLab):
         stuck = False
 
-        def send(self, command: Order) -> None:
+        def send(self, command: Command) -> None:
             self.stuck = self.stuck or isinstance(command, Mark)
             if not self.stuck:
                 super().send(command)
@@ -268,7 +268,7 @@ async def test_steps_that_the_lab_did_not_get_to_are_errors_that_name_them(
     assert result.cases[0].errors == [
         "timeline[2] was never due",
         *(
-            f"timeline[{n + 3}], {describe(Mark(text=str(n)))} at 1.5 s, "
+            f"timeline[{n + 3}], {Mark(text=str(n)).describe()} at 1.5 s, "
             "did not take effect before the end"
             for n in range(3)
         ),
@@ -280,7 +280,7 @@ async def test_a_run_whose_end_came_late_is_not_to_be_trusted() -> None:
     """As where ccplay is suspended over it: the lab's clock goes on, and its flows too."""
 
     class Suspended(QuickLab):
-        def send(self, command: Order) -> None:
+        def send(self, command: Command) -> None:
             if isinstance(command, StopFlow):
                 self._t += 5.0
             super().send(command)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ccplay.model.samples import TcpSamples
 from ccplay.model.series import Feed, Series, Timeline
-from ccplay.state.connections import Intake
+from ccplay.traffic.connections import Intake
 
 NAMES = ("cwnd", "ssthresh")
 

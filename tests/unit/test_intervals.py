@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import Monitored
+from ccplay.model.variables import DELAY, LOSS, RECEIVED
 from ccplay.report.data import curves
 from ccplay.report.data.curves import moved, summaries
 from ccplay.state.lab_state import LabState
-from ccplay.state.udp import DELAY, LOSS, RECEIVED, Udp
+from ccplay.traffic.udp import Udp, UdpEnded, UdpSample, UdpStarted
 
 PACKET = 1000
 
@@ -66,14 +66,14 @@ def test_rates_are_of_the_last_second_however_often_it_is_counted() -> None:
     udp = session().of(Udp)["u1"]
 
     def at(name: str, t: float) -> float | None:
-        return udp.seen[name].at(udp.timeline.before_or_at(t))
+        return udp.series[name].at(udp.timeline.before_or_at(t))
 
-    assert at(RECEIVED, 2.0) == pytest.approx(800_000)
+    assert at(RECEIVED.name, 2.0) == pytest.approx(800_000)
     # Half of it from before the losses began.
-    assert at(RECEIVED, 2.5) == pytest.approx(720_000)
-    assert at(LOSS, 2.5) == pytest.approx(0.1)
-    assert at(LOSS, 3.5) == pytest.approx(0.2)
-    assert at(DELAY, 3.5) is None
+    assert at(RECEIVED.name, 2.5) == pytest.approx(720_000)
+    assert at(LOSS.name, 2.5) == pytest.approx(0.1)
+    assert at(LOSS.name, 3.5) == pytest.approx(0.2)
+    assert at(DELAY.name, 3.5) is None
 
 
 def test_its_line_has_no_delay_where_nobody_measures_one() -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import ScenarioError, UsageError
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Case, Scenario
+from ccplay.traffic.flow import StartFlow
 
 HEAD = """duration = "60 s"
 topology.kind = "linear"

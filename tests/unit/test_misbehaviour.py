@@ -10,11 +10,11 @@ from ccplay.analysis.summary import summarise
 from ccplay.lab.traffic.congestion import PATIENCE_S, Watchdog
 from ccplay.model.events import Log, Misbehaved
 from ccplay.model.samples import TcpSamples
-from ccplay.model.traffic_events import FlowStarted
 from ccplay.report.data.findings import misbehaviours
 from ccplay.report.page.page import troubles
 from ccplay.report.terminal.tables import case_table
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.flow import FlowStarted
 
 Told = list[tuple[float, str]]
 

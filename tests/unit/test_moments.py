@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.lab.traffic import flow
-from ccplay.lab.traffic.flow import CLOSE_S, Reading, look_after_s, opening, reaching
+from ccplay.traffic.flow import tcp
+from ccplay.traffic.flow.tcp import CLOSE_S, Reading, look_after_s, opening, reaching
 
 
 def test_an_opening_between_two_close_readings_lies_in_their_middle() -> None:
@@ -16,7 +16,7 @@ def test_how_long_data_was_outstanding_reports_when_it_began(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Read 100 ms late, and busy for 60 ms by then, give or take the kernel's tick."""
-    monkeypatch.setattr(flow, "_TICK_S", 0.004)
+    monkeypatch.setattr(tcp, "_TICK_S", 0.004)
     assert opening(1.0, 1.1, 0.060) == pytest.approx(1.040)
     # It was open no earlier than it was not.
     assert opening(1.0, 1.1, 0.2) == pytest.approx(1.0)

@@ -12,18 +12,19 @@ from ccplay.analysis.results import CaseResult, Result
 from ccplay.analysis.summary import summarise
 from ccplay.cli.runs import gather
 from ccplay.model.events import Hello, InterfaceCounters, Ready
-from ccplay.model.traffic_commands import StartFlow, StartUdp
-from ccplay.model.traffic_events import FlowEnded, FlowStarted, UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import Monitored
+from ccplay.model.variables import DELAY, LOSS, RECEIVED
 from ccplay.report.data.export import batches
 from ccplay.report.data.naming import words
 from ccplay.report.page.page import grids
 from ccplay.report.terminal.tables import case_table
 from ccplay.scenario.reading import parse
 from ccplay.state.lab_state import LabState
-from ccplay.state.udp import DELAY, LOSS, RECEIVED, rates_between
 from ccplay.stream import wire
 from ccplay.stream.sources import recorded_events
+from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow
+from ccplay.traffic.monitored import rates_between
+from ccplay.traffic.udp import StartUdp, UdpEnded, UdpSample, UdpStarted
 from ccplay.units import format_part
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
@@ -86,24 +87,28 @@ def result() -> CaseResult:
 def test_what_is_new_since_the_count_before() -> None:
     first = count(100, 90, 20_000.0)
     assert rates_between(None, first, 2.0) == {
-        RECEIVED: 360_000,
-        LOSS: pytest.approx(0.1),
-        DELAY: 20_000,
+        RECEIVED.name: 360_000,
+        LOSS.name: pytest.approx(0.1),
+        DELAY.name: 20_000,
     }
     # Thirty more at 60 ms make a mean of 30 ms.
     found = rates_between(first, count(150, 120, 30_000.0), 1.0)
-    assert found == {RECEIVED: 240_000, LOSS: 0.4, DELAY: 60_000}
+    assert found == {RECEIVED.name: 240_000, LOSS.name: 0.4, DELAY.name: 60_000}
 
 
 def test_what_nobody_knows_is_not_reported() -> None:
     seen = count(100, 90, 20_000.0)
-    assert rates_between(seen, seen, 1.0) == {RECEIVED: 0, LOSS: None, DELAY: None}
-    assert rates_between(None, count(0, 0, None), 0.0) == {RECEIVED: None, LOSS: None, DELAY: None}
+    assert rates_between(seen, seen, 1.0) == {RECEIVED.name: 0, LOSS.name: None, DELAY.name: None}
+    assert rates_between(None, count(0, 0, None), 0.0) == {
+        RECEIVED.name: None,
+        LOSS.name: None,
+        DELAY.name: None,
+    }
 
 
 def test_what_comes_behind_others_is_no_gain() -> None:
     """Where jitter reorders, more may come than were sent since."""
-    assert rates_between(count(100, 90, 1.0), count(101, 93, 1.0), 1.0)[LOSS] == 0
+    assert rates_between(count(100, 90, 1.0), count(101, 93, 1.0), 1.0)[LOSS.name] == 0
 
 
 @pytest.mark.parametrize(
@@ -203,12 +208,12 @@ def test_rows_of_an_export(tmp_path: Path) -> None:
             (11.0, "1", 1000, 980, 980_000, *delays),
         ],
         "variables": [
-            (2.0, "u1", None, RECEIVED, 400_000.0),
-            (2.0, "u1", None, LOSS, 0.0),
-            (2.0, "u1", None, DELAY, 20_000.0),
-            (3.0, "u1", None, RECEIVED, 240_000.0),
-            (3.0, "u1", None, LOSS, 0.25),
-            (3.0, "u1", None, DELAY, 100_000.0),
+            (2.0, "u1", None, RECEIVED.name, 400_000.0),
+            (2.0, "u1", None, LOSS.name, 0.0),
+            (2.0, "u1", None, DELAY.name, 20_000.0),
+            (3.0, "u1", None, RECEIVED.name, 240_000.0),
+            (3.0, "u1", None, LOSS.name, 0.25),
+            (3.0, "u1", None, DELAY.name, 100_000.0),
         ],
         "interfaces": [(12.0, "r-eth1", "r", "r->h2", 7, 7000, 5, 500, 2, None)],
     }

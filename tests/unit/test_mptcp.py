@@ -23,12 +23,11 @@ from ccplay.lab.probe.connection import (
     Connection,
     Joint,
 )
-from ccplay.lab.traffic.mptcp.path_manager import Ends, choose
+from ccplay.lab.traffic.path_manager import Ends, choose
 from ccplay.model.base import Event
 from ccplay.model.events import FlowPath, LinkChanged
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
-from ccplay.model.traffic_events import FlowEnded, FlowStarted, SubflowEnded, SubflowStarted
 from ccplay.model.values import INFINITE_SSTHRESH, Feature, LinkSetting
 from ccplay.report.data.naming import words
 from ccplay.report.data.scene import scene
@@ -37,6 +36,7 @@ from ccplay.scenario.rules import check_against
 from ccplay.scenario.values import Scenario
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
+from ccplay.traffic.flow import FlowEnded, FlowStarted, SubflowEnded, SubflowStarted
 from tests.unit.test_fairness import sweep
 from tests.unit.test_summary import HELLO, health
 

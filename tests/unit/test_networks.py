@@ -6,8 +6,8 @@ import pytest
 
 from ccplay.cli import main
 from ccplay.cli.options import _topology
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.scenario.trial import MOST_FLOWS, trial
+from ccplay.traffic.flow import StartFlow
 
 
 @pytest.mark.parametrize(

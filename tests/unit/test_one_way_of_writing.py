@@ -45,7 +45,7 @@ ALLOWED = {
         "lab/netns.py",
         "Path('/proc/sys', *key.split('.')).write_text",
     ): "a setting of the kernel",
-    ("lab/traffic/mptcp/transfer.py", "(_SYSCTLS / name).write_text"): "a setting of the kernel",
+    ("traffic/flow/transfer.py", "(_SYSCTLS / name).write_text"): "a setting of the kernel",
     ("lab/packets/process.py", "os.fdopen"): "a pipe",
     ("lab/packets/loop.py", "os.open"): "/dev/null",
     ("lab/custom/limits.py", "os.fdopen"): "a pipe",

@@ -13,11 +13,11 @@ from ccplay.lab.probe.inet_diag import variable_columns
 from ccplay.model import blocks
 from ccplay.model.events import Ended
 from ccplay.model.samples import Sweep, TcpSamples
-from ccplay.model.traffic_events import FlowStarted
 from ccplay.model.values import MOST_VARIABLES
 from ccplay.model.variables import describe, variable
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
+from ccplay.traffic.flow import FlowStarted
 from tests.unit.test_probe import attribute
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"

@@ -10,20 +10,22 @@ from msgspec.structs import replace
 from ccplay.errors import UsageError
 from ccplay.model.events import Applied, LinkChanged
 from ccplay.model.series import Series, Timeline
-from ccplay.model.traffic_commands import StopUdp
-from ccplay.model.traffic_events import FlowStarted, UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import LinkSetting, Monitored, Qdisc
-from ccplay.model.variables import VARIABLES, Rate, Variable, combine
+from ccplay.model.variables import Rate, Variable, combine
 from ccplay.plots import table
 from ccplay.plots.derived import growth, value_at
-from ccplay.plots.plot import Line, Plot, Scope, limits, sent_rates
+from ccplay.plots.levels import Scope, limits
 from ccplay.plots.table import PLOTS, reported
 from ccplay.report.data import curves
 from ccplay.report.data.curves import cross_traffic
 from ccplay.report.data.scene import scene
 from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
-from ccplay.state.udp import Udp
+from ccplay.traffic import VARIABLES
+from ccplay.traffic.flow import FlowStarted
+from ccplay.traffic.plot import Line, Plot
+from ccplay.traffic.udp import StopUdp, Udp, UdpEnded, UdpSample, UdpStarted
+from ccplay.traffic.udp import _sent_rates as sent_rates
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 

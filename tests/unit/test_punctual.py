@@ -3,8 +3,8 @@
 from ccplay.analysis.trust import judge
 from ccplay.model.commands import Mark, SetLink
 from ccplay.model.events import Applied, Log, Ready
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.flow import StartFlow
 from tests.unit.test_summary import HELLO, health
 
 

@@ -10,11 +10,10 @@ from ccplay.analysis.summary import Receiver
 from ccplay.model.commands import Build
 from ccplay.model.events import Applied, Ready
 from ccplay.model.samples import Sweep, TcpSamples
-from ccplay.model.traffic_commands import StartFlow
-from ccplay.model.traffic_events import FlowEnded, FlowStarted
 from ccplay.report.data.scene import scene
 from ccplay.report.terminal.tables import ReceiverLines
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow
 from tests.unit.test_summary import HELLO
 
 

@@ -18,21 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccplay.errors import RecordingError
+from ccplay.model.base import Event
 from ccplay.model.commands import Mark, SetCongestionControl
-from ccplay.model.events import AnyEvent, Applied, Health, Hello, Log, Ready
+from ccplay.model.events import Applied, Health, Hello, Log, Ready
 from ccplay.model.samples import QdiscSamples, Sweep, Sweeps, TcpSamples
 from ccplay.model.series import Series
-from ccplay.model.traffic_events import (
-    DownloadProgress,
-    DownloadStarted,
-    FlowEnded,
-    FlowStarted,
-    PingSample,
-    PingStarted,
-    UdpEnded,
-    UdpSample,
-    UdpStarted,
-)
 from ccplay.model.values import Monitored
 from ccplay.session.archive import read_recording
 from ccplay.session.session import Session
@@ -41,6 +31,10 @@ from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import ReplaySource, recorded_events
 from ccplay.stream.wire import UnknownEvent
+from ccplay.traffic.download import DownloadProgress, DownloadStarted
+from ccplay.traffic.flow import FlowEnded, FlowStarted
+from ccplay.traffic.ping import PingSample, PingStarted
+from ccplay.traffic.udp import UdpEnded, UdpSample, UdpStarted
 from tests.unit.test_session import HELLO
 
 REAL = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
@@ -54,7 +48,7 @@ def folded(events: Iterable[object]) -> LabState:
     return state
 
 
-def written(path: Path, events: Iterable[AnyEvent | UnknownEvent]) -> Path:
+def written(path: Path, events: Iterable[Event | UnknownEvent]) -> Path:
     recorder = Recorder(path)
     for event in events:
         recorder.put(event)
@@ -72,7 +66,9 @@ def everything(value: object) -> Any:
         return [everything(each) for each in value]
     if type(value).__name__ == "array":
         return value.tobytes()  # type: ignore[attr-defined]
-    if type(value).__module__.startswith("ccplay.state."):
+    if type(value).__module__.startswith(
+        ("ccplay.state.", "ccplay.traffic.", "ccplay.model.series")
+    ):
         if isinstance(value, Series):
             value.read_on()
         names = getattr(value, "__slots__", None) or vars(value)
@@ -82,7 +78,7 @@ def everything(value: object) -> Any:
     return value
 
 
-def to_the_microsecond(events: Iterable[AnyEvent | UnknownEvent]) -> Iterator[Any]:
+def to_the_microsecond(events: Iterable[Event | UnknownEvent]) -> Iterator[Any]:
     """Round the times of sweeps to the microsecond, as the lab does since format 2."""
     for event in events:
         if isinstance(event, Sweep):
@@ -194,19 +190,19 @@ QDISC = st.one_of(st.none(), qdisc_samples())
 MONITORED = monitored()
 
 
-def an_event(draw: st.DrawFn, t: float) -> AnyEvent | UnknownEvent:
+def an_event(draw: st.DrawFn, t: float) -> Event | UnknownEvent:
     """Return an event of a random kind; about half of them are sweeps."""
     flow = draw(A_FLOW)
     names = {"src": "s1", "dst": "d1"}
 
-    def sweep() -> AnyEvent:
+    def sweep() -> Event:
         return Sweep(
             t=t,
             tcp=draw(TCP),
             qdisc=draw(QDISC),
         )
 
-    others: tuple[Callable[[], AnyEvent | UnknownEvent], ...] = (
+    others: tuple[Callable[[], Event | UnknownEvent], ...] = (
         lambda: FlowStarted(
             t=t, flow=flow, src="s1", dst="d1", cc="reno", port=1, streams=draw(STREAMS)
         ),
@@ -231,8 +227,8 @@ def an_event(draw: st.DrawFn, t: float) -> AnyEvent | UnknownEvent:
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> list[AnyEvent | UnknownEvent]:
-    events: list[AnyEvent | UnknownEvent] = [HELLO, Ready(t=0.0)]
+def streams(draw: st.DrawFn) -> list[Event | UnknownEvent]:
+    events: list[Event | UnknownEvent] = [HELLO, Ready(t=0.0)]
     us = 0
     for _ in range(draw(EVENTS)):
         us += draw(A_GAP)
@@ -249,7 +245,7 @@ def streams(draw: st.DrawFn) -> list[AnyEvent | UnknownEvent]:
 @settings(max_examples=200, deadline=None)
 @given(stream=streams())
 def test_any_stream_means_the_same_when_read_again(
-    stream: Sequence[AnyEvent | UnknownEvent],
+    stream: Sequence[Event | UnknownEvent],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = written(Path(folder) / "x.ccplay", stream)

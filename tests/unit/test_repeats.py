@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ccplay.model.commands import Mark, SetCongestionControl
-from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.scenario.matrix import flow_of, repeated
 from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Case, Step
+from ccplay.traffic.flow import StartFlow, StopFlow
 
 RACE = """
 duration = "90 s"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ccplay.model.series import Series, Timeline
 from ccplay.report.data import curves
-from ccplay.state.lab_state import Flow
+from ccplay.traffic.connections import Flow
 
 
 def filled(values: list[float | None], step: float = 0.02) -> Series:
@@ -111,7 +111,15 @@ def switching(seconds: float) -> Flow:
     """Return a flow that runs Reno, CUBIC and BBR in turn; cwnd is reduced to 50 every second."""
     timeline = Timeline()
     names = ("ca_state", "cwnd", "ssthresh", "srtt_us")
-    flow = Flow("1", "h1", "h2", "bbr", "flow", 0.0, {name: Series(timeline) for name in names})
+    every = {name: Series(timeline) for name in names}
+    flow = Flow(
+        name="1",
+        src="h1",
+        dst="h2",
+        cc="bbr",
+        started=0.0,
+        series=every,
+    )
     for third, cc in enumerate(("reno", "cubic.bpf", "bbr")):
         flow.cc_changes.append((third * seconds / 3, cc))
     for number in range(round(seconds * 50)):

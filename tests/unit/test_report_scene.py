@@ -9,7 +9,7 @@ import pytest
 
 from ccplay.model.events import LinkChanged
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.plots import plot
+from ccplay.plots import levels
 from ccplay.report.data.scene import Scene, scene
 from ccplay.state.lab_state import LabState
 
@@ -39,15 +39,15 @@ def test_a_queue_that_is_limited_in_bytes_is_drawn_in_bytes() -> None:
     """A queue limited in bytes is drawn in bytes: with offloads, packets have up to 64 KB."""
     run = of(Qdisc(kind="bfifo", options={"limit": 302_800}), mark=65)
     assert run.in_bytes(LINK)
-    assert amounts(plot.limits(*run.scopes(LINK))) == pytest.approx([302_800])
-    assert amounts(plot.thresholds(*run.scopes(LINK))) == pytest.approx([65 * 1514])
+    assert amounts(levels.limits(*run.scopes(LINK))) == pytest.approx([302_800])
+    assert amounts(levels.thresholds(*run.scopes(LINK))) == pytest.approx([65 * 1514])
 
 
 def test_a_queue_that_is_limited_in_packets_is_drawn_in_packets() -> None:
     run = of(Qdisc(kind="pfifo", options={"limit": 100}), mark=65)
     assert not run.in_bytes(LINK)
-    assert amounts(plot.limits(*run.scopes(LINK))) == [100]
-    assert amounts(plot.thresholds(*run.scopes(LINK))) == [65]
+    assert amounts(levels.limits(*run.scopes(LINK))) == [100]
+    assert amounts(levels.thresholds(*run.scopes(LINK))) == [65]
 
 
 def test_a_queue_that_was_both_is_drawn_in_packets() -> None:
@@ -55,12 +55,12 @@ def test_a_queue_that_was_both_is_drawn_in_packets() -> None:
         Qdisc(kind="bfifo", options={"limit": 15_140}), Qdisc(kind="pfifo", options={"limit": 20})
     )
     assert not run.in_bytes(LINK)
-    assert amounts(plot.limits(*run.scopes(LINK))) == pytest.approx([10, 20])
+    assert amounts(levels.limits(*run.scopes(LINK))) == pytest.approx([10, 20])
 
 
 def test_a_full_packet_is_the_link_s() -> None:
     run = of(Qdisc(kind="bfifo", options={"limit": 302_800}), mark=10, mtu=400)
-    assert amounts(plot.thresholds(*run.scopes(LINK))) == pytest.approx([4140])
+    assert amounts(levels.thresholds(*run.scopes(LINK))) == pytest.approx([4140])
 
 
 @pytest.mark.parametrize(

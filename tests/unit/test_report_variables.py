@@ -9,11 +9,11 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from ccplay.model.samples import Sweep, TcpSamples
-from ccplay.model.traffic_events import FlowStarted
 from ccplay.report.data.scene import scene
 from ccplay.report.figures.run import own_values
 from ccplay.report.figures.style import Inks
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.flow import FlowStarted
 
 
 def panels(*sweeps: dict[str, list[int | None]]) -> list[str]:

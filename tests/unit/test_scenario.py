@@ -15,14 +15,16 @@ from ccplay.guest import boot
 from ccplay.model.commands import SetLink, SetQdisc
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
-from ccplay.model.traffic import is_limited, stopped_by
-from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing
 from ccplay.model.values import Capabilities, Feature, Qdisc
 from ccplay.scenario.keys import link_problem
 from ccplay.scenario.library import find, shipped
 from ccplay.scenario.reading import load, parse
 from ccplay.scenario.rules import check_against, guest_offer, only_in_guest
 from ccplay.scenario.tree import grow, overlay, plain
+from ccplay.traffic import is_limited, stopped_by
+from ccplay.traffic.download import StartDownload
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.ping import StartPing
 
 HEAD = 'title = "T"\nduration = "60 s"\ntopology.kind = "linear"\n'
 PATH = Path("t.toml")

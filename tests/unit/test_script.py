@@ -2,21 +2,16 @@
 
 import msgspec
 
-from ccplay.model.commands import (
-    AnyCommand,
-    Build,
-    Mark,
-    SetCongestionControl,
-    SetLink,
-    StartTogether,
-)
+from ccplay.model.base import Command
+from ccplay.model.commands import Build, Mark, SetCongestionControl, SetLink, StartTogether
 from ccplay.model.events import LinkChanged, Log, Ready
-from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StopFlow
-from ccplay.model.traffic_events import DownloadEnded, DownloadStarted, PingEnded, PingStarted
 from ccplay.model.values import LinkSetting
 from ccplay.scenario.values import Step
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.download import DownloadEnded, DownloadStarted, StartDownload
+from ccplay.traffic.flow import StartFlow, StopFlow
+from ccplay.traffic.ping import PingEnded, PingStarted, StartPing
 from tests.unit.test_session import HELLO
 
 
@@ -26,7 +21,7 @@ def at(state: LabState, t: float) -> LabState:
     return state
 
 
-def commands(script: Script, state: LabState) -> list[AnyCommand]:
+def commands(script: Script, state: LabState) -> list[Command]:
     """Return the commands that are due."""
     return [step.command for step in script.due(state)]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import LabError, RecordingError
-from ccplay.model.commands import Build, Mark, Order, StartTogether
-from ccplay.model.events import AnyEvent, Applied, Ended, Failed, Hello, Log, Ready
+from ccplay.model.base import Command, Event, StartTraffic
+from ccplay.model.commands import Build, Mark, StartTogether
+from ccplay.model.events import Applied, Ended, Failed, Hello, Log, Ready
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
-from ccplay.model.traffic_commands import StartFlow, StartTraffic
 from ccplay.model.values import Capabilities
 from ccplay.session.archive import read_recording
 from ccplay.session.session import Session
@@ -23,6 +23,7 @@ from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import LabSource, ReplaySource, check_recording
 from ccplay.stream.wire import UnknownEvent
+from ccplay.traffic.flow import StartFlow
 
 HELLO = Hello(
     t=0.0,
@@ -42,18 +43,18 @@ class Told:
 
     live = True
 
-    def __init__(self, *events: AnyEvent, error: LabError | None = None) -> None:
+    def __init__(self, *events: Event, error: LabError | None = None) -> None:
         self.given = events
         self.error = error
-        self.sent: list[Order] = []
+        self.sent: list[Command] = []
 
-    async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+    async def events(self) -> AsyncIterator[Event | UnknownEvent]:
         for event in self.given:
             yield event
         if self.error:
             raise self.error
 
-    def send(self, command: Order) -> None:
+    def send(self, command: Command) -> None:
         self.sent.append(command)
 
     async def close(self) -> None:
@@ -124,12 +125,12 @@ async def test_an_answer_carries_the_moment_at_which_its_step_was_due(tmp_path: 
             return [waiting.pop(0)] if waiting and state.phase == "ready" else []
 
     class Asked(Told):
-        def send(self, command: Order) -> None:
+        def send(self, command: Command) -> None:
             super().send(command)
             if len(self.sent) == 1:
                 session.send(Mark(text="by hand"))
 
-    answers: list[AnyEvent] = [
+    answers: list[Event] = [
         Applied(t=1.3, command=Mark(text="a")),
         Applied(t=1.4, command=Mark(text="renewed"), renewed=True),
         Failed(t=1.5, command=Mark(text="by hand"), message="no"),

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import ScenarioError
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import Qdisc
 from ccplay.scenario.reading import load, parse
 from ccplay.scenario.tree import read_path
 from ccplay.scenario.values import Scenario
+from ccplay.traffic.flow import StartFlow
 
 TEXT = """
 title = "T"

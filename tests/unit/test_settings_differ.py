@@ -9,15 +9,16 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from ccplay.analysis.statistics import statistic
-from ccplay.model.commands import AnyCommand, Build, SetLink
+from ccplay.model.base import Command
+from ccplay.model.commands import Build, SetLink
 from ccplay.model.events import Applied
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.report.data.charts import Difference, compare, verdict
 from ccplay.report.data.material import Setting, differing, of_recording, of_run
 from ccplay.report.terminal.comparison_table import show
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.flow import StartFlow, StopFlow
 from tests.ui.synthetic import stream
 from tests.unit.test_comparison import result
 
@@ -34,17 +35,17 @@ def test_a_setting_is_named_as_the_command_line_would_set_it() -> None:
 
 
 def test_steps_are_compared_by_what_they_do() -> None:
-    one: list[tuple[float, str | None, AnyCommand]] = [
+    one: list[tuple[float, str | None, Command]] = [
         (1.0, None, StartFlow(flow="1", src="h1", dst="h2", cc="reno")),
         (4.0, None, SetLink(rate=1_000_000)),
     ]
     # Times of two runs differ by the start of a program; the lab chose ``src``.
-    two: list[tuple[float, str | None, AnyCommand]] = [(1.04, None, StartFlow(flow="1", cc="bbr"))]
+    two: list[tuple[float, str | None, Command]] = [(1.04, None, StartFlow(flow="1", cc="bbr"))]
     assert differing(of_run(build(25), one), of_run(build(25), two)) == [
         Setting(name="start-flow 1, cc", a="reno", b="bbr"),
         Setting(name="set-link", a="rate 1 Mbit/s, at 4.000 s", b=None),
     ]
-    late: list[tuple[float, str | None, AnyCommand]] = [(1.5, None, one[0][2]), one[1]]
+    late: list[tuple[float, str | None, Command]] = [(1.5, None, one[0][2]), one[1]]
     found = differing(of_run(build(25), one), of_run(build(25), late))
     assert found == [Setting(name="start-flow 1, at", a="1.000 s", b="1.500 s")]
 

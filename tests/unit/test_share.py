@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccplay.errors import WireError
-from ccplay.model.events import AnyEvent, CaptureStarted, Ended, Health, Hello, Log
+from ccplay.model.base import Event
+from ccplay.model.events import CaptureStarted, Ended, Health, Hello, Log
 from ccplay.model.samples import Sweep, Sweeps
 from ccplay.share import frames, places
 from ccplay.share.backlog import LIVE_S, MOST_CHUNKS, Backlog, Packer, Unpacker
@@ -66,7 +67,7 @@ class Reader:
         return [frames.decode(each) for each in self.lines if each.startswith(frames.PREFIX)]
 
     @property
-    def events(self) -> list[AnyEvent | UnknownEvent]:
+    def events(self) -> list[Event | UnknownEvent]:
         found = [each for each in self.lines if not each.startswith(frames.PREFIX)]
         return [wire.decode_event(each) for each in found]
 
@@ -95,7 +96,7 @@ def join(backlog: Backlog) -> Iterator[Callable[[Wants], Reader]]:
         each.close()
 
 
-def put(backlog: Backlog, events: Sequence[AnyEvent | UnknownEvent], settle: int = 97) -> None:
+def put(backlog: Backlog, events: Sequence[Event | UnknownEvent], settle: int = 97) -> None:
     for number, event in enumerate(events, 1):
         backlog.put(event)
         backlog.take()
@@ -104,7 +105,7 @@ def put(backlog: Backlog, events: Sequence[AnyEvent | UnknownEvent], settle: int
     backlog.flush()
 
 
-def same(received: Sequence[object], sent: Sequence[AnyEvent | UnknownEvent]) -> bool:
+def same(received: Sequence[object], sent: Sequence[Event | UnknownEvent]) -> bool:
     there, here = everything(folded(received)), everything(folded(to_the_microsecond(sent)))
     return bool(there == here)
 
@@ -168,7 +169,7 @@ def test_a_slow_spectator_misses_samples_and_sees_that_it_does(
     assert folded(slow.events).flows.keys() == folded(EVENTS).flows.keys()
 
 
-def _logs(t: float) -> list[AnyEvent]:
+def _logs(t: float) -> list[Event]:
     return [
         Log(t=t + number, level="info", text=f"message {number}")
         for number in range(MOST_CHUNKS * 3)

@@ -4,18 +4,18 @@ from itertools import islice
 from statistics import fmean
 
 from ccplay.analysis.summary import summarise
-from ccplay.lab.traffic.short_flows import REACH, arrivals
-from ccplay.model.traffic_events import (
-    FlowStarted,
-    PingEnded,
-    PingSample,
-    PingStarted,
+from ccplay.state.lab_state import LabState
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.flow import FlowStarted
+from ccplay.traffic.ping import Ping, PingEnded, PingSample, PingStarted
+from ccplay.traffic.short_flows import (
+    ShortFlows,
     ShortFlowsEnded,
     ShortFlowsProgress,
     ShortFlowsStarted,
+    size_classes,
 )
-from ccplay.state.lab_state import Flow, LabState, Ping
-from ccplay.state.short_flows import ShortFlows, size_classes
+from ccplay.traffic.short_flows.transfers import REACH, arrivals
 
 
 def test_a_seed_gives_the_same_transfers_and_another_one_others() -> None:

@@ -24,7 +24,18 @@ SPARED = {
 }
 """Modules that a lab must not import at its start, each with the reason."""
 
-ROOMS = {"bpf", "errors", "assets", "files", "lab", "model", "stream", "units", "visible"}
+ROOMS = {
+    "bpf",
+    "errors",
+    "assets",
+    "files",
+    "lab",
+    "model",
+    "stream",
+    "traffic",
+    "units",
+    "visible",
+}
 """Packages and modules of ccplay that a lab imports at its start."""
 
 

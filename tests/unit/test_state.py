@@ -9,18 +9,13 @@ from ccplay.model.commands import ChangeMark, Mark, RemoveMark, SetCongestionCon
 from ccplay.model.events import Applied, Failed, LinkChanged, Ready
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.series import Series
-from ccplay.model.traffic_commands import StartFlow, StopUdp
-from ccplay.model.traffic_events import (
-    DownloadEnded,
-    DownloadStarted,
-    FlowEnded,
-    FlowStarted,
-    PingSample,
-    PingStarted,
-)
 from ccplay.model.values import LinkSetting
-from ccplay.state.lab_state import Download, LabState, Ping
+from ccplay.state.lab_state import LabState
 from ccplay.stream.wire import UnknownEvent
+from ccplay.traffic.download import Download, DownloadEnded, DownloadStarted
+from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow
+from ccplay.traffic.ping import Ping, PingSample, PingStarted
+from ccplay.traffic.udp import StopUdp
 from tests.ui.synthetic import stream
 
 
@@ -127,7 +122,7 @@ def test_a_lost_ping_is_a_gap_and_counted() -> None:
     )
     ping = state.of(Ping)["p1"]
     assert (ping.sent, ping.lost) == (2, 1)
-    assert ping.rtt_us.values(0, 2) == [20_000]
+    assert ping.series["rtt_us"].values(0, 2) == [20_000]
 
 
 def test_a_download_has_tcp_samples_of_its_own() -> None:

@@ -44,8 +44,8 @@ from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario
 from ccplay.session.archive import read_recording
 from ccplay.share import frames
-from ccplay.state.connections import TRACE_SERIES
-from ccplay.state.lab_state import FLOW_SERIES, QUEUE_SERIES, LabState
+from ccplay.state.lab_state import LabState
+from ccplay.state.samples import QUEUE_SERIES
 from ccplay.stream import wire
 from ccplay.stream.sources import (
     KEPT,
@@ -57,6 +57,7 @@ from ccplay.stream.sources import (
     RecordingLimits,
 )
 from ccplay.stream.wire import UnknownEvent
+from ccplay.traffic.connections import FLOW_SERIES, TRACE_SERIES
 from ccplay.ui import preferences
 from ccplay.visible import control_in
 from tests.unit.lesson.test_reading import HEAD, PAGES
@@ -563,7 +564,8 @@ def renamed(value: Any, text: str, new: str) -> Any:
     return [renamed(each, text, new) for each in value] if isinstance(value, list) else new
 
 
-_FIELDS = {name for kind in wire.AnyEvent.__args__ for name in kind.__struct_encode_fields__}  # type: ignore[attr-defined]
+EVERY = [getattr(each, "__origin__", each) for each in wire.EVENTS]
+_FIELDS = {name for kind in EVERY for name in kind.__struct_encode_fields__}
 OURS = re.compile(r"\x1b\[[0-9;]*[mHCJK]|\x1b\[\?25[lh]")
 """Codes that ccplay itself sends: colours, the cursor's place and whether it is seen."""
 

@@ -16,19 +16,13 @@ from ccplay.model.columns import percentile
 from ccplay.model.events import Failed, Health, Hello, LinkChanged, Ready
 from ccplay.model.network import Network, Topology
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
-from ccplay.model.traffic_events import (
-    DownloadEnded,
-    DownloadStarted,
-    FlowEnded,
-    FlowStarted,
-    PingEnded,
-    PingSample,
-    PingStarted,
-)
 from ccplay.model.values import Capabilities, LinkSetting, Qdisc
 from ccplay.report.terminal.tables import show
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
+from ccplay.traffic.download import DownloadEnded, DownloadStarted
+from ccplay.traffic.flow import FlowEnded, FlowStarted
+from ccplay.traffic.ping import PingEnded, PingSample, PingStarted
 from ccplay.ui.status_lines import trouble
 
 HELLO = Hello(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ccplay.analysis.theory import ALPHA_CUBIC, Epoch, Theory
 from ccplay.model.series import Series, Timeline
-from ccplay.state.lab_state import Flow
+from ccplay.traffic.connections import Flow
 
 OPEN, DISORDER, CWR, RECOVERY, LOSS = range(5)
 
@@ -25,7 +25,15 @@ def flow_of(rows: Iterable[Row | None], cc: str = "cubic", rtt_s: float = RTT_S)
     """Return a flow with a row of values every ``STEP_S``."""
     timeline = Timeline()
     names = ("ca_state", "cwnd", "ssthresh", "srtt_us")
-    flow = Flow("1", "h1", "h2", cc, "flow", 0.0, {name: Series(timeline) for name in names})
+    series = {name: Series(timeline) for name in names}
+    flow = Flow(
+        name="1",
+        src="h1",
+        dst="h2",
+        cc=cc,
+        started=0.0,
+        series=series,
+    )
     flow.cc_changes.append((0.0, cc))
     add(flow, rows, rtt_s)
     return flow

@@ -9,14 +9,16 @@ import pytest
 
 from ccplay.cli import main
 from ccplay.model import blocks
-from ccplay.model.events import AnyEvent, Ready
+from ccplay.model.base import Event
+from ccplay.model.events import Ready
 from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.model.series import Series, Timeline
-from ccplay.model.traffic_events import FlowStarted
 from ccplay.report.data import material
 from ccplay.report.data.curves import Curve
-from ccplay.state.lab_state import Flow, LabState
+from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Recorder
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.flow import FlowStarted
 from tests.unit.test_summary import HELLO
 
 
@@ -32,7 +34,7 @@ def acks(t: float, cwnd: list[int], every_us: int = 10_000) -> TraceSamples:
     )
 
 
-def events() -> list[AnyEvent]:
+def events() -> list[Event]:
     """Return 1 s of ACKs from 1 s on, more from 3 s on, and Recovery from 1.4 to 1.6 s."""
     first = [*range(10, 50), *([25] * 61)]
     return [

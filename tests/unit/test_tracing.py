@@ -14,14 +14,13 @@ from ccplay.model import blocks
 from ccplay.model.commands import Build, TraceFlow, UntraceFlow
 from ccplay.model.events import Failed, TraceEnded, TraceLost, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
-from ccplay.model.traffic_commands import StartFlow
-from ccplay.model.traffic_events import FlowStarted
 from ccplay.scenario.reading import parse as parse_scenario
 from ccplay.scenario.values import Step
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.stream.sources import RecordingLimits
+from ccplay.traffic.flow import FlowStarted, StartFlow
 
 STARTED = FlowStarted(t=1.0, flow="1", src="h1", dst="h2", cc="cubic", port=5201)
 

@@ -7,16 +7,15 @@ import pytest
 
 from ccplay.analysis.results import INTERFACES, QUEUES, CaseResult, InterfaceResult, Result
 from ccplay.analysis.summary import summarise
-from ccplay.model.traffic import TRAFFIC
 from ccplay.report.data.naming import words
 from ccplay.report.data.tables import result_tables
 from ccplay.report.page.page import grids
-from ccplay.state.flow_result import Subflow
-from ccplay.state.kinds import KEPT, TrafficResults
 from ccplay.state.lab_state import LabState
-from ccplay.state.routes import Route
-from ccplay.state.short_flows import SizeClass
-from ccplay.state.udp import UdpResult
+from ccplay.traffic import KINDS, TRAFFIC, TrafficResults
+from ccplay.traffic.flow import Subflow
+from ccplay.traffic.routes import Route
+from ccplay.traffic.short_flows import SizeClass
+from ccplay.traffic.udp import UdpResult
 from tests.unit import test_monitored, test_short_flows, test_summary
 
 
@@ -64,7 +63,7 @@ def runs() -> list[CaseResult]:
 
 
 def test_each_kind_is_kept_and_has_its_list_in_a_result() -> None:
-    assert list(KEPT) == [kind.name for kind in TRAFFIC]
+    assert list(KINDS) == [kind.name for kind in TRAFFIC]
     lists = [name for name, hint in TrafficResults.__annotations__.items() if "list[" in hint]
     assert sorted(lists) == sorted(kind.group for kind in TRAFFIC)
 
@@ -72,7 +71,7 @@ def test_each_kind_is_kept_and_has_its_list_in_a_result() -> None:
 def test_every_column_of_every_table_has_its_value(runs: list[CaseResult]) -> None:
     """Every column has a value in some row: a wrong attribute would fail only with a row."""
     shown = dict(result_tables(runs))
-    described = {table for kept in KEPT.values() for table in kept.tables}
+    described = {table for kept in KINDS.values() for table in kept.tables}
     assert shown.keys() == described | {QUEUES, INTERFACES}
     for table, rows in shown.items():
         for column in table.columns:
@@ -87,7 +86,7 @@ def test_every_metric_of_traffic_has_words(runs: list[CaseResult]) -> None:
     for kind in TRAFFIC:
         (result, *_) = (each for run in runs for each in getattr(run, kind.group))
         known = {field.name for field in msgspec.structs.fields(type(result))}
-        assert KEPT[kind.name].metrics.keys() <= known
+        assert KINDS[kind.name].metrics.keys() <= known
     assert words("short_flows.x1.small_fct_p99_ms").text == (
         "99th percentile of FCT below 100 kB of short flows x1"
     )
@@ -123,7 +122,7 @@ def test_what_is_not_known_yet_is_reported() -> None:
         jitter_ms=None,
         error=None,
     )
-    (table, monitored, _) = KEPT["udp"].tables
+    (table, monitored, _) = KINDS["udp"].tables
     cells = [column.cell(running) for column in table.columns]
     assert cells == ["u1", "h1 → h2", "1,000", "–", "–", "–", "– / –", "–"]
     assert monitored.rows(running) == ()

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.lab.traffic.download import read_result
-from ccplay.lab.traffic.pings.ping import Ledger
 from ccplay.lab.traffic.program import SENDERS, Ports
+from ccplay.traffic.download.run import read_result
+from ccplay.traffic.ping.run import Ledger
 
 
 def answer(number: int, ms: float = 20.5) -> str:

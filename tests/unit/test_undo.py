@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from ccplay.errors import CommandError
 from ccplay.model.base import Command
 from ccplay.model.commands import (
-    AnyCommand,
     Build,
     Change,
     ChangeMark,
@@ -28,11 +27,12 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.model.traffic import TRAFFIC
-from ccplay.model.traffic_commands import StartFlow, StartPing, StopFlow
 from ccplay.scenario.values import Step
 from ccplay.session.session import Session
 from ccplay.session.timeline import Script
+from ccplay.traffic import TRAFFIC
+from ccplay.traffic.flow import StartFlow, StopFlow
+from ccplay.traffic.ping import StartPing
 from tests.fake_lab import AT_FIRST, CLASSES, CODEL, PFIFO, SHORT, FakeLab, over
 
 
@@ -53,7 +53,7 @@ class Hand:
                 return
         pytest.fail("the session does not take in what the lab tells")
 
-    async def does(self, *commands: AnyCommand) -> None:
+    async def does(self, *commands: Command) -> None:
         for command in commands:
             await self.settle()
             self.session.send(command)
@@ -80,7 +80,7 @@ class Hand:
 
 
 def test_every_command_has_an_inverse() -> None:
-    commands = {each for each in get_args(AnyCommand) if each is not Build}
+    commands = {each for each in get_args(Command) if each is not Build}
     commands -= {each for kind in TRAFFIC for each in (kind.start, kind.stop)}
     assert all(each.inverse is not Change.inverse for each in commands)
     assert all(each.describe is not Command.describe for each in commands)
@@ -103,7 +103,7 @@ def test_every_command_has_an_inverse() -> None:
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )
 async def test_an_undo_reports_what_it_does_and_leaves_all_as_it_was(
-    command: AnyCommand, said: str
+    command: Command, said: str
 ) -> None:
     hand = Hand(FakeLab())
     await hand.settle()
@@ -300,7 +300,7 @@ async def test_the_timeline_is_free_again_to_set_what_was_undone() -> None:
     [Build(), SetQdisc(qdisc=CODEL, link="nowhere"), StopFlow(flow="1"), Mark(text="?", name="m9")],
     ids=lambda said: type(said).__name__,
 )
-async def test_a_lab_that_says_it_did_something_else_does_no_harm(said: AnyCommand) -> None:
+async def test_a_lab_that_says_it_did_something_else_does_no_harm(said: Command) -> None:
     lab = FakeLab()
     hand = Hand(lab)
     await hand.settle()
@@ -346,7 +346,7 @@ _ANY: st.SearchStrategy[Any] = st.sampled_from(
 
 @given(st.lists(_ANY, max_size=8))
 def test_undoing_all_gives_the_lab_as_it_was_and_redoing_all_as_it_became(
-    commands: list[AnyCommand],
+    commands: list[Command],
 ) -> None:
     async def play() -> None:
         hand = Hand(FakeLab())

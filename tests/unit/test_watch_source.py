@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import pytest
 
 from ccplay.errors import CcplayError
-from ccplay.model.events import AnyEvent, Ended, Log
+from ccplay.model.base import Event
+from ccplay.model.events import Ended, Log
 from ccplay.model.samples import Sweep
 from ccplay.share import frames
 from ccplay.share.frames import Gap, Greeting, Over, Present, PresenterView
@@ -26,12 +27,12 @@ VIEW = PresenterView(t=1.0, left=0.0, width=30.0)
 
 async def received(
     data: bytes, *, closes: bool = True
-) -> tuple[WatchSource, list[AnyEvent | UnknownEvent]]:
+) -> tuple[WatchSource, list[Event | UnknownEvent]]:
     """Return a source that has read these bytes, and its events."""
     ours, theirs = socket.socketpair()
     source = WatchSource(theirs, Greeting(protocol=frames.PROTOCOL))
     ours.setblocking(False)
-    found: list[AnyEvent | UnknownEvent] = []
+    found: list[Event | UnknownEvent] = []
 
     async def read() -> None:
         async for event in source.events():

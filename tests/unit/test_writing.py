@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ccplay.errors import RecordingError, ScenarioError
-from ccplay.model.base import Option
+from ccplay.model.base import Command, Event, Option
 from ccplay.model.commands import (
-    AnyCommand,
     Build,
     ChangeMark,
     Mark,
@@ -32,35 +31,11 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.disciplines import AVERAGING, DISCIPLINES, software_only, thresholds
-from ccplay.model.events import AnyEvent, Applied, Hello, HostChanged, LinkChanged, Log, Ready
+from ccplay.model.events import Applied, Hello, HostChanged, LinkChanged, Log, Ready
 from ccplay.model.network import Network, Topology
 from ccplay.model.quantities import RATE, SHARE, SWITCH, Field, fields_of
 from ccplay.model.texts import CONGESTION_CONTROLS
 from ccplay.model.topologies import plan
-from ccplay.model.traffic import TRAFFIC, is_limited, started_by
-from ccplay.model.traffic_commands import (
-    StartDownload,
-    StartFlow,
-    StartPing,
-    StartShortFlows,
-    StartUdp,
-    StopDownload,
-    StopFlow,
-    StopPing,
-    StopUdp,
-)
-from ccplay.model.traffic_events import (
-    DownloadEnded,
-    DownloadStarted,
-    FlowEnded,
-    FlowStarted,
-    PingEnded,
-    PingStarted,
-    ShortFlowsEnded,
-    ShortFlowsStarted,
-    UdpEnded,
-    UdpStarted,
-)
 from ccplay.model.values import (
     Capabilities,
     LinkSetting,
@@ -75,6 +50,12 @@ from ccplay.scenario.values import Case
 from ccplay.scenario.writing import write
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
+from ccplay.traffic import TRAFFIC, is_limited, started_by
+from ccplay.traffic.download import DownloadEnded, DownloadStarted, StartDownload, StopDownload
+from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow, StopFlow
+from ccplay.traffic.ping import PingEnded, PingStarted, StartPing, StopPing
+from ccplay.traffic.short_flows import ShortFlowsEnded, ShortFlowsStarted, StartShortFlows
+from ccplay.traffic.udp import StartUdp, StopUdp, UdpEnded, UdpStarted
 from ccplay.units import (
     write_frequency,
     write_rate,
@@ -105,7 +86,7 @@ CAPABILITIES = Capabilities(
 )
 
 
-def session(build: Build, *events: AnyEvent, tells_build: bool = True) -> LabState:
+def session(build: Build, *events: Event, tells_build: bool = True) -> LabState:
     """Return a session whose network is ready at ``READY_AT``, with these events."""
     state = LabState()
     network = plan(build.topology)
@@ -234,10 +215,10 @@ def builds(draw: st.DrawFn) -> Build:
     )
 
 
-def traffic(draw: st.DrawFn, name: str, network: Network) -> list[AnyCommand]:
+def traffic(draw: st.DrawFn, name: str, network: Network) -> list[Command]:
     """Draw the start of some traffic, and perhaps commands that change and stop it."""
     src, dst = network.hosts[0], network.hosts[-1]
-    start: AnyCommand
+    start: Command
     limit = st.integers(1, 86_400_000_000).map(lambda us: us / 1e6)
     match draw(st.integers(0, 3)):
         case 0:
@@ -253,7 +234,7 @@ def traffic(draw: st.DrawFn, name: str, network: Network) -> list[AnyCommand]:
             )
             switch = SetCongestionControl(cc=draw(algorithms), flow=name)
             trace, untrace = TraceFlow(flow=name), UntraceFlow(flow=name)
-            done: list[AnyCommand] = [start, trace, switch, untrace, StopFlow(flow=name)]
+            done: list[Command] = [start, trace, switch, untrace, StopFlow(flow=name)]
         case 1:
             amount = draw(between(StartFlow, "bytes"))
             start = StartDownload(
@@ -278,7 +259,7 @@ def traffic(draw: st.DrawFn, name: str, network: Network) -> list[AnyCommand]:
     return done[: draw(st.integers(1, len(done)))]
 
 
-def change(draw: st.DrawFn, name: str, network: Network) -> list[AnyCommand]:
+def change(draw: st.DrawFn, name: str, network: Network) -> list[Command]:
     """Draw commands that change the network, capture packets or set a mark."""
     link = draw(link_names(network))
     match draw(st.integers(0, 5)):
@@ -307,16 +288,16 @@ def change(draw: st.DrawFn, name: str, network: Network) -> list[AnyCommand]:
             ]
         case 4:
             limit, kept = draw(CAPTURES), draw(st.integers(64, 65_535))
-            capture: AnyCommand = StartCapture(capture=f"c{name}", snaplen=kept, max_bytes=limit)
+            capture: Command = StartCapture(capture=f"c{name}", snaplen=kept, max_bytes=limit)
             return [capture, StopCapture(capture=f"c{name}")][: draw(st.integers(1, 2))]
     printable = st.characters(categories=("L", "N", "P", "S"))
     return [Mark(text=draw(st.text(printable, min_size=1, max_size=200)))]
 
 
 @st.composite
-def commands(draw: st.DrawFn, network: Network) -> list[AnyCommand]:
+def commands(draw: st.DrawFn, network: Network) -> list[Command]:
     """Draw commands of a session in order, with all traffic named as by a lab."""
-    done: list[AnyCommand] = []
+    done: list[Command] = []
     for number in range(draw(st.integers(0, 12))):
         one_of = traffic if draw(st.booleans()) else change
         done += one_of(draw, str(number), network)
@@ -352,11 +333,11 @@ def test_what_is_written_is_read_back(played: tuple[Build, list[Applied]]) -> No
 # --- what ships -----------------------------------------------------------------------------
 
 
-def play(case: Case) -> tuple[LabState, list[tuple[float, AnyCommand]]]:
+def play(case: Case) -> tuple[LabState, list[tuple[float, Command]]]:
     """Run a case in a lab that takes no time; return its state and each command with its time."""
     state, script = session(case.build), Script(case.timeline)
-    done: list[tuple[float, AnyCommand]] = []
-    coming: list[tuple[float, int, AnyEvent]] = []
+    done: list[tuple[float, Command]] = []
+    coming: list[tuple[float, int, Event]] = []
     numbers = count()
     end = READY_AT + case.duration_s
     while state.now < end:
@@ -372,12 +353,12 @@ def play(case: Case) -> tuple[LabState, list[tuple[float, AnyCommand]]]:
     return state, done
 
 
-def outcome(t: float, command: AnyCommand) -> Iterator[AnyEvent]:
+def outcome(t: float, command: Command) -> Iterator[Event]:
     """Yield the events that a command causes; limited traffic runs for two seconds."""
     match command:
         case StartFlow(flow=str(name)):
             yield FlowStarted(t=t, flow=name, src="a", dst="b", cc="reno", port=1)
-            ended: AnyEvent = FlowEnded(t=t + 2, flow=name, bytes=1, duration_s=2.0, retransmits=0)
+            ended: Event = FlowEnded(t=t + 2, flow=name, bytes=1, duration_s=2.0, retransmits=0)
         case StartDownload(download=str(name)):
             yield DownloadStarted(t=t, download=name, src="a", dst="b", bytes=command.bytes)
             ended = DownloadEnded(t=t + 2, download=name, bytes=1, duration_s=2.0)
@@ -610,7 +591,7 @@ def test_what_no_scenario_can_express_is_reported_in_its_place() -> None:
     ],
     ids=str,
 )
-def test_nonsense_of_a_stranger_becomes_a_comment(command: AnyCommand) -> None:
+def test_nonsense_of_a_stranger_becomes_a_comment(command: Command) -> None:
     """An invalid command of a recording is a printable comment, which it can't end."""
     text = write(session(Build(), Applied(t=2.0, command=command)))
     assert parse(text, Path("t.toml")).case().timeline == ()

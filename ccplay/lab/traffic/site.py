@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ccplay.errors import LabError, UnsupportedError
 from ccplay.lab import htb
@@ -14,10 +14,9 @@ from ccplay.lab.network import Routing
 from ccplay.lab.paths import Packets, PathFinder
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.traffic import congestion
-from ccplay.lab.traffic.download import WebServer
 from ccplay.lab.traffic.iperf import Bypass
 from ccplay.lab.traffic.monitor import MonitoredStreams, Monitoring, Stream
-from ccplay.lab.traffic.mptcp.path_manager import Ends
+from ccplay.lab.traffic.path_manager import Ends
 from ccplay.lab.traffic.program import Ports
 from ccplay.model.base import Event
 from ccplay.model.events import Log
@@ -65,6 +64,16 @@ class Connected(Runner, Protocol):
         """Process a sweep."""
 
 
+class Closing(Protocol):
+    """What traffic shares, such as servers, and is closed with the lab."""
+
+    async def close(self) -> None:
+        """End it."""
+
+
+Shared = TypeVar("Shared", bound=Closing)
+
+
 class Site:
     """The network as traffic uses it. ``emit`` receives every event, with times of ``clock``."""
 
@@ -93,9 +102,7 @@ class Site:
         self.bypass = Bypass(network, namespace)
         self._classifier = classifier
         self._cleaning: set[asyncio.Task[None]] = set()
-        self._servers: dict[str, WebServer] = {}
-        self._one_server = asyncio.Lock()
-        self._serving: dict[str, Callable[[int], None]] = {}
+        self._shared: dict[type, Closing] = {}
         self._monitoring = Monitoring(lambda text: emit(Log(t=clock(), level="warning", text=text)))
 
     def address(self, host: str) -> str:
@@ -137,31 +144,31 @@ class Site:
                 "(net.ipv4.fib_multipath_hash_fields, Linux 5.14)"
             )
 
-    def connected(self, name: str, stream: str, sport: int, dport: int) -> None:
-        """Follow one connection of traffic, by its source and destination ports."""
+    def connected(
+        self,
+        name: str,
+        stream: str,
+        sport: int,
+        dport: int,
+        addresses: tuple[str, str] | None = None,
+    ) -> None:
+        """Follow one connection of traffic, by its ports, and its addresses if not the hosts'."""
         if self.paths is not None:
-            self.paths.connect(name, stream, sport, dport)
+            self.paths.connect(name, stream, sport, dport, addresses)
+
+    def shared(self, kind: type[Shared], make: Callable[[], Shared]) -> Shared:
+        """Return what all traffic of a kind shares; it is made once, and closed with the lab."""
+        if kind not in self._shared:
+            self._shared[kind] = make()
+        found = self._shared[kind]
+        assert isinstance(found, kind)  # noqa: S101
+        return found
 
     async def watched(
         self, src: str, dst: str, streams: Sequence[Stream]
     ) -> MonitoredStreams | None:
         """Monitor connections that are yet to open; return None if that is impossible."""
         return await self._monitoring.watch(self.namespace(src), self.namespace(dst), streams)
-
-    async def web_server(
-        self, host: str, download: str, served_on: Callable[[int], None]
-    ) -> WebServer:
-        """Return the web server of a host; it calls ``served_on`` with the port of wget.
-
-        Raises ``LabError`` if it does not start.
-        """
-        self._serving[download] = served_on
-        async with self._one_server:
-            server = self._servers.get(host)
-            if server is None or server.ended:
-                server = await WebServer.start(self.namespace(host), self._served)
-                self._servers[host] = server
-        return server
 
     @contextmanager
     def admitted(self, packets: htb.Packets) -> Generator[None]:
@@ -195,9 +202,5 @@ class Site:
         """End everything that traffic shares; what is in a host ends with its namespace."""
         for each in self._cleaning:
             each.cancel()
-        await asyncio.gather(*(server.stop() for server in self._servers.values()))
+        await asyncio.gather(*(each.close() for each in self._shared.values()))
         self._monitoring.close()
-
-    def _served(self, name: str, port: int) -> None:
-        if name in self._serving:
-            self._serving[name](port)

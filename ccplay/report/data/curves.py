@@ -13,10 +13,12 @@ import msgspec
 from ccplay.analysis.theory import Theory
 from ccplay.model.columns import COUNT, SIZE, Column, Table
 from ccplay.model.series import MISSING, Series
-from ccplay.model.variables import RECEIVED, VARIABLES, Variable, combine
+from ccplay.model.variables import RECEIVED, Variable, combine
 from ccplay.plots.derived import per_second
-from ccplay.state.lab_state import Flow, LabState
-from ccplay.state.udp import Udp
+from ccplay.state.lab_state import LabState
+from ccplay.traffic import VARIABLES
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.udp import Udp
 
 # --- lines and spans from a session's series ------------------------------------------------------
 # Lines and spans from a session's series: values thinned without losing peaks, rates, states.
@@ -272,7 +274,7 @@ def _samples(udp: Sequence[Udp], spans: Sequence[tuple[float, float]]) -> set[fl
 
 def _arrived(udp: Udp, t: float) -> float | None:
     """Return the bit/s that arrived in the interval that ends at ``t``."""
-    if (seen := udp.seen.get(RECEIVED.name)) is not None:
+    if (seen := udp.series.get(RECEIVED.name)) is not None:
         # A sample covers the time before it; the last one also stands for what follows.
         return seen.at(min(seen.timeline.at_or_after(t), seen.end - 1))
     return udp.rate_bps * udp.received / udp.sent if udp.sent else None

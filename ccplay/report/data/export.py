@@ -21,7 +21,6 @@ from ccplay.model import blocks
 from ccplay.model.base import Event, Row
 from ccplay.model.events import Health, InterfaceCounters, Ready, SojournTimes
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
-from ccplay.model.traffic import TRAFFIC, TrafficKind
 from ccplay.model.values import Monitored
 from ccplay.model.variables import FLOW_VARIABLES, QUEUE_VARIABLES, Cells, columns, variable
 from ccplay.model.wording import CA_STATES
@@ -30,8 +29,9 @@ from ccplay.report.data.material import Material, Run
 from ccplay.report.data.tables import harmless
 from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
-from ccplay.state.traffic import Seen
 from ccplay.stream.sources import recorded_events
+from ccplay.traffic import TRAFFIC
+from ccplay.traffic.base import Traffic, TrafficKind
 
 # --- the tables of an export: their columns, with units in the names, and their content -----------
 
@@ -189,7 +189,7 @@ _EXPORTED: dict[type, tuple[str, Mapping[str, tuple[str, Cells]]]] = {
 }
 
 _TRAFFIC: dict[type, TrafficKind] = {
-    event: kind for kind in TRAFFIC for event in (*kind.progress, kind.ended)
+    event: kind for kind in TRAFFIC for event in (*kind.samples, kind.ended)
 }
 
 
@@ -359,13 +359,14 @@ def _of_monitor(event: object, state: LabState) -> dict[str, Batch]:
         cells = (name, seen.sent, seen.received, seen.received_bytes, *delays)
         return {"monitor": _row("monitor", *cells)}
     found = state.find_of(kind.name, name)
-    return {"variables": _seen(found)} if isinstance(found, Seen) else {}
+    return {} if found is None else {"variables": _newest(found, kind)}
 
 
-def _seen(traffic: Seen) -> Batch:
+def _newest(traffic: Traffic, kind: TrafficKind) -> Batch:
     """Return a row for each variable in a monitor's newest sample."""
-    known = {name: each.last for name, each in traffic.seen.items() if each.last is not None}
-    rows = [(traffic.name, None, name, value) for name, value in known.items()]
+    series = {each.name: traffic.series.get(each.name) for each in kind.variables}
+    known = {name: each.last for name, each in series.items() if each is not None}
+    rows = [(traffic.name, None, name, last) for name, last in known.items() if last is not None]
     return dict(zip(COLUMNS["variables"], map(list, zip(*rows, strict=True)), strict=False))
 
 

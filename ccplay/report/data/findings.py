@@ -21,8 +21,9 @@ from ccplay.report.data.naming import (
     write,
     write_bounds,
 )
-from ccplay.state.lab_state import LabState, Ping
-from ccplay.state.short_flows import SIZES, SIZES_IN_WORDS, ShortFlows
+from ccplay.state.lab_state import LabState
+from ccplay.traffic.ping import Ping
+from ccplay.traffic.short_flows import SIZES, SIZES_IN_WORDS, ShortFlows
 
 # --- verdicts on runs: expectations that held, and algorithms that misbehaved ---------------------
 
@@ -203,7 +204,7 @@ def distributions(state: LabState) -> dict[str, Distribution]:
     pings = [
         value * 1e-3
         for ping in state.of(Ping).values()
-        for value in ping.rtt_us.values(0, ping.rtt_us.end)
+        for value in ping.series["rtt_us"].values(0, ping.series["rtt_us"].end)
     ]
     found = {"rtt": distribution(srtt), "ping": distribution(pings), **_completion_times(state)}
     names = state.hello.network.observed if state.hello else []

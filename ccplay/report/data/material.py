@@ -18,16 +18,17 @@ from ccplay.analysis.metrics import metric_of, metrics_of
 from ccplay.analysis.results import CaseResult, CaseStatistics, Machine, Result
 from ccplay.analysis.statistics import statistic
 from ccplay.analysis.trust import credible
-from ccplay.model.commands import AnyCommand, Build
+from ccplay.model.base import Command
+from ccplay.model.commands import Build
 from ccplay.model.events import Applied
 from ccplay.model.series import Series
-from ccplay.model.traffic import TRAFFIC
 from ccplay.report.data.curves import COLUMNS, Curve, curve, state_spans
 from ccplay.report.data.naming import family_of
 from ccplay.scenario import writing
 from ccplay.scenario.document import spell
-from ccplay.state.connections import Trace
-from ccplay.state.lab_state import Flow, LabState
+from ccplay.state.lab_state import LabState
+from ccplay.traffic import TRAFFIC
+from ccplay.traffic.connections import Flow, Trace
 
 # --- the settings that differ between two runs ----------------------------------------------------
 
@@ -61,7 +62,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 def of_run(
     build: Build,
-    steps: Iterable[tuple[float, str | None, AnyCommand]],
+    steps: Iterable[tuple[float, str | None, Command]],
     ends: Mapping[str, str] | None = None,
 ) -> Settings:
     """Return the settings of a network, of its timeline and of its end.

@@ -10,8 +10,7 @@ import msgspec
 
 from ccplay.analysis.results import CaseStatistics
 from ccplay.analysis.statistics import Statistic
-from ccplay.model.traffic import TRAFFIC
-from ccplay.state.kinds import KEPT
+from ccplay.traffic import KINDS, TRAFFIC
 
 # --- families of cases: the points of one matrix, which share a name and axes ---------------------
 
@@ -202,7 +201,7 @@ _OWN: dict[str, Mapping[str, str]] = {
     "queues": {"bytes": "bytes carried"},
     "directions": {},
     "interfaces": {each: f"packets {each}" for each in ("sent", "received", "lost")},
-    **{kind.group: KEPT[kind.name].metrics for kind in TRAFFIC},
+    **{kind.group: KINDS[kind.name].metrics for kind in TRAFFIC},
 }
 """Words for metrics whose name has a special meaning in one group of results, by group."""
 

@@ -13,13 +13,16 @@ from ccplay.model.events import LinkChanged
 from ccplay.model.layout import layout
 from ccplay.model.network import Link, Network
 from ccplay.model.wording import describe_link, describe_qdisc, limit_unit
-from ccplay.plots import plot
-from ccplay.plots.plot import Scope
+from ccplay.plots import levels
+from ccplay.plots.levels import Scope
 from ccplay.plots.utilisation import fill, utilisation
 from ccplay.report.data.curves import flow_groups
 from ccplay.report.data.naming import in_order
-from ccplay.state.lab_state import Flow, LabState, Ping, Queue
-from ccplay.state.udp import Udp
+from ccplay.state.lab_state import LabState
+from ccplay.state.samples import Queue
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.ping import Ping
+from ccplay.traffic.udp import Udp
 
 # --- A network as a graph: placed nodes, links with their settings, observed queues ---------------
 # Any graph of hosts and routers works. If the routers form a chain, traffic runs from left to
@@ -271,7 +274,7 @@ class Scene(msgspec.Struct, frozen=True):
     @property
     def pings(self) -> list[Ping]:
         """Pings that were answered at least once."""
-        return [each for each in self.state.of(Ping).values() if each.rtt_us.end > 0]
+        return [each for each in self.state.of(Ping).values() if each.series["rtt_us"].end > 0]
 
     @property
     def udp(self) -> list[Udp]:
@@ -280,7 +283,7 @@ class Scene(msgspec.Struct, frozen=True):
 
     def in_bytes(self, link: str) -> bool:
         """Return whether the limit of a link's queue always counted bytes rather than packets."""
-        every = plot.qdiscs(self.state, link)
+        every = levels.qdiscs(self.state, link)
         kinds = {qdisc.kind for _, _, qdisc in every if qdisc is not None}
         return bool(kinds) and all(limit_unit(kind) == "bytes" for kind in kinds)
 

@@ -12,10 +12,9 @@ import msgspec
 
 from ccplay.analysis.results import INTERFACES, QUEUES, CaseResult, QueueResult, Result
 from ccplay.model.columns import Table
-from ccplay.model.traffic import TRAFFIC
 from ccplay.report.data.findings import findings, readings, verdicts
 from ccplay.report.data.naming import in_order
-from ccplay.state.kinds import KEPT
+from ccplay.traffic import KINDS, TRAFFIC
 
 # --- the tables of runs, as described by each kind of traffic, by queues and by interfaces --------
 
@@ -33,7 +32,7 @@ def result_tables(runs: Sequence[CaseResult]) -> list[tuple[Table, Rows]]:
     found: dict[Table, Rows] = {}
     for connection in (True, False):
         for kind in (each for each in TRAFFIC if each.connection is connection):
-            for table in KEPT[kind.name].tables:
+            for table in KINDS[kind.name].tables:
                 found.setdefault(table, []).extend(_rows(table, runs, kind.group))
         if connection:
             found[QUEUES] = [(run, queue) for run in runs for queue in _busy(run)]

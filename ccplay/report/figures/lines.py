@@ -13,9 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ccplay.model.series import MISSING, Series
-from ccplay.model.variables import Subject
+from ccplay.model.variables import RECEIVED, Subject
 from ccplay.plots.derived import per_second
-from ccplay.plots.plot import Line
 from ccplay.report.data import curves, material
 from ccplay.report.data.curves import Curve
 from ccplay.report.data.scene import Scene
@@ -23,8 +22,9 @@ from ccplay.report.figures import style
 from ccplay.report.figures.marks import shade, state_handles
 from ccplay.report.figures.panel import Part, flow_label, name_of, queue_label, short_label
 from ccplay.report.figures.style import strokes
-from ccplay.state.lab_state import Flow
-from ccplay.state.udp import Udp
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.plot import Line
+from ccplay.traffic.udp import Udp
 
 # --- the bytes that traffic moved over time: rates, bytes per interval, acknowledged bytes --------
 
@@ -283,7 +283,7 @@ def draw_cross_traffic(axes: Axes, part: Part) -> list[Artist]:
     )
     arrived = [rate or 0.0 for rate in received]
     names = ", ".join(each.name for each in scene.udp)
-    means = [each.name for each in scene.udp if not each.seen]
+    means = [each.name for each in scene.udp if RECEIVED.name not in each.series]
     whose = "each" if len(means) == len(scene.udp) else ", ".join(means)
     known = f"received (mean of {whose})" if means else "received"
     handles: list[Artist] = []
@@ -489,7 +489,7 @@ def _counts(ground: Ground) -> None:
 def _pings(ground: Ground, line: Line) -> None:
     factor, colour = ground.part.factor(line), _COLOURS[line.ink]
     for number, ping in enumerate(ground.part.scene.pings):
-        dots = curves.curve(ping.rtt_us, factor=factor, start=ground.start)
+        dots = curves.curve(ping.series["rtt_us"], factor=factor, start=ground.start)
         marker = (".", "x", "+", "1")[number % 4]
         size = 2.6 if marker == "." else 2.4
         ground.axes.plot(dots.t, dots.y, linestyle="", marker=marker, markersize=size, color=colour)
@@ -502,7 +502,7 @@ def _pings(ground: Ground, line: Line) -> None:
 def _udp(ground: Ground, line: Line) -> None:
     name, factor = line.variable.name, ground.part.factor(line)
     for number, udp in enumerate(ground.part.scene.udp):
-        if (series := udp.seen.get(name)) is not None:
+        if (series := udp.series.get(name)) is not None:
             found = curves.curve(series, factor=factor, start=ground.start)
             dash = style.DASHES[number % len(style.DASHES)]
             look: dict[str, Any] = {"color": style.QUEUE, "linestyle": dash, "linewidth": 1.0}
@@ -548,7 +548,7 @@ def has(scene: Scene, line: Line) -> bool:
         case "udp":
             # The rate sent is known without a monitor.
             known = line.style == "area"
-            return any(known or line.variable.name in each.seen for each in scene.udp)
+            return any(known or line.variable.name in each.series for each in scene.udp)
         case None:
             return any(line.variable.series in each.own for each in scene.queues)
     # Received cross traffic is a rate, drawn beside those of flows.

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ccplay.plots.plot import Line, Plot
 from ccplay.report.data.scene import Scene
 from ccplay.report.figures.style import Inks
-from ccplay.state.lab_state import Flow
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.plot import Line, Plot
 
 MANY = 4
 """Number of panels of single flows above which flows share one panel, to keep the page short."""

@@ -19,7 +19,6 @@ from ccplay.analysis.trust import credible
 from ccplay.model.events import Hello, LinkChanged
 from ccplay.model.series import Series
 from ccplay.model.variables import Subject, variable
-from ccplay.plots.plot import Plot, of_variable
 from ccplay.plots.table import PLOTS, reported
 from ccplay.report.data import curves, material
 from ccplay.report.data.charts import growth
@@ -32,7 +31,8 @@ from ccplay.report.figures.marks import shade, state_handles
 from ccplay.report.figures.panel import MANY, Part, flow_label, name_of, queue_label
 from ccplay.report.figures.style import Inks, grid, save
 from ccplay.session.archive import read_recording
-from ccplay.state.lab_state import Flow
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.plot import Plot, of_variable
 
 # --- the panels of a run's figure, made from the descriptions of plots ----------------------------
 

@@ -28,7 +28,8 @@ from ccplay.report.figures.style import Inks, look, svg_text
 from ccplay.report.page.page import environment, style_sheet
 from ccplay.scenario.values import Page
 from ccplay.session.archive import read_recording
-from ccplay.state.lab_state import LabState, Traffic
+from ccplay.state.lab_state import LabState
+from ccplay.traffic.base import Traffic
 
 
 class _Figure(msgspec.Struct, frozen=True):

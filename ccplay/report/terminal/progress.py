@@ -18,7 +18,8 @@ from rich.table import Column
 from rich.text import Text
 
 from ccplay.report.terminal.tables import ReceiverLines
-from ccplay.state.lab_state import Entry, LabState
+from ccplay.state.lab_state import LabState
+from ccplay.traffic.base import Entry
 from ccplay.units import format_clock
 from ccplay.visible import printable
 

@@ -16,16 +16,19 @@ from ccplay.assets import assets
 from ccplay.lesson.course import bins, markdown, outcome
 from ccplay.model.layout import layout
 from ccplay.model.series import Series
-from ccplay.model.traffic import KINDS
 from ccplay.model.variables import Rate, Variable, variable
 from ccplay.model.wording import describe_link
 from ccplay.plots.derived import per_second, value_at, values_at
-from ccplay.plots.plot import Line, Plot, Scope, Summary, counts_bytes, of_variable
+from ccplay.plots.levels import Scope, counts_bytes
 from ccplay.plots.table import GOODPUT, PLOTS
 from ccplay.share.frames import Board
-from ccplay.state.lab_state import Flow, LabState, Ping, Queue
-from ccplay.state.traffic import Listed
-from ccplay.state.udp import Udp
+from ccplay.state.lab_state import LabState
+from ccplay.state.samples import Queue
+from ccplay.traffic import KINDS
+from ccplay.traffic.connections import Flow
+from ccplay.traffic.ping import Ping
+from ccplay.traffic.plot import Line, Plot, Summary, of_variable
+from ccplay.traffic.udp import Udp
 from ccplay.units import format_size
 
 # --- the shipped themes for a page: the colours of plots, by theme --------------------------------
@@ -306,13 +309,13 @@ def _of_queues(state: LabState, variable: Variable) -> _Found:
 
 def _of_pings(state: LabState, _: Variable) -> _Found:
     for ping in islice(state.of(Ping).values(), MOST_QUEUES):
-        yield ping.name, ping.rtt_us
+        yield ping.name, ping.series["rtt_us"]
 
 
 def _of_udp(state: LabState, variable: Variable) -> _Found:
     for udp in islice(state.of(Udp).values(), MOST_QUEUES):
-        if variable.name in udp.seen:
-            yield udp.name, udp.seen[variable.name]
+        if variable.name in udp.series:
+            yield udp.name, udp.series[variable.name]
 
 
 def _reported(state: LabState, variable: Variable) -> _Found:
@@ -559,7 +562,6 @@ def _others(state: LabState) -> list[list[Any]]:
     return [
         [each.name, each.lines(state.now)[0], each.started, each.ended]
         for each in found[-MOST_FLOWS:]
-        if isinstance(each, Listed)
     ]
 
 

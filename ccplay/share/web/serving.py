@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ccplay.errors import CcplayError
-from ccplay.model.events import AnyEvent
+from ccplay.model.base import Event
 from ccplay.session.session import Session
 from ccplay.share.browsers import News, Place, encode, read_place
 from ccplay.share.frames import Wants
@@ -94,7 +94,7 @@ class _Watched:
         await self.session.close()
         await self._playing
 
-    def put(self, _: AnyEvent | UnknownEvent) -> None:
+    def put(self, _: Event | UnknownEvent) -> None:
         """Wake the process for an event."""
         self._event.set()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from ccplay.model.events import AnyEvent
+from ccplay.model.base import Event
 from ccplay.share import places
 from ccplay.share.browsers import Place
 from ccplay.share.sharing import Sharing
@@ -25,7 +25,7 @@ class Stage:
         self.sharing = sharing
         self.link = ""
         self.browsers = 0
-        self.events: list[AnyEvent] = list(stream(seconds=30))
+        self.events: list[Event] = list(stream(seconds=30))
         self._next = 0
         self._serving: asyncio.Task[None] | None = None
 

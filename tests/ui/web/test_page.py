@@ -13,9 +13,9 @@ import pytest_asyncio
 
 from ccplay.model.commands import Mark
 from ccplay.model.events import Applied
-from ccplay.model.traffic_events import FlowStarted
 from ccplay.share.frames import Over, Pointer, PresenterView
 from ccplay.share.sharing import Sharing
+from ccplay.traffic.flow import FlowStarted
 from tests.ui.web.chromium import Tab, needs_chromium, new_tab
 from tests.ui.web.conftest import Stage
 

@@ -11,16 +11,15 @@ import pytest
 from ccplay.lesson import library
 from ccplay.lesson.course import Course
 from ccplay.lesson.library import Opened, open_lesson
-from ccplay.model.base import Event
-from ccplay.model.commands import AnyCommand, SetCongestionControl, SetQdisc
+from ccplay.model.base import Command, Event
+from ccplay.model.commands import SetCongestionControl, SetQdisc
 from ccplay.model.events import Applied, HostChanged, LinkChanged, Log, Ready
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
-from ccplay.model.traffic_commands import StartFlow, StopFlow
-from ccplay.model.traffic_events import FlowStarted
 from ccplay.model.values import Qdisc
 from ccplay.session.undo import ByHand
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.flow import FlowStarted, StartFlow, StopFlow
 from tests.fake_lab import AT_FIRST, PFIFO, SHORT, over
 from tests.unit.lesson.test_reading import HEAD, PAGES
 from tests.unit.test_session import HELLO
@@ -41,7 +40,7 @@ class Lab:
 
     def __init__(self, course: Course) -> None:
         self.course, self.state = course, LabState()
-        self.sent: list[AnyCommand] = []
+        self.sent: list[Command] = []
         self.apply(
             msgspec.structs.replace(HELLO, network=NETWORK),
             LinkChanged(t=0, link="r1->r2", setting=AT_FIRST, offloads=False, delay_engine="none"),
@@ -54,9 +53,9 @@ class Lab:
             self.state.apply(event)
         return self
 
-    def pass_time(self, until: float, step: float = 0.25) -> Sequence[AnyCommand]:
+    def pass_time(self, until: float, step: float = 0.25) -> Sequence[Command]:
         """Let time pass, and carry out the commands that are due; return them."""
-        found: list[AnyCommand] = []
+        found: list[Command] = []
         while self.state.now < until:
             self.apply(Log(t=self.state.now + step, level="info", text=""))
             due = [each.command for each in self.course.due(self.state)]
@@ -64,7 +63,7 @@ class Lab:
             found += due
         return found
 
-    def _do(self, commands: Iterable[AnyCommand]) -> None:
+    def _do(self, commands: Iterable[Command]) -> None:
         now = self.state.now
         for command in commands:
             match command:

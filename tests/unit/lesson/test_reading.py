@@ -10,11 +10,11 @@ from jsonschema import Draft202012Validator
 
 from ccplay.errors import ScenarioError
 from ccplay.lesson.library import ORDER, open_lesson, shipped
-from ccplay.model.traffic_commands import StartFlow
 from ccplay.scenario import document
 from ccplay.scenario.reading import parse
 from ccplay.scenario.schema import schema
 from ccplay.scenario.values import Bound, Lesson
+from ccplay.traffic.flow import StartFlow
 
 HEAD = """
 duration = "60 s"

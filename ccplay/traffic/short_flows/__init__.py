@@ -1,21 +1,50 @@
-"""Short flows: the numbers of transfers, and their completion times by size."""
+"""Short flows: transfers at random moments, and their completion times by size."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
 from statistics import fmean
-from typing import ClassVar
+from typing import Annotated
 
 import msgspec
+from msgspec.structs import replace
 
-from ccplay.model.columns import MILLISECONDS, RATE, TEXT, Column, Table, percentile, rate_bps
-from ccplay.model.events import FlowPath
+from ccplay.model import settings
+from ccplay.model.base import (
+    FEW,
+    MANY,
+    Count,
+    Duration,
+    Name,
+    StartTraffic,
+    StopTraffic,
+    TrafficEnded,
+    TrafficSample,
+    TrafficStarted,
+)
+from ccplay.model.columns import MILLISECONDS, TEXT, Column, Table, percentile, rate_bps
+from ccplay.model.columns import RATE as RATE_COLUMN
 from ccplay.model.network import MOST_PATHS
-from ccplay.model.traffic_events import ShortFlowsEnded, ShortFlowsProgress, ShortFlowsStarted
-from ccplay.state.routes import ROUTES, Route, routes
-from ccplay.state.samples import Sampled
-from ccplay.state.traffic import Handlers, TrafficState
+from ccplay.model.quantities import RATE, SIZE, WHOLE, Field
+from ccplay.model.texts import NAME, choice
+from ccplay.model.variables import Variable, columns
+from ccplay.traffic.base import (
+    Handlers,
+    Samples,
+    Traffic,
+    TrafficKind,
+    TrafficResult,
+    TrafficState,
+)
+from ccplay.traffic.routes import ROUTES, Route, routes
+from ccplay.units import format_rate, format_size
+
+_NAME = Field(NAME, "The name of the short flows", key="short-flows")
+_VARIABLES = (
+    Variable("bytes", "size", "bytes", "short-flows", named="size_bytes"),
+    Variable("fct_us", "completion time", "us", "short-flows", cells="real"),
+)
 
 SIZES = {"small": (0, 100_000), "medium": (100_000, 1_000_000), "large": (1_000_000, 1 << 60)}
 """Size classes of transfers in bytes: from the first number to below the second."""
@@ -23,16 +52,124 @@ SIZES_IN_WORDS = {"small": "below 100 kB", "medium": "100 kB to 1 MB", "large": 
 """Names of the size classes in print."""
 
 
-class ShortFlowsResult(msgspec.Struct, frozen=True, kw_only=True):
+class StartShortFlows(StartTraffic, frozen=True):
+    """Start TCP transfers that arrive at random, each over a connection of its own."""
+
+    WORD = "short flows"
+
+    short_flows: Annotated[str | None, _NAME] = None
+    """Name that all these short flows share; None takes the next free one: ``x1``, ``x2`` …"""
+    src: Annotated[str | None, settings.SRC] = None
+    dst: Annotated[str | None, settings.DST] = None
+    cc: Annotated[str | None, settings.CC] = None
+    rate_bps: Annotated[
+        int,
+        Field(
+            RATE,
+            "The mean load: payload of the transfers that start",
+            *(1_000, 1_000_000_000),
+            key="rate",
+            label="load",
+            hint="mean payload: 1 kbit/s to 1 Gbit/s",
+        ),
+    ] = 2_000_000
+    bytes: Annotated[
+        int,
+        Field(
+            *(SIZE, "Mean payload of a transfer", 1_000, 1_000_000_000),
+            label="mean size",
+            hint="of a transfer: 1 kB to 1 GB",
+        ),
+    ] = 100_000
+    sizes: Annotated[
+        str,
+        Field(
+            choice("distribution of sizes", ("fixed", "pareto")),
+            "Sizes: all fixed, or heavy-tailed (bounded Pareto, shape 1.2)",
+        ),
+    ] = "pareto"
+    seed: Annotated[
+        int,
+        Field(
+            *(WHOLE, "The same seed gives the same transfers", 0, 1_000_000),
+            label="seed",
+            hint="the same gives the same transfers",
+        ),
+    ] = 1
+    """Seed of the transfers' moments and sizes."""
+    duration_s: Annotated[
+        float | None,
+        replace(
+            settings.DURATION, meaning="Time after the first start within which transfers start"
+        ),
+    ] = None
+    count: Annotated[
+        int | None,
+        Field(
+            *(WHOLE, "How many transfers start", 1, 1_000_000),
+            label="or after",
+            hint="transfers",
+            unset="no limit",
+        ),
+    ] = None
+    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
+
+    def detail(self) -> str:
+        """Return what the event log shows of the start, apart from its path."""
+        size = format_size(self.bytes)
+        load = format_rate(self.rate_bps)
+        return f"{load} of {size} ({self.sizes}), {self.cc or 'default'}"
+
+
+class StopShortFlows(StopTraffic, frozen=True):
+    """End short flows; unfinished transfers are aborted."""
+
+    WORD = "short flows"
+
+    short_flows: Annotated[str, _NAME]
+
+
+class ShortFlowsStarted(TrafficStarted, frozen=True):
+    """Both programs of short flows are running; transfers arrive from now on."""
+
+    short_flows: Name
+    cc: str
+    rate_bps: Count
+    """Mean load as requested, in bits per second."""
+    port: int
+    """TCP port of the receiver."""
+
+
+class ShortFlowsProgress(TrafficSample, frozen=True):
+    """The outcome of transfers since the last such event: one array per field."""
+
+    short_flows: str
+    started: Count
+    """Number of transfers started so far."""
+    failed: Count
+    """Number of transfers aborted so far."""
+    bytes: Annotated[list[Count], MANY]
+    """Payload in bytes of each transfer that has finished since the last event."""
+    fct_us: Annotated[list[Duration], MANY]
+    """Microseconds from each finished transfer's SYN until the receiver had read its last byte."""
+    path: Annotated[list[Count], MANY] = []
+    """Path of each transfer that finished since the last event: the index of a ``FlowPath`` event
+    of these short flows. Empty if there is only one path."""
+
+
+class ShortFlowsEnded(TrafficEnded, frozen=True):
+    """Short flows have ended. Transfers that neither finished nor failed were aborted."""
+
+    short_flows: str
+
+
+class ShortFlowsResult(TrafficResult, frozen=True, kw_only=True):
     """Short flows of one name. A flow completion time (FCT) begins with the SYN.
 
     It ends when the receiver has read the last byte. All metrics are over the transfers that
     finished; ``small`` are those below 100 kB, ``medium`` below 1 MB, ``large`` the others.
     """
 
-    id: str
-    src: str
-    dst: str
     cc: str
     started_s: float
     """Seconds since the start of the stream."""
@@ -77,11 +214,6 @@ class ShortFlowsResult(msgspec.Struct, frozen=True, kw_only=True):
     """Paths with the number of transfers that took each, if there were several."""
     error: str | None
 
-    @property
-    def path(self) -> str:
-        """Source and destination: ``h1 → h2``."""
-        return f"{self.src} → {self.dst}"
-
 
 class SizeClass(msgspec.Struct, frozen=True):
     """A row of the table: all transfers, or those of a size class."""
@@ -98,7 +230,11 @@ class SizeClass(msgspec.Struct, frozen=True):
 
 
 _TIMES = ("fct_mean_ms", "fct_p50_ms", "fct_p95_ms", "fct_p99_ms")
+
+
 _MEASURED = ("goodput_bps", *_TIMES)
+
+
 _ORDERS = ("mean", "median", "95th percentile of", "99th percentile of")
 
 
@@ -121,7 +257,7 @@ TABLES = (
             Column("short flows", ("id",)),
             Column("sizes", ("sizes",)),
             Column("done", ("finished",), TEXT),
-            Column("goodput", ("goodput_bps",), RATE),
+            Column("goodput", ("goodput_bps",), RATE_COLUMN),
             Column(
                 "flow completion time",
                 _TIMES,
@@ -135,6 +271,8 @@ TABLES = (
     ),
     ROUTES,
 )
+
+
 METRICS = {
     "load_bps": "load",
     "started": "transfers started",
@@ -156,16 +294,15 @@ METRICS = {
 """Names of short flows' metrics."""
 
 
-class ShortFlows(msgspec.Struct):
+class ShortFlows(Traffic, kw_only=True):
     """Transfers that arrive at random, with the results of finished ones."""
 
-    kind: ClassVar[str] = "short-flows"
-    name: str
-    src: str
-    dst: str
+    WORD = "short flows"
+    MANY_PATHS = True
+
+    kind: str = "short-flows"
     cc: str
     load_bps: int
-    started: float
     moments: list[float] = msgspec.field(default_factory=list)
     """Moments of the reports; the lists below have the counts of each at the same index."""
     begun: list[int] = msgspec.field(default_factory=list)
@@ -175,12 +312,9 @@ class ShortFlows(msgspec.Struct):
     """Bytes of each finished transfer, in the order of their ends; ``fct_us`` has the completion
     times."""
     fct_us: list[float] = msgspec.field(default_factory=list)
-    paths: list[FlowPath] = msgspec.field(default_factory=list)
-    """Paths that transfers took, in the order of the first transfer on each."""
     taken: list[int] = msgspec.field(default_factory=list)
-    """Number of finished transfers on each of ``paths``."""
-    ended: float | None = None
-    error: str | None = None
+    """Number of finished transfers on each of ``paths``, which are in the order of the first
+    transfer on each."""
 
     def lines(self, t: float) -> tuple[str, ...]:
         """Return the screen's texts at ``t``, the longest first."""
@@ -204,7 +338,7 @@ class ShortFlows(msgspec.Struct):
         )
 
 
-def result(state: Sampled, flows: ShortFlows) -> ShortFlowsResult:
+def result(state: TrafficState, flows: ShortFlows) -> ShortFlowsResult:
     """Return the result of short flows so far."""
     begun, failed = (flows.begun or [0])[-1], (flows.failed or [0])[-1]
     done = list(zip(flows.sizes, flows.fct_us, strict=True))
@@ -257,7 +391,16 @@ def _ms(value: float | None) -> str:
 
 def _started(state: TrafficState, event: ShortFlowsStarted) -> None:
     load = event.rate_bps
-    state.add(ShortFlows(event.short_flows, event.src, event.dst, event.cc, load, event.t))
+    state.add(
+        ShortFlows(
+            name=event.short_flows,
+            src=event.src,
+            dst=event.dst,
+            cc=event.cc,
+            load_bps=load,
+            started=event.t,
+        )
+    )
 
 
 def _progress(state: TrafficState, event: ShortFlowsProgress) -> None:
@@ -294,3 +437,29 @@ HANDLERS: Handlers = {
     ShortFlowsProgress: _progress,
     ShortFlowsEnded: _ended,
 }
+
+
+KIND = TrafficKind(
+    name="short-flows",
+    plural="short-flows",
+    prefix="x",
+    start=StartShortFlows,
+    stop=StopShortFlows,
+    started=ShortFlowsStarted,
+    ended=ShortFlowsEnded,
+    samples=(ShortFlowsProgress,),
+    handlers=HANDLERS,
+    result=result,
+    tables=TABLES,
+    metrics=METRICS,
+    variables=_VARIABLES,
+    limits=("duration_s", "count"),
+    limit_words="a duration, a count",
+    exported=Samples(
+        ShortFlowsProgress,
+        {"short_flows": ("short_flows", "text"), **columns(_VARIABLES)},
+        "every transfer that finished: its size and its completion time",
+    ),
+    offer="short flows",
+    offer_detail=StartShortFlows.detail,
+)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlencode
 
+from msgspec.structs import replace
+
 from ccplay.errors import CommandError, LabError
+from ccplay.lab.htb import tcp_packets
 from ccplay.lab.netns import Namespace
+from ccplay.lab.paths import Packets
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.gate import Entry
 from ccplay.lab.traffic.program import WEB, Hold, Program
+from ccplay.lab.traffic.site import Site
 from ccplay.model.base import Event
-from ccplay.model.traffic_commands import StartDownload
-from ccplay.model.traffic_events import DownloadEnded, DownloadProgress, DownloadStarted
+from ccplay.traffic.download import DownloadEnded, DownloadProgress, DownloadStarted, StartDownload
 
 PROGRESS_INTERVAL_S = 0.1
 """Shortest time between two reports of progress, in seconds."""
@@ -88,6 +93,38 @@ class WebServer:
         async for line in self._program.lines():
             download, _, port = line.rpartition(" ")
             self._on_request(download, int(port))
+
+
+class WebServers:
+    """The web servers of a lab, one in each host that downloads are fetched from."""
+
+    def __init__(self, namespace: Callable[[str], Namespace]) -> None:
+        """Start empty; ``namespace`` returns that of a host."""
+        self._namespace = namespace
+        self._servers: dict[str, WebServer] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._serving: dict[str, Callable[[int], None]] = {}
+
+    async def of(self, host: str, download: str, served_on: Callable[[int], None]) -> WebServer:
+        """Return the web server of a host; it calls ``served_on`` with the port of wget.
+
+        Raises ``LabError`` if it does not start.
+        """
+        self._serving[download] = served_on
+        async with self._one_at_a_time:
+            server = self._servers.get(host)
+            if server is None or server.ended:
+                server = await WebServer.start(self._namespace(host), self._served)
+                self._servers[host] = server
+        return server
+
+    async def close(self) -> None:
+        """End all of them."""
+        await asyncio.gather(*(server.stop() for server in self._servers.values()))
+
+    def _served(self, download: str, port: int) -> None:
+        if download in self._serving:
+            self._serving[download](port)
 
 
 class Download:
@@ -196,3 +233,23 @@ class Download:
         self._emit(
             DownloadEnded(t=now, download=self.name, bytes=size, duration_s=seconds, error=error)
         )
+
+
+async def start(command: StartDownload, site: Site, entry: Entry) -> tuple[StartDownload, Download]:
+    """Start wget, and the web server of its host if need be."""
+    name, src, dst = command.download or "", command.src or "", command.dst or ""
+    command = replace(command, cc=site.choose_cc(src, command.cc))
+
+    def served_on(there: int) -> None:
+        download.served_on(there)
+        site.connected(name, name, port, there)
+
+    servers = site.shared(WebServers, lambda: WebServers(site.namespace))
+    server = await servers.of(src, name, served_on)
+    port, address = site.ports.web(), site.address(src)
+    packets = Packets((src, dst), socket.IPPROTO_TCP, range(port, port + 1), None)
+    site.follow(name, packets, command.via)
+    download = Download(command, server, site.probe, site.emit, site.clock, port=port)
+    with site.admitted(tcp_packets("downloads", name, address, port)):
+        await download.start(site.namespace(dst), address, entry)
+    return command, download

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ccplay.errors import LabError
+from ccplay.lab.htb import datagrams, echo_packets
 from ccplay.lab.netns import Namespace
 from ccplay.lab.traffic.gate import Entry
 from ccplay.lab.traffic.program import Hold, Program
+from ccplay.lab.traffic.site import Site
 from ccplay.model.algorithms import type_of_service
 from ccplay.model.base import Event
-from ccplay.model.traffic_commands import StartPing
-from ccplay.model.traffic_events import PingEnded, PingSample, PingStarted
+from ccplay.traffic.ping import PingEnded, PingSample, PingStarted, StartPing
 
 _ANSWER = re.compile(r"seq=(\d+) .*time[=<]([\d.]+) ms")
 _NO_ANSWER = re.compile(r"no answer yet for (?:icmp_)?seq=(\d+)")
@@ -203,3 +204,20 @@ class Ping:
     def _report(self, decided: list[tuple[int, float | None]]) -> None:
         for number, rtt_us in decided:
             self._emit(PingSample(t=self._clock(), ping=self.name, seq=number, rtt_us=rtt_us))
+
+
+async def start(command: StartPing, site: Site, entry: Entry) -> tuple[StartPing, Ping]:
+    """Start the programs of a ping."""
+    name, src, dst = command.ping or "", command.src or "", command.dst or ""
+    address = site.address(dst)
+    if command.protocol == "udp":
+        identifier = site.ports.server()
+        packets = datagrams("pings", name, address, identifier)
+    else:
+        identifier = site.ports.echo()
+        packets = echo_packets(name, identifier)
+    (sport,) = site.ports.senders(1)
+    ping = Ping(command, site.emit, site.clock, identifier=identifier, sport=sport)
+    with site.admitted(packets):
+        await ping.start(site.namespace(dst), address, site.namespace(src), entry)
+    return command, ping

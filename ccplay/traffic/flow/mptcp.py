@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from ccplay.errors import CcplayError, UnsupportedError
+from ccplay.errors import CcplayError, CommandError, UnsupportedError
 from ccplay.lab.netns import Namespace
-from ccplay.lab.traffic import congestion
-from ccplay.lab.traffic.flow import Flow
+from ccplay.lab.traffic import congestion, path_manager
 from ccplay.lab.traffic.gate import Entry
-from ccplay.lab.traffic.mptcp.path_manager import CANDIDATES, Ends, PathManager, choose
-from ccplay.lab.traffic.mptcp.subflows import Subflows
+from ccplay.lab.traffic.path_manager import CANDIDATES, Ends, PathManager, choose
 from ccplay.lab.traffic.program import Hold
 from ccplay.lab.traffic.site import Site
 from ccplay.model.base import Event
 from ccplay.model.network import Network
-from ccplay.model.traffic_commands import KERNEL_PATH_MANAGERS, StartFlow
+from ccplay.traffic.flow import KERNEL_PATH_MANAGERS, StartFlow, conflict
+from ccplay.traffic.flow.subflows import Subflows
+from ccplay.traffic.flow.tcp import Flow
 
 _SCRIPT = Path(__file__).with_name("transfer.py")
 
@@ -145,3 +145,21 @@ def _addresses(network: Network, host: str) -> list[str]:
 
 # -I: nothing from the environment; -S: no site-packages, which take time to find.
 _PYTHON = [sys.executable, "-I", "-S", str(_SCRIPT)]
+
+
+def require(command: StartFlow) -> None:
+    """Raise ``UnsupportedError`` or ``CommandError`` if a flow can't use MPTCP as requested."""
+    what = f"flow {command.flow}"
+    if any(problem := conflict(command)):
+        raise CommandError(f"{what}: {': '.join(problem)}")
+    if not command.mptcp:
+        return
+    feature = path_manager.connections()
+    if not feature.available:
+        raise UnsupportedError(f"{what}: no mptcp: {feature.reason}; {feature.remedy}")
+    names = [each.name for each in path_manager.schedulers()]
+    if command.scheduler is not None and command.scheduler not in names:
+        there = ", ".join(names)
+        raise UnsupportedError(
+            f"{what}: scheduler {command.scheduler!r} is not in this kernel (has: {there})"
+        )

@@ -22,10 +22,10 @@ from ccplay.lab.netns import Namespace
 from ccplay.lab.probe.connection import Connection, Joint
 from ccplay.lab.probe.inet_diag import ATTRIBUTES, INET_DIAG_INFO
 from ccplay.lab.probe.probe import Probe
-from ccplay.lab.traffic.mptcp.path_manager import Ends, PathManager, walk
+from ccplay.lab.traffic.path_manager import Ends, PathManager, walk
 from ccplay.model.base import Event
 from ccplay.model.events import Log
-from ccplay.model.traffic_events import SubflowEnded, SubflowStarted
+from ccplay.traffic.flow import SubflowEnded, SubflowStarted
 
 # --- MPTCP connections and their subflows, as inet_diag reports them ------------------------------
 # Protocol: sock_diag(7), include/uapi/linux/inet_diag.h; attributes of a subflow and ``struct

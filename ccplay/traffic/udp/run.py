@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import socket
 from collections.abc import Callable
 
 from ccplay.errors import LabError, UnsupportedError
+from ccplay.lab.htb import udp_packets
 from ccplay.lab.netns import Namespace
+from ccplay.lab.paths import Packets
 from ccplay.lab.traffic.gate import Entry, passed
 from ccplay.lab.traffic.iperf import BEFORE_DATAGRAMS, Bypass, server_argv, stops_in_time
-from ccplay.lab.traffic.monitor import MonitoredStreams
+from ccplay.lab.traffic.monitor import MonitoredStreams, Stream
 from ccplay.lab.traffic.program import Program
+from ccplay.lab.traffic.site import Site
 from ccplay.model.base import Event
-from ccplay.model.traffic_commands import StartUdp
-from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import Monitored
+from ccplay.traffic.udp import StartUdp, UdpEnded, UdpSample, UdpStarted
 
 _SUMMARY = re.compile(r"-(\d+\.\d+)\s+sec.* (\d+\.\d+) ms\s+(\d+)/(\d+) \(.*(sender|receiver)")
 """Last line of either end: seconds, jitter in ms, lost packets, all packets, and which end."""
@@ -323,3 +326,19 @@ class Udp:
         )
         if self.watched is not None:
             self.watched.end()
+
+
+async def start(command: StartUdp, site: Site, entry: Entry) -> tuple[StartUdp, Udp]:
+    """Start iperf3 and return; ``UdpStarted`` follows when it sends."""
+    name, src, dst = command.udp or "", command.src or "", command.dst or ""
+    port, (sport,) = site.ports.server(), site.ports.senders(1)
+    udp = Udp(command, site.emit, site.clock, site.bypass, port=port, sport=sport)
+    packets = Packets((src, dst), socket.IPPROTO_UDP, range(sport, sport + 1), port)
+    site.follow(name, packets, command.via)
+    site.connected(name, name, sport, port)
+    if command.monitor:
+        udp.watched = await site.watched(src, dst, [Stream(socket.IPPROTO_UDP, sport, port)])
+    address = site.address(dst)
+    with site.admitted(udp_packets(name, address, udp.port)):
+        await udp.start(site.namespace(dst), address, site.namespace(src), entry)
+    return command, udp

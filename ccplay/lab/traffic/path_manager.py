@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ccplay.errors import CommandError, UnsupportedError
 from ccplay.lab import rtnl
 from ccplay.lab.netns import Namespace
-from ccplay.model.traffic_commands import StartFlow, conflict
 from ccplay.model.values import Feature
 
 # --- requests to the path manager of MPTCP by generic netlink: open subflows, and accept them -----
@@ -255,21 +253,3 @@ def schedulers() -> Iterator[Feature]:
         found = ["default"]
     for name in found:
         yield Feature(name=name, available=True, summary=_SCHEDULERS.get(name, "not part of Linux"))
-
-
-def require(command: StartFlow) -> None:
-    """Raise ``UnsupportedError`` or ``CommandError`` if a flow can't use MPTCP as requested."""
-    what = f"flow {command.flow}"
-    if any(problem := conflict(command)):
-        raise CommandError(f"{what}: {': '.join(problem)}")
-    if not command.mptcp:
-        return
-    feature = connections()
-    if not feature.available:
-        raise UnsupportedError(f"{what}: no mptcp: {feature.reason}; {feature.remedy}")
-    names = [each.name for each in schedulers()]
-    if command.scheduler is not None and command.scheduler not in names:
-        there = ", ".join(names)
-        raise UnsupportedError(
-            f"{what}: scheduler {command.scheduler!r} is not in this kernel (has: {there})"
-        )

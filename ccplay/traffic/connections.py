@@ -8,23 +8,14 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from ccplay.model import blocks
-from ccplay.model.events import Applied, FlowPath, Misbehaved, TraceEnded, TraceLost, TraceStarted
+from ccplay.model.base import TrafficStarted
+from ccplay.model.events import FlowPath, Misbehaved, TraceEnded, TraceLost, TraceStarted
 from ccplay.model.samples import CaStateChanged, QdiscSamples, TcpSamples, TraceSamples
 from ccplay.model.series import Feed, Rows, Series, Timeline
-from ccplay.model.traffic import KINDS
-from ccplay.model.traffic_commands import StartFlow
-from ccplay.model.traffic_events import (
-    DownloadStarted,
-    FlowEnded,
-    FlowStarted,
-    SubflowEnded,
-    SubflowStarted,
-)
 from ccplay.model.values import Monitored
 from ccplay.model.variables import FLOW_VARIABLES, kept
-from ccplay.model.wording import one_way
-from ccplay.state.routes import back_of, nodes_of, way_back
-from ccplay.state.traffic import Handlers, Routed, TrafficState
+from ccplay.traffic.base import Handlers, Traffic, TrafficState
+from ccplay.traffic.routes import back_of, nodes_of, way_back
 
 # --- accepts samples row by row; each series reads its column when it is needed -------------------
 # A thousand connections have 17,000 series, of which a screen shows a hundred at a time.
@@ -152,20 +143,15 @@ FLOW_SERIES = kept(FLOW_VARIABLES)
 """Fields of ``TcpSamples`` that are kept over time for every flow."""
 
 
-class Flow(msgspec.Struct):
+class Flow(Traffic, kw_only=True):
     """A sampled TCP connection: a stream of a flow, a subflow, or a download.
 
     An MPTCP flow has the sums of its subflows, which are listed beside it.
     """
 
-    name: str
-    src: str
-    dst: str
-    cc: str
-    kind: str
+    kind: str = "flow"
     """Kind of the connection: ``flow``, ``subflow`` or ``download``."""
-    started: float
-    series: dict[str, Series]
+    cc: str
     feed: Feed = msgspec.field(default_factory=Feed)
     """Feed that the connection's series read."""
     mss: int = 0
@@ -176,8 +162,6 @@ class Flow(msgspec.Struct):
     streams."""
     ecn: bool = False
     """Whether both ends have agreed on ECN."""
-    ended: float | None = None
-    error: str | None = None
     bytes: int = 0
     duration_s: float = 0.0
     retransmits: int = 0
@@ -189,8 +173,6 @@ class Flow(msgspec.Struct):
     """Trace of the connection; None if it was never traced."""
     own: dict[str, Series] = msgspec.field(default_factory=dict)
     """Variables of the connection's algorithms, by the names of ``Sweep.own``."""
-    paths: list[FlowPath] = msgspec.field(default_factory=list)
-    """Paths that the connection took, oldest first; empty if there was only one."""
     misbehaved: list[Misbehaved] = msgspec.field(default_factory=list)
     """Moments at which an algorithm began to misbehave or stopped, oldest first."""
     mptcp: bool = False
@@ -249,24 +231,28 @@ class Connections(TrafficState):
         self.missed_segments = 0
         """Segments missing from running traces, and from traces that overlap with them."""
         self.flow_intake = Intake[Flow](FLOW_SERIES)
+        self.sizes: dict[str, int] = {}
+        """Bytes of each flow of a fixed size, in the order of their starts."""
 
-    def open(self, name: str, kind: str, event: FlowStarted | DownloadStarted) -> Flow:
+    def open(self, name: str, kind: str, event: TrafficStarted, cc: str) -> Flow:
         """Add a connection that has opened."""
-        flow = self._open(name, kind, (event.src, event.dst), event.cc, event.t)
+        flow = self._open(name, kind, (event.src, event.dst), cc, event.t)
         self.streams.setdefault(flow.parent, {})[name] = flow
         return flow
 
-    def open_subflow(self, flow: Flow, event: SubflowStarted) -> None:
-        """Add a subflow that has opened."""
-        hosts = flow.src, flow.dst
-        subflow = self._open(event.subflow, "subflow", hosts, flow.cc, event.t)
-        subflow.ends = event.src, event.dst
+    def open_subflow(self, flow: Flow, name: str, ends: tuple[str, str], t: float) -> None:
+        """Add a subflow that has opened between two addresses, the sender's first."""
+        subflow = self._open(name, "subflow", (flow.src, flow.dst), flow.cc, t)
+        subflow.ends = ends
         flow.subflows.append(subflow)
 
     def _open(self, name: str, kind: str, hosts: tuple[str, str], cc: str, t: float) -> Flow:
         feed = Feed()
         series = {each: Series(self.sweeps, feed, at) for at, each in enumerate(FLOW_SERIES)}
-        flow = Flow(name, *hosts, cc, kind, t, series, feed)
+        src, dst = hosts
+        flow = Flow(
+            name=name, src=src, dst=dst, cc=cc, kind=kind, started=t, series=series, feed=feed
+        )
         if cc:
             flow.cc_changes.append((t, cc))
         self.flows[name] = flow
@@ -286,62 +272,11 @@ class Connections(TrafficState):
         return cc
 
 
-def _flow_started(state: Connections, event: FlowStarted) -> None:
-    for stream in range(1, event.streams + 1):
-        name = event.flow if stream == 1 else f"{event.flow}/{stream}"
-        flow = state.open(name, "flow", event)
-        flow.ecn, flow.mptcp = event.ecn, event.mptcp
-        if stream == 1:
-            state.add(flow)
-
-
-def _subflow_started(state: Connections, event: SubflowStarted) -> None:
-    flow = state.flows.get(event.flow)
-    # A stranger's recording may call anything a subflow.
-    if flow is None or not flow.mptcp or event.subflow in state.flows:
-        return
-    state.open_subflow(flow, event)
-    state.write(event.t, "traffic", f"subflow {event.subflow} opens: {event.src} → {event.dst}")
-
-
-def _subflow_ended(state: Connections, event: SubflowEnded) -> None:
-    subflow = state.flows.get(event.subflow)
-    if subflow is not None and subflow.kind == "subflow" and subflow.running:
-        _end_subflow(subflow, event.t)
-        state.write(event.t, "warning", f"subflow {event.subflow} is gone")
-
-
-def _end_subflow(subflow: Flow, t: float) -> None:
-    subflow.ended, subflow.bytes = t, subflow.acked
-    subflow.duration_s = t - subflow.started
-    subflow.retransmits = round(subflow.series["total_retrans"].newest or 0)
-
-
-def _flow_ended(state: Connections, event: FlowEnded) -> None:
-    for flow in state.streams.get(event.flow, {}).values():
-        if flow.running:
-            flow.ended, flow.error = event.t, event.error
-    if (first := state.flows.get(event.flow)) is not None:
-        for each in first.subflows:
-            if each.running:
-                _end_subflow(each, event.t)
-        first.bytes, first.duration_s = event.bytes, event.duration_s
-        first.retransmits = event.retransmits
-        first.sent = max(event.sent, first.sent)
-        first.monitored = event.monitored
-    if event.error:
-        state.write(event.t, "error", f"flow {event.flow} died: {event.error}")
-    else:
-        state.write(event.t, "traffic", f"flow {event.flow} ended{one_way(event.monitored)}")
-
-
 def _flow_path(state: Connections, event: FlowPath) -> None:
-    subject: object = state.flows.get(event.flow) or state.traffic.get(event.flow)
-    if not isinstance(subject, Routed):
+    subject = state.flows.get(event.flow) or state.traffic.get(event.flow)
+    if subject is None:
         return
-    # A subflow does not count as traffic.
-    kind = KINDS.get(subject.kind)
-    what = f"{kind.word if kind else subject.kind} {event.flow}"
+    what = f"{subject.word} {event.flow}"
     way = " → ".join(nodes_of(event))
     was = bool(subject.paths) and subject.paths[-1].pinned
     if event.pinned or was:
@@ -355,7 +290,7 @@ def _flow_path(state: Connections, event: FlowPath) -> None:
         state.write(event.t, "warning", text)
     elif not subject.paths:
         state.write(event.t, "traffic", f"{what} takes {way}")
-    elif kind is not None and kind.many_paths:
+    elif subject.MANY_PATHS:
         state.write(event.t, "traffic", f"{what} also takes {way}")
     else:
         state.write(event.t, "traffic", f"{what} now takes {way}")
@@ -401,18 +336,7 @@ def _ca_state_changed(state: Connections, event: CaStateChanged) -> None:
         flow.trace.change(event)
 
 
-def _applied(state: Connections, event: Applied) -> None:
-    # Any of several flows may open first; colours follow the order of the requests.
-    if isinstance(event.command, StartFlow) and event.command.flow is not None:
-        state.places.setdefault(event.command.flow, len(state.places))
-
-
 HANDLERS: Handlers = {
-    Applied: _applied,
-    FlowStarted: _flow_started,
-    SubflowStarted: _subflow_started,
-    SubflowEnded: _subflow_ended,
-    FlowEnded: _flow_ended,
     FlowPath: _flow_path,
     Misbehaved: _misbehaved,
     TraceStarted: _trace_started,

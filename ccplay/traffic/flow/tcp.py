@@ -21,9 +21,8 @@ from ccplay.lab.traffic.monitor import MonitoredStreams
 from ccplay.lab.traffic.program import Ports, Program
 from ccplay.model.base import Event
 from ccplay.model.events import Log
-from ccplay.model.traffic_commands import StartFlow
-from ccplay.model.traffic_events import FlowEnded, FlowStarted
 from ccplay.model.values import Monitored
+from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow
 
 # --- moments at which a flow sent its first data or reached its limit -----------------------------
 # Moments at which a flow sent its first data or reached its limit, from readings around them.

@@ -1,0 +1,216 @@
+"""Downloads: a page fetched by wget from a web server, with its progress."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec.structs import replace
+
+from ccplay.model import settings
+from ccplay.model.base import (
+    FEW,
+    Name,
+    StartTraffic,
+    StopTraffic,
+    TrafficEnded,
+    TrafficSample,
+    TrafficStarted,
+)
+from ccplay.model.columns import RATE, SECONDS, SEGMENTS, TEXT, Column, Table, percentile, rate_bps
+from ccplay.model.quantities import Field
+from ccplay.model.texts import NAME
+from ccplay.model.variables import Variable, columns
+from ccplay.traffic.base import Handlers, Samples, Traffic, TrafficKind, TrafficResult
+from ccplay.traffic.connections import Connections
+from ccplay.traffic.routes import ROUTES, Route, routes
+from ccplay.units import format_size
+
+_NAME = Field(NAME, "The name of the download")
+_BYTES = Variable("bytes", "arrived", "bytes", "download", named="bytes")
+
+
+class StartDownload(StartTraffic, frozen=True):
+    """Fetch ``bytes`` from a web server on ``src`` with wget on ``dst``."""
+
+    WORD = "download"
+
+    download: Annotated[str | None, _NAME] = None
+    src: Annotated[str | None, settings.SRC] = None
+    dst: Annotated[str | None, settings.DST] = None
+    cc: Annotated[str | None, settings.CC] = None
+    bytes: Annotated[
+        int, replace(settings.PAYLOAD, label="size", hint="50 MB, 178 kB", unset="")
+    ] = 177_669
+    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
+
+    def detail(self) -> str:
+        """Return what the event log shows of the start, apart from its path."""
+        return format_size(self.bytes)
+
+
+class StopDownload(StopTraffic, frozen=True):
+    """End a download."""
+
+    WORD = "download"
+
+    download: Annotated[str, _NAME]
+
+
+class DownloadStarted(TrafficStarted, frozen=True):
+    """wget has started; its connection uses ``cc`` and is sampled under the download's name."""
+
+    download: Name
+    bytes: int
+    cc: str = ""
+
+
+class DownloadProgress(TrafficSample, frozen=True):
+    """The bytes of a download that have arrived so far."""
+
+    download: str
+    bytes: int
+
+
+class DownloadEnded(TrafficEnded, frozen=True):
+    """A download has ended after ``duration_s`` seconds by wget's own clock."""
+
+    download: str
+    bytes: int
+    duration_s: float
+
+
+class Download(Traffic, kw_only=True):
+    """A download with its progress; its connection is in the state's ``flows``."""
+
+    kind: str = "download"
+    total: int
+    bytes: int = 0
+    duration_s: float | None = None
+
+
+class DownloadResult(TrafficResult, frozen=True, kw_only=True):
+    """A web page fetched with wget."""
+
+    bytes: int
+    """Bytes that have arrived."""
+    total: int
+    """Bytes requested."""
+    seconds: float | None
+    """Seconds by wget's own clock; null if it did not finish."""
+    rate_bps: float | None
+    """Rate in bits per second over ``seconds``."""
+    cwnd_max: float | None
+    """Largest cwnd of the web server in segments."""
+    routes: list[Route] = []
+    """Paths that the data took, if there were several."""
+    error: str | None
+
+    @property
+    def arrived(self) -> str:
+        """Bytes that have arrived, with the total if some are missing: ``100 of 177,669``."""
+        return (
+            f"{self.bytes:,}" if self.bytes == self.total else f"{self.bytes:,} of {self.total:,}"
+        )
+
+
+TABLES = (
+    Table(
+        "Downloads",
+        (
+            Column("download", ("id",)),
+            Column("path", ("path",)),
+            Column("bytes", ("arrived",), TEXT),
+            Column("time", ("seconds",), SECONDS, none="unfinished"),
+            Column("rate", ("rate_bps",), RATE),
+            Column("cwnd max", ("cwnd_max",), SEGMENTS),
+        ),
+    ),
+    ROUTES,
+)
+
+
+METRICS = {
+    "bytes": "bytes that arrived",
+    "rate_bps": "download rate",
+    "seconds": "download time",
+}
+"""Names of a download's metrics."""
+
+
+def result(state: Connections, download: Download) -> DownloadResult:
+    """Return the result of a download so far."""
+    finished = download.ended is not None and download.error is None
+    seconds = download.duration_s if finished else None
+    flow = state.flows.get(download.name)
+    return DownloadResult(
+        id=download.name,
+        src=download.src,
+        dst=download.dst,
+        bytes=download.bytes,
+        total=download.total,
+        seconds=None if seconds is None else round(seconds, 6),
+        rate_bps=None if seconds is None else rate_bps(download.bytes, seconds),
+        cwnd_max=percentile(flow.series["cwnd"].all(), 100) if flow else None,
+        routes=routes(flow.paths) if flow else [],
+        error=download.error,
+    )
+
+
+def _download_started(state: Connections, event: DownloadStarted) -> None:
+    state.add(
+        Download(
+            name=event.download, src=event.src, dst=event.dst, total=event.bytes, started=event.t
+        )
+    )
+    state.open(event.download, "download", event, event.cc)
+
+
+def _download_progress(state: Connections, event: DownloadProgress) -> None:
+    if (download := state.find(Download, event.download)) is not None:
+        download.bytes = event.bytes
+
+
+def _download_ended(state: Connections, event: DownloadEnded) -> None:
+    if (flow := state.flows.get(event.download)) is not None:
+        flow.ended, flow.error = event.t, event.error
+    if (download := state.find(Download, event.download)) is not None:
+        download.bytes, download.duration_s = event.bytes, event.duration_s
+        download.ended, download.error = event.t, event.error
+    if event.error:
+        state.write(event.t, "error", f"download {event.download} failed: {event.error}")
+    else:
+        text = f"download {event.download} done in {event.duration_s:.2f} s"
+        state.write(event.t, "traffic", text)
+
+
+HANDLERS: Handlers = {
+    DownloadStarted: _download_started,
+    DownloadProgress: _download_progress,
+    DownloadEnded: _download_ended,
+}
+
+
+KIND = TrafficKind(
+    name="download",
+    plural="downloads",
+    prefix="w",
+    start=StartDownload,
+    stop=StopDownload,
+    started=DownloadStarted,
+    ended=DownloadEnded,
+    samples=(DownloadProgress,),
+    handlers=HANDLERS,
+    result=result,
+    tables=TABLES,
+    metrics=METRICS,
+    variables=(_BYTES,),
+    always_ends=True,
+    connection=True,
+    exported=Samples(
+        DownloadProgress,
+        {"download": ("download", "text"), **columns((_BYTES,))},
+        "bytes received so far",
+    ),
+    offer="download",
+    offer_detail=lambda command: f"{format_size(command.bytes)} with wget",
+)

@@ -1,0 +1,254 @@
+"""Pings: their replies over time, by ping(8) over ICMP or by ccplay's own program over UDP."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ccplay.model import settings
+from ccplay.model.algorithms import DEFAULT
+from ccplay.model.base import (
+    Duration,
+    Name,
+    StartTraffic,
+    StopTraffic,
+    TrafficEnded,
+    TrafficSample,
+    TrafficStarted,
+)
+from ccplay.model.columns import COUNT, MILLISECONDS, Column, Table, percentiles_ms
+from ccplay.model.quantities import INTERVAL, WHOLE, Field
+from ccplay.model.series import Series, Timeline
+from ccplay.model.texts import NAME, choice
+from ccplay.model.variables import Variable, columns
+from ccplay.traffic.base import (
+    Handlers,
+    Samples,
+    Traffic,
+    TrafficKind,
+    TrafficResult,
+    TrafficState,
+)
+from ccplay.traffic.plot import Line
+
+_NAME = Field(NAME, "The name of the ping")
+_RTT = Variable("rtt_us", "RTT", "us", "ping", digits=0, combined="mean", kept=True, cells="real")
+
+PING_PROTOCOLS = ("icmp", "udp")
+"""Protocols of pings; the first is the default."""
+
+
+class StartPing(StartTraffic, frozen=True):
+    """Ping ``dst`` from ``src``."""
+
+    WORD = "ping"
+
+    ping: Annotated[str | None, _NAME] = None
+    src: Annotated[str | None, settings.SRC] = None
+    dst: Annotated[str | None, settings.DST] = None
+    interval_s: Annotated[
+        float,
+        Field(
+            INTERVAL,
+            "Time between two pings, 200 ms by default",
+            # ping(8) refuses much shorter intervals, and faster pings cost more than they reveal.
+            *(0.01, 60),
+            key="interval",
+            label="every",
+            hint="200 ms, 1 s",
+        ),
+    ] = 0.2
+    count: Annotated[
+        int | None,
+        Field(
+            *(WHOLE, "How many pings", 1, 1_000_000),
+            label="how many",
+            hint="pings",
+            unset="until stopped",
+        ),
+    ] = None
+    protocol: Annotated[
+        str,
+        Field(
+            choice("protocol", PING_PROTOCOLS),
+            "The protocol: icmp, by ping(8), or udp, datagrams that the receiver returns",
+        ),
+    ] = PING_PROTOCOLS[0]
+    dscp: Annotated[str, settings.DSCP] = DEFAULT
+
+    def detail(self) -> str:
+        """Return what the event log shows of the start, apart from its path."""
+        over = "" if self.protocol == PING_PROTOCOLS[0] else self.protocol.upper()
+        marked = "" if self.dscp == DEFAULT else self.dscp
+        return ", ".join(filter(None, (over, marked)))
+
+
+class StopPing(StopTraffic, frozen=True):
+    """End a ping."""
+
+    WORD = "ping"
+
+    ping: Annotated[str, _NAME]
+
+
+class PingStarted(TrafficStarted, frozen=True):
+    """ping(8) has started."""
+
+    ping: Name
+    interval_s: float
+
+
+class PingSample(TrafficSample, frozen=True):
+    """One reply to a ping; ``rtt_us`` is None for a request without a reply."""
+
+    ping: str
+    seq: int
+    rtt_us: Duration | None
+
+
+class PingEnded(TrafficEnded, frozen=True):
+    """A ping has ended."""
+
+    ping: str
+    sent: int
+    lost: int
+
+
+class Ping(Traffic, kw_only=True):
+    """A ping and its replies; a lost one is a missing value of ``rtt_us``."""
+
+    kind: str = "ping"
+    sent: int = 0
+    lost: int = 0
+
+    def lines(self, t: float) -> tuple[str, ...]:
+        """Return the screen's text at ``t``: the last reply and the range of all."""
+        if self.ended is not None and self.ended <= t:
+            return (f"ping ended: {self.error or f'{self.sent} sent, {self.lost} lost'}",)
+        rtt_us = self.series["rtt_us"]
+        tick = rtt_us.timeline.before_or_at(t)
+        if (found := rtt_us.extremes(0, tick + 1)) is None:
+            return ("ping no answer yet",)
+        least, most = (value / 1e3 for value in found)
+        last = rtt_us.at(tick)
+        now = "lost" if last is None else f"{last / 1e3:.1f} ms"
+        return (
+            f"ping {now:<10}min {least:.1f}  max {most:.1f}",
+            f"ping {now:<10}{least:.0f} to {most:.0f}",
+        )
+
+
+class PingResult(TrafficResult, frozen=True, kw_only=True):
+    """Results of a ping. Times are over the received replies."""
+
+    sent: int
+    lost: int
+    min_ms: float | None
+    p50_ms: float | None
+    p95_ms: float | None
+    max_ms: float | None
+    error: str | None
+
+
+TABLES = (
+    Table(
+        "Pings",
+        (
+            Column("ping", ("id",)),
+            Column("path", ("path",)),
+            Column("sent", ("sent",), COUNT),
+            Column("lost", ("lost",), COUNT),
+            Column(
+                "RTT",
+                ("min_ms", "p50_ms", "p95_ms", "max_ms"),
+                MILLISECONDS,
+                ("min", "p50", "p95", "max"),
+            ),
+        ),
+    ),
+)
+
+
+METRICS = {
+    "sent": "pings sent",
+    "lost": "pings lost",
+    "min_ms": "minimum RTT",
+    "p50_ms": "median RTT",
+    "p95_ms": "95th percentile of RTT",
+    "max_ms": "greatest RTT",
+}
+"""Names of a ping's metrics."""
+
+
+def result(_: TrafficState, ping: Ping) -> PingResult:
+    """Return the result of a ping so far."""
+    least, p50, p95, most = percentiles_ms(ping.series["rtt_us"].all(), 0, 50, 95, 100)
+    return PingResult(
+        id=ping.name,
+        src=ping.src,
+        dst=ping.dst,
+        sent=ping.sent,
+        lost=ping.lost,
+        min_ms=least,
+        p50_ms=p50,
+        p95_ms=p95,
+        max_ms=most,
+        error=ping.error,
+    )
+
+
+def _ping_started(state: TrafficState, event: PingStarted) -> None:
+    series = {_RTT.name: Series(Timeline())}
+    state.add(Ping(name=event.ping, src=event.src, dst=event.dst, started=event.t, series=series))
+
+
+def _ping_sample(state: TrafficState, event: PingSample) -> None:
+    if (ping := state.find(Ping, event.ping)) is not None:
+        ping.sent += 1
+        ping.lost += event.rtt_us is None
+        rtt_us = ping.series[_RTT.name]
+        rtt_us.put(rtt_us.timeline.append(event.t), event.rtt_us)
+
+
+def _ping_ended(state: TrafficState, event: PingEnded) -> None:
+    if (ping := state.find(Ping, event.ping)) is not None:
+        ping.sent, ping.lost = event.sent, event.lost
+        ping.ended, ping.error = event.t, event.error
+    if event.error:
+        state.write(event.t, "error", f"ping {event.ping} died: {event.error}")
+    else:
+        text = f"ping {event.ping} ended: {event.sent} sent, {event.lost} lost"
+        state.write(event.t, "traffic", text)
+
+
+HANDLERS: Handlers = {
+    PingStarted: _ping_started,
+    PingSample: _ping_sample,
+    PingEnded: _ping_ended,
+}
+
+
+KIND = TrafficKind(
+    name="ping",
+    plural="pings",
+    prefix="p",
+    start=StartPing,
+    stop=StopPing,
+    started=PingStarted,
+    ended=PingEnded,
+    samples=(PingSample,),
+    handlers=HANDLERS,
+    result=result,
+    tables=TABLES,
+    metrics=METRICS,
+    variables=(_RTT,),
+    lines={"rtt": Line(_RTT, "dots", ink="ping")},
+    limits=("count",),
+    limit_words="a count",
+    fills=False,
+    exported=Samples(
+        PingSample,
+        {"ping": ("ping", "text"), "seq": ("seq", "whole"), **columns((_RTT,))},
+        "every reply; rtt_us is empty if none arrived",
+    ),
+    offer="ping",
+)
