@@ -17,8 +17,8 @@ from ccplay.visible import notify, printable, put
 if TYPE_CHECKING:
     from ccplay.lesson.headless import Taken
     from ccplay.lesson.library import Opened
-    from ccplay.share.places import Shared
-    from ccplay.share.web.serving import Served
+    from ccplay.share.sockets import Shared
+    from ccplay.share.web.gateway import Served
 
 
 # --- ``ccplay lesson``: lessons with questions that the running network answers -------------------
@@ -266,10 +266,10 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
 
 def run_share(arguments: argparse.Namespace) -> int:
     """Serve a shared session to browsers, and return the exit code."""
-    from ccplay.share.browsers import read_place
-    from ccplay.share.web.serving import require, serve
+    from ccplay.share.presenter import read_place
+    from ccplay.share.web.gateway import require_libraries, serve
 
-    require()
+    require_libraries()
     place = read_place(arguments.web or "")
     session = _session(arguments.session)
     asyncio.run(serve(session.path, place, print_links, lambda _: None))
@@ -279,11 +279,11 @@ def run_share(arguments: argparse.Namespace) -> int:
 
 def _session(word: str | None) -> Shared:
     """Return the shared session of this name, or the only one. Raises ``UsageError``."""
-    from ccplay.share import places
+    from ccplay.share import sockets
 
     if word:
-        return places.find(word)
-    there = places.shared()
+        return sockets.find(word)
+    there = sockets.list_shared()
     if not there:
         raise UsageError("nobody shares a session; to share yours: ccplay --share --web")
     if len(there) > 1:
@@ -294,10 +294,10 @@ def _session(word: str | None) -> Shared:
 
 def print_links(served: Served) -> None:
     """Print the link, and on a terminal its QR code."""
-    from ccplay.share.web import code
+    from ccplay.share.web.gateway import draw_code
 
     print(served.link, flush=True)
-    show_code(code.rows(served.link))
+    show_code(draw_code(served.link))
 
 
 def show_code(rows: list[str]) -> None:
@@ -329,14 +329,14 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
 
 def run_watch(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
-    from ccplay.share import places
+    from ccplay.share import sockets
 
     if arguments.web is not None and not arguments.list:
         if arguments.restricted:
             raise UsageError("a restricted account can't serve browsers")
         return run_share(arguments)
     if arguments.list:
-        return _list_shared(places.shared())
+        return _list_shared(sockets.list_shared())
     if not has_terminal():
         raise UsageError("watch needs a terminal; over ssh: ssh -t HOST ccplay watch")
     word = arguments.session
@@ -345,11 +345,11 @@ def run_watch(arguments: argparse.Namespace) -> int:
         word = os.environ.get("SSH_ORIGINAL_COMMAND", "").strip()
         if "/" in word:
             raise UsageError("a restricted account can watch sessions by name only")
-    chosen = places.find(word) if word else _choose(places.shared())
+    chosen = sockets.find(word) if word else _choose(sockets.list_shared())
     if chosen is None:
         return 0
     from ccplay.share.frames import Wants
-    from ccplay.share.watching import WatchSource
+    from ccplay.share.sockets import WatchSource
 
     wants = Wants.NOW if arguments.from_now else Wants.WHOLE
     source = WatchSource.join(chosen.path, wants)

@@ -373,7 +373,7 @@ def add_web(parser: argparse.ArgumentParser) -> None:
 
 def wants_share(arguments: argparse.Namespace) -> bool:
     """Whether others may watch. Raises ``UsageError`` for an invalid address."""
-    from ccplay.share.browsers import read_place
+    from ccplay.share.presenter import read_place
 
     if arguments.web:
         read_place(arguments.web)

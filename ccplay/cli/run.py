@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ccplay.model.commands import Build
     from ccplay.scenario.values import Scenario
     from ccplay.session.session import Session
-    from ccplay.share.sharing import Sharing
+    from ccplay.share.presenter import Sharing
     from ccplay.state.lab_state import LabState
     from ccplay.stream.sinks import Sink
     from ccplay.stream.sources import Source
@@ -132,7 +132,7 @@ def run_run(arguments: argparse.Namespace) -> int:
 
 def _sharer(arguments: argparse.Namespace) -> Callable[[str, str], Sink]:
     """Return a function that shares a run, given the name and the title of its case."""
-    from ccplay.share.sharing import Sharing
+    from ccplay.share.presenter import Sharing
 
     scenario = Path(arguments.scenario).stem
 
@@ -148,7 +148,7 @@ def _sharer(arguments: argparse.Namespace) -> Callable[[str, str], Sink]:
 def _in_browsers(sharing: Sharing, place: str) -> Sink:
     """Serve a shared run to browsers too. Raises ``CcplayError``."""
     from ccplay.cli.classroom import show_code
-    from ccplay.share.browsers import InBrowsers
+    from ccplay.share.presenter import InBrowsers
 
     shown = InBrowsers(sharing, place)
     try:

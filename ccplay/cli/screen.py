@@ -24,7 +24,7 @@ from ccplay.visible import notify, put
 if TYPE_CHECKING:
     from ccplay.scenario.values import Scenario
     from ccplay.session.session import Session
-    from ccplay.share.watching import WatchSource
+    from ccplay.share.sockets import WatchSource
     from ccplay.ui.audience import Audience
     from ccplay.ui.lesson_roles import Lectern
     from ccplay.ui.offscreen import Offscreen
@@ -318,7 +318,7 @@ def _present(
     group: str | None = getattr(arguments, "share_group", None)
     web: str | None = getattr(arguments, "web", None)
     if web:
-        from ccplay.share.browsers import read_place
+        from ccplay.share.presenter import read_place
 
         read_place(web)
     if isinstance(before, Presenting):

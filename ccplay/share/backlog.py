@@ -18,12 +18,43 @@ from ccplay.files import writing
 from ccplay.model.base import Event
 from ccplay.model.events import Health, Hello
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
-from ccplay.share import frames, sharing
+from ccplay.share import frames
 from ccplay.share.frames import Packed
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.wire import UnknownEvent
 from ccplay.traffic import TRAFFIC
+
+# --- removes what spectators must not learn: paths, and the user names in them --------------------
+
+_PATH = re.compile(r"(?:(?<=[\s\"'(=:,\[])|^)(?:~[^/\s]*)?(?:/[^/\s\"'(),;:\]]+)+/?")
+"""Pattern of an absolute path, or one that begins with ``~``, within a sentence."""
+
+_encoder = msgspec.json.Encoder()
+
+
+def shorten_paths(text: str) -> str:
+    """Return a text with each path reduced to its last component."""
+    return _PATH.sub(lambda found: found[0].rstrip("/").rpartition("/")[2], text)
+
+
+def remove_paths(line: bytes) -> bytes:
+    """Return an event's line with paths removed from all its texts, keys of objects included."""
+    if b"/" not in line:
+        return line
+    value = msgspec.json.decode(line)
+    return _encoder.encode(_remove_paths(value)) + b"\n"
+
+
+def _remove_paths(value: Any) -> Any:
+    if isinstance(value, str):
+        return shorten_paths(value)
+    if isinstance(value, list):
+        return [_remove_paths(each) for each in value]
+    if isinstance(value, dict):
+        return {shorten_paths(key): _remove_paths(each) for key, each in value.items()}
+    return value
+
 
 # --- compresses chunks of the stream once for all spectators --------------------------------------
 # A context lasts two seconds and begins where spectators join; reading a chunk requires all chunks
@@ -168,7 +199,7 @@ class _Pending(io.RawIOBase):
         self._lines += lines
         return len(lines)
 
-    def taken(self) -> bytes:
+    def remove_lines(self) -> bytes:
         """Remove and return the lines."""
         lines, self._lines = self._lines, b""
         return lines
@@ -231,7 +262,7 @@ class Backlog(msgspec.Struct):
         if isinstance(event, Hello):
             event = msgspec.structs.replace(event, format=wire.FORMAT)
         if not isinstance(event, _SAMPLES):
-            line = sharing.scrubbed(wire.encode(event))
+            line = remove_paths(wire.encode(event))
             event = wire.decode_event(line)
             self._keep(line)
         self.now = max(self.now, event.t)
@@ -258,9 +289,9 @@ class Backlog(msgspec.Struct):
         """The lines of what the presenter shows now, for spectators who join."""
         return self.view + self.board
 
-    def take(self) -> None:
+    def make_chunk(self) -> None:
         """Make a chunk of the lines that are complete by now."""
-        if lines := self._pending.taken():
+        if lines := self._pending.remove_lines():
             self.chunked = len(self.kept)
             self._append(lines)
 
@@ -268,9 +299,9 @@ class Backlog(msgspec.Struct):
         """Make a chunk of everything so far, the unfinished block of sweeps included."""
         assert self._live is not None  # noqa: S101 - made with this
         self._live.flush()
-        self.take()
+        self.make_chunk()
 
-    def settle(self) -> None:
+    def extend_past(self) -> None:
         """Extend the past up to now; spectators who join later read it from the file."""
         self.flush()
         if self._recorder is None:
@@ -314,7 +345,7 @@ class Backlog(msgspec.Struct):
             if (moment := _MOMENT.fullmatch(line[-_TAIL:])) is not None:
                 self.now = max(self.now, float(moment[1]))
             return line
-        line = sharing.scrubbed(line)
+        line = remove_paths(line)
         self._keep(line)
         return line
 

@@ -40,7 +40,7 @@ _BROWSERS = b"seen"
 REQUEST_BYTES = _VOTE.size
 """Bytes of a vote or of a number of browsers, all that a spectator may send after its hello."""
 
-MOST_SEATS = 1000
+MOST_SLOTS = 1000
 """Greatest number of browsers for which one connection may vote."""
 
 _Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=500)]
@@ -285,34 +285,34 @@ class Vote(NamedTuple):
     question: int
     choice: float
     """Number of the choice from 0, or the number that is asked for."""
-    seat: int = 0
+    slot: int = 0
     """Number of the browser that votes over the connection, from 1; 0 for the spectator itself."""
 
 
-class Browsers(NamedTuple):
+class BrowserCount(NamedTuple):
     """The number of browsers that watch over a connection."""
 
     number: int
 
 
-def encode_vote(question: int, choice: float, seat: int = 0) -> bytes:
+def encode_vote(question: int, choice: float, slot: int = 0) -> bytes:
     """Return the bytes of a ``Vote``."""
-    return _VOTE.pack(_VOTES, question, seat, choice)
+    return _VOTE.pack(_VOTES, question, slot, choice)
 
 
 def encode_browsers(count: int) -> bytes:
-    """Return the bytes of ``Browsers``."""
-    return _CROWD.pack(_BROWSERS, min(count, MOST_SEATS))
+    """Return the bytes of ``BrowserCount``."""
+    return _CROWD.pack(_BROWSERS, min(count, MOST_SLOTS))
 
 
-def decode_request(request: bytes) -> Vote | Browsers:
+def decode_request(request: bytes) -> Vote | BrowserCount:
     """Return what a spectator sent after its hello. Raises ``WireError``."""
     try:
-        magic, question, seat, choice = _VOTE.unpack(request)
+        magic, question, slot, choice = _VOTE.unpack(request)
     except struct.error:
         raise WireError("not a vote") from None
-    if magic == _VOTES and seat <= MOST_SEATS:
-        return Vote(question, choice, seat)
-    if magic == _BROWSERS and question <= MOST_SEATS and request == encode_browsers(question):
-        return Browsers(question)
+    if magic == _VOTES and slot <= MOST_SLOTS:
+        return Vote(question, choice, slot)
+    if magic == _BROWSERS and question <= MOST_SLOTS and request == encode_browsers(question):
+        return BrowserCount(question)
     raise WireError("not a vote of this version")

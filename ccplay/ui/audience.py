@@ -19,9 +19,8 @@ from ccplay.ui.plot_row import PANES, Band
 from ccplay.ui.view import COLUMNS, Listing
 
 if TYPE_CHECKING:
-    from ccplay.share.browsers import Browsers
-    from ccplay.share.sharing import Sharing
-    from ccplay.share.watching import WatchSource
+    from ccplay.share.presenter import BrowserServer, Sharing
+    from ccplay.share.sockets import WatchSource
 
 
 # --- the presenter's view as sent to spectators, and how their screens apply it -------------------
@@ -240,7 +239,7 @@ class Presenting:
         self._label = label
         self._group = group
         self._recording = recording
-        self.browsers: Browsers | None = None
+        self.browsers: BrowserServer | None = None
         """Process that serves browsers; None if there is none."""
         self._sharing: Sharing | None = None
         self._sent: PresenterView | None = None
@@ -265,7 +264,7 @@ class Presenting:
 
     def start(self) -> None:
         """Share the session, including its past. Raises ``CcplayError``."""
-        from ccplay.share.sharing import Sharing  # noqa: PLC0415 - most sessions are not shared
+        from ccplay.share.presenter import Sharing  # noqa: PLC0415 - most sessions are not shared
 
         session, recorded = self._session, self._recording is not None
         kept = self._recording or (session.archived if session.done else None)
@@ -305,12 +304,12 @@ class Presenting:
         self.shares = False
         self.close()
 
-    def open_to_browsers(self, place: str = "") -> Browsers:
+    def open_to_browsers(self, place: str = "") -> BrowserServer:
         """Serve the session to browsers too, at the address ``place``; by default on loopback.
 
         Raises ``CcplayError`` if the session can't be shared.
         """
-        from ccplay.share.browsers import Browsers  # noqa: PLC0415 - most sessions are not shared
+        from ccplay.share.presenter import BrowserServer  # noqa: PLC0415 - most sessions are not shared
 
         if not self.name:
             self.close()
@@ -318,7 +317,7 @@ class Presenting:
         if self._sharing is not None and (self.browsers is None or self.browsers.failed):
             if self.browsers is not None:
                 self.browsers.close()
-            self.browsers = Browsers(self._sharing.path, place)
+            self.browsers = BrowserServer(self._sharing.path, place)
         assert self.browsers is not None  # noqa: S101 - it is shared now
         return self.browsers
 

@@ -25,8 +25,8 @@ from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.scenario.writing import write
 from ccplay.session import archive
 from ccplay.session.archive import Found, Unsaved, find, glance
-from ccplay.share.browsers import Browsers
 from ccplay.share.frames import LONGEST_POINT, Board, Pointer
+from ccplay.share.presenter import BrowserServer
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import check_recording
 from ccplay.traffic.base import Entry
@@ -356,7 +356,7 @@ class BrowserLink(Modal[None]):
         Binding("ctrl+b", "dismiss", "leave", id="browsers", show=False),
     ]
 
-    def __init__(self, browsers: Browsers, glyphs: Glyphs) -> None:
+    def __init__(self, browsers: BrowserServer, glyphs: Glyphs) -> None:
         """Show the link as soon as ``browsers`` reports it."""
         super().__init__()
         self._browsers = browsers

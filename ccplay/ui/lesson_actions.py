@@ -13,7 +13,7 @@ from ccplay.ui.lesson_roles import Asks, Leading, Lectern, Seat, asks, placed, r
 from ccplay.ui.view_actions import LookActions
 
 if TYPE_CHECKING:
-    from ccplay.share.browsers import Browsers
+    from ccplay.share.presenter import BrowserServer
     from ccplay.ui.lesson_panel import LessonPanel
 
 
@@ -304,7 +304,7 @@ class AudienceActions(LessonActions):
             self._show_link(browsers)
         self.redraw()
 
-    def _show_link(self, browsers: Browsers) -> None:
+    def _show_link(self, browsers: BrowserServer) -> None:
         from ccplay.ui.dialogs_session import BrowserLink  # noqa: PLC0415 - after first paint
 
         self.app.push_screen(BrowserLink(browsers, self.appearance.glyphs))

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from ccplay.errors import WireError
 from ccplay.model.events import Hello
 from ccplay.model.samples import Sweeps
-from ccplay.share import frames, places
+from ccplay.share import frames, sockets
 from ccplay.share.backlog import Unpacker
 from ccplay.stream import wire
 
@@ -133,12 +133,12 @@ def main(
     seconds: float, path: Path, terminals: tuple[int, int], pages: tuple[str, int, int]
 ) -> None:
     link, browsers, browsers_still = pages
-    frozen = [places.join(path, frames.Wants.WHOLE)[0] for _ in range(terminals[1])]
+    frozen = [sockets.join(path, frames.Wants.WHOLE)[0] for _ in range(terminals[1])]
     frozen += [browse(link) for _ in range(browsers_still)]
     reading = {"terminal": terminals[0] - terminals[1], "browser": browsers - browsers_still}
     crowd = Crowd()
     for place in range(reading["terminal"]):
-        crowd.seat("terminal", places.join(path, frames.Wants.WHOLE)[0], place)
+        crowd.seat("terminal", sockets.join(path, frames.Wants.WHOLE)[0], place)
     for place in range(reading["browser"]):
         crowd.seat("browser", browse(link), place)
     since = time.monotonic() + _SETTLES_S

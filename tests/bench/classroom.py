@@ -32,8 +32,7 @@ from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.session.session import Session
-from ccplay.share.browsers import Browsers
-from ccplay.share.sharing import Sharing
+from ccplay.share.presenter import BrowserServer, Sharing
 from ccplay.stream.sources import LabSource
 from ccplay.traffic.flow import StartFlow
 from tests.bench._figures import table
@@ -115,7 +114,7 @@ class Class:
     session: Session
     source: LabSource
     sharing: Sharing | None = None
-    browsers: Browsers | None = None
+    browsers: BrowserServer | None = None
     real: list[RealTerminal] = field(default_factory=list)
     figures: dict[str, float] = field(default_factory=dict)
 
@@ -166,7 +165,7 @@ async def _measure(folder: Path, seconds: float, *, shared: bool) -> dict[str, f
 
 async def _with_class(it: Class, folder: Path, seconds: float) -> dict[str, float]:
     assert it.sharing is not None
-    it.browsers = Browsers(it.sharing.path, "")
+    it.browsers = BrowserServer(it.sharing.path, "")
     link = await asyncio.to_thread(it.browsers.wait)
     wall = it.session.state.hello.wall_time if it.session.state.hello else 0.0
     _say("the server for browsers is there")

@@ -20,8 +20,8 @@ from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.session.session import Session
-from ccplay.share import places
-from ccplay.share.sharing import Sharing
+from ccplay.share import sockets
+from ccplay.share.presenter import Sharing
 from ccplay.stream.sources import LabSource
 from ccplay.traffic.flow import StartFlow
 from tests.bench._figures import table
@@ -88,7 +88,7 @@ async def _observe(session: Session, sharing: Sharing | None, spectators: int) -
     figures: dict[str, float] = {}
     crowd = None
     if sharing is not None:
-        path = places.find(sharing.name).path
+        path = sockets.find(sharing.name).path
         words = [str(MEASURED_S), str(path), str(spectators), str(STILL)]
         crowd = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "tests.bench._crowd", *words, stdout=asyncio.subprocess.PIPE

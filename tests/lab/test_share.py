@@ -98,7 +98,7 @@ def test_a_run_without_a_screen_is_watched(environment: dict[str, str], scenario
         assert running.returncode == 0
 
 
-@pytest.mark.parametrize(("module", "code"), [("ccplay.share", 0), ("ccplay.lab", 5)])
+@pytest.mark.parametrize(("module", "code"), [("ccplay.share.relay", 0), ("ccplay.lab", 5)])
 def test_a_run_whose_server_or_lab_is_killed_reports_it_and_leaves_no_socket(
     environment: dict[str, str], scenario: Path, module: str, code: int
 ) -> None:

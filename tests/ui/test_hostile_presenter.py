@@ -16,7 +16,7 @@ from ccplay.plots.table import PLOTS
 from ccplay.session.session import Session
 from ccplay.share import frames
 from ccplay.share.frames import Board, Greeting, PresenterView
-from ccplay.share.watching import WatchSource
+from ccplay.share.sockets import WatchSource
 from ccplay.share.web.facts import lesson
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.audience import Following

@@ -17,7 +17,7 @@ from ccplay.lesson.course import Course, Span, Turn, Verdict
 from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Lesson
 from ccplay.session.session import Session
-from ccplay.share import places
+from ccplay.share import sockets
 from ccplay.share.frames import Votes
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.audience import Following, Presenting
@@ -44,7 +44,7 @@ question = { ask = "How much?", number = { measure = "rtt", low = 0, high = 100 
 @pytest.fixture(autouse=True)
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setattr(places, "_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(sockets, "_GROUPS", tmp_path / "groups")
 
 
 def lesson() -> Lesson:

@@ -20,11 +20,11 @@ from ccplay.errors import CcplayError, UsageError
 from ccplay.model.samples import Sweep
 from ccplay.scenario.trial import trial
 from ccplay.session.session import Session
-from ccplay.share import frames, places
+from ccplay.share import frames, sockets
 from ccplay.share.backlog import Unpacker
 from ccplay.share.frames import Wants
-from ccplay.share.sharing import MOST_BEHIND, Sharing
-from ccplay.share.watching import WatchSource
+from ccplay.share.presenter import MOST_BEHIND, Sharing
+from ccplay.share.sockets import WatchSource
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
@@ -39,7 +39,7 @@ RECORDING = Path(__file__).parent / "recordings" / "playground.ccplay"
 @pytest.fixture(autouse=True)
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setattr(places, "_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(sockets, "_GROUPS", tmp_path / "groups")
     return tmp_path
 
 
@@ -64,7 +64,7 @@ async def watching(
     name: str = "test", *, restricted: bool = False, wants: Wants = Wants.WHOLE, **options: Any
 ) -> AsyncIterator[tuple[CcplayApp, Pilot[int]]]:
     """Run a spectator's screen."""
-    connection, greeting = places.join(places.find(name).path, wants)
+    connection, greeting = sockets.join(sockets.find(name).path, wants)
     source = WatchSource(connection, greeting)
     session = Session(source, title=greeting.title, recorded=greeting.recorded)
     app = CcplayApp(session, audience=Following(source, restricted=restricted), **options)
@@ -152,7 +152,7 @@ async def test_spectators_are_counted_in_the_header() -> None:
         assert "watching" not in text_of(shown, "header")
         async with watching() as (_, pilot):
             await until(pilot, lambda: "1 watching" in text_of(shown, "header"))
-            assert places.find("test").greeting.watching == 1
+            assert sockets.find("test").greeting.watching == 1
         await until(keys, lambda: "watching" not in text_of(shown, "header"))
 
 
@@ -162,7 +162,7 @@ async def test_a_live_session_is_shared_by_a_key_with_all_that_was_before(tmp_pa
     async with presenting(session, shares=False) as (_, keys):
         await until(keys, lambda: source.drained)
         with pytest.raises(UsageError, match="share one with"):
-            places.find("test")
+            sockets.find("test")
         await keys.press("W")
         async with watching() as (app, pilot):
             await until(pilot, lambda: app.session.state.now == session.state.now)
@@ -177,7 +177,7 @@ async def test_a_live_session_is_shared_by_a_key_with_all_that_was_before(tmp_pa
             await keys.press("W")
             await until(pilot, lambda: app.session.done)
             await until(pilot, lambda: "stopped sharing" in text_of(app, "banner"))
-        assert not places.shared()
+        assert not sockets.list_shared()
 
 
 async def test_spectators_learn_that_another_network_follows() -> None:
@@ -205,7 +205,7 @@ async def test_from_now_there_is_no_past() -> None:
 
 
 def _served_up_to(t: float) -> None:
-    while places.find("test").greeting.now < t:
+    while sockets.find("test").greeting.now < t:
         pass
 
 
@@ -223,7 +223,7 @@ async def test_a_spectator_joins_the_presenters_next_network() -> None:
     first = live(SyntheticSource(stream(seconds=20), live=True))
     audience = Presenting(first, "test")
     audience.start()
-    source = WatchSource.join(places.find("test").path, Wants.WHOLE)
+    source = WatchSource.join(sockets.find("test").path, Wants.WHOLE)
     following = Following(source)
     app = CcplayApp(Session(source, title="Live"), audience=following)
     async with app.run_test(size=(100, 30)) as pilot:
@@ -292,7 +292,7 @@ def test_a_server_that_stands_still_costs_the_presenter_nothing() -> None:
         sharing._process.send_signal(signal.SIGCONT)
         last = 10 + 30_000 / 50
         _until_still(sharing, last)
-        connection, _ = places.join(places.find("still").path, Wants.WHOLE)
+        connection, _ = sockets.join(sockets.find("still").path, Wants.WHOLE)
         sharing.close()
         data = b"".join(iter(lambda: connection.recv(1 << 20), b""))
         data = b"".join(Unpacker().lines(data))
@@ -313,14 +313,14 @@ def _until_still(sharing: Sharing, t: float) -> None:
 
 
 def test_a_socket_is_its_owners_alone(folders: Path) -> None:
-    one, other = places.listen("My play.ground"), places.listen("My play.ground")
+    one, other = sockets.listen("My play.ground"), sockets.listen("My play.ground")
     assert (one.name, other.name) == ("my-play.ground", "my-play.ground-2")
     assert one.path.parent == folders / "ccplay"
     assert one.path.stat().st_mode & 0o777 == 0o600
     assert one.path.parent.stat().st_mode & 0o777 == 0o700
     one.socket.close()
     # A socket on which nothing listens any more is replaced.
-    again = places.listen("My play.ground")
+    again = sockets.listen("My play.ground")
     assert again.name == "my-play.ground"
     for each in (other, again):
         each.socket.close()
@@ -332,13 +332,13 @@ def test_a_group_may_connect_to_a_socket_for_it(folders: Path) -> None:
 
     group = grp.getgrgid(os.getegid()).gr_name
     (folders / "groups").mkdir()
-    there = places.listen("class", group)
+    there = sockets.listen("class", group)
     assert there.path.stat().st_mode & 0o777 == 0o660
     assert there.path.stat().st_gid == os.getegid()
     assert there.path.parent.stat().st_mode & 0o777 == 0o755
-    assert there.path in list(places._sockets())
+    assert there.path in list(sockets._sockets())
     there.path.parent.chmod(0o777)
-    assert there.path not in list(places._sockets())
+    assert there.path not in list(sockets._sockets())
     there.socket.close()
 
 
@@ -358,39 +358,39 @@ def test_a_socket_that_sends_a_byte_at_a_time_delays_nobody(
 
     with contextlib.ExitStack() as stack:
         sharing = stack.enter_context(contextlib.closing(Sharing("zebra", "honest")))
-        monkeypatch.setattr(places, "_LIST_S", DEADLINE_S)
-        assert [each.name for each in places.shared()] == ["zebra"], "its server has started"
-        monkeypatch.setattr(places, "_LIST_S", 1.0)
+        monkeypatch.setattr(sockets, "_LIST_S", DEADLINE_S)
+        assert [each.name for each in sockets.list_shared()] == ["zebra"], "its server has started"
+        monkeypatch.setattr(sockets, "_LIST_S", 1.0)
         for number in range(5):
             listener = stack.enter_context(socket.socket(socket.AF_UNIX))
             listener.bind(str(sharing.path.parent / f"{number}.share"))
             listener.listen()
             threading.Thread(target=drip, args=(listener,), daemon=True).start()
         began = time.monotonic()
-        assert [each.name for each in places.shared()] == ["zebra"]
+        assert [each.name for each in sockets.list_shared()] == ["zebra"]
         # One after the other would take five seconds, and without a deadline for all bytes hours.
         assert time.monotonic() - began < 4.0
         over.set()
 
 
 def test_what_others_may_write_is_not_asked(folders: Path) -> None:
-    there = places.listen("mine")
-    assert list(places._sockets()) == [there.path]
+    there = sockets.listen("mine")
+    assert list(sockets._sockets()) == [there.path]
     there.path.chmod(0o666)
-    assert not list(places._sockets())
+    assert not list(sockets._sockets())
     there.path.chmod(0o600)
     there.path.parent.chmod(0o770)
-    assert not list(places._sockets())
+    assert not list(sockets._sockets())
     there.path.parent.chmod(0o700)
     if os.geteuid() == 0:
         os.chown(there.path, 12345, -1)
-        assert not list(places._sockets())
+        assert not list(sockets._sockets())
     there.socket.close()
 
 
 def test_an_unknown_group_is_refused() -> None:
     with pytest.raises(UsageError, match="no such group"):
-        places.listen("x", "no-such-group-here")
+        sockets.listen("x", "no-such-group-here")
 
 
 @pytest.mark.parametrize(
@@ -414,5 +414,5 @@ def test_a_server_that_is_none_is_refused(folders: Path, said: bytes) -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         with pytest.raises(CcplayError, match="can't watch odd"):
-            places.join(path, Wants.WHOLE)
+            sockets.join(path, Wants.WHOLE)
         thread.join()

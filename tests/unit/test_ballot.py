@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from ccplay.share import server
-from ccplay.share.server import Ballot
+from ccplay.share import relay
+from ccplay.share.relay import Ballot
 
 
 def test_each_voter_has_one_vote_which_can_be_changed() -> None:
@@ -95,11 +95,11 @@ def test_right_votes_are_counted_exactly_whatever_the_intervals() -> None:
 def test_voters_are_bounded_but_can_still_change_their_votes() -> None:
     votes = Ballot()
     votes.ask("3", choices=2)
-    for voter in range(server.MOST_VOTERS + 5):
+    for voter in range(relay.MOST_VOTERS + 5):
         votes.cast(str(voter), "3", 0)
-    assert votes.voters == server.MOST_VOTERS
+    assert votes.voters == relay.MOST_VOTERS
     assert votes.cast("7", "3", 1)
-    assert votes.counts == (server.MOST_VOTERS - 1, 1)
+    assert votes.counts == (relay.MOST_VOTERS - 1, 1)
 
 
 @pytest.mark.parametrize(

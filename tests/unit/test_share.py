@@ -19,11 +19,10 @@ from ccplay.errors import WireError
 from ccplay.model.base import Event
 from ccplay.model.events import CaptureStarted, Ended, Health, Hello, Log
 from ccplay.model.samples import Sweep, Sweeps
-from ccplay.share import frames, places
-from ccplay.share.backlog import LIVE_S, MOST_CHUNKS, Backlog, Packer, Unpacker
+from ccplay.share import frames, sockets
+from ccplay.share.backlog import LIVE_S, MOST_CHUNKS, Backlog, Packer, Unpacker, shorten_paths
 from ccplay.share.frames import Gap, Greeting, Over, Pointer, Present, PresenterView, Wants
-from ccplay.share.server import Server, Spectator
-from ccplay.share.sharing import without_paths
+from ccplay.share.relay import Server, Spectator
 from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
 from tests.ui.synthetic import stream
@@ -99,9 +98,9 @@ def join(backlog: Backlog) -> Iterator[Callable[[Wants], Reader]]:
 def put(backlog: Backlog, events: Sequence[Event | UnknownEvent], settle: int = 97) -> None:
     for number, event in enumerate(events, 1):
         backlog.put(event)
-        backlog.take()
+        backlog.make_chunk()
         if number % settle == 0:
-            backlog.settle()
+            backlog.extend_past()
     backlog.flush()
 
 
@@ -185,7 +184,7 @@ def test_what_is_kept_for_spectators_is_bounded(
     for number in range(5000):
         t = 100 + number / 50
         backlog.put(Sweep(t=t, tcp=sweep.tcp, qdisc=sweep.qdisc))
-        backlog.take()
+        backlog.make_chunk()
         frozen.spectator.send()
     assert len(backlog.chunks) <= MOST_CHUNKS
     assert len(frozen.spectator._queue) <= 3
@@ -221,7 +220,7 @@ def test_no_path_of_the_host_is_sent(backlog: Backlog, join: Callable[[Wants], R
     "text", ["10 Mbit/s", "flow 1/2", "3 / 4", "s1 -> d1", "and/or", "https://a/b"]
 )
 def test_what_is_no_path_stays(text: str) -> None:
-    assert without_paths(text) == text
+    assert shorten_paths(text) == text
 
 
 @given(st.binary(max_size=40))
@@ -513,12 +512,12 @@ def test_the_socket_of_a_server_that_was_killed_with_its_presenter_is_deleted_by
 ) -> None:
     """Sockets on which a server listens, and files of other kinds, stay."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    with places.listen("dead").socket:
+    with sockets.listen("dead").socket:
         pass
     (tmp_path / "ccplay" / "file.share").touch()
-    with places.listen("first").socket:
+    with sockets.listen("first").socket:
         assert (tmp_path / "ccplay" / "dead.share").exists(), "it may not be listening yet"
-        monkeypatch.setattr(places, "_SETTLED_S", -1.0)
-        with places.listen("second").socket:
+        monkeypatch.setattr(sockets, "_STALE_S", -1.0)
+        with sockets.listen("second").socket:
             names = {each.name for each in (tmp_path / "ccplay").iterdir()}
     assert names == {"file.share", "first.share", "second.share"}

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from ccplay.errors import WireError
-from ccplay.share import frames, places, server
-from ccplay.share.frames import Board, Browsers, Greeting, Vote, Votes, Wants
+from ccplay.share import frames, relay, sockets
+from ccplay.share.frames import Board, BrowserCount, Greeting, Vote, Votes, Wants
 from tests.unit.test_share import Hosted, hosted, received
 
 __all__ = ["hosted"]
@@ -137,7 +137,7 @@ def test_one_who_never_stops_voting_is_dropped(hosted: Hosted) -> None:
     one = hosted.connect()
     one.send(frames.encode_hello(Wants.NOW))
     step(hosted)
-    for number in range(server.MOST_VOTES + 1):
+    for number in range(relay.MOST_VOTES + 1):
         one.send(frames.encode_vote(7, number % 3))
         step(hosted)
     assert not hosted.server.spectators
@@ -150,8 +150,8 @@ def test_one_who_never_stops_voting_is_dropped(hosted: Hosted) -> None:
         b"",
         b"vote",
         struct.pack("!4sHxxd", b"note", 1, 0.0),
-        struct.pack("!4sHHd", b"vote", 1, frames.MOST_SEATS + 1, 0.0),
-        struct.pack("!4sH10x", b"seen", frames.MOST_SEATS + 1),
+        struct.pack("!4sHHd", b"vote", 1, frames.MOST_SLOTS + 1, 0.0),
+        struct.pack("!4sH10x", b"seen", frames.MOST_SLOTS + 1),
         b"seen\0\1" + bytes(9) + b"\1",
     ],
 )
@@ -162,9 +162,9 @@ def test_only_a_vote_is_a_vote(request_bytes: bytes) -> None:
 
 def test_a_vote_is_read_as_it_was_written() -> None:
     assert frames.decode_request(frames.encode_vote(65535, 1e300)) == Vote(65535, 1e300)
-    assert frames.decode_request(frames.encode_vote(7, 2, 1000)) == Vote(7, 2.0, seat=1000)
-    assert frames.decode_request(frames.encode_browsers(3)) == Browsers(3)
-    assert frames.decode_request(frames.encode_browsers(10**6)) == Browsers(frames.MOST_SEATS)
+    assert frames.decode_request(frames.encode_vote(7, 2, 1000)) == Vote(7, 2.0, slot=1000)
+    assert frames.decode_request(frames.encode_browsers(3)) == BrowserCount(3)
+    assert frames.decode_request(frames.encode_browsers(10**6)) == BrowserCount(frames.MOST_SLOTS)
 
 
 def serving(hosted: Hosted) -> socket.socket:
@@ -184,11 +184,11 @@ def greeting(connection: socket.socket) -> Greeting:
 def test_each_browser_of_the_presenters_has_a_vote_and_is_counted(hosted: Hosted) -> None:
     ask(hosted, BOARD)
     one = serving(hosted)
-    assert greeting(one).seats == frames.MOST_SEATS
+    assert greeting(one).seats == frames.MOST_SLOTS
     assert hosted.server._counted == 0
     one.send(frames.encode_browsers(3))
-    for seat, choice in ((1, 0), (2, 2), (3, 2), (1, 1)):
-        one.send(frames.encode_vote(7, choice, seat))
+    for slot, choice in ((1, 0), (2, 2), (3, 2), (1, 1)):
+        one.send(frames.encode_vote(7, choice, slot))
     step(hosted)
     assert votes(hosted) == Votes(question=7, counts=(0, 1, 2), voters=3)
     assert hosted.server._counted == 3
@@ -222,7 +222,7 @@ def test_a_spectator_who_votes_for_others_is_dropped(
 def test_another_user_has_one_vote_whatever_is_asked_for(
     hosted: Hosted, asked: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "is_presenters", lambda _: False)
+    monkeypatch.setattr(sockets, "is_from_presenter", lambda _: False)
     ask(hosted, BOARD)
     one = serving(hosted)
     assert greeting(one).seats == 0
@@ -246,13 +246,13 @@ def test_the_kernel_knows_whose_connection_it_is(
             return struct.pack("3i", 1, user, 1)
 
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert places.is_presenters(cast("socket.socket", Peer())) is trusted
+    assert sockets.is_from_presenter(cast("socket.socket", Peer())) is trusted
 
 
 def test_a_browser_that_never_stops_voting_is_ignored_and_the_others_stay(hosted: Hosted) -> None:
     ask(hosted, BOARD)
     one = serving(hosted)
-    for number in range(server.MOST_VOTES + 2):
+    for number in range(relay.MOST_VOTES + 2):
         one.send(frames.encode_vote(7, number % 2, 1))
         step(hosted)
     assert hosted.server.ballot.counts == (0, 1, 0)

@@ -15,7 +15,7 @@ from ccplay.model.events import Ended, Log
 from ccplay.model.samples import Sweep
 from ccplay.share import frames
 from ccplay.share.frames import Gap, Greeting, Over, Present, PresenterView
-from ccplay.share.watching import WatchSource
+from ccplay.share.sockets import WatchSource
 from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
 from tests.ui.synthetic import stream

@@ -10,10 +10,9 @@ import pytest
 import pytest_asyncio
 
 from ccplay.model.base import Event
-from ccplay.share import places
-from ccplay.share.browsers import Place
-from ccplay.share.sharing import Sharing
-from ccplay.share.web.serving import Served, serve
+from ccplay.share import sockets
+from ccplay.share.presenter import Place, Sharing
+from ccplay.share.web.gateway import Served, serve
 from tests.ui.synthetic import stream
 from tests.ui.web.chromium import chromium
 
@@ -84,7 +83,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest_asyncio.fixture
 async def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setattr(places, "_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(sockets, "_GROUPS", tmp_path / "groups")
     it = Stage(Sharing("test", "A <script>title</script>"))
     try:
         yield it

@@ -14,7 +14,7 @@ import pytest_asyncio
 from ccplay.model.commands import Mark
 from ccplay.model.events import Applied
 from ccplay.share.frames import Over, Pointer, PresenterView
-from ccplay.share.sharing import Sharing
+from ccplay.share.presenter import Sharing
 from ccplay.traffic.flow import FlowStarted
 from tests.ui.web.chromium import Tab, needs_chromium, new_tab
 from tests.ui.web.conftest import Stage
@@ -147,14 +147,14 @@ async def test_it_connects_again_by_itself_and_reports_it(stage: Stage, tab: Tab
     assert "lost" in await tab.evaluate("document.getElementById('spoken').textContent")
     # The page still shows the data received so far.
     assert "cubic" in await tab.evaluate(ROWS)
-    from ccplay.share.web import server
+    from ccplay.share.web import pages
 
     token = link.path.strip("/")
-    known, server.make_token = server.make_token, lambda: token
+    known, pages.make_token = pages.make_token, lambda: token
     try:
         await stage.serve(link.port or 0)
     finally:
-        server.make_token = known
+        pages.make_token = known
     stage.play(20)
     await tab.until(f"{STATE}.includes('live 0:19') || {STATE}.includes('live 0:20')")
 

@@ -12,8 +12,7 @@ import pytest
 
 from ccplay.errors import CcplayError
 from ccplay.session.session import Session
-from ccplay.share.browsers import Browsers, InBrowsers
-from ccplay.share.sharing import Sharing
+from ccplay.share.presenter import BrowserServer, InBrowsers, Sharing
 from ccplay.ui.dialogs_session import BrowserLink
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import until
@@ -47,7 +46,7 @@ async def test_a_process_serves_what_a_presenter_shares() -> None:
 
 def test_why_there_is_no_page_is_reported() -> None:
     sharing = Sharing("test")
-    browsers = Browsers(sharing.path, "192.0.2.1:8000")
+    browsers = BrowserServer(sharing.path, "192.0.2.1:8000")
     try:
         with pytest.raises(CcplayError, match=r"can't serve browsers at 192\.0\.2\.1:8000"):
             browsers.wait()

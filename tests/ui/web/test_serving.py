@@ -17,11 +17,11 @@ import pytest
 from yarl import URL
 
 from ccplay.errors import CcplayError
-from ccplay.share import places
+from ccplay.share import sockets
 from ccplay.share.frames import Board, Greeting, Over, Wants
-from ccplay.share.sharing import Sharing
-from ccplay.share.watching import WatchSource
-from ccplay.share.web.server import PAGE
+from ccplay.share.presenter import Sharing
+from ccplay.share.sockets import WatchSource
+from ccplay.share.web.pages import PAGE
 from tests.ui.web.conftest import Stage
 
 HOSTILE = 10_000
@@ -299,13 +299,13 @@ async def test_where_another_user_serves_browsers_they_watch_and_do_not_vote(
     def not_trusted(self: WatchSource, _: int) -> bool:
         raise AssertionError("its server would let it go")
 
-    greeted = places.join
+    greeted = sockets.join
 
     def joined(path: Path, wants: Wants, patience_s: float) -> tuple[socket.socket, Greeting]:
         connection, greeting = greeted(path, wants, patience_s)
         return connection, msgspec.structs.replace(greeting, seats=0)
 
-    monkeypatch.setattr(places, "join", joined)
+    monkeypatch.setattr(sockets, "join", joined)
     monkeypatch.setattr(WatchSource, "report", not_trusted)
     stage.play(5)
     stage.sharing.show(BOARD)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import random
 from dataclasses import dataclass, field
+from typing import cast
 
 import msgspec
 import pytest
 
 from ccplay.share.frames import Board
-from ccplay.share.web.server import VOTES_AT_ONCE, Ballot, Seats
+from ccplay.share.sockets import WatchSource
+from ccplay.share.web.pages import VOTES_AT_ONCE, BrowserVotes, VotingSlots
 
 ANN, BOB, CAT = "a" * 32, "b" * 32, "c" * 32
 
@@ -26,9 +28,13 @@ class Source:
     passes: bool = True
     votes: list[tuple[int, int, float]] = field(default_factory=list)
 
-    def vote_for(self, seat: int, question: int, choice: float) -> bool:
-        self.votes.append((seat, question, choice))
+    def vote_for(self, slot: int, question: int, choice: float) -> bool:
+        self.votes.append((slot, question, choice))
         return self.passes
+
+
+def votes_to(source: Source) -> BrowserVotes:
+    return BrowserVotes(cast("WatchSource", source))
 
 
 def body(question: int = 7, choice: float = 1) -> bytes:
@@ -37,9 +43,9 @@ def body(question: int = 7, choice: float = 1) -> bytes:
 
 def test_a_vote_is_passed_on_with_the_browsers_seat() -> None:
     source = Source()
-    ballot = Ballot(source)
+    ballot = votes_to(source)
     for name in (ANN, BOB):
-        assert ballot.seats.enter(name)
+        assert ballot.slots.occupy(name)
     assert ballot.cast(BOB, body()) == 204
     assert ballot.cast(ANN, body(choice=0)) == 204
     source.board = NUMBER
@@ -50,11 +56,11 @@ def test_a_vote_is_passed_on_with_the_browsers_seat() -> None:
 @pytest.mark.parametrize("name", ["", "x", ANN.upper(), ANN[1:], BOB])
 def test_only_who_receives_the_stream_votes(name: str) -> None:
     source = Source()
-    ballot = Ballot(source)
-    ballot.seats.enter(ANN)
-    ballot.seats.enter(name)
+    ballot = votes_to(source)
+    ballot.slots.occupy(ANN)
+    ballot.slots.occupy(name)
     if name == BOB:
-        ballot.seats.leave(name)
+        ballot.slots.release(name)
     assert ballot.cast(name, body()) == 403
     assert not source.votes
 
@@ -83,17 +89,17 @@ def test_only_who_receives_the_stream_votes(name: str) -> None:
 )
 def test_what_is_no_answer_is_refused(hostile: bytes) -> None:
     source = Source()
-    ballot = Ballot(source)
-    ballot.seats.enter(ANN)
+    ballot = votes_to(source)
+    ballot.slots.occupy(ANN)
     assert ballot.cast(ANN, hostile) == 400
     assert not source.votes
 
 
 def test_no_hostile_body_is_passed_on_or_fails() -> None:
     made, source = random.Random(5), Source()
-    ballot = Ballot(source)
-    ballot.seats = Seats(clock=itertools.count(0, 100).__next__)
-    ballot.seats.enter(ANN)
+    ballot = votes_to(source)
+    ballot.slots = VotingSlots(clock=itertools.count(0, 100).__next__)
+    ballot.slots.occupy(ANN)
     good = body()
     for _ in range(5000):
         mutated = bytearray(good)
@@ -116,25 +122,25 @@ def test_no_hostile_body_is_passed_on_or_fails() -> None:
 )
 def test_a_closed_vote_takes_none(board: Board | None) -> None:
     source = Source(board)
-    ballot = Ballot(source)
-    ballot.seats.enter(ANN)
+    ballot = votes_to(source)
+    ballot.slots.occupy(ANN)
     assert ballot.cast(ANN, body()) == 409
     assert not source.votes
 
 
 def test_a_vote_that_is_not_on_its_way_is_reported() -> None:
-    ballot = Ballot(Source(passes=False))
-    ballot.seats.enter(ANN)
+    ballot = votes_to(Source(passes=False))
+    ballot.slots.occupy(ANN)
     assert ballot.cast(ANN, body()) == 503
 
 
 def test_nobody_votes_without_end() -> None:
     now = 100.0
     source = Source()
-    ballot = Ballot(source)
-    ballot.seats = Seats(clock=lambda: now)
-    ballot.seats.enter(ANN)
-    ballot.seats.enter(BOB)
+    ballot = votes_to(source)
+    ballot.slots = VotingSlots(clock=lambda: now)
+    ballot.slots.occupy(ANN)
+    ballot.slots.occupy(BOB)
     found = [ballot.cast(ANN, body()) for _ in range(VOTES_AT_ONCE + 3)]
     assert found == [204] * VOTES_AT_ONCE + [429] * 3
     assert ballot.cast(BOB, body()) == 204
@@ -143,28 +149,28 @@ def test_nobody_votes_without_end() -> None:
 
 
 def test_a_browser_that_comes_again_has_its_seat() -> None:
-    seats = Seats()
-    first = seats.enter(ANN)
-    seats.enter(BOB)
-    seats.leave(ANN)
-    assert seats.voting(ANN) is None
-    assert seats.enter(ANN) is first
+    slots = VotingSlots()
+    first = slots.occupy(ANN)
+    slots.occupy(BOB)
+    slots.release(ANN)
+    assert slots.find(ANN) is None
+    assert slots.occupy(ANN) is first
     # The same tab, duplicated.
-    assert seats.enter(ANN) is first
-    seats.leave(ANN)
-    assert seats.voting(ANN) is first
+    assert slots.occupy(ANN) is first
+    slots.release(ANN)
+    assert slots.find(ANN) is first
 
 
-def test_there_are_never_more_votes_than_seats() -> None:
-    seats = Seats(most=2)
-    seats.enter(ANN)
-    bob = seats.enter(BOB)
+def test_there_are_never_more_votes_than_slots() -> None:
+    slots = VotingSlots(most=2)
+    slots.occupy(ANN)
+    bob = slots.occupy(BOB)
     assert bob is not None
     number = bob.number
-    assert seats.enter(CAT) is None
-    seats.leave(BOB)
-    cat = seats.enter(CAT)
+    assert slots.occupy(CAT) is None
+    slots.release(BOB)
+    cat = slots.occupy(CAT)
     assert cat is not None
     assert cat.number == number
-    assert seats.voting(BOB) is None
-    assert seats.enter(BOB) is None
+    assert slots.find(BOB) is None
+    assert slots.occupy(BOB) is None

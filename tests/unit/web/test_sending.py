@@ -10,10 +10,10 @@ import pytest
 from aiohttp import web
 
 from ccplay.errors import UsageError
-from ccplay.share.browsers import Place, read_place
-from ccplay.share.web import code, server
+from ccplay.share.presenter import Place, read_place
+from ccplay.share.web import gateway, pages
 from ccplay.share.web.feed import Feed, Windows
-from ccplay.share.web.server import Admission, Broadcast, Pages
+from ccplay.share.web.pages import Admission, Broadcast, Pages
 
 
 class Slow:
@@ -30,7 +30,7 @@ class Slow:
         await self.takes.acquire()
 
 
-def pages(it: Broadcast) -> Pages:
+def page_with(it: Broadcast) -> Pages:
     feed = SimpleNamespace(opening=lambda: b"event: opening\ndata: {}\n\n")
     admission = Admission(Place(), "token")
     return Pages(admission, cast("Feed", feed), it, cast("Windows", None))
@@ -39,9 +39,9 @@ def pages(it: Broadcast) -> Pages:
 async def test_a_slow_browser_learns_of_its_gap_and_starts_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(server, "MOST_MESSAGES", 3)
+    monkeypatch.setattr(pages, "MOST_MESSAGES", 3)
     it, slow = Broadcast(), Slow()
-    sending = asyncio.create_task(pages(it)._send(cast("web.StreamResponse", slow)))
+    sending = asyncio.create_task(page_with(it)._send(cast("web.StreamResponse", slow)))
     await slow.wrote.acquire()
     for number in range(10):
         it.put(b"%d;" % number)
@@ -61,13 +61,13 @@ async def test_a_slow_browser_learns_of_its_gap_and_starts_over(
 
 
 async def test_one_who_takes_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_SENT_S", 0.01)
+    monkeypatch.setattr(pages, "_SENT_S", 0.01)
     with pytest.raises(TimeoutError):
-        await pages(Broadcast())._send(cast("web.StreamResponse", Slow()))
+        await page_with(Broadcast())._send(cast("web.StreamResponse", Slow()))
 
 
 def test_a_broadcast_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MOST_BYTES", 100)
+    monkeypatch.setattr(pages, "MOST_BYTES", 100)
 
     async def fill() -> Broadcast:
         it = Broadcast()
@@ -131,7 +131,7 @@ def test_a_token_is_compared_whole() -> None:
 
 
 def test_a_code_is_square_and_has_room_around_it() -> None:
-    rows = code.rows("http://127.0.0.1:8000/" + "x" * 22 + "/")
+    rows = gateway.draw_code("http://127.0.0.1:8000/" + "x" * 22 + "/")
     assert len({len(row) for row in rows}) == 1
     assert abs(len(rows) * 2 - len(rows[0])) <= 1
     assert not rows[0].strip()

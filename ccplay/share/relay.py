@@ -7,6 +7,7 @@ import errno
 import math
 import os
 import selectors
+import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable
@@ -19,11 +20,11 @@ from typing import TypeGuard
 import msgspec
 
 from ccplay.errors import CcplayError, WireError
-from ccplay.share import frames, places
+from ccplay.share import frames, sockets
 from ccplay.share.backlog import LIVE_S, Backlog
 from ccplay.share.frames import (
     Board,
-    Browsers,
+    BrowserCount,
     Gap,
     Greeting,
     Over,
@@ -53,7 +54,7 @@ _LONGEST_NAME = 100
 """Greatest number of characters of a voter's name, and of a question's."""
 
 
-def answers(choice: object, choices: int, bounds: tuple[float, float]) -> TypeGuard[int | float]:
+def is_answer(choice: object, choices: int, bounds: tuple[float, float]) -> TypeGuard[int | float]:
     """Return whether ``choice`` is one of ``choices``, or if that is 0, a number in ``bounds``."""
     if isinstance(choice, bool) or not isinstance(choice, int | float):
         return False
@@ -114,7 +115,7 @@ class Ballot:
             return False
         if not voter or max(len(voter), len(question)) > _LONGEST_NAME:
             return False
-        if not answers(choice, self._choices, self._bounds):
+        if not is_answer(choice, self._choices, self._bounds):
             return False
         if voter not in self._votes and len(self._votes) >= MOST_VOTERS:
             return False
@@ -196,7 +197,7 @@ class Spectator:
         self._backlog = backlog
         self._greeting = greeting
         self._trusted = trusted
-        self._seats = 0
+        self._slots = 0
         self._browsers = 0
         self._unread = b""
         self._votes: Counter[int] = Counter()
@@ -216,7 +217,7 @@ class Spectator:
         """The number of those who watch over this connection: one, or the browsers it serves."""
         if self.wants in (None, Wants.GREETING):
             return 0
-        return self._browsers if self._seats else 1
+        return self._browsers if self._slots else 1
 
     def receive(self) -> bool:
         """Read what the spectator sends, a hello and then votes; return False to drop it."""
@@ -237,44 +238,44 @@ class Spectator:
             if self.wants is None:
                 self._join(frames.decode_hello(message))
             else:
-                self._take(frames.decode_request(message))
+                self._handle_request(frames.decode_request(message))
         except WireError:
             return False
         return self._votes[0] <= MOST_VOTES
 
-    def _take(self, request: Vote | Browsers) -> None:
+    def _handle_request(self, request: Vote | BrowserCount) -> None:
         """Cast a vote, or note the number of browsers. Raises ``WireError`` if not allowed."""
-        if isinstance(request, Browsers):
-            if not self._seats:
+        if isinstance(request, BrowserCount):
+            if not self._slots:
                 raise WireError("this spectator may not report browsers")
             self._browsers = request.number
             return
-        seat = request.seat
-        if seat > self._seats:
+        slot = request.slot
+        if slot > self._slots:
             raise WireError("this spectator may not vote for others")
-        self._votes[seat] += 1
+        self._votes[slot] += 1
         # A browser that votes too often is ignored, so that the others can still vote.
-        if self._ballot is not None and self._votes[seat] <= MOST_VOTES:
-            voter = f"{self._voter} browser {seat}" if seat else self._voter
+        if self._ballot is not None and self._votes[slot] <= MOST_VOTES:
+            voter = f"{self._voter} browser {slot}" if slot else self._voter
             self._ballot.cast(voter, str(request.question), request.choice)
 
     def _join(self, wants: Wants) -> None:
         self.wants = wants
         if wants is Wants.BROWSERS and self._trusted:
-            self._seats = frames.MOST_SEATS
-        greeting = msgspec.structs.replace(self._greeting, seats=self._seats)
+            self._slots = frames.MOST_SLOTS
+        greeting = msgspec.structs.replace(self._greeting, seats=self._slots)
         self._queue.append(frames.encode(greeting))
         if wants in (Wants.WHOLE, Wants.BROWSERS):
             self._past = 0
         elif wants is Wants.NOW:
-            self._go_to_now()
+            self._skip_to_now()
         else:
             self.over = True
 
-    def _go_to_now(self) -> None:
+    def _skip_to_now(self) -> None:
         """Queue all missed events except samples, and continue with the next chunk."""
         backlog = self._backlog
-        backlog.take()
+        backlog.make_chunk()
         self._unpacks = False
         self._queue.append(range(self._kept, backlog.chunked))
         self._kept, self._at, self._t = backlog.chunked, backlog.end, backlog.now
@@ -293,7 +294,7 @@ class Spectator:
                     self._rest = self._rest[self.connection.send(self._rest) :]
                 elif self._past is not None and not self._queue:
                     self._send_past(self._past)
-                elif (lines := self._next()) is not None:
+                elif (lines := self._next_lines()) is not None:
                     self._rest = memoryview(lines)
                 else:
                     return not self.over
@@ -318,7 +319,7 @@ class Spectator:
         self._at, self._kept, self._t = backlog.past_until, backlog.past_kept, backlog.past_now
         self._queue.append(frames.encode(Present()) + backlog.shown)
 
-    def _next(self) -> bytes | None:
+    def _next_lines(self) -> bytes | None:
         """Return the next lines to send; None if the spectator has everything."""
         if self._queue:
             first = self._queue.popleft()
@@ -327,7 +328,7 @@ class Spectator:
             return None
         if self._at < self._backlog.first:
             since = self._t
-            self._go_to_now()
+            self._skip_to_now()
             return frames.encode(Gap(since=since, until=max(self._t, since)))
         if (chunk := self._backlog.chunk(self._at)) is not None:
             self._at, self._kept, self._t = self._at + 1, chunk.kept, chunk.t
@@ -358,7 +359,7 @@ class Spectator:
 MOST_SPECTATORS = 1000
 """Greatest number of spectators at a time."""
 
-SETTLE_S = 2.0
+EXTEND_S = 2.0
 """Seconds between extensions of the past by the newest seconds."""
 
 _HELLO_S = 5.0
@@ -398,17 +399,17 @@ class Server:
 
     def run(self) -> None:
         """Serve until the presenter ends."""
-        settled = time.monotonic()
+        extended = time.monotonic()
         sent = 0
         while not self._ended:
-            for key, events in self._selector.select(LIVE_S if self.spectators else SETTLE_S):
+            for key, events in self._selector.select(LIVE_S if self.spectators else EXTEND_S):
                 call: Callable[[int], None] = key.data
                 call(events)
             self.backlog.packs = bool(self.spectators)
             now = time.monotonic()
-            if now - settled >= SETTLE_S:
-                settled = now
-                self.backlog.settle()
+            if now - extended >= EXTEND_S:
+                extended = now
+                self.backlog.extend_past()
                 self._drop_silent(now)
             elif now - self._fed >= LIVE_S:
                 # No further sweep arrives to end the block of the last ones.
@@ -454,27 +455,27 @@ class Server:
         *lines, rest = data.split(b"\n")
         for line in lines:
             self._rest += line
-            self._take(bytes(self._rest))
+            self._read_line(bytes(self._rest))
             self._rest.clear()
         self._rest += rest
-        self.backlog.take()
+        self.backlog.make_chunk()
 
-    def _take(self, line: bytes) -> None:
+    def _read_line(self, line: bytes) -> None:
         if line.startswith(frames.PREFIX):
             frame = frames.decode(line)
             if isinstance(frame, Setup):
-                self._begin(frame)
+                self._prepare(frame)
             elif isinstance(frame, PresenterView):
                 self.backlog.show(line + b"\n")
             elif isinstance(frame, Board):
                 self.backlog.write_board(line + b"\n")
-                self._ask(frame)
+                self._update_ballot(frame)
             elif isinstance(frame, Over):
                 self._over = frame
         else:
             self.backlog.put(wire.decode_event(line + b"\n"))
 
-    def _ask(self, board: Board) -> None:
+    def _update_ballot(self, board: Board) -> None:
         """Open the ballot for the question of a page, or close it if the page has no open one."""
         with contextlib.suppress(ValueError):
             if board.open:
@@ -489,7 +490,7 @@ class Server:
         self.ballot.close()
         self._right = board.answers if board.question == self._asked else None
 
-    def _begin(self, setup: Setup) -> None:
+    def _prepare(self, setup: Setup) -> None:
         """Prepare what the first spectator receives, then let spectators connect."""
         self._setup = setup
         self.backlog.spool_bytes = setup.spool_bytes
@@ -539,7 +540,7 @@ class Server:
             now=self.backlog.now,
             watching=self._counted,
         )
-        trusted = places.is_presenters(connection)
+        trusted = sockets.is_from_presenter(connection)
         spectator = Spectator(connection, self.backlog, greeting, self.ballot, trusted=trusted)
         self.spectators.add(spectator)
         self._joined[spectator] = time.monotonic()
@@ -604,3 +605,7 @@ def main(words: list[str]) -> int:
         server.finish()
         os._exit(0)
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

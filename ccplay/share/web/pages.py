@@ -18,15 +18,16 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import msgspec
 from aiohttp import web
 
-from ccplay.share.browsers import Place
-from ccplay.share.frames import MOST_SEATS, Board
-from ccplay.share.server import answers
+from ccplay.share.frames import MOST_SLOTS
+from ccplay.share.presenter import Place
+from ccplay.share.relay import is_answer
+from ccplay.share.sockets import WatchSource
 from ccplay.share.web.facts import looks
 from ccplay.share.web.feed import Feed, TooBusyError, Windows, message
 
@@ -97,7 +98,7 @@ def link_name(place: Place) -> str:
     return f"[{found}]" if ":" in found else found
 
 
-# --- seats, which limit the number of browsers that may vote, and how often each may --------------
+# --- slots, which limit the number of browsers that may vote, and how often each may --------------
 
 _NAME = re.compile(r"[0-9a-f]{32}")
 """Pattern of a random word of 128 bits, which a page chooses and no other page can know."""
@@ -109,11 +110,11 @@ VOTES_S = 1.0
 """Number of votes per second that a browser may send on average."""
 
 
-class Seat(msgspec.Struct):
-    """The seat of one browser."""
+class VotingSlot(msgspec.Struct):
+    """The slot of one browser."""
 
     number: int
-    """Number of the seat, from 1."""
+    """Number of the slot, from 1."""
     streams: int = 0
     """Number of streams that the browser receives at present."""
     left: float = VOTES_AT_ONCE
@@ -122,57 +123,57 @@ class Seat(msgspec.Struct):
     """Moment for which ``left`` was computed, in seconds of a clock."""
 
 
-class Seats:
-    """Assigns a seat to each browser that receives the stream; only these may vote.
+class VotingSlots:
+    """Assigns a slot to each browser that receives the stream; only these may vote.
 
-    A browser keeps its seat while others are free. If none is free, the browser that left
-    first loses its seat to the new one, whose vote replaces the earlier vote: so there are never
-    more votes than seats.
+    A browser keeps its slot while others are free. If none is free, the browser that left
+    first loses its slot to the new one, whose vote replaces the earlier vote: so there are never
+    more votes than slots.
     """
 
-    def __init__(self, most: int = MOST_SEATS, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, most: int = MOST_SLOTS, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = most
         self._clock = clock
-        self._seats: OrderedDict[str, Seat] = OrderedDict()
+        self._slots: OrderedDict[str, VotingSlot] = OrderedDict()
 
-    def enter(self, name: str) -> Seat | None:
-        """Assign a seat to a browser that starts receiving the stream; None if it can't vote."""
+    def occupy(self, name: str) -> VotingSlot | None:
+        """Assign a slot to a browser that starts receiving the stream; None if it can't vote."""
         if not _NAME.fullmatch(name):
             return None
-        seat = self._seats.get(name) or self._new(name)
-        if seat is not None:
-            seat.streams += 1
-        return seat
+        slot = self._slots.get(name) or self._new(name)
+        if slot is not None:
+            slot.streams += 1
+        return slot
 
-    def leave(self, name: str) -> None:
+    def release(self, name: str) -> None:
         """Record that a browser has stopped receiving the stream."""
-        self._seats[name].streams -= 1
-        self._seats.move_to_end(name)
+        self._slots[name].streams -= 1
+        self._slots.move_to_end(name)
 
-    def voting(self, name: str) -> Seat | None:
-        """Return the seat of a browser that receives the stream; None if it has none."""
-        seat = self._seats.get(name)
-        return seat if seat is not None and seat.streams else None
+    def find(self, name: str) -> VotingSlot | None:
+        """Return the slot of a browser that receives the stream; None if it has none."""
+        slot = self._slots.get(name)
+        return slot if slot is not None and slot.streams else None
 
-    def takes(self, seat: Seat) -> bool:
+    def count_vote(self, slot: VotingSlot) -> bool:
         """Return whether a browser may vote now, and count the vote."""
         now = self._clock()
-        seat.left = min(seat.left + (now - seat.at) * VOTES_S, VOTES_AT_ONCE)
-        seat.at = now
-        if seat.left < 1:
+        slot.left = min(slot.left + (now - slot.at) * VOTES_S, VOTES_AT_ONCE)
+        slot.at = now
+        if slot.left < 1:
             return False
-        seat.left -= 1
+        slot.left -= 1
         return True
 
-    def _new(self, name: str) -> Seat | None:
-        number = len(self._seats) + 1
+    def _new(self, name: str) -> VotingSlot | None:
+        number = len(self._slots) + 1
         if number > self._most:
-            gone = next((each for each, seat in self._seats.items() if not seat.streams), None)
+            gone = next((each for each, slot in self._slots.items() if not slot.streams), None)
             if gone is None:
                 return None
-            number = self._seats.pop(gone).number
-        seat = self._seats[name] = Seat(number, at=self._clock())
-        return seat
+            number = self._slots.pop(gone).number
+        slot = self._slots[name] = VotingSlot(number, at=self._clock())
+        return slot
 
 
 # --- the votes of browsers: read, checked against the open question, and passed on ----------------
@@ -181,16 +182,7 @@ LONGEST = 64
 """Largest size of a vote's body in bytes."""
 
 
-class Watched(Protocol):
-    """The part of a ``WatchSource`` that concerns votes."""
-
-    board: Board | None
-
-    def vote_for(self, seat: int, question: int, choice: float) -> bool:
-        """Send a browser's vote; return whether the vote was sent."""
-
-
-class Vote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class VoteRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A vote exactly as a browser sends it."""
 
     question: Annotated[int, msgspec.Meta(ge=1, le=0xFFFF)]
@@ -198,22 +190,22 @@ class Vote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Index of the chosen answer from 0, or the number entered."""
 
 
-_decoder = msgspec.json.Decoder(Vote)
+_decoder = msgspec.json.Decoder(VoteRequest)
 
 
-class Ballot:
+class BrowserVotes:
     """The votes of browsers, checked and passed on; only those with the stream may vote."""
 
-    def __init__(self, source: Watched) -> None:
-        self.seats = Seats()
+    def __init__(self, source: WatchSource) -> None:
+        self.slots = VotingSlots()
         self.source = source
         """Receiver of the votes."""
 
     def cast(self, name: str, body: bytes) -> HTTPStatus:
         """Check a browser's vote and pass it on; return the status of the response."""
-        if (seat := self.seats.voting(name)) is None:
+        if (slot := self.slots.find(name)) is None:
             return HTTPStatus.FORBIDDEN
-        if not self.seats.takes(seat):
+        if not self.slots.count_vote(slot):
             return HTTPStatus.TOO_MANY_REQUESTS
         try:
             vote = _decoder.decode(body)
@@ -222,9 +214,9 @@ class Ballot:
         board = self.source.board
         if board is None or not board.open or board.question != vote.question:
             return HTTPStatus.CONFLICT
-        if not answers(vote.choice, len(board.choices), (board.low, board.high)):
+        if not is_answer(vote.choice, len(board.choices), (board.low, board.high)):
             return HTTPStatus.BAD_REQUEST
-        passed_on = self.source.vote_for(seat.number, vote.question, vote.choice)
+        passed_on = self.source.vote_for(slot.number, vote.question, vote.choice)
         return HTTPStatus.NO_CONTENT if passed_on else HTTPStatus.SERVICE_UNAVAILABLE
 
 
@@ -247,7 +239,7 @@ class Broadcast:
         """Whether no more messages follow."""
         self._messages: deque[bytes] = deque()
         self._bytes = 0
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     @property
     def end(self) -> int:
@@ -276,15 +268,15 @@ class Broadcast:
             return None
         return b"".join(self._messages[at - self.first] for at in range(number, self.end))
 
-    async def more(self, number: int) -> bool:
+    async def await_message(self, number: int) -> bool:
         """Wait for the message with this number; return False if none will follow."""
         while number >= self.end and not self.closed:
-            await self._news.wait()
+            await self._changed.wait()
         return number < self.end
 
     def _wake(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 # --- the HTTP server: a page, its files, the stream of messages, and windows of the past ----------
@@ -338,7 +330,7 @@ class Pages:
         feed: Feed,
         broadcast: Broadcast,
         windows: Windows,
-        ballot: Ballot | None = None,
+        ballot: BrowserVotes | None = None,
     ) -> None:
         """Serve the session; ``ballot`` receives votes. Without a ballot nobody can vote."""
         self.browsers = 0
@@ -447,15 +439,15 @@ class Pages:
         return web.Response(status=self._ballot.cast(request.query.get("as", ""), body))
 
     @contextlib.contextmanager
-    def _seated(self, name: str) -> Iterator[None]:
+    def _occupy_slot(self, name: str) -> Iterator[None]:
         """Let a browser vote while it receives the stream."""
-        seats = self._ballot.seats if self._ballot is not None else None
-        seat = seats.enter(name) if seats is not None else None
+        slots = self._ballot.slots if self._ballot is not None else None
+        slot = slots.occupy(name) if slots is not None else None
         try:
             yield
         finally:
-            if seats is not None and seat is not None:
-                seats.leave(name)
+            if slots is not None and slot is not None:
+                slots.release(name)
 
     async def _events(self, request: web.BaseRequest) -> web.StreamResponse:
         if self.browsers >= MOST_BROWSERS:
@@ -466,7 +458,7 @@ class Pages:
             request.transport.set_write_buffer_limits(high=_BUFFER)
         self.browsers += 1
         try:
-            with self._seated(request.query.get("as", "")):
+            with self._occupy_slot(request.query.get("as", "")):
                 await self._send(response)
         except (ConnectionError, TimeoutError):
             if request.transport is not None:
@@ -487,7 +479,7 @@ class Pages:
             more = True
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_QUIET_S):
-                    more = await broadcast.more(place)
+                    more = await broadcast.await_message(place)
             if not more:
                 return
             found = broadcast.since(place)

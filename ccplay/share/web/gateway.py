@@ -11,19 +11,21 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ccplay.errors import CcplayError
 from ccplay.model.base import Event
 from ccplay.session.session import Session
-from ccplay.share.browsers import News, Place, encode, read_place
 from ccplay.share.frames import Wants
-from ccplay.share.watching import WatchSource
-from ccplay.share.web import server
+from ccplay.share.presenter import BrowserReport, Place, encode_report, read_place
+from ccplay.share.sockets import WatchSource
 from ccplay.share.web.feed import Feed, Windows, message
-from ccplay.share.web.server import Admission, Ballot, Broadcast
 from ccplay.stream.wire import UnknownEvent
+
+if TYPE_CHECKING:
+    from ccplay.share.web import pages
 
 _GATHER_S = 0.01
 """Seconds for which events are collected before browsers receive them."""
@@ -48,7 +50,7 @@ MISSING = (
 """Message shown if a library that serves browsers is missing."""
 
 
-def require() -> None:
+def require_libraries() -> None:
     """Raise ``CcplayError`` if a library that only this package needs is missing."""
     try:
         import aiohttp  # noqa: F401, PLC0415 - only checked for
@@ -66,7 +68,7 @@ class Served(msgspec.Struct, frozen=True):
     """The session's title."""
 
 
-class _Watched:
+class _WatchedSession:
     """The session as this process watches it; also a sink that wakes the process at events."""
 
     def __init__(self, source: WatchSource) -> None:
@@ -86,7 +88,7 @@ class _Watched:
     async def read_past(self) -> None:
         """Read the session's past, so that the first message to browsers contains it."""
         while not (self.source.present or self.session.done):
-            await self.woken()
+            await self.await_event()
         self.feed.messages(time.monotonic(), self.source.view, self.source.board)
 
     async def leave(self) -> None:
@@ -107,7 +109,7 @@ class _Watched:
         if self.votes and browsers != self._reported and self.source.report(browsers):
             self._reported = browsers
 
-    async def woken(self) -> bool:
+    async def await_event(self) -> bool:
         """Wait briefly for an event; return whether there was one."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOOK_S):
@@ -128,20 +130,20 @@ async def serve(
     ``ready`` is called once with the link, ``count`` repeatedly with the number of browsers.
     Raises ``CcplayError`` if the session can't be watched, or the address can't be listened on.
     """
-    from aiohttp import web  # noqa: PLC0415 - needed only here
+    from aiohttp import web  # noqa: PLC0415 - it may be missing
 
-    from ccplay.share.web.server import Pages  # noqa: PLC0415 - needed only here
+    from ccplay.share.web import pages  # noqa: PLC0415 - it imports aiohttp
 
     # Errors of clients must not appear on the presenter's terminal.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     _allow_files()
-    watched = _Watched(WatchSource.join(path, Wants.BROWSERS))
-    broadcast = Broadcast()
-    token = server.make_token()
-    ballot = Ballot(watched.source) if watched.votes else None
+    watched = _WatchedSession(WatchSource.join(path, Wants.BROWSERS))
+    broadcast = pages.Broadcast()
+    token = pages.make_token()
+    ballot = pages.BrowserVotes(watched.source) if watched.votes else None
     windows = Windows(watched.session, watched.feed)
-    pages = Pages(Admission(place, token), watched.feed, broadcast, windows, ballot)
-    listener = pages.server(
+    page = pages.Pages(pages.Admission(place, token), watched.feed, broadcast, windows, ballot)
+    listener = page.server(
         handler_cancellation=True, keepalive_timeout=15.0, max_line_size=2048, max_field_size=4096
     )
     runner = web.ServerRunner(listener, shutdown_timeout=_LAST_S)
@@ -149,12 +151,12 @@ async def serve(
         await watched.read_past()
         await runner.setup()
         port = await _listen(web.TCPSite, runner, place)
-        link = f"http://{server.link_name(place)}:{port}/{token}/"
+        link = f"http://{pages.link_name(place)}:{port}/{token}/"
         ready(Served(link, watched.session.title))
 
         def counted() -> None:
-            count(pages.browsers)
-            watched.report(pages.browsers)
+            count(page.browsers)
+            watched.report(page.browsers)
 
         while True:
             await _broadcast(watched, broadcast, counted)
@@ -163,11 +165,11 @@ async def serve(
             if (following := await watched.source.rejoin()) is None:
                 break
             await watched.leave()
-            watched = _Watched(following)
+            watched = _WatchedSession(following)
             await watched.read_past()
             if ballot is not None:
                 ballot.source = watched.source
-            pages.show(watched.feed, Windows(watched.session, watched.feed))
+            page.show(watched.feed, Windows(watched.session, watched.feed))
             broadcast.put(watched.feed.opening())
         session = watched.session
         reason = session.error or session.state.end_reason or "the session has ended"
@@ -180,10 +182,12 @@ async def serve(
         await watched.leave()
 
 
-async def _broadcast(watched: _Watched, broadcast: Broadcast, count: Callable[[], None]) -> None:
+async def _broadcast(
+    watched: _WatchedSession, broadcast: pages.Broadcast, count: Callable[[], None]
+) -> None:
     """Broadcast new messages until the session ends."""
     while not watched.session.done:
-        if await watched.woken():
+        if await watched.await_event():
             await asyncio.sleep(_GATHER_S)
         source = watched.source
         if new := watched.feed.messages(time.monotonic(), source.view, source.board):
@@ -213,9 +217,30 @@ def _allow_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+# --- the link as a QR code for a terminal: a line of half blocks shows two rows of modules --------
+
+_QUIET = 2
+"""Width in modules of the light border around the code."""
+
+_BLOCKS = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
+
+
+def draw_code(link: str) -> list[str]:
+    """Return the lines of the code, to be printed dark on light in any terminal."""
+    import segno  # noqa: PLC0415 - it may be missing
+
+    matrix = segno.make(link, error="l", micro=False).matrix_iter(border=_QUIET)
+    modules = [[int(module) & 1 for module in row] for row in matrix]
+    if len(modules) % 2:
+        modules.append([0] * len(modules[0]))
+    return [
+        "".join(_BLOCKS[pair] for pair in zip(upper, lower, strict=True))
+        for upper, lower in zip(modules[::2], modules[1::2], strict=True)
+    ]
+
+
 # --- the process that serves browsers for a presenter ---------------------------------------------
-# The process that serves browsers for a presenter; its arguments are ``SOCKET ADDRESS:PORT``.
-#
+# Its arguments are ``SOCKET ADDRESS:PORT``.
 # It prints lines of JSON: the link once, then the number of browsers, or the reason for a failure.
 
 
@@ -224,10 +249,10 @@ def main(words: list[str]) -> int:
     # The presenter and its lab have priority.
     os.nice(5)
     try:
-        require()
+        require_libraries()
         asyncio.run(serve(Path(words[0]), read_place(words[1]), _ready, _Counter().count))
     except CcplayError as error:
-        _write(News(failed=str(error)))
+        _write(BrowserReport(failed=str(error)))
         return 1
     except KeyboardInterrupt:
         return 130
@@ -235,9 +260,7 @@ def main(words: list[str]) -> int:
 
 
 def _ready(served: Served) -> None:
-    from ccplay.share.web import code  # noqa: PLC0415 - segno may be missing
-
-    _write(News(link=served.link, code=code.rows(served.link)))
+    _write(BrowserReport(link=served.link, code=draw_code(served.link)))
 
 
 class _Counter:
@@ -249,13 +272,17 @@ class _Counter:
     def count(self, browsers: int) -> None:
         if browsers != self._written:
             self._written = browsers
-            _write(News(browsers=browsers))
+            _write(BrowserReport(browsers=browsers))
 
 
-def _write(news: News) -> None:
+def _write(report: BrowserReport) -> None:
     try:
-        sys.stdout.buffer.write(encode(news))
+        sys.stdout.buffer.write(encode_report(report))
         sys.stdout.buffer.flush()
     except OSError:
         # The presenter has ended.
         sys.exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

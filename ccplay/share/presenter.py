@@ -5,55 +5,27 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import selectors
 import subprocess
 import sys
+import time
 from collections import deque
+from pathlib import Path
 from socket import AF_UNIX, SHUT_WR, SO_SNDBUF, SOCK_STREAM, SOL_SOCKET, socket, socketpair
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
-from ccplay.errors import CcplayError, WireError
-from ccplay.model.base import Event
+from ccplay.errors import CcplayError, UsageError, WireError
+from ccplay.model.base import Count, Event
 from ccplay.model.events import Log
 from ccplay.model.samples import Sweep
-from ccplay.share import frames, places
+from ccplay.share import frames, sockets
 from ccplay.share.frames import Board, Over, PresenterView, Setup, Votes, Watching
 from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
 from ccplay.units import format_clock
-
-# --- removes from the stream what spectators must not learn ---------------------------------------
-# Removes from the stream what spectators must not learn: paths, and the user names in them.
-
-_PATH = re.compile(r"(?:(?<=[\s\"'(=:,\[])|^)(?:~[^/\s]*)?(?:/[^/\s\"'(),;:\]]+)+/?")
-"""Pattern of an absolute path, or one that begins with ``~``, within a sentence."""
-
-_encoder = msgspec.json.Encoder()
-
-
-def without_paths(text: str) -> str:
-    """Return a text with each path reduced to its last component."""
-    return _PATH.sub(lambda found: found[0].rstrip("/").rpartition("/")[2], text)
-
-
-def scrubbed(line: bytes) -> bytes:
-    """Return an event's line with paths removed from all its texts, keys of objects included."""
-    if b"/" not in line:
-        return line
-    value = msgspec.json.decode(line)
-    return _encoder.encode(_scrubbed(value)) + b"\n"
-
-
-def _scrubbed(value: Any) -> Any:
-    if isinstance(value, str):
-        return without_paths(value)
-    if isinstance(value, list):
-        return [_scrubbed(each) for each in value]
-    if isinstance(value, dict):
-        return {without_paths(key): _scrubbed(each) for key, each in value.items()}
-    return value
-
+from ccplay.visible import printable_json
 
 # --- the presenter's side of sharing: feeds the stream to the server without waiting for it -------
 
@@ -87,7 +59,7 @@ class Sharing:
         """Number of spectators, as last reported by the server."""
         self.votes: Votes | None = None
         """Newest count of votes on the question of a lesson; None before the first."""
-        listener = places.listen(label, group)
+        listener = sockets.listen(label, group)
         self.name = listener.name
         """Name of the session for spectators."""
         self.path = listener.path
@@ -96,7 +68,7 @@ class Sharing:
         self._feed, theirs = socketpair(AF_UNIX, SOCK_STREAM)
         try:
             self._feed.setsockopt(SOL_SOCKET, SO_SNDBUF, MOST_BEHIND)
-            self._process = _start(listener, theirs, past)
+            self._process = _start_relay(listener, theirs, past)
         except BaseException:
             self._feed.close()
             listener.path.unlink(missing_ok=True)
@@ -211,15 +183,15 @@ class Sharing:
             raise CcplayError(f"sharing has ended: its server is gone ({error.strerror})") from None
 
 
-def _start(
-    listener: places.Listener, feed: socket, past: BinaryIO | None
+def _start_relay(
+    listener: sockets.Listener, feed: socket, past: BinaryIO | None
 ) -> subprocess.Popen[bytes]:
     held = [feed.fileno(), listener.socket.fileno()]
     held += [] if past is None else [past.fileno()]
     words = [*map(str, held), *(["-1"] if past is None else []), str(listener.path)]
     # -P keeps the current directory, which may contain others' files, off the import path.
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "ccplay.share", *words],
+        [sys.executable, "-P", "-m", "ccplay.share.relay", *words],
         pass_fds=held,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -227,3 +199,160 @@ def _start(
         # Ctrl-C and a closed terminal must reach only the presenter, which ends the server.
         start_new_session=True,
     )
+
+
+_LONGEST = 1 << 16
+"""Greatest number of bytes read from the process at once."""
+
+_BROWSERS_LAST_S = 2.5
+"""Seconds that the process may take to end by itself after the session has ended."""
+
+_START_S = 20.0
+"""Seconds that ``BrowserServer.wait`` waits for the page."""
+
+
+LOOPBACK = "127.0.0.1"
+"""Address to which only browsers on this machine can connect."""
+
+_PLACE = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]{1,253}))?(?::([0-9]{1,5}))?")
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The address and port to which browsers connect."""
+
+    address: str = LOOPBACK
+    """IP address or host name to which browsers connect."""
+    port: int = 0
+    """TCP port to which browsers connect; 0 for any free one."""
+
+
+def read_place(text: str) -> Place:
+    """Read ``ADDRESS:PORT``, ``ADDRESS`` or ``:PORT``; empty: loopback. Raises ``UsageError``."""
+    match = _PLACE.fullmatch(text)
+    port = int(match[3]) if match and match[3] else 0
+    # A single word is more likely the name of a scenario.
+    named = bool(match and match[2] and not match[3] and "." not in match[2])
+    if match is None or port > 65535 or (named and text != "localhost"):
+        raise UsageError(
+            f"--web {text}: not an ADDRESS:PORT, such as 0.0.0.0:8000 or [::1]:8000; "
+            "a scenario is named before --web"
+        )
+    return Place(match[1] or match[2] or LOOPBACK, port)
+
+
+class BrowserReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A report of the process, sent as one line."""
+
+    link: str | None = None
+    """URL of the page."""
+    code: list[str] | None = None
+    """URL of the page as the lines of a QR code, dark on light."""
+    browsers: Count | None = None
+    """Number of browsers that watch now."""
+    failed: str | None = None
+    """Reason why there is no page."""
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(BrowserReport)
+
+
+def encode_report(report: BrowserReport) -> bytes:
+    """Return the line that reports ``report``."""
+    return _encoder.encode(report) + b"\n"
+
+
+class BrowserServer:
+    """Serves a session to browsers in a process that watches it like any spectator."""
+
+    def __init__(self, path: Path, place: str) -> None:
+        """Start serving the session on the socket at ``path``, without waiting for the page."""
+        self.link = ""
+        """URL of the page; empty until it is served."""
+        self.code: list[str] = []
+        """URL of the page as the lines of a QR code, dark on light; empty until it is served."""
+        self.count = 0
+        """Number of browsers that watch now."""
+        self.failed = ""
+        """Reason why there is no page; empty unless serving has failed."""
+        self._unread = b""
+        # -P keeps the current directory, which may contain others' files, off the import path.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "ccplay.share.web.gateway", str(path), place],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            # Ctrl-C and a closed terminal must reach only the presenter, which ends the session.
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None  # noqa: S101 - asked for
+        self._pipe = self._process.stdout
+        os.set_blocking(self._pipe.fileno(), False)
+
+    @property
+    def serves(self) -> bool:
+        """Whether the page is served now."""
+        return bool(self.link) and not self.failed
+
+    def listen(self) -> None:
+        """Read what the process has reported, without waiting."""
+        if self.failed:
+            return
+        try:
+            data = os.read(self._pipe.fileno(), _LONGEST)
+        except BlockingIOError:
+            return
+        if not data:
+            self.failed, self.count = "the server for browsers has ended", 0
+            return
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        for line in lines:
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeError):
+                self._apply(_decoder.decode(printable_json(line)))
+
+    def _apply(self, report: BrowserReport) -> None:
+        self.link, self.code = report.link or self.link, report.code or self.code
+        self.count = self.count if report.browsers is None else report.browsers
+        self.failed = report.failed or self.failed
+
+    def wait(self) -> str:
+        """Wait for the page and return its URL. Raises ``CcplayError`` if there is none."""
+        until = time.monotonic() + _START_S
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._pipe, selectors.EVENT_READ)
+            while not (self.link or self.failed):
+                left = until - time.monotonic()
+                if left < 0:
+                    raise CcplayError("the server for browsers does not start")
+                selector.select(left)
+                self.listen()
+        if self.failed:
+            raise CcplayError(self.failed)
+        return self.link
+
+    def close(self) -> None:
+        """Wait for the process, which first sends the rest to browsers; kill it if that is slow."""
+        try:
+            self._process.wait(_BROWSERS_LAST_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._pipe.close()
+
+
+class InBrowsers:
+    """A sink that shares a session with spectators, as ``Sharing`` does, and with browsers."""
+
+    def __init__(self, sharing: Sharing, place: str) -> None:
+        """Serve the session of ``sharing`` to browsers at ``place``."""
+        self.browsers = BrowserServer(sharing.path, place)
+        self._sharing = sharing
+
+    def put(self, event: Event | UnknownEvent) -> None:
+        """Share one event. Raises ``CcplayError``."""
+        self._sharing.put(event)
+
+    def close(self) -> None:
+        """Stop sharing; spectators and browsers first receive the rest."""
+        self._sharing.close()
+        self.browsers.close()

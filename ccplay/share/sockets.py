@@ -1,7 +1,11 @@
-"""Creates and finds the sockets of shared sessions, and decides who may connect."""
+"""Sockets of shared sessions: created, found and joined; and the stream that a spectator receives.
+
+Whoever may connect is decided by the permissions of socket and folder, which are checked.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import grp
@@ -10,20 +14,38 @@ import re
 import stat
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
 from pathlib import Path
-from socket import AF_UNIX, MSG_PEEK, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
+from socket import AF_UNIX, MSG_PEEK, SHUT_RDWR, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
 
 import msgspec
 
-from ccplay.errors import CcplayError, UsageError, WireError
+from ccplay.errors import CcplayError, RecordingError, UsageError, WireError
 from ccplay.files.caller import state_folder
 from ccplay.files.writing import Directory, is_safe, sudo_caller
+from ccplay.model.base import Command, Event
+from ccplay.model.events import Ended, Log
+from ccplay.model.samples import Sweep
 from ccplay.share import frames
-from ccplay.share.frames import LONGEST_FRAME, Greeting, Over, Wants
+from ccplay.share.backlog import Unpacker
+from ccplay.share.frames import (
+    LONGEST_FRAME,
+    AnyFrame,
+    Board,
+    Gap,
+    Greeting,
+    Over,
+    Present,
+    PresenterView,
+    Wants,
+)
+from ccplay.stream import wire
+from ccplay.stream.sources import RecordingLimits
+from ccplay.stream.wire import UnknownEvent
+from ccplay.units import format_clock
 from ccplay.visible import printable
 
 _SUFFIX = ".share"
@@ -39,7 +61,7 @@ _WAITING = 512
 _PEER = struct.Struct("3i")
 """``struct ucred``: process, user and group ID."""
 
-_SETTLED_S = 10.0
+_STALE_S = 10.0
 """Seconds after which a socket that refuses connections belongs to no server any more."""
 
 PATIENCE_S = 10.0
@@ -138,7 +160,7 @@ def _open(where: Path, mode: int) -> Directory:
 
 
 def _bind(here: Directory, label: str, group: int | None) -> Listener:
-    _tidy(here)
+    _delete_stale(here)
     connection = socket(AF_UNIX, SOCK_STREAM)
     try:
         # bind(2) gives the socket's mode to the file, so others can't connect at any moment.
@@ -156,7 +178,7 @@ def _bind(here: Directory, label: str, group: int | None) -> Listener:
                 here.discard(f"{name}{_SUFFIX}")
                 connection.bind(place)
             break
-        _give(here, f"{name}{_SUFFIX}", group)
+        _set_owners(here, f"{name}{_SUFFIX}", group)
         connection.listen(_WAITING)
     except BaseException:
         connection.close()
@@ -164,20 +186,20 @@ def _bind(here: Directory, label: str, group: int | None) -> Listener:
     return Listener(name, here.path / f"{name}{_SUFFIX}", connection)
 
 
-def _tidy(here: Directory) -> None:
+def _delete_stale(here: Directory) -> None:
     """Delete the sockets of servers that were killed together with their presenter."""
     for name in os.listdir(here.descriptor):  # noqa: PTH208 - by descriptor
         with contextlib.suppress(OSError):
             facts = os.stat(name, dir_fd=here.descriptor, follow_symlinks=False)
             ours = name.endswith(_SUFFIX) and stat.S_ISSOCK(facts.st_mode)
             # A younger one may be bound, but not listening yet.
-            if ours and time.time() - facts.st_ctime > _SETTLED_S:
+            if ours and time.time() - facts.st_ctime > _STALE_S:
                 place = f"/proc/self/fd/{here.descriptor}/{name}"
                 if _is_stale(place):
                     here.discard(name)
 
 
-def _give(here: Directory, name: str, group: int | None) -> None:
+def _set_owners(here: Directory, name: str, group: int | None) -> None:
     """Let sudo's caller and the group connect; delete the file and raise ``OSError`` on failure."""
     caller = sudo_caller()
     owner = -1 if caller is None else caller[0]
@@ -210,7 +232,7 @@ def _is_stale(place: str) -> bool:
     return False
 
 
-def is_presenters(connection: socket) -> bool:
+def is_from_presenter(connection: socket) -> bool:
     """Return whether a process of the presenter or of root, not of the group, is the peer.
 
     The kernel reports the peer's user: see ``SO_PEERCRED`` in unix(7).
@@ -220,18 +242,18 @@ def is_presenters(connection: socket) -> bool:
     return user in (0, os.geteuid(), _user())
 
 
-def shared() -> list[Shared]:
+def list_shared() -> list[Shared]:
     """Return the sessions that this user can watch, the most recently shared first."""
     paths = list(_sockets())
     if not paths:
         return []
     ends = time.monotonic() + _LIST_S
     with ThreadPoolExecutor(min(len(paths), _THREADS)) as pool:
-        found = [each for each in pool.map(partial(_greeted, ends), paths) if each is not None]
+        found = [each for each in pool.map(partial(_greet, ends), paths) if each is not None]
     return sorted(found, key=lambda each: each.greeting.began, reverse=True)
 
 
-def _greeted(ends: float, path: Path) -> Shared | None:
+def _greet(ends: float, path: Path) -> Shared | None:
     """Return the session on a socket; None if it can't be watched by the moment ``ends``."""
     try:
         connection, greeting = join(path, Wants.GREETING, max(ends - time.monotonic(), 0.01))
@@ -277,7 +299,7 @@ def _folders_of_others() -> Iterator[Path]:
 
 def find(word: str) -> Shared:
     """Return the session of this name, or on the socket at this path. Raises ``UsageError``."""
-    there = shared()
+    there = list_shared()
     for each in there:
         if word in (each.name, str(each.path)):
             return each
@@ -343,3 +365,160 @@ def _first_line(connection: socket, ends: float) -> bytes:
         if len(line) > LONGEST_FRAME:
             raise WireError("its server does not follow ccplay's protocol")
     return bytes(line)
+
+
+_CHUNK = 1 << 18
+
+_NEXT_S = 60.0
+"""Longest time in seconds to wait for the presenter's next network."""
+
+_TRY_S = 0.2
+"""Seconds between attempts to join it."""
+
+_TRY_PATIENCE_S = 2.0
+"""Seconds that its server may take to answer."""
+
+_TURN_S = 0.01
+"""Seconds for which the past is read before other tasks run."""
+
+
+class WatchSource:
+    """The stream from the server of a shared session, with the limits of a recording."""
+
+    live = False
+
+    def __init__(self, connection: socket, greeting: Greeting) -> None:
+        """Hold a connection and its greeting, as ``sockets.join`` returns them."""
+        self._place: tuple[Path, Wants] | None = None
+        self.greeting = greeting
+        self.view: PresenterView | None = None
+        """The presenter's newest view; None before the first is received."""
+        self.board: Board | None = None
+        """Page of the presenter's lesson; None if there is none."""
+        self.present = False
+        """Whether the past has been read, so that further events happen now."""
+        self._connection = connection
+        self._limits = RecordingLimits()
+        self._begun = self._ended = self._closing = False
+        self.another = False
+        """Whether the presenter has announced another network, under the same name."""
+        self._now = 0.0
+
+    @classmethod
+    def join(cls, path: Path, wants: Wants, patience_s: float = PATIENCE_S) -> WatchSource:
+        """Join the session on the socket at ``path``. Raises ``CcplayError``."""
+        source = cls(*join(path, wants, patience_s))
+        source._place = path, wants
+        return source
+
+    async def rejoin(self) -> WatchSource | None:
+        """Join the next network after the end of this one, if the presenter has announced one.
+
+        Return None if there is none, or if it is not shared within a minute.
+        """
+        if not self.another or self._place is None:
+            return None
+        until = time.monotonic() + _NEXT_S
+        while time.monotonic() < until:
+            with contextlib.suppress(CcplayError):
+                return await asyncio.to_thread(WatchSource.join, *self._place, _TRY_PATIENCE_S)
+            await asyncio.sleep(_TRY_S)
+        return None
+
+    async def events(self) -> AsyncIterator[Event | UnknownEvent]:
+        """Yield every event; if some were missed, an empty sweep and a message in their place.
+
+        Raises ``CcplayError`` for an invalid stream.
+        """
+        turn_ends = time.monotonic() + _TURN_S
+        try:
+            async for line in self._lines():
+                for event in self._read(line):
+                    yield event
+                if time.monotonic() > turn_ends:
+                    await asyncio.sleep(0)
+                    turn_ends = time.monotonic() + _TURN_S
+        except WireError as error:
+            raise CcplayError(f"what the presenter's ccplay sends can't be read: {error}") from None
+        except RecordingError as error:
+            raise CcplayError(str(error)) from None
+        finally:
+            self._connection.close()
+        if self._begun and not self._ended and not self._closing:
+            yield Ended(t=self._now, reason="the connection to the presenter is lost")
+
+    def send(self, command: Command) -> None:
+        """Do nothing: spectators can't send anything to the lab."""
+
+    def vote(self, question: int, choice: float) -> None:
+        """Vote on the question of a lesson; the newest vote counts."""
+        self._send(frames.encode_vote(question, choice))
+
+    def vote_for(self, slot: int, question: int, choice: float) -> bool:
+        """Vote for one of the browsers served; return whether the vote was sent."""
+        return self._send(frames.encode_vote(question, choice, slot))
+
+    def report(self, browsers: int) -> bool:
+        """Report the number of browsers; return whether the report was sent."""
+        return self._send(frames.encode_browsers(browsers))
+
+    def _send(self, request: bytes) -> bool:
+        try:
+            # The kernel accepts so few bytes either completely or not at all.
+            return self._connection.send(request) == len(request)
+        except OSError:
+            return False
+
+    async def close(self) -> None:
+        """End the connection, and with it the stream."""
+        self._closing = True
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(SHUT_RDWR)
+
+    async def _lines(self) -> AsyncIterator[bytes]:
+        """Yield complete lines. Raises ``WireError`` for an invalid stream."""
+        self._connection.setblocking(False)
+        loop, unpacker = asyncio.get_running_loop(), Unpacker()
+        while data := await _received(loop, self._connection):
+            for line in unpacker.lines(data):
+                yield line
+
+    def _read(self, line: bytes) -> list[Event | UnknownEvent]:
+        """Return the events of a line."""
+        if line.startswith(frames.PREFIX):
+            return self._read_frame(frames.decode(line))
+        event = wire.decode_event(line) if self._begun else wire.decode_hello(line, "the stream")
+        self._begun = True
+        self._limits.check(event)
+        self._now = max(self._now, event.t)
+        self._ended = self._ended or isinstance(event, Ended)
+        return [event]
+
+    def _read_frame(self, frame: AnyFrame) -> list[Event | UnknownEvent]:
+        if isinstance(frame, PresenterView):
+            self.view = frame
+        elif isinstance(frame, Board):
+            self.board = frame if frame.page else None
+        elif isinstance(frame, Present):
+            self.present = True
+        elif isinstance(frame, Over):
+            self.another = frame.another
+            if not self._begun or self._ended:
+                return []
+            self._ended = True
+            return [Ended(t=self._now, reason=frame.reason)]
+        elif isinstance(frame, Gap) and self._begun:
+            since, until = format_clock(frame.since), format_clock(frame.until)
+            text = f"missed {since} to {until}: this screen did not keep up with the session"
+            hole = Sweep(t=max(frame.since, self._now))
+            self._limits.check(hole)
+            return [hole, Log(t=max(frame.until, self._now), level="warning", text=text)]
+        return []
+
+
+async def _received(loop: asyncio.AbstractEventLoop, connection: socket) -> bytes:
+    """Return the next bytes; empty at the end of the connection, errors included."""
+    try:
+        return await loop.sock_recv(connection, _CHUNK)
+    except OSError:
+        return b""
