@@ -2,7 +2,8 @@
 #   make play   open the playground (without a terminal: run it headless, print the result)
 #   make test   run every test
 # make test-debian13 runs both on a minimal Debian 13, in a chroot made anew in build/debian13.
-# make picture draws README's picture anew, from a run of the playground.
+# make docs builds the documentation in docs/_build/html; make picture draws its pictures anew, from a
+# run of the playground. make dist builds wheel and sdist and tries the wheel in a fresh environment.
 # make guest installs QEMU and a full kernel of the distribution for `ccplay --guest` (some 100 MB).
 # make algorithms installs clang and bpftool (400 MB), for congestion controls as BPF programs.
 
@@ -26,7 +27,7 @@ INSTALL = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no
 install = if [ -n "$(strip $(1))" ]; then \
 	  echo "installing $(strip $(1))"; $(SUDO) apt-get update -qq && $(INSTALL) $(strip $(1)) >/dev/null; fi
 
-.PHONY: play test test-debian13 lint check format bench wheel clean system algorithms guest picture
+.PHONY: play test test-debian13 lint check format bench wheel dist docs clean system algorithms guest picture
 
 play: $(VENV)/ready
 	@$(BIN)/ccplay
@@ -63,6 +64,7 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.house
+	$(BIN)/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html
 
 check: lint test
 
@@ -73,15 +75,30 @@ format: $(VENV)/dev
 bench: $(VENV)/dev algorithms
 	$(SUDO) $(BIN)/python -m tests.bench
 
+# A dead link or a missing page fails. Nothing is loaded from other servers, now or by a reader.
+docs: $(VENV)/dev
+	$(BIN)/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 # Under sudo, ccplay run records as root; what it writes belongs to the caller.
 picture: $(VENV)/ready
 	@mkdir -p build && rm -f build/playground.ccplay build/playground.png
 	$(SUDO) $(BIN)/ccplay run playground --record build/playground.ccplay
 	$(BIN)/ccplay replay build/playground.ccplay --picture 0:29 --out build/playground.png
 	@mv build/playground.png scenarios/playground.png
+	$(BIN)/python docs/pictures.py build/playground.ccplay docs/_static/playground.gif
 
 wheel: $(VENV)/dev
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+
+# The wheel alone, without the checkout, must run all that it offers.
+dist: $(VENV)/dev
+	@rm -rf dist
+	$(BIN)/python -m ccplay.cli.manual packaging
+	$(BIN)/python -m build --outdir dist . >/dev/null
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+	$(SUDO) $(BIN)/python -m tests.wheel dist/*.whl
 
 system:
 	@$(call install,$(PACKAGES) $(VENVS))
@@ -109,4 +126,4 @@ $(VENV)/dev: $(VENV)/ready pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) dist build docs/_build .mypy_cache .ruff_cache .pytest_cache

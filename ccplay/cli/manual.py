@@ -122,7 +122,7 @@ def _metavar(action: argparse.Action) -> str:
 
 # --- man page -------------------------------------------------------------------------------------
 
-_EXITS = {
+EXITS = {
     "0": "done",
     "1": "error; with `ccplay run` also a failed check or traffic that died",
     "2": "wrong command line",
@@ -136,7 +136,7 @@ _EXITS = {
 }
 """Exit codes, and what each means."""
 
-_PLACES = {
+PLACES = {
     "~/.config/ccplay/config.toml": "preferences of the screen",
     "~/.config/ccplay/themes/": "themes of your own",
     "~/.local/state/ccplay/sessions/": "the last sessions of the screen",
@@ -170,9 +170,9 @@ def man() -> str:
             lines.append(f".SH {group.upper()}")
         lines += _man_of(command)
     lines.append(".SH EXIT STATUS")
-    lines += _man_list(_EXITS)
+    lines += _man_list(EXITS)
     lines.append(".SH FILES")
-    lines += _man_list(_PLACES)
+    lines += _man_list(PLACES)
     lines += [".SH SEE ALSO", r"tc(8), netem(8), tcp(7), ip\-netns(8), iperf3(1)"]
     return "\n".join(lines) + "\n"
 

@@ -27,8 +27,9 @@ from ccplay.visible import printable_json
 # --- finds lessons: shipped ones by their names, others by their paths ----------------------------
 
 ORDER = (
-    *("slow-start", "aimd", "bufferbloat", "cubic-beside-reno", "loss-is-not-congestion"),
-    *("delay-based", "aqm", "ecn-dctcp", "rtt-unfairness", "your-own-algorithm"),
+    *("slow-start", "aimd", "bufferbloat", "bufferbloat-lab", "cubic-beside-reno"),
+    *("loss-is-not-congestion", "delay-based", "aqm", "ecn-dctcp", "rtt-unfairness"),
+    "your-own-algorithm",
 )
 """Names of the shipped lessons, in the order in which they build on each other."""
 
