@@ -202,7 +202,7 @@ and others with `ccplay report RUN --plot NAME`.
 
 def variables() -> str:
     """Return the page of variables."""
-    from ccplay.model.variables import VARIABLES
+    from ccplay.traffic import VARIABLES
 
     lines = [
         "# Variables",
@@ -355,21 +355,13 @@ _KINDS = {
 
 def _steps() -> str:
     """Return the actions of a timeline, each with its settings."""
-    from ccplay.model.commands import AnyCommand
     from ccplay.model.quantities import fields_of
-    from ccplay.scenario.schema import schema
+    from ccplay.scenario.timeline import ACTIONS
 
-    step = schema()["$defs"]["step"]
-    actions = {
-        shape["properties"]["do"]["const"]
-        for shape in _inner(step)
-        if "const" in shape["properties"].get("do", ())
-    }
     lines = ["Every step has `do`, and a moment: `at`, or `after` the traffic of a name has ended."]
-    for kind in typing.get_args(AnyCommand):
-        if kind.__struct_config__.tag in actions:
-            fields = [each for each in fields_of(kind).values() if each.key]
-            lines += [f"### {kind.__struct_config__.tag}", summary(kind), _settings_of(fields)]
+    for name, kind in ACTIONS.items():
+        fields = [each for each in fields_of(kind).values() if each.key]
+        lines += [f"### {name}", summary(kind), _settings_of(fields)]
     return "\n\n".join(lines)
 
 
@@ -479,7 +471,7 @@ def result() -> str:
 
 def events() -> str:
     """Return the page of events of a recording."""
-    from ccplay.model import events as known
+    from ccplay.stream.wire import EVENTS
 
     lines = [
         "# Events of a recording",
@@ -487,7 +479,9 @@ def events() -> str:
         "names the event, `t` is the time in seconds since the stream began. Readers skip kinds "
         "that they do not know.",
     ]
-    for kind in typing.get_args(known.AnyEvent):
+    for each in EVENTS:
+        # Events that hold commands are generic.
+        kind = typing.get_origin(each) or each
         tag = kind.__struct_config__.tag
         lines += [f"## {tag}", summary(kind), _fields(kind)]
     return "\n\n".join(lines) + "\n"

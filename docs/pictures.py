@@ -10,10 +10,9 @@ import io
 import sys
 from pathlib import Path
 
-from PIL import Image
-
 from ccplay.ui.pictures.offscreen import PictureOptions, offscreen
 from ccplay.ui.pictures.png import png
+from PIL import Image
 
 LENGTH_S, STEP_S = 33.0, 0.25
 """Recorded seconds that the picture shows, and seconds between two frames."""

@@ -101,11 +101,11 @@ def test_the_reference_leaves_nothing_out(generate: ModuleType) -> None:
     from ccplay.analysis.results import CaseResult, QueueResult
     from ccplay.assets import algorithms
     from ccplay.model.disciplines import DISCIPLINES
-    from ccplay.model.events import AnyEvent
     from ccplay.model.topologies import TOPOLOGIES
-    from ccplay.model.variables import VARIABLES
     from ccplay.plots.table import PLOTS
     from ccplay.scenario.schema import schema
+    from ccplay.stream.wire import EVENTS
+    from ccplay.traffic import VARIABLES
     from ccplay.ui.keys import REMAPPABLE
     from ccplay.ui.preferences import Preferences
 
@@ -124,7 +124,7 @@ def test_the_reference_leaves_nothing_out(generate: ModuleType) -> None:
         "topologies": list(TOPOLOGIES),
         "algorithms": list(algorithms()),
         "disciplines": [*DISCIPLINES, *(n for each in DISCIPLINES.values() for n in each.names)],
-        "events": [each.__struct_config__.tag for each in typing.get_args(AnyEvent)],
+        "events": [(typing.get_origin(each) or each).__struct_config__.tag for each in EVENTS],
         "result": ["statistics", "discarded", "cases"],
         "exit-codes": ["0", "1", "2", "3", "4", "5", "6", "129", "130", "143"],
         "preferences": [each for each in Preferences.__struct_fields__ if each != "mistakes"],
