@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ccplay.cli import options, screen
-from ccplay.cli.machine import put_json
+from ccplay.cli.options import put_json
 from ccplay.cli.screen import has_terminal, show, watching
 from ccplay.errors import CcplayError, UsageError
 from ccplay.visible import notify, printable, put

@@ -228,7 +228,7 @@ def _list_scenarios(*, as_json: bool) -> int:
 
     ours, here = shipped_entries(), in_folder(Path())
     if as_json:
-        put_json([*ours, *here])
+        options.put_json([*ours, *here])
         return 0
     width = max(len(printable(each.name)) for each in (*ours, *here))
     for each in ours:
@@ -238,13 +238,6 @@ def _list_scenarios(*, as_json: bool) -> int:
     for each in here:
         print(_line(each, width))
     return 0
-
-
-def put_json(value: object) -> None:
-    """Print a value as JSON on one line."""
-    import msgspec
-
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
 
 
 def _line(entry: Entry, width: int) -> str:
@@ -264,7 +257,7 @@ def _list_sessions(arguments: argparse.Namespace) -> int:
         return _delete(there)
     found = [archive.scan(path, archive.folder()) for path in there]
     if arguments.json:
-        put_json([_member(number, each) for number, each in enumerate(found, 1)])
+        options.put_json([_member(number, each) for number, each in enumerate(found, 1)])
         return 0
     if not found:
         notify(f"no session is recorded in {archive.folder()}")

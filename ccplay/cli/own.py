@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.cli.machine import put_json
+from ccplay.cli.options import put_json
 from ccplay.visible import notify, printable, put
 
 if TYPE_CHECKING:
