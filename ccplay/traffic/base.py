@@ -255,7 +255,9 @@ class TrafficKind(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     connection: bool = False
     """Whether the traffic is one set of TCP connections, which are sampled, traced and switched."""
     fills: bool = True
-    """Whether the traffic sends enough to fill a queue."""
+    """Whether the traffic sends enough to fill a queue; if not, it only measures."""
+    ink: str = "queue"
+    """Name of the colour in themes that the kind's traces have."""
     exported: Samples | None = None
     about: str = ""
     """Name of the kind in a sentence: ``cross traffic``; if empty, ``word``."""

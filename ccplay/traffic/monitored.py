@@ -65,6 +65,13 @@ def _delays_us(seen: Monitored) -> float:
 class CountedTraffic(Traffic, kw_only=True):
     """Traffic whose packets are counted while it runs."""
 
+    rate_bps: int = 0
+    """Rate of payload that the sender was told to keep; 0 if it adapts its rate."""
+    sent: int = 0
+    """Packets sent, known at the end."""
+    received: int = 0
+    duration_s: float | None = None
+    """Seconds for which packets were sent; None before the end."""
     monitored: Monitored | None = None
     """Counts of packets so far; None if unknown."""
     counts: deque[tuple[float, Monitored]] = msgspec.field(default_factory=deque)

@@ -10,10 +10,11 @@ import msgspec
 from msgspec.structs import replace
 
 from ccplay.model.series import Series
+from ccplay.model.variables import Variable
+from ccplay.plots.subjects import owners, series_of
 from ccplay.state.lab_state import LabState
 from ccplay.state.samples import Queue
 from ccplay.traffic.connections import Flow
-from ccplay.traffic.ping import Ping
 from ccplay.ui.cells import Run
 from ccplay.ui.plot_traces import DotTrace, Pen, SeriesTrace, Span, Trace
 from ccplay.ui.view import Ghost, View
@@ -261,15 +262,17 @@ def marks(view: View) -> tuple[float, ...]:
     )
 
 
-def pings(view: View, factor: float) -> list[ShiftedTrace]:
-    """Return the traces of replies to the ghost's pings, times a factor."""
+def answers(view: View, variable: Variable, ink: str, factor: float) -> list[ShiftedTrace]:
+    """Return the traces of single measurements of the ghost's traffic, times a factor."""
     ghost, shift = view.ghost, view.shift
     if ghost is None or shift is None:
         return []
-    pen = Pen(view.ghost_ink("ping"), "signs", glyph=view.glyphs.answer, under=True)
+    pen = Pen(view.ghost_ink(ink), "signs", glyph=view.glyphs.answer, under=True)
+    every = (series_of(each, variable) for each in owners(ghost.state, variable))
     return [
-        ShiftedTrace(DotTrace(ping.series["rtt_us"], pen, factor), shift, ghost.first, ghost.last)
-        for ping in ghost.state.of(Ping).values()
+        ShiftedTrace(DotTrace(series, pen, factor), shift, ghost.first, ghost.last)
+        for series in every
+        if series is not None
     ]
 
 

@@ -11,17 +11,17 @@ from ccplay.analysis.theory import Theory
 from ccplay.model.series import Series
 from ccplay.model.variables import variable
 from ccplay.plots.levels import Scope
+from ccplay.plots.subjects import series_of
 from ccplay.traffic.connections import TRACE_SERIES, Flow
 from ccplay.traffic.plot import Line, Plot, Setting, of_variable
 from ccplay.ui import lineup, plot_ghosts
 from ccplay.ui.cells import Row, Run, length
 from ccplay.ui.plot_ghosts import ShiftedTrace
 from ccplay.ui.plot_subjects import (
-    DRAWERS,
+    drawer,
     flow_trace,
     in_bytes,
     link_queues,
-    series_of,
     values_of,
     write,
 )
@@ -194,7 +194,7 @@ class Pane(msgspec.Struct, frozen=True):
         lines = [
             trace
             for line in self.lines(view)
-            for trace in DRAWERS[line.subject].traces(view, line, self.factor(line))
+            for trace in drawer(line.subject).traces(view, line, self.factor(line))
         ]
         if self.plot.name in ADDITIONS:
             lines += ADDITIONS[self.plot.name].traces(view)
@@ -206,7 +206,7 @@ class Pane(msgspec.Struct, frozen=True):
         return [
             trace
             for line in self.lines(view)
-            for trace in DRAWERS[line.subject].ghosts(view, line.variable, self.factor(line))
+            for trace in drawer(line.subject).ghosts(view, line.variable, self.factor(line))
         ]
 
     def lines(self, view: View) -> tuple[Line, ...]:
@@ -462,12 +462,12 @@ def _numbers(pane: Pane, view: View, width: int, *, in_words: bool) -> list[Sequ
     values: list[Run] = []
     rest: list[Sequence[Run]] = []
     for line in reversed(pane.lines(view)):
-        drawer, variable, factor = DRAWERS[line.subject], line.variable, pane.factor(line)
-        found = drawer.values(view, variable, factor)
+        painter, variable, factor = drawer(line.subject), line.variable, pane.factor(line)
+        found = painter.values(view, variable, factor)
         if values:
             rest.append(found)
         values = values or found
-        rest.append(drawer.ghost_values(view, variable, factor))
+        rest.append(painter.ghost_values(view, variable, factor))
     added = _summaries(pane, view, width)
     if pane.plot.name in ADDITIONS:
         added += ADDITIONS[pane.plot.name].values(view, width)

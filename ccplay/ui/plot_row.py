@@ -10,13 +10,14 @@ from textual.containers import Horizontal
 from textual.widget import Widget
 
 from ccplay.model.series import Series
+from ccplay.plots.subjects import series_of
 from ccplay.plots.table import CWND, GOODPUT, PLOTS, QUEUE, RTT
 from ccplay.state.samples import Queue
 from ccplay.traffic.connections import Flow
 from ccplay.ui import lineup, plot_pane
 from ccplay.ui.plot_canvas import Canvas
 from ccplay.ui.plot_pane import Pane, title_row
-from ccplay.ui.plot_subjects import adds_up, link_queues, series_of
+from ccplay.ui.plot_subjects import adds_up, link_queues
 from ccplay.ui.view import View
 
 # --- all plots that the screen offers, in order, and those that it shows --------------------------

@@ -9,18 +9,19 @@ import msgspec
 from ccplay.analysis.trust import credible
 from ccplay.model.series import Series
 from ccplay.model.variables import Subject, Variable
+from ccplay.plots import subjects
 from ccplay.plots.derived import per_second, value_at, values_at
 from ccplay.plots.levels import counts_bytes
+from ccplay.plots.subjects import series_of
 from ccplay.state.samples import Queue
+from ccplay.traffic import KINDS
 from ccplay.traffic.connections import Flow
-from ccplay.traffic.ping import Ping
 from ccplay.traffic.plot import Line
-from ccplay.traffic.udp import Udp
 from ccplay.ui import lineup, plot_ghosts
 from ccplay.ui.cells import Run
 from ccplay.ui.plot_ghosts import GroupTrace, ShiftedTrace, stacked
 from ccplay.ui.plot_traces import DotTrace, Pen, RateTrace, SeriesTrace, Trace, TracedTrace, short
-from ccplay.ui.view import View, is_running
+from ccplay.ui.view import LINGER_S, View, is_running
 
 # --- values of variables on the axes of plots: their series, and their texts in titles ------------
 
@@ -34,11 +35,6 @@ _SHORT_FROM = 1e7
 def write(variable: Variable, value: float) -> str:
     """Return a value on the axis of a variable as text for a title."""
     return short(value) if value >= _SHORT_FROM else variable.write(value)
-
-
-def series_of(subject: Flow | Queue, variable: Variable) -> Series | None:
-    """Return the series of a flow's or queue's variable; None if there is none."""
-    return (subject.own if variable.subject is None else subject.series).get(variable.series)
 
 
 def at(series: Series | None, variable: Variable, t: float, factor: float) -> float | None:
@@ -193,8 +189,8 @@ def ghost_values(view: View, variable: Variable, factor: float) -> list[Run]:
 
 # --- the traces of a plot's lines, subject by subject, and their values in its title --------------
 
-_UDP_S = 0.4
-"""Sampling interval in seconds assumed for cross traffic, whose values hold for 3.5 of them."""
+_COUNTED_S = 0.4
+"""Sampling interval in seconds assumed for counted packets, whose values hold for 3.5 of them."""
 
 _SHADES = 3
 """Number of shades of the queue's colour that distinguish neighbours in its stack."""
@@ -322,51 +318,40 @@ def _queue_ghost_values(view: View, variable: Variable, factor: float) -> list[R
     return [(f" {view.glyphs.ghost} {write(variable, value * factor)}", view.ink("muted"))]
 
 
-# --- pings --------------------------------------------------------------------------------------
+# --- other traffic ------------------------------------------------------------------------------
 
 
-def _ping_traces(view: View, line: Line, factor: float) -> list[Trace]:
-    pen = Pen(view.ink(line.ink), "dots", ascii=":")
+def _other_traces(view: View, line: Line, factor: float) -> list[Trace]:
+    variable, ink = line.variable, view.ink(line.ink or KINDS[line.variable.subject or ""].ink)
+    found: list[Trace] = []
+    for place, each in enumerate(subjects.owners(view.state, variable)):
+        series = series_of(each, variable)
+        if series is None or isinstance(each, Queue) or each.started >= view.playhead.until:
+            continue
+        if line.style == "dots":
+            found.append(DotTrace(series, Pen(ink, "dots", ascii=":"), factor))
+        else:
+            digit = str(place + 1)[-1]
+            pen = Pen(ink, glyph=digit, lane=place * 5 % LANES, ascii=digit)
+            found.append(SeriesTrace(series, pen, factor, _COUNTED_S))
+    return found
+
+
+def _other_runs(view: View, variable: Variable, factor: float) -> list[Run]:
+    """Return each traffic's value after its name; after the kind's if that only measures."""
+    kind = KINDS[variable.subject or ""]
+    ink = f"bold {view.ink(kind.ink)}" if kind.fills else view.ink(kind.ink)
     return [
-        DotTrace(ping.series["rtt_us"], pen, factor)
-        for ping in view.state.of(Ping).values()
-        if ping.started < view.playhead.until
+        (f" {each.name if kind.fills else kind.word} {write(variable, value)}", ink)
+        for each in view.state.traffic.values()
+        if each.kind == kind.name and is_running(each, view.t, 0.0 if kind.fills else LINGER_S)
+        if (value := at(series_of(each, variable), variable, view.t, factor)) is not None
     ]
 
 
-def _ping_runs(view: View, variable: Variable, factor: float) -> list[Run]:
-    return [
-        (f" ping {write(variable, value)}", view.ink("ping"))
-        for ping in view.pings()
-        if (value := at(ping.series["rtt_us"], variable, view.t, factor)) is not None
-    ]
-
-
-# --- cross traffic ------------------------------------------------------------------------------
-
-
-def _udp_traces(view: View, line: Line, factor: float) -> list[Trace]:
-    return [
-        SeriesTrace(series, _udp_pen(view, place), factor, _UDP_S)
-        for place, udp in enumerate(view.state.of(Udp).values())
-        if (series := udp.series.get(line.variable.name)) is not None
-        and udp.started < view.playhead.until
-    ]
-
-
-def _udp_pen(view: View, place: int) -> Pen:
-    """Return the pen of the cross traffic with this index, from 0; the glyph is its number."""
-    digit = str(place + 1)[-1]
-    return Pen(view.ink("queue"), glyph=digit, lane=place * 5 % LANES, ascii=digit)
-
-
-def _udp_runs(view: View, variable: Variable, factor: float) -> list[Run]:
-    return [
-        (f" {udp.name} {write(variable, value)}", f"bold {view.ink('queue')}")
-        for udp in view.state.of(Udp).values()
-        if (udp.ended is None or view.t < udp.ended)
-        and (value := at(udp.series.get(variable.name), variable, view.t, factor)) is not None
-    ]
+def _other_ghosts(view: View, variable: Variable, factor: float) -> list[ShiftedTrace]:
+    kind = KINDS[variable.subject or ""]
+    return [] if kind.fills else plot_ghosts.answers(view, variable, kind.ink, factor)
 
 
 # --- what algorithms and disciplines report -----------------------------------------------------
@@ -380,16 +365,15 @@ def _reported_runs(view: View, variable: Variable, factor: float) -> list[Run]:
     return [*runs(view, variable, factor), *_queue_runs(view, variable, factor)]
 
 
-DRAWERS: Mapping[Subject | None, Drawer] = {
+_DRAWERS: Mapping[Subject | None, Drawer] = {
     "flow": Drawer(traces, runs, ghosts, ghost_values),
     "queue": Drawer(_queue_traces, _queue_runs, _queue_ghosts, _queue_ghost_values),
-    "ping": Drawer(
-        _ping_traces,
-        _ping_runs,
-        lambda view, _, factor: list(plot_ghosts.pings(view, factor)),
-        lambda *_: [],
-    ),
-    "udp": Drawer(_udp_traces, _udp_runs, lambda *_: [], lambda *_: []),
     None: Drawer(_reported_traces, _reported_runs, ghosts, ghost_values),
 }
 """Drawers by subject; None stands for any subject that reports a variable of its own."""
+_OTHERS = Drawer(_other_traces, _other_runs, _other_ghosts, lambda *_: [])
+
+
+def drawer(subject: Subject | None) -> Drawer:
+    """Return the drawer of a kind of subject."""
+    return _DRAWERS.get(subject, _OTHERS)

@@ -9,6 +9,7 @@ import msgspec
 
 from ccplay.model.variables import describe
 from ccplay.model.wording import one_way
+from ccplay.traffic import KINDS
 from ccplay.traffic.base import Traffic
 from ccplay.traffic.connections import Flow
 from ccplay.traffic.download import Download
@@ -133,7 +134,7 @@ def row(view: View, each: Traffic, cells: Columns) -> list[Run]:
     over = each.ended is not None and each.ended <= view.t
     lines = each.lines(view.t)
     shown = first_fitting(cells.rest, *(glyphs.translate(line) for line in lines))
-    ink = view.ink("ping" if each.kind == "ping" else "text")
+    ink = view.ink("text" if (kind := KINDS[each.kind]).fills else kind.ink)
     bold, words = "bold " if chosen else "", view.ink("muted" if over else "text")
     return [
         (glyphs.chosen if chosen else " ", f"bold {view.ink('cursor')}"),

@@ -29,7 +29,6 @@ from ccplay.stream.sources import recorded_events
 from ccplay.traffic import KINDS, TRAFFIC
 from ccplay.traffic.base import Entry, Traffic
 from ccplay.traffic.connections import Flow
-from ccplay.traffic.ping import Ping
 from ccplay.ui import keys
 from ccplay.ui.cells import Glyphs
 from ccplay.ui.keys import Keymap
@@ -414,10 +413,6 @@ class View(msgspec.Struct):
         """Return the flows that run or have just ended."""
         state, t = self.state, self.t
         return self.known.once(state, t, "listed", lambda: _flows(state, t, LINGER_S))
-
-    def pings(self) -> list[Ping]:
-        """Return the pings that run or have just ended."""
-        return [each for each in self.state.of(Ping).values() if is_running(each, self.t, LINGER_S)]
 
     def others(self) -> list[Traffic]:
         """Return other traffic that runs or has just ended, grouped by kind, pings last."""

@@ -16,9 +16,9 @@ from ccplay.model.series import MISSING, Series
 from ccplay.model.variables import RECEIVED, Variable, combine
 from ccplay.plots.derived import per_second
 from ccplay.state.lab_state import LabState
-from ccplay.traffic import VARIABLES
+from ccplay.traffic import KINDS, VARIABLES
 from ccplay.traffic.connections import Flow
-from ccplay.traffic.udp import Udp
+from ccplay.traffic.monitored import CountedTraffic
 
 # --- lines and spans from a session's series ------------------------------------------------------
 # Lines and spans from a session's series: values thinned without losing peaks, rates, states.
@@ -243,46 +243,48 @@ def growths(series: Series, *, start: float = 0.0) -> list[float]:
 
 
 def cross_traffic(
-    udp: Sequence[Udp], start: float, end: float
+    traffic: Sequence[CountedTraffic], start: float, end: float
 ) -> tuple[list[float], list[float], list[float | None]]:
     """Return moments since ``start``, and the bit/s that UDP sent and received between them.
 
     The received rate comes from a monitor's samples; without a monitor it is the mean over the
     whole traffic, and None until the traffic has ended.
     """
-    spans = [(max(each.started, start), min(_last_packet(each, end), end)) for each in udp]
-    moments = sorted({t for span in spans for t in span} | _samples(udp, spans))
+    spans = [(max(each.started, start), min(_last_packet(each, end), end)) for each in traffic]
+    moments = sorted({t for span in spans for t in span} | _samples(traffic, spans))
     sent: list[float] = []
     received: list[float | None] = []
     for left, right in pairwise(moments):
-        running = [each for each, (a, b) in zip(udp, spans, strict=True) if a < right and left < b]
+        running = [
+            each for each, (a, b) in zip(traffic, spans, strict=True) if a < right and left < b
+        ]
         sent.append(sum(each.rate_bps for each in running))
         arrived = [_arrived(each, right) for each in running]
         received.append(None if None in arrived else sum(rate or 0.0 for rate in arrived))
     return [t - start for t in moments], sent, received
 
 
-def _samples(udp: Sequence[Udp], spans: Sequence[tuple[float, float]]) -> set[float]:
+def _samples(traffic: Sequence[CountedTraffic], spans: Sequence[tuple[float, float]]) -> set[float]:
     """Return the moments of monitors' samples taken while cross traffic was sent."""
     return {
         t
-        for each, (left, right) in zip(udp, spans, strict=True)
+        for each, (left, right) in zip(traffic, spans, strict=True)
         for t in each.timeline.moments(each.timeline.first, each.timeline.end)
         if left < t < right
     }
 
 
-def _arrived(udp: Udp, t: float) -> float | None:
+def _arrived(traffic: CountedTraffic, t: float) -> float | None:
     """Return the bit/s that arrived in the interval that ends at ``t``."""
-    if (seen := udp.series.get(RECEIVED.name)) is not None:
+    if (seen := traffic.series.get(RECEIVED.name)) is not None:
         # A sample covers the time before it; the last one also stands for what follows.
         return seen.at(min(seen.timeline.at_or_after(t), seen.end - 1))
-    return udp.rate_bps * udp.received / udp.sent if udp.sent else None
+    return traffic.rate_bps * traffic.received / traffic.sent if traffic.sent else None
 
 
-def _last_packet(udp: Udp, end: float) -> float:
+def _last_packet(traffic: CountedTraffic, end: float) -> float:
     """Return the moment of the last packet; the end of the traffic is reported later."""
-    return end if udp.duration_s is None else udp.started + udp.duration_s
+    return end if traffic.duration_s is None else traffic.started + traffic.duration_s
 
 
 def settings(changes: Sequence[tuple[float, float | None]], start: float, end: float) -> Curve:
@@ -348,12 +350,12 @@ def moved(state: LabState, start: float, end: float, interval_s: float) -> list[
         name = first.parent if first.kind == "flow" else first.name
         ran = (first.started, first.ended or end)
         found.append(_within(first.kind, name, ran, edges, transfers(streams, edges, acked)))
-    for udp in state.of(Udp).values():
-        if udp.received_bytes.end > 0:
-            counts = [count_at(udp.received_bytes, t) for t in edges]
-            ran = (udp.started, udp.ended or end)
+    for each in state.of(CountedTraffic).values():
+        if each.received_bytes.end > 0:
+            counts = [count_at(each.received_bytes, t) for t in edges]
+            ran = (each.started, each.ended or end)
             grown = [max(b - a, 0.0) for a, b in pairwise(counts)]
-            found.append(_within("udp", udp.name, ran, edges, grown))
+            found.append(_within(each.kind, each.name, ran, edges, grown))
     return found
 
 
@@ -390,7 +392,8 @@ def summaries(found: Sequence[Moved]) -> list[ByteStatistics]:
         whole = each.bytes[1:-1]
         if whole:
             sd = stdev(whole) if len(whole) > 1 else None
-            what = f"UDP {each.name}" if each.kind == "udp" else f"{each.kind} {each.name}"
+            word = KINDS[each.kind].word if each.kind in KINDS else each.kind
+            what = f"{word} {each.name}"
             rows.append(ByteStatistics(what, len(whole), fmean(whole), sd, min(whole), max(whole)))
     return rows
 

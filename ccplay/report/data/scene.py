@@ -12,17 +12,20 @@ from ccplay.analysis.results import Checkpoint, checkpoint, fixed_sizes
 from ccplay.model.events import LinkChanged
 from ccplay.model.layout import layout
 from ccplay.model.network import Link, Network
+from ccplay.model.variables import Variable
 from ccplay.model.wording import describe_link, describe_qdisc, limit_unit
 from ccplay.plots import levels
 from ccplay.plots.levels import Scope
+from ccplay.plots.subjects import owners, series_of
 from ccplay.plots.utilisation import fill, utilisation
 from ccplay.report.data.curves import flow_groups
 from ccplay.report.data.naming import in_order
 from ccplay.state.lab_state import LabState
 from ccplay.state.samples import Queue
+from ccplay.traffic import KINDS
+from ccplay.traffic.base import Traffic
 from ccplay.traffic.connections import Flow
-from ccplay.traffic.ping import Ping
-from ccplay.traffic.udp import Udp
+from ccplay.traffic.monitored import CountedTraffic
 
 # --- A network as a graph: placed nodes, links with their settings, observed queues ---------------
 # Any graph of hosts and routers works. If the routers form a chain, traffic runs from left to
@@ -272,14 +275,14 @@ class Scene(msgspec.Struct, frozen=True):
     finish: Finish | None
 
     @property
-    def pings(self) -> list[Ping]:
-        """Pings that were answered at least once."""
-        return [each for each in self.state.of(Ping).values() if each.series["rtt_us"].end > 0]
+    def counted(self) -> list[CountedTraffic]:
+        """Traffic whose packets are counted, in the order of its start."""
+        return [*self.state.of(CountedTraffic).values()]
 
-    @property
-    def udp(self) -> list[Udp]:
-        """Cross traffic, in the order of its start."""
-        return list(self.state.of(Udp).values())
+    def others(self, variable: Variable) -> list[Traffic]:
+        """Return the traffic of a variable's kind that has at least one value of it."""
+        every = owners(self.state, variable)
+        return [each for each in every if isinstance(each, Traffic) and _has_values(each, variable)]
 
     def in_bytes(self, link: str) -> bool:
         """Return whether the limit of a link's queue always counted bytes rather than packets."""
@@ -296,8 +299,14 @@ class Scene(msgspec.Struct, frozen=True):
             in_bytes = self.in_bytes(link)
             return [Scope(self.state, link=link, in_bytes=in_bytes, converts=True)]
         ends = [(streams[0].src, streams[0].dst) for streams in self.flows]
-        ends += [(ping.src, ping.dst) for ping in self.pings]
+        traffic = self.state.traffic.values()
+        ends += [(each.src, each.dst) for each in traffic if not KINDS[each.kind].fills]
         return [Scope(self.state, ends=pair) for pair in dict.fromkeys(ends)]
+
+
+def _has_values(traffic: Traffic, variable: Variable) -> bool:
+    series = series_of(traffic, variable)
+    return series is not None and series.end > 0
 
 
 def scene(state: LabState, known: Checkpoint | None = None) -> Scene:

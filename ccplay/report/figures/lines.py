@@ -23,8 +23,8 @@ from ccplay.report.figures.marks import shade, state_handles
 from ccplay.report.figures.panel import Part, flow_label, name_of, queue_label, short_label
 from ccplay.report.figures.style import strokes
 from ccplay.traffic.connections import Flow
+from ccplay.traffic.monitored import CountedTraffic
 from ccplay.traffic.plot import Line
-from ccplay.traffic.udp import Udp
 
 # --- the bytes that traffic moved over time: rates, bytes per interval, acknowledged bytes --------
 
@@ -52,7 +52,7 @@ _WIDTHS = (
     600.0,
     1800.0,
 )
-_UDP_DASH = (0, (4, 1.2))
+_COUNTED_DASH = (0, (4, 1.2))
 """Dashes that distinguish cross traffic from flows without colours."""
 _LOW = 0.4
 """Share of the panel's height below which a flow's line would cross text at the bottom."""
@@ -65,7 +65,7 @@ def interval(span_s: float) -> str:
 
 
 def throughput(axes: Axes, part: Part) -> list[Artist]:
-    """Draw the rate of each flow over coarse and fine intervals, that of UDP over coarse ones."""
+    """Draw the rate of each flow over coarse and fine intervals, counted traffic over coarse."""
     handles: list[Artist] = []
     scene, inks = part.scene, part.inks
     coarse, fine = widths(scene.span_s)
@@ -79,12 +79,14 @@ def throughput(axes: Axes, part: Part) -> list[Artist]:
             usual = rates if width == coarse else sorted(rates)[: max(1, len(rates) * 99 // 100)]
             top, peak = max([top, *usual]), max([peak, *rates])
         handles.append(Line2D([], [], color=ink.colour, linewidth=1.2, label=short_label(streams)))
-    for udp in counted(scene):
-        edges, rates = _arrivals(part, udp, coarse)
-        colour = inks[udp.name].colour
-        axes.stairs(rates, edges, baseline=None, color=colour, linestyle=_UDP_DASH, linewidth=1.2)
+    for each in counted(scene):
+        edges, rates = _arrivals(part, each, coarse)
+        colour = inks[each.name].colour
+        axes.stairs(
+            rates, edges, baseline=None, color=colour, linestyle=_COUNTED_DASH, linewidth=1.2
+        )
         top, peak = max([top, *rates]), max([peak, *rates])
-        handles.append(_udp_sample(colour, udp))
+        handles.append(_counted_sample(colour, each))
     highest = top * 1.08 or 1
     if scene.flows:
         finely = f"over {fine:g} s, cut" if peak > highest else f"over {fine:g} s"
@@ -94,29 +96,29 @@ def throughput(axes: Axes, part: Part) -> list[Artist]:
     return handles
 
 
-def counted(scene: Scene) -> list[Udp]:
+def counted(scene: Scene) -> list[CountedTraffic]:
     """Return the cross traffic that was counted while it ran, for which received rates exist."""
-    return [each for each in scene.udp if each.received_bytes.end > 0]
+    return [each for each in scene.counted if each.received_bytes.end > 0]
 
 
-def _udp_sample(colour: str, udp: Udp) -> Artist:
-    label = f"UDP {udp.name}"
-    return Line2D([], [], color=colour, linestyle=_UDP_DASH, linewidth=1.2, label=label)
+def _counted_sample(colour: str, traffic: CountedTraffic) -> Artist:
+    label = f"{traffic.word} {traffic.name}"
+    return Line2D([], [], color=colour, linestyle=_COUNTED_DASH, linewidth=1.2, label=label)
 
 
-def _arrivals(part: Part, udp: Udp, width: float) -> tuple[list[float], list[float]]:
+def _arrivals(part: Part, traffic: CountedTraffic, width: float) -> tuple[list[float], list[float]]:
     """Return edges on the figure's axis, and the rates at which UDP was received between them."""
     scene = part.scene
     factor = part.factor(part.lines[-1]) * per_second(part.lines[-1].variable)
-    end = min(udp.ended or scene.state.now, scene.start + scene.span_s)
-    if udp.duration_s is not None:
-        end = min(end, udp.started + udp.duration_s)
-    first = max(int((udp.started - scene.start) / width) * width, 0.0)
+    end = min(traffic.ended or scene.state.now, scene.start + scene.span_s)
+    if traffic.duration_s is not None:
+        end = min(end, traffic.started + traffic.duration_s)
+    first = max(int((traffic.started - scene.start) / width) * width, 0.0)
     edges = curves.bins(scene.start + first, end, width)
     if len(edges) > 2 and end - edges[-2] < width / 2:
         edges = edges[:-1]
-    ends = [max(edges[0], udp.started), *edges[1:-1], min(edges[-1], end)]
-    counts = [curves.count_at(udp.received_bytes, t) for t in ends]
+    ends = [max(edges[0], traffic.started), *edges[1:-1], min(edges[-1], end)]
+    counts = [curves.count_at(traffic.received_bytes, t) for t in ends]
     rates = [
         max(later - before, 0.0) * factor / max(b - a, 1e-3)
         for (before, later), (a, b) in zip(pairwise(counts), pairwise(ends), strict=True)
@@ -165,9 +167,10 @@ def transfer(axes: Axes, part: Part) -> list[Artist]:
         (name_of(each), curves.transfers(each, edges, line.variable), short_label(each))
         for each in scene.flows
     ]
-    for udp in counted(scene):
-        counts = [curves.count_at(udp.received_bytes, t) for t in edges]
-        moved.append((udp.name, [b - a for a, b in pairwise(counts)], f"UDP {udp.name}"))
+    for counter in counted(scene):
+        counts = [curves.count_at(counter.received_bytes, t) for t in edges]
+        label = f"{counter.word} {counter.name}"
+        moved.append((counter.name, [b - a for a, b in pairwise(counts)], label))
     slot = 0.86 * width / max(len(moved), 1)
     for number, (name, amounts, label) in enumerate(moved):
         sizes = [each * factor for each in amounts]
@@ -268,7 +271,7 @@ def _checkpoint(axes: Axes, scene: Scene, factor: float) -> None:
     )
 
 
-# --- the panel of cross traffic: the rates at which all UDP together was sent and received --------
+# --- the panel of cross traffic: the rates at which all of it together was sent and received ------
 
 
 def draw_cross_traffic(axes: Axes, part: Part) -> list[Artist]:
@@ -278,13 +281,12 @@ def draw_cross_traffic(axes: Axes, part: Part) -> list[Artist]:
     is the mean over the traffic.
     """
     scene, factor = part.scene, part.factor(part.lines[-1])
-    moments, sent, received = curves.cross_traffic(
-        scene.udp, scene.start, scene.start + scene.span_s
-    )
+    traffic = [each for each in scene.counted if each.kind == part.lines[-1].subject]
+    moments, sent, received = curves.cross_traffic(traffic, scene.start, scene.start + scene.span_s)
     arrived = [rate or 0.0 for rate in received]
-    names = ", ".join(each.name for each in scene.udp)
-    means = [each.name for each in scene.udp if RECEIVED.name not in each.series]
-    whose = "each" if len(means) == len(scene.udp) else ", ".join(means)
+    names = ", ".join(each.name for each in traffic)
+    means = [each.name for each in traffic if RECEIVED.name not in each.series]
+    whose = "each" if len(means) == len(traffic) else ", ".join(means)
     known = f"received (mean of {whose})" if means else "received"
     handles: list[Artist] = []
     for bits_per_s, colour, label in (
@@ -343,7 +345,7 @@ def draw(axes: Axes, part: Part) -> list[Artist]:
     """Draw the lines of a plot, then settings and counters; return the entries of the legend."""
     ground = Ground(axes, part, part.top)
     for line in part.lines:
-        _DRAWERS[line.subject](ground, line)
+        _DRAWERS.get(line.subject, _others)(ground, line)
     if not part.crowded:
         ground.handles += [
             Line2D([], [], color=_COLOURS[each.ink], linestyle=_DOTTED, label=each.variable.words)
@@ -483,34 +485,28 @@ def _counts(ground: Ground) -> None:
             )
 
 
-# --- pings, cross traffic, and subjects with own values ------------------------------------------
+# --- other traffic, and subjects with own values ------------------------------------------
 
 
-def _pings(ground: Ground, line: Line) -> None:
-    factor, colour = ground.part.factor(line), _COLOURS[line.ink]
-    for number, ping in enumerate(ground.part.scene.pings):
-        dots = curves.curve(ping.series["rtt_us"], factor=factor, start=ground.start)
-        marker = (".", "x", "+", "1")[number % 4]
-        size = 2.6 if marker == "." else 2.4
-        ground.axes.plot(dots.t, dots.y, linestyle="", marker=marker, markersize=size, color=colour)
-        ground.handles.append(
-            Line2D([], [], linestyle="", marker=marker, color=colour, label=f"ping {ping.name}")
-        )
-        ground.top = max(ground.top, dots.top)
-
-
-def _udp(ground: Ground, line: Line) -> None:
-    name, factor = line.variable.name, ground.part.factor(line)
-    for number, udp in enumerate(ground.part.scene.udp):
-        if (series := udp.series.get(name)) is not None:
-            found = curves.curve(series, factor=factor, start=ground.start)
+def _others(ground: Ground, line: Line) -> None:
+    """Draw each traffic of a kind: single measurements as dots, counts as a line."""
+    factor = ground.part.factor(line)
+    for number, each in enumerate(ground.part.scene.others(line.variable)):
+        found = curves.curve(each.series[line.variable.series], factor=factor, start=ground.start)
+        label = f"{each.word} {each.name}"
+        if line.style == "dots":
+            marker = (".", "x", "+", "1")[number % 4]
+            size = 2.6 if marker == "." else 2.4
+            look: dict[str, Any] = {"linestyle": "", "marker": marker, "color": _COLOURS[line.ink]}
+            ground.axes.plot(found.t, found.y, markersize=size, **look)
+        else:
             dash = style.DASHES[number % len(style.DASHES)]
-            look: dict[str, Any] = {"color": style.QUEUE, "linestyle": dash, "linewidth": 1.0}
+            look = {"color": style.QUEUE, "linestyle": dash, "linewidth": 1.0}
             # A sample covers the time before it, the first one the time since the start.
-            began = udp.started - ground.start
+            began = each.started - ground.start
             ground.axes.step([began, *found.t], [*found.y[:1], *found.y], where="pre", **look)
-            ground.handles.append(Line2D([], [], label=f"UDP {udp.name}", **look))
-            ground.top = max(ground.top, found.top)
+        ground.handles.append(Line2D([], [], label=label, **look))
+        ground.top = max(ground.top, found.top)
 
 
 def _reporting(ground: Ground, line: Line) -> None:
@@ -531,11 +527,9 @@ Drawer: TypeAlias = Callable[[Ground, Line], None]
 _DRAWERS: Mapping[Subject | None, Drawer] = {
     "flow": _flows,
     "queue": _queue,
-    "ping": _pings,
-    "udp": _udp,
     None: _reporting,
 }
-"""Drawers by subject; None stands for flows and queues with own values."""
+"""Drawers by subject; None stands for flows and queues with own values. Other traffic has one."""
 
 
 def has(scene: Scene, line: Line) -> bool:
@@ -543,17 +537,15 @@ def has(scene: Scene, line: Line) -> bool:
     match line.subject:
         case "queue":
             return bool(scene.queues)
-        case "ping":
-            return bool(scene.pings)
-        case "udp":
-            # The rate sent is known without a monitor.
-            known = line.style == "area"
-            return any(known or line.variable.name in each.series for each in scene.udp)
         case None:
             return any(line.variable.series in each.own for each in scene.queues)
-    # Received cross traffic is a rate, drawn beside those of flows.
-    counted = line.variable.rate is not None and any(each.received_bytes.end for each in scene.udp)
-    return counted or any(of_flow(each, line) for each in scene.flows)
+        case "flow":
+            # What arrives of counted traffic is a rate, drawn beside those of flows.
+            arrives = line.variable.rate is not None and bool(counted(scene))
+            return arrives or any(of_flow(each, line) for each in scene.flows)
+    # The rate sent is known even of traffic that is not counted while it runs.
+    known = line.style == "area" and any(e.kind == line.subject for e in scene.counted)
+    return known or bool(scene.others(line.variable))
 
 
 def of_flow(streams: Sequence[Flow], line: Line) -> bool:

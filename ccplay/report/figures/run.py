@@ -95,7 +95,7 @@ _DRAWINGS: Mapping[tuple[Subject | None, str], Drawing] = {
     ("flow", "rate"): lines.throughput,
     ("flow", "bars"): lines.transfer,
     ("flow", "total"): lines.acked,
-    ("udp", "area"): lines.draw_cross_traffic,
+    ("other", "area"): lines.draw_cross_traffic,
 }
 """Drawings by subject and style of a plot's last line; style ``rate`` is a line of a derived
 variable."""
@@ -104,7 +104,8 @@ variable."""
 def _panel(part: Part, name: str, title: str) -> Panel:
     line = part.plot.lines[-1]
     style = "rate" if line.variable.rate and line.style == "line" else line.style
-    drawing = _DRAWINGS.get((line.subject, style), lines.draw)
+    subject = line.subject if line.subject in (None, "flow", "queue") else "other"
+    drawing = _DRAWINGS.get((subject, style), lines.draw)
     whole = line.variable.whole and part.unit == line.variable.unit
     return Panel(
         name, title, part.label, part.plot.height_in, partial(_draw, drawing, part), counts=whole

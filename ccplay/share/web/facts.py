@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
@@ -20,15 +21,14 @@ from ccplay.model.variables import Rate, Variable, variable
 from ccplay.model.wording import describe_link
 from ccplay.plots.derived import per_second, value_at, values_at
 from ccplay.plots.levels import Scope, counts_bytes
+from ccplay.plots.subjects import name_of, owners, series_of
 from ccplay.plots.table import GOODPUT, PLOTS
 from ccplay.share.frames import Board
 from ccplay.state.lab_state import LabState
 from ccplay.state.samples import Queue
 from ccplay.traffic import KINDS
 from ccplay.traffic.connections import Flow
-from ccplay.traffic.ping import Ping
 from ccplay.traffic.plot import Line, Plot, Summary, of_variable
-from ccplay.traffic.udp import Udp
 from ccplay.units import format_size
 
 # --- the shipped themes for a page: the colours of plots, by theme --------------------------------
@@ -188,7 +188,7 @@ MOST_QUEUES = 40
 MOST_LINES = 600
 """Largest number of lines in a session."""
 
-_UDP_S = 1.4
+_COUNTED_S = 1.4
 """Seconds for which a sample of cross traffic is drawn, unless another follows."""
 
 _QUANTA = {"us": 10.0, "bps": 1000.0, "bytes": 100.0, "share": 1e-3}
@@ -273,8 +273,12 @@ def _lines(state: LabState) -> Iterator[Drawn]:
 
 
 def _of(state: LabState, plot: Plot, line: Line, role: Role) -> Iterator[Drawn]:
-    for subject, series in _SUBJECTS[line.subject](state, line.variable):
-        yield Drawn(plot.name, role, subject, line.variable, series, line.style, line.ink)
+    kinds: Counter[type] = Counter()
+    for each in owners(state, line.variable, flows_with_lines(state)):
+        kinds[type(each)] += 1
+        if isinstance(each, Flow) or kinds[type(each)] <= MOST_QUEUES:
+            series = series_of(each, line.variable)
+            yield Drawn(plot.name, role, name_of(each), line.variable, series, line.style, line.ink)
 
 
 def flows_with_lines(state: LabState) -> list[Flow]:
@@ -291,50 +295,6 @@ def flows_with_lines(state: LabState) -> list[Flow]:
 def _queues(state: LabState) -> list[Queue]:
     return list(islice(state.queues.values(), MOST_QUEUES))
 
-
-_Found: TypeAlias = Iterator[tuple[str, Series]]
-
-
-def _of_flows(state: LabState, variable: Variable) -> _Found:
-    for flow in flows_with_lines(state):
-        if variable.series in flow.series:
-            yield flow.name, flow.series[variable.series]
-
-
-def _of_queues(state: LabState, variable: Variable) -> _Found:
-    for queue in _queues(state):
-        if variable.series in queue.series:
-            yield queue.link, queue.series[variable.series]
-
-
-def _of_pings(state: LabState, _: Variable) -> _Found:
-    for ping in islice(state.of(Ping).values(), MOST_QUEUES):
-        yield ping.name, ping.series["rtt_us"]
-
-
-def _of_udp(state: LabState, variable: Variable) -> _Found:
-    for udp in islice(state.of(Udp).values(), MOST_QUEUES):
-        if variable.name in udp.series:
-            yield udp.name, udp.series[variable.name]
-
-
-def _reported(state: LabState, variable: Variable) -> _Found:
-    for flow in flows_with_lines(state):
-        if variable.series in flow.own:
-            yield flow.name, flow.own[variable.series]
-    for queue in _queues(state):
-        if variable.series in queue.own:
-            yield queue.link, queue.own[variable.series]
-
-
-_SUBJECTS: dict[str | None, Callable[[LabState, Variable], _Found]] = {
-    "flow": _of_flows,
-    "queue": _of_queues,
-    "ping": _of_pings,
-    "udp": _of_udp,
-    None: _reported,
-}
-"""Functions that yield the subjects of a variable with their series, by kind of subject."""
 
 _COUNTER = Variable("total_retrans", "retransmitted", "segments", "flow")
 """Counter of retransmissions in the table."""
@@ -403,7 +363,7 @@ def _whole(line: Drawn, value: float | None) -> int | None:
 
 def _lasts(line: Drawn, step: float) -> float:
     """Return the seconds for which a sample is drawn, of a series without a sample per sweep."""
-    return step if line.style == "dots" else _UDP_S
+    return step if line.style == "dots" else _COUNTED_S
 
 
 def _summary(state: LabState, line: Drawn, t: float) -> float | None:

@@ -245,6 +245,7 @@ KIND = TrafficKind(
     limits=("count",),
     limit_words="a count",
     fills=False,
+    ink="ping",
     exported=Samples(
         PingSample,
         {"ping": ("ping", "text"), "seq": ("seq", "whole"), **columns((_RTT,))},

@@ -141,16 +141,12 @@ class Udp(CountedTraffic, kw_only=True):
     WORD = "UDP"
 
     kind: str = "udp"
-    rate_bps: int
     packet_bytes: int
-    sent: int = 0
-    received: int = 0
     under_way: int = 0
     """Number of packets that were in flight at the end, whose fate is unknown."""
     jitter_us: float | None = None
     stopped: float | None = None
     """Moment at which the traffic was asked to end; its last packets may still be in flight."""
-    duration_s: float | None = None
 
     @property
     def loss(self) -> float | None:
