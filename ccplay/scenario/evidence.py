@@ -8,19 +8,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from ccplay.model.network import BOTTLENECK, Network
-from ccplay.model.quantities import NUMBER, MisfitError, quote
+from ccplay.model.quantities import NUMBER, Field, MisfitError, Quantity, Shape, quote, same
 from ccplay.model.texts import LINE, PROSE, worded
 from ccplay.scenario.document import spell
+from ccplay.scenario.parts import Items, Key, Table, keys_from
 from ccplay.scenario.tree import Node, Reader, plain
 from ccplay.scenario.values import Expectation, Published
-from ccplay.units import parse_ratio
+from ccplay.units import PATTERNS, parse_ratio
 
 MOST_METRICS = 100
 METRIC_PATTERN = r"[a-z][a-z0-9_]*(\.[A-Za-z0-9_.:/> -]*[A-Za-z0-9_])?"
 """Pattern of a metric's path in a result: ``flows.1.goodput_bps``, ``queues.r->h2 bulk.drops``."""
-
-EXPECTATION_KEYS = ("metric", "value", "tolerance", "at_least", "at_most", "why")
-PUBLISHED_KEYS = ("metric", "values", "note")
 
 _METRIC = re.compile(METRIC_PATTERN)
 _ALIAS = re.compile(rf"queues\.{BOTTLENECK}(?=[. ])")
@@ -49,70 +47,33 @@ def unaliased(name: str, network: Network | None) -> str:
     return f"queues.{network.observed[0]}{name[found.end() :]}"
 
 
-def read_metrics(
-    node: Node | None, reader: Reader, network: Network | None = None
-) -> tuple[str, ...]:
-    """Read the metrics to report first."""
-    metrics: dict[str, None] = {}
-    for each in _members(node, "metrics", reader):
-        name = unaliased(reader.value(each, metric, ""), network)
-        if name and name in metrics:
-            reader.mistakes.add(each.place, f"{quote(name)} is named twice")
-        metrics[name] = None
-    return tuple(metrics)
+# --- what a case reports, expects and cites -------------------------------------------------------
 
 
-def read_expect(
-    node: Node | None, reader: Reader, network: Network | None = None
-) -> tuple[Expectation, ...]:
-    """Read the checks; those with a mistake are omitted."""
-    checks = (_expectation(each, reader) for each in _members(node, "tables", reader))
-    return tuple(
-        replace(check, metric=unaliased(check.metric, network))
-        for check in checks
-        if check is not None
-    )
-
-
-def read_published(
-    node: Node | None, reader: Reader, network: Network | None = None
-) -> tuple[Published, ...]:
-    """Read published values."""
-    found = [_published(each, reader) for each in _members(node, "tables", reader)]
-    return tuple(replace(each, metric=unaliased(each.metric, network)) for each in found)
-
-
-def _members(node: Node | None, of: str, reader: Reader) -> list[Node]:
-    nodes = reader.members(node, of)
-    if node is not None and len(nodes) > MOST_METRICS:
-        reader.mistakes.add(node.place, f"more than {MOST_METRICS}")
-        return []
-    return nodes
-
-
-def _expectation(node: Node, reader: Reader) -> Expectation | None:
-    before = reader.mistakes.count
-    table = reader.table(node, EXPECTATION_KEYS)
-    for key, example in (("metric", "checkpoint.ratio"), ("why", "the queue holds 800 ms")):
-        if key not in table:
-            reader.mistakes.add(node.place, f'{key} is missing, such as {key} = "{example}"')
-    name = reader.value(table.get("metric"), metric, "")
-    why = reader.value(table.get("why"), LINE.read, "")
-    low = reader.value(table.get("at_least"), NUMBER.read, None)
-    high = reader.value(table.get("at_most"), NUMBER.read, None)
-    text = _bounds_text(low, high)
-    if "value" in table and (low, high) == (None, None):
-        low, high, text = _around(table, node, reader)
-    elif "value" in table or "tolerance" in table:
+def _check_expectation(given: dict[str, Any], node: Node, reader: Reader) -> None:
+    keys = node.value.keys()
+    if keys & {"value", "tolerance"} and keys & {"at_least", "at_most"}:
         what = "either value with tolerance, or at_least and at_most"
         reader.mistakes.add(node.place, f"{what}, not both")
-    elif "at_least" not in table and "at_most" not in table:
+    elif "value" in keys:
+        if "tolerance" not in keys:
+            reader.mistakes.add(node.place, 'tolerance is missing, such as tolerance = "15 %"')
+        elif "value" in given:
+            given["bounds"] = _around(given["value"], node.value["tolerance"], reader)
+    elif "tolerance" in keys or not keys & {"at_least", "at_most"}:
         reader.mistakes.add(node.place, "needs a value with a tolerance, at_least or at_most")
-    if low is not None and high is not None and low > high:
-        reader.mistakes.add(node.place, f"at_least {low:g} is more than at_most {high:g}")
-    if reader.mistakes.count > before:
-        return None
-    return Expectation(name, low, high, text, why, spell(node.place))
+    else:
+        low, high = given.get("at_least"), given.get("at_most")
+        if low is not None and high is not None and low > high:
+            reader.mistakes.add(node.place, f"at_least {low:g} is more than at_most {high:g}")
+        given["bounds"] = low, high, _bounds_text(low, high)
+    given["place"] = spell(node.place)
+
+
+def _expectation(
+    *, metric: str, bounds: tuple[float, float, str], why: str, place: str, **_: Any
+) -> Expectation:
+    return Expectation(metric, *bounds, why, place)
 
 
 def _bounds_text(low: float | None, high: float | None) -> str:
@@ -121,19 +82,14 @@ def _bounds_text(low: float | None, high: float | None) -> str:
     return f"at least {low:,.10g}" if low is not None else f"at most {high or 0:,.10g}"
 
 
-def _around(table: dict[str, Node], node: Node, reader: Reader) -> tuple[float, float, str]:
+def _around(value: float, tolerance: Node, reader: Reader) -> tuple[float, float, str]:
     """Return the bounds of a value with tolerance, and their text."""
-    value = reader.value(table["value"], NUMBER.read, 0.0)
-    tolerance = table.get("tolerance")
-    if tolerance is None:
-        reader.mistakes.add(node.place, 'tolerance is missing, such as tolerance = "15 %"')
-        return value, value, ""
-    width = reader.value(tolerance, lambda each: _tolerance(each, value), 0.0)
+    width = reader.value(tolerance, lambda each: _width(each, value), 0.0)
     text = f"{value:,.10g} ± {' '.join(str(plain(tolerance)).split())}"
     return value - width, value + width, text
 
 
-def _tolerance(tolerance: Any, value: float) -> float:
+def _width(tolerance: Any, value: float) -> float:
     """Return the distance by which a metric may differ from ``value``."""
     if not isinstance(tolerance, str):
         width = float(NUMBER.read(tolerance))
@@ -153,16 +109,96 @@ def _tolerance(tolerance: Any, value: float) -> float:
     return share * abs(value)
 
 
-def _published(node: Node, reader: Reader) -> Published:
-    table = reader.table(node, PUBLISHED_KEYS)
-    for key, example in (("metric", '"checkpoint.ratio"'), ("values", "[0.72, 0.75]")):
-        if key not in table:
-            reader.mistakes.add(node.place, f"{key} is missing, such as {key} = {example}")
-    values = reader.members(table.get("values"), "numbers")
-    if "values" in table and not values:
-        reader.mistakes.add(table["values"].place, "needs one reading or more, such as [0.72]")
-    return Published(
-        metric=reader.value(table.get("metric"), metric, ""),
-        values=tuple(reader.value(each, NUMBER.read, 0.0) for each in values),
-        note=reader.value(table.get("note"), PROSE.read, ""),
-    )
+TOLERANCE = Quantity(
+    *("tolerance", "a tolerance", float, same, same),
+    {"type": ["number", "string"], "minimum": 0, "pattern": f"^{PATTERNS['share']}$"},
+)
+_BOUND: Shape = {"anyOf": [{"required": ["at_least"]}, {"required": ["at_most"]}]}
+_PATH_MEANING = "Path in the result: checkpoint.ratio, flows.1.goodput_bps, pings.p1.p50_ms"
+_VALUES = "One or several readings"
+
+METRICS = Items(
+    of=Field(METRIC, ""), noun="metrics", most=MOST_METRICS, instead="", words={"uniqueItems": True}
+)
+EXPECTATION = Table(
+    definition="expectation",
+    make=_expectation,
+    check=_check_expectation,
+    keys=keys_from(
+        {
+            "metric": Field(
+                METRIC,
+                _PATH_MEANING,
+                required=True,
+            ),
+            "value": Field(NUMBER, "Expected value"),
+            "tolerance": Field(TOLERANCE, 'Tolerance: a share such as "15 %", or a plain number'),
+            "at_least": Field(NUMBER, "Least allowed value"),
+            "at_most": Field(NUMBER, "Greatest allowed value"),
+            "why": Field(LINE, "Reason for the expectation", required=True),
+        }
+    ),
+    missing={
+        "metric": ', such as metric = "checkpoint.ratio"',
+        "why": ', such as why = "the queue holds 800 ms"',
+    },
+    words={
+        "dependentRequired": {"value": ["tolerance"], "tolerance": ["value"]},
+        "oneOf": [{"required": ["value"]}, _BOUND],
+    },
+)
+EXPECT = Items(of=EXPECTATION, most=MOST_METRICS)
+PUBLISHED_VALUES = Table(
+    definition="published",
+    keys={
+        **keys_from(
+            {
+                "metric": Field(
+                    METRIC,
+                    _PATH_MEANING,
+                    required=True,
+                )
+            }
+        ),
+        "values": Key(
+            Items(
+                of=Field(NUMBER, ""),
+                noun="numbers",
+                least=1,
+                bounds="needs one reading or more, such as [0.72]",
+                make=tuple,
+            ),
+            _VALUES,
+            required=True,
+        ),
+        **keys_from({"note": Field(PROSE, "Why ours may differ")}),
+    },
+    make=Published,
+    missing={
+        "metric": ', such as metric = "checkpoint.ratio"',
+        "values": ", such as values = [0.72, 0.75]",
+    },
+)
+PUBLISHED = Items(of=PUBLISHED_VALUES, most=MOST_METRICS)
+
+
+def read_metrics(
+    node: Node | None, reader: Reader, network: Network | None = None
+) -> tuple[str, ...]:
+    """Read the metrics to report first."""
+    found: dict[str, None] = {}
+    if node is not None:
+        for number, each in enumerate(METRICS.read(node, reader) or ()):
+            name = unaliased(each, network)
+            if name and name in found:
+                reader.mistakes.add((*node.place, number), f"{quote(name)} is named twice")
+            found[name] = None
+    return tuple(found)
+
+
+def read_evidence(
+    node: Node | None, part: Items, reader: Reader, network: Network | None
+) -> tuple[Any, ...]:
+    """Return the members of a list that name metrics, with the aliases of queues resolved."""
+    found = part.read(node, reader) if node is not None else ()
+    return tuple(replace(each, metric=unaliased(each.metric, network)) for each in found or ())

@@ -1,24 +1,33 @@
-"""Reads the lesson of a scenario file, and describes it for the schema.
+"""The lesson of a scenario file: its pages, questions and measures, read and described.
 
 Nothing here runs or judges a lesson; see ``ccplay.lesson``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, TypeAlias, cast
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
 from ccplay.model.network import Network
-from ccplay.model.quantities import FLAG, NUMBER, SECONDS, Field, Shape, did_you_mean, quote
+from ccplay.model.quantities import (
+    FLAG,
+    NUMBER,
+    SECONDS,
+    Field,
+    MisfitError,
+    did_you_mean,
+    quote,
+)
 from ccplay.model.settings import DAY_S
 from ccplay.model.texts import LINE, NAME, PROSE, choice
 from ccplay.model.variables import Variable
 from ccplay.scenario.document import spell
 from ccplay.scenario.evidence import METRIC
 from ccplay.scenario.keys import link_problem
-from ccplay.scenario.timeline import check_timeline, read_timeline
+from ccplay.scenario.parts import Items, Key, Named, Table, keys_from
+from ccplay.scenario.timeline import STEP, check_timeline, read_timeline
 from ccplay.scenario.tree import Node, Reader
 from ccplay.scenario.values import (
     Bound,
@@ -30,7 +39,6 @@ from ccplay.scenario.values import (
     Question,
     Range,
     Step,
-    Take,
 )
 from ccplay.traffic import TRAFFIC, VARIABLES, started_by
 
@@ -126,83 +134,67 @@ UNREAD = ""
 """Name that stands for all traffic of a step that could not be read."""
 
 TAKES = ("mean", "least", "greatest", "last", "growth")
-MEASURE: dict[str, Field] = {
-    "metric": Field(METRIC, "Path in the result, or with take of a variable", required=True),
-    "text": Field(LINE, "What it is", required=True),
-    "unit": Field(choice("unit", FACTORS), "Unit in which it is shown and compared"),
-    "take": Field(
-        choice("take", TAKES),
-        "Statistic of a variable's samples during the page's run: flows.1.cwnd, "
-        "queues.bottleneck.qlen, pings.p1.rtt_us, flows.1.goodput_bps",
+
+
+def _check_measure(values: dict[str, Any], node: Node, reader: Reader) -> None:
+    if "to_s" in values and values["to_s"] <= values.get("from_s", 0.0):
+        reader.mistakes.add(node.place, "to is not later than from")
+
+
+MEASURES = Named(
+    of=Table(
+        definition="lesson-measure",
+        keys=keys_from(
+            {
+                "metric": Field(
+                    METRIC, "Path in the result, or with take of a variable", required=True
+                ),
+                "text": Field(LINE, "What it is", required=True),
+                "unit": Field(choice("unit", FACTORS), "Unit in which it is shown and compared"),
+                "take": Field(
+                    choice("take", TAKES),
+                    "Statistic of a variable's samples during the page's run: flows.1.cwnd, "
+                    "queues.bottleneck.qlen, pings.p1.rtt_us, flows.1.goodput_bps",
+                ),
+                "from": Field(
+                    SECONDS, "Seconds of the run from which on samples count", 0, 600, name="from_s"
+                ),
+                "to": Field(
+                    SECONDS, "Seconds of the run until which samples count", 0, 600, name="to_s"
+                ),
+                "relative_to": Field(
+                    METRIC,
+                    "The metric that it is divided by, or the name of another measure of the page",
+                ),
+            }
+        ),
+        make=Measure,
+        check=_check_measure,
     ),
-    "from": Field(SECONDS, "Seconds of the run from which on samples count", 0, 600),
-    "to": Field(SECONDS, "Seconds of the run until which samples count", 0, 600),
-    "relative_to": Field(
-        METRIC, "The metric that it is divided by, or the name of another measure of the page"
-    ),
-}
+    most=MOST_MEASURES,
+    bounds=f"more than {MOST_MEASURES} measures",
+)
 
 
-def read_fields(
-    node: Node, table: Mapping[str, Node], fields: Mapping[str, Field], reader: Reader
-) -> dict[str, Any]:
-    """Return the values of single fields; a missing required one is a mistake."""
-    found: dict[str, Any] = {}
-    for key, field in fields.items():
-        if key in table:
-            found[key] = reader.value(table[key], field.read, None)
-        elif field.required:
-            reader.mistakes.add(node.place, f"{key} is missing: {field.meaning}")
-    return {key: value for key, value in found.items() if value is not None}
-
-
-def read_measures(
-    node: Node | None, network: Network | None, started: Collection[str], reader: Reader
-) -> dict[str, Measure]:
-    """Read the measures of a page; ``started`` has the names of all traffic so far."""
-    table = reader.table(node)
-    if node is not None and len(table) > MOST_MEASURES:
-        reader.mistakes.add(node.place, f"more than {MOST_MEASURES} measures")
-    read = {
-        name: _measure(each, network, (table.keys(), started), reader)
-        for name, each in table.items()
-    }
-    return {name: each for name, each in read.items() if each is not None}
-
-
-def _measure(
+def check_measures(
+    measures: Mapping[str, Measure],
     node: Node,
     network: Network | None,
-    known: tuple[Collection[str], Collection[str]],
+    started: Collection[str],
     reader: Reader,
-) -> Measure | None:
-    """Read a measure; ``known`` has the page's measures, and the names of all traffic so far."""
-    others, started = known
-    before = reader.mistakes.count
-    table = reader.table(node, MEASURE)
-    given = read_fields(node, table, MEASURE, reader)
-    if reader.mistakes.count > before:
-        return None
-    measure = Measure(
-        metric=given["metric"],
-        text=given["text"],
-        unit=given.get("unit", ""),
-        take=cast("Take", given.get("take", "")),
-        from_s=given.get("from", 0.0),
-        to_s=given.get("to"),
-        relative_to=given.get("relative_to", ""),
-    )
-    for key in ("metric", "relative_to"):
-        path = getattr(measure, key)
-        if path and not (key == "relative_to" and path in others):
-            for text in _problems(path, taken=bool(measure.take), network=network, started=started):
-                reader.mistakes.add(table[key].place, text)
-    if factor(measure) is None and reader.mistakes.count == before:
-        text = f"{quote(measure.metric)} can't be shown in {measure.unit or 'plain numbers'}"
-        reader.mistakes.add(node.place, text)
-    if measure.to_s is not None and measure.to_s <= measure.from_s:
-        reader.mistakes.add(node.place, "to is not later than from")
-    return measure
+) -> None:
+    """Record metrics that no run measures; ``started`` has the names of all traffic so far."""
+    for name, measure in measures.items():
+        before = reader.mistakes.count
+        for key in ("metric", "relative_to"):
+            path = getattr(measure, key)
+            if path and not (key == "relative_to" and path in node.value):
+                taken = bool(measure.take)
+                for text in _problems(path, taken=taken, network=network, started=started):
+                    reader.mistakes.add(node.at(name, key), text)
+        if factor(measure) is None and reader.mistakes.count == before:
+            text = f"{quote(measure.metric)} can't be shown in {measure.unit or 'plain numbers'}"
+            reader.mistakes.add(node.at(name), text)
 
 
 def _problems(
@@ -235,147 +227,229 @@ MOST_CHOICES = 9
 PLOTS = ("cwnd", "unacked", "queue", "udp", "rtt", "throughput", "pacing-rate", "acked")
 """Plots that a page may show."""
 
-BOUND: dict[str, Field] = {
-    "measure": Field(NAME, "Name of the measure", required=True),
-    "at_least": Field(NUMBER, "Least value, in the measure's unit"),
-    "at_most": Field(NUMBER, "Greatest value, in the measure's unit"),
-}
-CHOICE: dict[str, Field] = {
-    "text": Field(LINE, "The answer", required=True),
-    "usual": Field(FLAG, "Whether this is the usual outcome, which why explains"),
-}
-CHOICE_KEYS = (*CHOICE, "when")
-NUMBERS: dict[str, Field] = {
-    "measure": Field(NAME, "Name of the measure that is predicted", required=True),
-    "low": Field(NUMBER, "Least answer, in the measure's unit", required=True),
-    "high": Field(NUMBER, "Greatest answer, in the measure's unit", required=True),
-}
-TOLERANCE = Field(NUMBER, "Share of the measured value by which the answer may differ: 0.25", 0, 1)
-REGION: dict[str, Field] = {
-    "plot": Field(choice("plot", PLOTS), "The plot on which it is predicted", required=True),
-    "width": Field(NUMBER, "Height of the region, in the measure's unit", required=True),
-}
-USUAL_KEYS = ("at_least", "at_most")
-NUMBER_KEYS = (*NUMBERS, "tolerance", "usual")
-REGION_KEYS = (*NUMBERS, *REGION, "usual")
-QUESTION_KEYS = ("ask", "choices", "number", "region")
-_ASK = Field(LINE, "The question", required=True)
+_BOUNDS = keys_from(
+    {
+        "at_least": Field(NUMBER, "Least value, in the measure's unit", name="low"),
+        "at_most": Field(NUMBER, "Greatest value, in the measure's unit", name="high"),
+    }
+)
 
 
-def read_question(node: Node, measures: dict[str, Measure], reader: Reader) -> Question:
-    """Read the question of a page about its measures."""
-    table = reader.table(node, QUESTION_KEYS)
-    given = read_fields(node, table, {"ask": _ASK}, reader)
-    kinds = [key for key in QUESTION_KEYS[1:] if key in table]
-    if len(kinds) != 1:
-        reader.mistakes.add(node.place, "needs one of choices, number or region")
-        return Question(given.get("ask", ""))
-    kind = kinds[0]
-    if kind == "choices":
-        return Question(given.get("ask", ""), _choices(table[kind], measures, reader))
-    return Question(given.get("ask", ""), range=_range(table[kind], kind, measures, reader))
-
-
-def _choices(node: Node, measures: dict[str, Measure], reader: Reader) -> tuple[Choice, ...]:
-    nodes = reader.members(node)
-    if not 2 <= len(nodes) <= MOST_CHOICES:
-        reader.mistakes.add(node.place, f"a question has 2 to {MOST_CHOICES} choices")
-    found = []
-    for each in nodes:
-        table = reader.table(each, CHOICE_KEYS)
-        given = read_fields(each, table, CHOICE, reader)
-        when = tuple(_bound(one, measures, reader) for one in reader.members(table.get("when")))
-        if not when:
-            text = "when is missing: what the run measures if it is right, such as when = "
-            text += '[{ measure = "rtt", at_least = 100 }]'
-            reader.mistakes.add(each.place, text)
-        found.append(Choice(given.get("text", ""), when, given.get("usual", False)))
-    if sum(each.usual for each in found) > 1:
-        reader.mistakes.add(node.place, "only one choice can be the usual one")
-    return tuple(found)
-
-
-def _bound(node: Node, measures: dict[str, Measure], reader: Reader) -> Bound:
-    before = reader.mistakes.count
-    table = reader.table(node, BOUND)
-    given = read_fields(node, table, BOUND, reader)
-    bound = Bound(given.get("measure", ""), given.get("at_least"), given.get("at_most"))
-    if reader.mistakes.count == before:
-        _check_bound(node, bound, reader)
-    _check_measure(node, bound.measure, measures, reader)
-    return bound
-
-
-def _check_bound(node: Node, bound: Bound, reader: Reader) -> None:
-    if bound.low is None and bound.high is None:
+def _check_bound(values: dict[str, Any], node: Node, reader: Reader) -> None:
+    if not node.value.keys() & _BOUNDS.keys():
         reader.mistakes.add(node.place, "needs at_least or at_most")
-    elif bound.low is not None and bound.high is not None and bound.low > bound.high:
-        reader.mistakes.add(node.place, f"at_least {bound.low:g} is more than {bound.high:g}")
+    elif {"low", "high"} <= values.keys() and values["low"] > values["high"]:
+        reader.mistakes.add(
+            node.place, f"at_least {values['low']:g} is more than {values['high']:g}"
+        )
 
 
-def _check_measure(node: Node, name: str, measures: dict[str, Measure], reader: Reader) -> None:
-    if name and name not in measures:
-        text = f"the page has no measure {quote(name)}{did_you_mean(name, measures)}"
-        reader.mistakes.add(node.place, text)
-
-
-def _range(node: Node, kind: str, measures: dict[str, Measure], reader: Reader) -> Range | None:
-    before = reader.mistakes.count
-    region = kind == "region"
-    table = reader.table(node, REGION_KEYS if region else NUMBER_KEYS)
-    given = read_fields(node, table, {**NUMBERS, **(REGION if region else {})}, reader)
-    if reader.mistakes.count > before:
-        return None
-    _check_measure(node, given["measure"], measures, reader)
-    found = Range(
-        measure=given["measure"],
-        low=float(given["low"]),
-        high=float(given["high"]),
-        plot=given.get("plot", ""),
-        width=float(given.get("width", 0.0)),
-        tolerance=reader.value(table.get("tolerance"), TOLERANCE.read, 0.25),
+BOUND = Table(
+    definition="lesson-bound",
+    keys=keys_from({"measure": Field(NAME, "Name of the measure", required=True)}) | _BOUNDS,
+    make=Bound,
+    check=_check_bound,
+)
+_WHEN = "Conditions on measures; the answer is right if all of them hold"
+_LACK = 'what the run measures if it is right, such as when = [{ measure = "rtt", at_least = 100 }]'
+CHOICE = Table(
+    definition="lesson-choice",
+    keys={
+        **keys_from(
+            {
+                "text": Field(LINE, "The answer", required=True),
+                "usual": Field(FLAG, "Whether this is the usual outcome, which why explains"),
+            }
+        ),
+        "when": Key(
+            Items(of=BOUND, least=1, bounds=f"needs a condition: {_LACK}", make=tuple),
+            _WHEN,
+            required=True,
+        ),
+    },
+    make=Choice,
+    missing={"when": f": {_LACK}"},
+)
+_NUMBER = keys_from(
+    {
+        "measure": Field(NAME, "Name of the measure that is predicted", required=True),
+        "low": Field(NUMBER, "Least answer, in the measure's unit", required=True),
+        "high": Field(NUMBER, "Greatest answer, in the measure's unit", required=True),
+    }
+)
+_REGION = keys_from(
+    {
+        "plot": Field(choice("plot", PLOTS), "The plot on which it is predicted", required=True),
+        "width": Field(NUMBER, "Height of the region, in the measure's unit", required=True),
+    }
+)
+_TOLERANCE = keys_from(
+    {
+        "tolerance": Field(
+            NUMBER,
+            "Share of the measured value by which the answer may differ, 0.25 by default",
+            *(0, 1),
+        )
+    }
+)
+_USUAL = {
+    "usual": Key(
+        Table(keys=_BOUNDS, make=lambda **bounds: Bound("", **bounds), check=_check_bound),
+        "The usual outcome, which why explains",
     )
-    if found.low >= found.high:
+}
+
+
+def _range(*, measure: str, usual: Bound | None = None, **values: Any) -> Range:
+    return Range(measure=measure, usual=usual and replace(usual, measure=measure), **values)
+
+
+def _check_range(values: dict[str, Any], node: Node, reader: Reader) -> None:
+    if not {"low", "high"} <= values.keys():
+        return
+    span = values["high"] - values["low"]
+    if span <= 0:
         reader.mistakes.add(node.place, "low is not below high")
-    if region and not 0 < found.width <= found.high - found.low:
+    if "width" in values and not 0 < values["width"] <= span:
         reader.mistakes.add(node.place, "width must be above 0 and fit between low and high")
-    if "usual" in table:
-        inner = reader.table(table["usual"], USUAL_KEYS)
-        given = read_fields(table["usual"], inner, {key: BOUND[key] for key in USUAL_KEYS}, reader)
-        usual = Bound(found.measure, given.get("at_least"), given.get("at_most"))
-        _check_bound(table["usual"], usual, reader)
-        found = replace(found, usual=usual)
-    return found
 
 
-# --- reads the lesson of a scenario file; mistakes are recorded with their places -----------------
+_KINDS = {
+    "choices": Key(
+        Items(
+            of=CHOICE,
+            least=2,
+            most=MOST_CHOICES,
+            bounds=f"a question has 2 to {MOST_CHOICES} choices",
+            make=tuple,
+        ),
+        "Answers, each with the measurements that make it right",
+    ),
+    "number": Key(
+        Table(keys=_NUMBER | _TOLERANCE | _USUAL, make=_range, check=_check_range),
+        "A number to predict",
+    ),
+    "region": Key(
+        Table(keys=_NUMBER | _REGION | _USUAL, make=_range, check=_check_range),
+        "A region of a plot to predict",
+    ),
+}
+
+
+def _question(*, ask: str, choices: tuple[Choice, ...] = (), **ranges: Range) -> Question:
+    return Question(ask, choices, next(iter(ranges.values()), None))
+
+
+def _check_question(values: dict[str, Any], node: Node, reader: Reader) -> None:
+    if len(node.value.keys() & _KINDS.keys()) != 1:
+        reader.mistakes.add(node.place, "needs one of choices, number or region")
+    if sum(each.usual for each in values.get("choices", ())) > 1:
+        reader.mistakes.add(node.at("choices"), "only one choice can be the usual one")
+
+
+QUESTION = Table(
+    definition="lesson-question",
+    keys=keys_from({"ask": Field(LINE, "The question", required=True)}) | _KINDS,
+    make=_question,
+    check=_check_question,
+    words={"oneOf": [{"required": [key]} for key in _KINDS]},
+)
+
+
+def check_question(
+    question: Question, node: Node, measures: Collection[str], reader: Reader
+) -> None:
+    """Record each measure that a question names and its page does not have."""
+    named = [
+        ((*node.at("choices"), number, "when", place), bound.measure)
+        for number, choice in enumerate(question.choices)
+        for place, bound in enumerate(choice.when)
+    ]
+    if question.range is not None:
+        named.append(
+            (node.at("region" if question.range.plot else "number"), question.range.measure)
+        )
+    for place, name in named:
+        if name not in measures:
+            text = f"the page has no measure {quote(name)}{did_you_mean(name, measures)}"
+            reader.mistakes.add(place, text)
+
+
+# --- the pages ------------------------------------------------------------------------------------
 
 MOST_PAGES = 30
 LONGEST_TEXT = 4000
 """Largest length in characters of a page's text or explanation: spectators receive it in one
 line."""
 
-LESSON_KEYS = ("aim", "pages")
-VALUES: dict[str, Field] = {
-    "title": Field(LINE, "Title of the page", required=True),
-    "text": Field(PROSE, "Text to read before the run, in Markdown", required=True),
-    "run": Field(SECONDS, "Seconds that the steps run before the answer is revealed", 0, 600),
-    "why": Field(PROSE, "Explanation, revealed with the result, in Markdown"),
-}
-PAGE_KEYS = (*VALUES, "look", "steps", "measures", "question")
-LOOK: dict[str, Field] = {
-    "flow": Field(NAME, "The traffic that is selected"),
-    "queue": Field(LINE, 'The direction whose queue is shown: "r1->r2"'),
-    "window": Field(SECONDS, "Seconds that the plots show", 1, DAY_S),
-}
-LOOK_KEYS = ("plots", *LOOK)
+
+def _markdown(value: Any) -> str:
+    text = str(PROSE.read(value))
+    if len(text) > LONGEST_TEXT:
+        raise MisfitError(f"more than {LONGEST_TEXT:,} characters")
+    return text
+
+
+_MARKDOWN = replace(PROSE, read=_markdown)
+
+LOOK = Table(
+    keys={
+        **keys_from(
+            {
+                "flow": Field(NAME, "The traffic that is selected"),
+                "queue": Field(LINE, 'The direction whose queue is shown: "r1->r2"'),
+                "window": Field(SECONDS, "Seconds that the plots show", 1, DAY_S, name="window_s"),
+            }
+        ),
+        "plots": Key(
+            Items(of=Field(choice("plot", PLOTS), ""), noun="plots", make=tuple),
+            "Names of plots, from left to right",
+        ),
+    },
+    make=Look,
+)
+PAGE = Table(
+    definition="lesson-page",
+    keys={
+        **keys_from(
+            {
+                "title": Field(LINE, "Title of the page", required=True),
+                "text": Field(_MARKDOWN, "Text to read before the run, in Markdown", required=True),
+                "run": Field(
+                    *(SECONDS, "Seconds that the steps run before the answer is revealed", 0, 600),
+                    name="run_s",
+                ),
+                "why": Field(_MARKDOWN, "Explanation, revealed with the result, in Markdown"),
+            }
+        ),
+        "look": Key(LOOK, "What the page shows of the network"),
+        "steps": Key(
+            Items(of=STEP),
+            "Steps as in timeline; they run once the question is answered, and each page that has "
+            "some begins with the network as the file describes it",
+        ),
+        "measures": Key(MEASURES, "Measures of the page's run, by name"),
+        "question": Key(QUESTION, "The question asked before the steps run"),
+    },
+)
+LESSON = Table(
+    definition="lesson",
+    keys={
+        "aim": Key(Field(LINE, ""), "One line: what one can explain afterwards"),
+        "pages": Key(
+            Items(of=PAGE, words={"minItems": 1, "maxItems": MOST_PAGES}),
+            "The pages, in order",
+            required=True,
+        ),
+    },
+)
 
 
 def read_lesson(node: Node | None, network: Network | None, reader: Reader) -> Lesson | None:
     """Read the lesson of a file; ``network`` is its first case's, None if that has a mistake."""
     if node is None:
         return None
-    table = reader.table(node, LESSON_KEYS)
+    table = reader.table(node, LESSON.keys)
     pages = reader.members(table.get("pages"))
     if not 1 <= len(pages) <= MOST_PAGES:
         text = f"a lesson has 1 to {MOST_PAGES} [[lesson.pages]]"
@@ -387,34 +461,27 @@ def read_lesson(node: Node | None, network: Network | None, reader: Reader) -> L
 
 
 def _page(node: Node, network: Network | None, taken: dict[str, str], reader: Reader) -> Page:
-    table = reader.table(node, PAGE_KEYS)
-    given = read_fields(node, table, VALUES, reader)
-    for key in ("text", "why"):
-        if len(given.get(key, "")) > LONGEST_TEXT:
-            reader.mistakes.add(table[key].place, f"more than {LONGEST_TEXT:,} characters")
-    run_s = given.get("run", 0.0)
-    steps = _steps(table.get("steps"), run_s, network, taken, reader)
-    if "steps" in table and not run_s:
+    """Read a page; ``taken`` has the places of all traffic on earlier pages."""
+    table = reader.table(node, PAGE.keys)
+    timed = table.pop("steps", None)
+    values = PAGE.values(Node(node.place, table), reader)
+    values = {"title": "", "text": "", "run_s": 0.0, "why": "", **values}
+    values["steps"] = _steps(timed, values["run_s"], network, taken, reader)
+    if timed is not None and not values["run_s"]:
         reader.mistakes.add(node.place, 'run is missing: how long the steps run, such as "10 s"')
-    measures = read_measures(table.get("measures"), network, taken, reader)
-    question = None
-    if "question" in table:
+    if "measures" in values:
+        check_measures(values["measures"], table["measures"], network, taken, reader)
+    if "question" in table and not values["why"]:
+        reader.mistakes.add(node.place, "why is missing: the explanation of the answer")
+    if "question" in values:
         # A measure with a mistake has been reported, so the question may name it.
-        unread = Measure(metric="", text="")
-        names = dict.fromkeys(reader.table(table.get("measures")), unread)
-        question = read_question(table["question"], names | measures, reader)
-        if not given.get("why"):
-            reader.mistakes.add(node.place, "why is missing: the explanation of the answer")
-    return Page(
-        title=given.get("title", ""),
-        text=given.get("text", ""),
-        steps=steps,
-        run_s=run_s,
-        look=_look(table.get("look"), network, reader),
-        measures=measures,
-        question=question,
-        why=given.get("why", ""),
-    )
+        names = reader.table(table.get("measures"))
+        check_question(values["question"], table["question"], names, reader)
+    queue = values["look"].queue if "look" in values else ""
+    if queue and network is not None and queue not in network.observed:
+        text = f"no observed queue {quote(queue)}{did_you_mean(queue, network.observed)}"
+        reader.mistakes.add(node.at("look", "queue"), text)
+    return Page(**values)
 
 
 def _steps(
@@ -424,7 +491,6 @@ def _steps(
     taken: dict[str, str],
     reader: Reader,
 ) -> tuple[Step, ...]:
-    """Read the steps of a page; ``taken`` has the places of all traffic on earlier pages."""
     before = reader.mistakes.count
     drafts = read_timeline(node, run_s or 600.0, reader)
     whole = reader.mistakes.count == before
@@ -442,95 +508,3 @@ def _steps(
             reader.mistakes.add(node.place, f"{text} differently")
         taken[name] = f"{spell(node.place)}"
     return steps
-
-
-def _look(node: Node | None, network: Network | None, reader: Reader) -> Look:
-    table = reader.table(node, LOOK_KEYS)
-    if node is None:
-        return Look()
-    given = read_fields(node, table, LOOK, reader)
-    plot = choice("plot", PLOTS)
-    plots = tuple(
-        reader.value(each, plot.read, "") for each in reader.members(table.get("plots"), "plots")
-    )
-    queue = given.get("queue", "")
-    if queue and network is not None and queue not in network.observed:
-        text = f"no observed queue {quote(queue)}{did_you_mean(queue, network.observed)}"
-        reader.mistakes.add(table["queue"].place, text)
-    return Look(plots, given.get("flow", ""), queue, given.get("window"))
-
-
-# --- the JSON Schema of a lesson, made from the tables that read it -------------------------------
-
-Table: TypeAlias = Callable[..., Shape]
-
-_MEANINGS = {
-    "lesson": "Pages beside the running network: read, predict, see, ask why",
-    "aim": "One line: what one can explain afterwards",
-    "pages": "The pages, in order",
-    "look": "What the page shows of the network",
-    "plots": "Names of plots, from left to right",
-    "steps": "Steps as in timeline; they run once the question is answered, and each page that has "
-    "some begins with the network as the file describes it",
-    "measures": "Measures of the page's run, by name",
-    "question": "The question asked before the steps run",
-    "ask": "The question",
-    "choices": "Answers, each with the measurements that make it right",
-    "number": "A number to predict",
-    "region": "A region of a plot to predict",
-    "when": "Conditions on measures; the answer is right if all of them hold",
-    "tolerance": "Share of the measured value by which the answer may differ, 0.25 by default",
-    "usual": "The usual outcome, which why explains",
-}
-
-
-def definitions(
-    table: Table, described: Callable[[Mapping[str, Field]], dict[str, Shape]]
-) -> dict[str, Shape]:
-    """Return the definitions of a lesson, made by the schema's ``table`` and ``described``."""
-
-    def of(fields: Mapping[str, Field], **more: Shape) -> Shape:
-        needed = tuple(key for key, field in fields.items() if field.required)
-        return table({**described(fields), **more}, _MEANINGS, needed)
-
-    def list_of(name: str, **more: Any) -> Shape:
-        return {"type": "array", "items": {"$ref": f"#/$defs/{name}"}, **more}
-
-    bounds = {key: BOUND[key] for key in USUAL_KEYS}
-    usual = of(bounds)
-    plots: Shape = {"type": "array", "items": {"enum": list(PLOTS)}}
-    when = {**list_of("lesson-bound"), "minItems": 1}
-    choice = of(CHOICE, when=when)
-    choice["required"] = ["text", "when"]
-    question = table(
-        {
-            "ask": {"$ref": "#/$defs/line"},
-            "choices": list_of("lesson-choice", minItems=2, maxItems=MOST_CHOICES),
-            "number": of(NUMBERS, tolerance={"$ref": "#/$defs/number"}, usual=usual),
-            "region": of({**NUMBERS, **REGION}, usual=usual),
-        },
-        _MEANINGS,
-        ("ask",),
-        oneOf=[{"required": [key]} for key in ("choices", "number", "region")],
-    )
-    named: Shape = {
-        "type": "object",
-        "additionalProperties": {"$ref": "#/$defs/lesson-measure"},
-        "maxProperties": MOST_MEASURES,
-    }
-    page = of(
-        VALUES,
-        look=of(LOOK, plots=plots),
-        steps=list_of("step"),
-        measures=named,
-        question={"$ref": "#/$defs/lesson-question"},
-    )
-    pages = list_of("lesson-page", minItems=1, maxItems=MOST_PAGES)
-    return {
-        "lesson": table({"aim": {"$ref": "#/$defs/line"}, "pages": pages}, _MEANINGS, ("pages",)),
-        "lesson-page": page,
-        "lesson-measure": of(MEASURE),
-        "lesson-bound": of(BOUND),
-        "lesson-choice": choice,
-        "lesson-question": question,
-    }

@@ -12,9 +12,10 @@ import msgspec
 from msgspec.structs import replace
 
 from ccplay.model.commands import SetCongestionControl, SetPath, TraceFlow, UntraceFlow
-from ccplay.model.quantities import NUMBER, MisfitError, quote
+from ccplay.model.quantities import NUMBER, Field, MisfitError, Quantity, Shape, quote, same
 from ccplay.model.texts import LINE
 from ccplay.scenario.document import Place, spell
+from ccplay.scenario.parts import Items, Key, Table
 from ccplay.scenario.tree import NOWHERE, KeyPath, Node, Reader, Setting, read_path, renewed_path
 from ccplay.scenario.values import Case, Step
 from ccplay.traffic.flow import StartFlow, StopFlow
@@ -110,13 +111,52 @@ def _rotated(timeline: tuple[Step, ...], repeat: int, together: _Together) -> li
 
 # --- A matrix of parameters: every case is run at each point of it --------------------------------
 
-AXIS_KEYS = ("path", "values", "names")
 LARGEST_WHOLE = 2**53
 MOST_AXES = 32
 MOST_PATHS = 1000
 """Largest number of paths in an axis."""
 
 Parameter: TypeAlias = str | int | float | bool
+
+
+def _as_it_is(shape: Shape, meaning: str) -> Key:
+    """Return a key whose value is read by the functions below."""
+    return Key(Field(Quantity("", "", object, same, same, shape), ""), meaning)
+
+
+_PATH: Shape = {"type": "string", "minLength": 1}
+_SCALARS: Shape = {
+    "type": "array",
+    "items": {"type": ["string", "number", "boolean"]},
+    "minItems": 1,
+}
+
+
+class _AxisPart(Table, frozen=True, kw_only=True, eq=False):
+    """An axis with a name of its own; its values alone stand for those of a path.
+
+    None of its keys is required, because a case may change an axis of the common part.
+    """
+
+    def form(self) -> Shape:
+        """Return the JSON Schema of ``{ path = PATH, values = […] }`` and of ``[…]``."""
+        return {"anyOf": [Table.form(self), _SCALARS]}
+
+
+AXIS = _AxisPart(
+    definition="axis",
+    keys={
+        "path": _as_it_is(
+            {"type": ["string", "array"], "minLength": 1, "minItems": 1, "items": _PATH},
+            'Path to set, such as "links.bottleneck.queue.limit", or a list of paths',
+        ),
+        "values": _as_it_is({"type": "array", "minItems": 1}, "Its values, used in turn"),
+        "names": Key(
+            Items(of=Field(LINE, ""), words={"minItems": 1, "uniqueItems": True}),
+            "Names of the values; needed if they are tables or lists",
+        ),
+    },
+)
 
 
 class Axis(msgspec.Struct, frozen=True):
@@ -211,11 +251,11 @@ def _axis(key: str, node: Node, reader: Reader) -> Axis:
         path = reader.value(Node(node.place, key), _path, NOWHERE)
         name = path[-1] if path else key
         return Axis(name, ((path, node.place),), node.place, _values(node, None, reader))
-    if not set(AXIS_KEYS) & node.value.keys():
+    if not AXIS.keys.keys() & node.value.keys():
         text = 'needs a path and values; a path alone stands in quotes: "links.r-h2.delay" = […]'
         reader.mistakes.add(node.place, text)
         return Axis(key, (), node.place, ())
-    table = reader.table(node, AXIS_KEYS)
+    table = reader.table(node, AXIS.keys)
     for each in ("path", "values"):
         if each not in table:
             reader.mistakes.add(node.place, f"{each} is missing")

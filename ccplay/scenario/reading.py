@@ -6,24 +6,23 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import ScenarioError
 from ccplay.files.reading import open_regular
-from ccplay.model.commands import Build
-from ccplay.model.quantities import FLAG, SECONDS, WHOLE, Field, fields_of, quote
+from ccplay.model.quantities import FLAG, SECONDS, WHOLE, Field, quote
 from ccplay.model.settings import DAY_S
 from ccplay.model.texts import LINE, PROSE, choice
 from ccplay.model.topologies import plan
 from ccplay.scenario import document
 from ccplay.scenario.document import LARGEST_FILE, Mistakes
-from ccplay.scenario.evidence import read_expect, read_metrics, read_published
-from ccplay.scenario.keys import SEED, read_build
-from ccplay.scenario.lesson import read_lesson
+from ccplay.scenario.evidence import EXPECT, METRICS, PUBLISHED, read_evidence, read_metrics
+from ccplay.scenario.keys import BUILD, HOSTS, LINKS, TOPOLOGY, read_build
+from ccplay.scenario.lesson import LESSON, read_lesson
 from ccplay.scenario.matrix import (
+    AXIS,
     MOST_REPEATS,
     Point,
     check_settings,
@@ -32,7 +31,15 @@ from ccplay.scenario.matrix import (
     read_matrix,
     size,
 )
-from ccplay.scenario.timeline import check_classes, check_overruled, check_timeline, read_timeline
+from ccplay.scenario.parts import Items, Key, Named, Table, keys_from
+from ccplay.scenario.timeline import (
+    MOST_STEPS,
+    STEP,
+    check_classes,
+    check_overruled,
+    check_timeline,
+    read_timeline,
+)
 from ccplay.scenario.tree import (
     Node,
     Reader,
@@ -49,38 +56,66 @@ from ccplay.visible import printable
 # --- the cases of a scenario file -----------------------------------------------------------------
 # The cases of a scenario file: its common part merged with a case, the settings and the matrix.
 
-T = TypeVar("T")
-
 MOST_CASES = 1000
 ENDS = ("duration", "all", "first")
 """Conditions that can end a case."""
 
-VALUES: dict[str, Field] = {
-    "about": Field(PROSE, "Description for people"),
-    "duration": Field(SECONDS, "Longest duration of a run", 1e-6, DAY_S),
-    "until": Field(
-        choice("end", ENDS),
-        '"all": end once all steps are done and all limited traffic has ended; '
-        '"first": once the first flow of a fixed size is done',
+VALUES = keys_from(
+    {
+        "about": Field(PROSE, "Description for people"),
+        "duration": Field(SECONDS, "Longest duration of a run", 1e-6, DAY_S, name="duration_s"),
+        "until": Field(
+            choice("end", ENDS),
+            '"all": end once all steps are done and all limited traffic has ended; '
+            '"first": once the first flow of a fixed size is done',
+        ),
+        "repeats": Field(WHOLE, "How often every case is run", 1, MOST_REPEATS),
+        "jitter": Field(
+            *(SECONDS, "Each repeat starts each flow later by a random time up to this", 0, DAY_S),
+            name="jitter_s",
+        ),
+        "balanced": Field(
+            FLAG, "Over the repeats, flows that start together take turns at being first"
+        ),
+        "published_in": Field(LINE, "Source of the published values: reports cite it"),
+    }
+)
+"""Single values of a case, apart from those of its network."""
+TABLES = {
+    "topology": Key(
+        TOPOLOGY, "What to build: a kind of network with its numbers, or nodes and links by name"
     ),
-    "repeats": Field(WHOLE, "How often every case is run", 1, MOST_REPEATS),
-    "jitter": Field(
-        *(SECONDS, "Each repeat starts each flow later by a random time up to this", 0, DAY_S),
+    "links": Key(
+        LINKS, "Settings of links by name: bottleneck, h1-r (both directions), h1->r (one)"
     ),
-    "balanced": Field(
-        FLAG, "Over the repeats, flows that start together take turns at being first"
-    ),
-    "sampling": fields_of(Build)["sample_hz"],
-    "seed": SEED,
-    "published_in": Field(LINE, "Source of the published values: reports cite it"),
+    "hosts": Key(HOSTS, "By name: h1, h2, or s1, d1, s2 …"),
+    "timeline": Key(Items(of=STEP, most=MOST_STEPS), "The steps, each with its moment"),
+    "metrics": Key(METRICS, "Metrics to report first, each by its path in the result"),
+    "expect": Key(EXPECT, "Checks of every run: the required value of a metric, and why"),
+    "published": Key(PUBLISHED, "Values measured by others, shown beside ours"),
 }
-"""Single values of a case, each described once."""
-TABLES = ("topology", "links", "hosts", "timeline", "metrics", "expect", "published")
-CASE_KEYS = (*VALUES, *TABLES)
+CASE_KEYS = VALUES | BUILD | TABLES
 """Keys of a case, in the common part of a file or in a ``[[case]]``."""
-FILE_KEYS = ("title", *CASE_KEYS, "matrix", "case", "lesson")
-OWN_KEYS = ("name", *CASE_KEYS, "matrix")
+_TITLE = keys_from({"title": Field(LINE, "One line, for people")})
+_NAME = keys_from({"name": Field(LINE, "Name of this case", required=True)})
+_MATRIX = {
+    "matrix": Key(
+        Named(of=AXIS),
+        'Every case is run at every point: NAME = { path = …, values = […] } or "PATH" = […]',
+    )
+}
+OWN_KEYS = _NAME | CASE_KEYS | _MATRIX
 """Keys that a ``[[case]]`` may have."""
+FILE_KEYS = {
+    **_TITLE,
+    **CASE_KEYS,
+    **_MATRIX,
+    "case": Key(
+        Items(of=Table(keys=OWN_KEYS), words={"minItems": 1, "maxItems": MOST_CASES}),
+        "Cases, each run in its own lab; each has only the keys that differ from the rest",
+    ),
+    "lesson": Key(LESSON, "Pages beside the running network: ccplay lesson FILE"),
+}
 
 
 class _Draft(msgspec.Struct, frozen=True):
@@ -165,11 +200,8 @@ def _case(node: Node, reader: Reader) -> Case:
     if "duration" not in table:
         text = 'duration is missing: the longest duration of a run, such as "60 s"'
         reader.mistakes.add(node.place, text)
-
-    def value(key: str, default: T) -> T:
-        return reader.value(table.get(key), VALUES[key].read, default)
-
-    duration_s = value("duration", float(DAY_S))
+    single = Table(keys=VALUES).values(Node(node.place, table), reader)
+    duration_s = single.setdefault("duration_s", float(DAY_S))
     build, names = read_build(table, reader)
     if names is not None:
         check_overruled(table.get("links"), names, reader)
@@ -181,18 +213,12 @@ def _case(node: Node, reader: Reader) -> Case:
     case = Case(
         name="",
         title="",
-        about=value("about", ""),
         build=build,
         timeline=check_timeline(drafts, names, reader.mistakes, whole=whole),
-        duration_s=duration_s,
-        until=value("until", "duration"),
-        repeats=value("repeats", 1),
-        jitter_s=value("jitter", 0.0),
-        balanced=value("balanced", default=False),
         metrics=read_metrics(table.get("metrics"), reader, names),
-        expect=read_expect(table.get("expect"), reader, names),
-        published=read_published(table.get("published"), reader, names),
-        published_in=value("published_in", ""),
+        expect=read_evidence(table.get("expect"), EXPECT, reader, names),
+        published=read_evidence(table.get("published"), PUBLISHED, reader, names),
+        **{"about": "", **single},
     )
     _check_ends(case, table, reader)
     return case

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, filterfalse
 from typing import Any
@@ -23,21 +24,24 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
+from ccplay.model.disciplines import NOT_OF_CLASS, software_only
 from ccplay.model.network import Network
-from ccplay.model.quantities import SECONDS, Field, did_you_mean, fields_of, quote
+from ccplay.model.quantities import SECONDS, Field, Plain, Shape, did_you_mean, fields_of, quote
 from ccplay.model.settings import DAY_S
 from ccplay.model.texts import NAME, choice
 from ccplay.model.topologies import plan
 from ccplay.model.values import LinkSetting
 from ccplay.scenario.document import GivenPath, Mistakes, Place, spell
 from ccplay.scenario.keys import (
+    CLASSES,
+    OF_LINK,
+    QUEUE,
     directions,
     host_problem,
     is_observed,
     link_problem,
-    read_classes,
-    read_qdisc,
 )
+from ccplay.scenario.parts import WRONG, Key, Part, Table, described, keys_of, ref, table_shape
 from ccplay.scenario.tree import Node, Reader
 from ccplay.scenario.values import Case, Scenario, Step
 from ccplay.traffic import KINDS, TRAFFIC, several, singly, started_by, stopped_by
@@ -79,34 +83,60 @@ class Draft(msgspec.Struct, frozen=True):
         return (*self.place, fields_of(type(self.command))[field].key)
 
 
+class _StepPart(Part, frozen=True, kw_only=True, eq=False):
+    """A step of a timeline: its moment, its action, and the keys of the action's command."""
+
+    definition: str = "step"
+
+    def read(self, node: Node, reader: Reader, duration_s: float = math.inf) -> Any:
+        """Return the step as a ``Draft``; it must begin within ``duration_s``."""
+        before = reader.mistakes.count
+        table = reader.table(node)
+        after = reader.value(table.pop("after", None), NAME.read, None)
+        at = table.pop("at", None)
+        if at is None and after is None:
+            reader.mistakes.add(node.place, 'at is missing: when to do it, such as at = "2 s"')
+        at_s = reader.value(at, AT.read, 0.0)
+        if at_s > duration_s:
+            reader.mistakes.add((*node.place, "at"), f"is later than the end, {duration_s:g} s")
+        command = _command(node.place, table, reader)
+        if command is None or reader.mistakes.count > before:
+            return WRONG
+        return Draft(node.place, at_s, after, command)
+
+    def write(self, value: Any) -> dict[str, Plain]:
+        """Return the keys of a command, without its moment and its action."""
+        action = type(value)
+        written = Table(keys=keys_of_action(action)).write(value)
+        return written | QUEUE.write(value.qdisc) if has_queue(action) else written
+
+    def form(self) -> Shape:
+        """Return the JSON Schema of the steps with each action."""
+        return {"anyOf": [form for action in ACTIONS.values() for form in _forms(action)]}
+
+
+STEP = _StepPart()
+
+
+def keys_of_action(action: type[Command]) -> dict[str, Key]:
+    """Return the keys of a step with this action, without those of its queue and its moment."""
+    nested = {"classes": Key(CLASSES, OF_LINK, required=True)}
+    return keys_of(action, **{k: v for k, v in nested.items() if k in action.__struct_fields__})
+
+
+def has_queue(action: type[Command]) -> bool:
+    """Return whether the keys of a queue stand among those of a step with this action."""
+    return "qdisc" in action.__struct_fields__
+
+
 def read_timeline(node: Node | None, duration_s: float, reader: Reader) -> list[Draft]:
     """Read every step; those with a mistake are omitted."""
     nodes = reader.members(node)
     if node is not None and len(nodes) > MOST_STEPS:
         reader.mistakes.add(node.place, f"more than {MOST_STEPS} steps")
         return []
-    drafts = (_step(each, duration_s, reader) for each in nodes)
-    return [draft for draft in drafts if draft is not None]
-
-
-def _step(node: Node, duration_s: float, reader: Reader) -> Draft | None:
-    before = reader.mistakes.count
-    table = reader.table(node)
-    at_s, after = _moment(node.place, table, reader)
-    if at_s > duration_s:
-        reader.mistakes.add((*node.place, "at"), f"is later than the end, {duration_s:g} s")
-    command = _command(node.place, table, reader)
-    if command is None or reader.mistakes.count > before:
-        return None
-    return Draft(node.place, at_s, after, command)
-
-
-def _moment(place: Place, table: dict[str, Node], reader: Reader) -> tuple[float, str | None]:
-    after = reader.value(table.pop("after", None), NAME.read, None)
-    at = table.pop("at", None)
-    if at is None and after is None:
-        reader.mistakes.add(place, 'at is missing: when to do it, such as at = "2 s"')
-    return reader.value(at, AT.read, 0.0), after
+    drafts = (STEP.read(each, reader, duration_s) for each in nodes)
+    return [draft for draft in drafts if draft is not WRONG]
 
 
 def _command(place: Place, table: dict[str, Node], reader: Reader) -> Command | None:
@@ -118,24 +148,42 @@ def _command(place: Place, table: dict[str, Node], reader: Reader) -> Command | 
     if action is None:
         return None
     before = reader.mistakes.count
+    keys = keys_of_action(action)
     values: dict[str, Any] = {}
-    if action is SetQdisc:
-        own = {key: table.pop(key) for key in list(table) if key not in ("link", "class")}
-        values["qdisc"] = read_qdisc(place, own, reader, of_class="class" in table)
-    if action is SetClasses:
-        if "classes" not in table:
-            reader.mistakes.add(place, "classes is missing: a list of classes, or [] for one queue")
-        values["classes"] = read_classes(table.pop("classes", None), reader)
-    fields = fields_of(action)
-    keys = [field.key for field in fields.values()]
+    if has_queue(action):
+        own = Node(place, {key: table.pop(key) for key in list(table) if key not in keys})
+        qdisc = values["qdisc"] = QUEUE.read(own, reader)
+        if qdisc is not WRONG and "class" in table and software_only(qdisc.kind):
+            reader.mistakes.add(own.at("kind"), f"{qdisc.kind} {NOT_OF_CLASS}")
+    missing = dict.fromkeys(keys, f" for {quote(action.__struct_config__.tag)}")
+    missing["classes"] = ": a list of classes, or [] for one queue"
     given = reader.table(Node(place, table), ("at", "after", "do", *keys))
-    for name, field in fields.items():
-        if field.key in given:
-            values[name] = reader.value(given[field.key], field.read, None)
-        elif field.required:
-            action_name = quote(action.__struct_config__.tag)
-            reader.mistakes.add(place, f"{field.key} is missing for {action_name}")
+    values |= Table(keys=keys, missing=missing).values(Node(place, given), reader)
     return None if reader.mistakes.count > before else action(**values)
+
+
+def _forms(action: type[Command]) -> Iterator[Shape]:
+    """Yield the JSON Schema of a step with this action: one, or one for each kind of queue."""
+    summary = (action.__doc__ or "").partition("\n")[0].replace("``", "")
+    keys = keys_of_action(action)
+    properties: dict[str, Shape] = {
+        "at": {"description": AT.meaning, **AT.shape},
+        "after": {"description": "Wait until the traffic of this name has ended", **ref("name")},
+        "do": {"const": action.__struct_config__.tag, "description": summary},
+        **dict(described(keys)),
+    }
+    when = {"anyOf": [{"required": ["at"]}, {"required": ["after"]}]}
+    if has_queue(action):
+        yield from (form | when for form in QUEUE.forms(properties, "do"))
+        return
+    groups = {"oneOf": action.ONE_OF, "anyOf": action.ANY_OF}
+    of_each = [
+        {word: [{"required": [key]} for key, each in keys.items() if each.name in names]}
+        for word, names in groups.items()
+        if names
+    ]
+    needed = ("do", *(key for key, entry in keys.items() if entry.required))
+    yield {**table_shape(properties, needed), "allOf": [when, *of_each]}
 
 
 # --- captures in a scenario, from its steps and from the command line -----------------------------

@@ -90,6 +90,15 @@ class Node(msgspec.Struct, frozen=True):
     place: Place
     value: Any
 
+    def at(self, *keys: str) -> Place:
+        """Return the place of a value within a table, or of where it would be."""
+        node = self
+        for number, key in enumerate(keys):
+            if not isinstance(node.value, dict) or key not in node.value:
+                return (*node.place, *keys[number:])
+            node = node.value[key]
+        return node.place
+
 
 def grow(value: Any, place: Place = ()) -> Node:
     """Return the output of tomllib as nodes with places."""

@@ -1,4 +1,4 @@
-"""The content of a valid scenario file, its steps and its lesson."""
+"""The content of a valid scenario file, its steps and its lesson, with what each key means."""
 
 from __future__ import annotations
 

@@ -11,18 +11,18 @@ import tomlkit
 from msgspec.structs import replace
 
 from ccplay.errors import RecordingError, ScenarioError
-from ccplay.model.commands import Build, ChangeMark, Mark, RemoveMark, SetClasses, SetQdisc
+from ccplay.model.commands import Build, ChangeMark, Mark, RemoveMark
 from ccplay.model.events import Applied, Hello
 from ccplay.model.network import BOTTLENECK, Topology
-from ccplay.model.quantities import Plain, fields_of
+from ccplay.model.quantities import Plain
 from ccplay.model.texts import write_line
 from ccplay.model.topologies import TOPOLOGIES, plan
 from ccplay.model.values import LinkSetting
 from ccplay.scenario.document import Mistakes, Place, spell
-from ccplay.scenario.keys import write_classes, write_qdisc
+from ccplay.scenario.keys import CLASSES, LINK
 from ccplay.scenario.reading import parse
 from ccplay.scenario.rules import admitted, option
-from ccplay.scenario.timeline import check_classes, check_timeline, read_timeline
+from ccplay.scenario.timeline import STEP, check_classes, check_timeline, read_timeline
 from ccplay.scenario.tree import Reader, grow
 from ccplay.state.lab_state import LabState
 from ccplay.stream.wire import printable
@@ -102,14 +102,7 @@ def step(applied: Applied, ready_at: float) -> dict[str, Plain]:
         "at": write_seconds(at_s),
         "do": str(command.__struct_config__.tag),
     }
-    for name, field in fields_of(type(command)).items():
-        value = getattr(command, name)
-        if field.required or value != field.default:
-            written[field.key] = field.write(value)
-    if isinstance(command, SetQdisc):
-        written |= write_qdisc(command.qdisc)
-    if isinstance(command, SetClasses):
-        written["classes"] = write_classes(command.classes)
+    written |= STEP.write(command)
     return written
 
 
@@ -187,17 +180,12 @@ def _topology(topology: Topology) -> Iterator[str]:
 
 
 def _link(setting: LinkSetting) -> str:
-    written = {
-        field.key: field.write(value)
-        for name, field in fields_of(LinkSetting).items()
-        if (value := getattr(setting, name)) is not None
-    }
-    if setting.qdisc is not None:
-        written["queue"] = write_qdisc(setting.qdisc)
+    written = LINK.write(setting)
     if setting.classes is None:
         return toml(written)
+    del written["classes"]
     # An inline table must be on one line, but a list in it may span several.
-    listed = "".join(f"  {toml(each)},\n" for each in write_classes(setting.classes))
+    listed = "".join(f"  {toml(CLASSES.of.write(each))},\n" for each in setting.classes)
     before = toml(written).removesuffix("}").rstrip()
     return f"{before}{', ' if written else ' '}classes = [\n{listed}] }}"
 
