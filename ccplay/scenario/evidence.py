@@ -51,42 +51,28 @@ def unaliased(name: str, network: Network | None) -> str:
 
 
 def _check_expectation(given: dict[str, Any], node: Node, reader: Reader) -> None:
+    """Record bounds that contradict each other; fill in those around a value, and their text."""
     keys = node.value.keys()
     if keys & {"value", "tolerance"} and keys & {"at_least", "at_most"}:
         what = "either value with tolerance, or at_least and at_most"
         reader.mistakes.add(node.place, f"{what}, not both")
-    elif "value" in keys:
-        if "tolerance" not in keys:
-            reader.mistakes.add(node.place, 'tolerance is missing, such as tolerance = "15 %"')
-        elif "value" in given:
-            given["bounds"] = _around(given["value"], node.value["tolerance"], reader)
-    elif "tolerance" in keys or not keys & {"at_least", "at_most"}:
+    elif "value" in keys and "tolerance" not in keys:
+        reader.mistakes.add(node.place, 'tolerance is missing, such as tolerance = "15 %"')
+    elif not keys & {"value", "at_least", "at_most"}:
         reader.mistakes.add(node.place, "needs a value with a tolerance, at_least or at_most")
+    low, high = given.setdefault("low", None), given.setdefault("high", None)
+    value, tolerance = given.pop("value", None), node.value.get("tolerance")
+    if low is not None and high is not None and low > high:
+        reader.mistakes.add(node.place, f"at_least {low:g} is more than at_most {high:g}")
+    if given.pop("tolerance", None) is not None and value is not None:
+        width = reader.value(tolerance, lambda each: _width(each, value), 0.0)
+        text = f"{value:,.10g} ± {' '.join(str(plain(tolerance)).split())}"
+        given |= {"low": value - width, "high": value + width}
+    elif low is not None and high is not None:
+        text = f"{low:,.10g} to {high:,.10g}"
     else:
-        low, high = given.get("at_least"), given.get("at_most")
-        if low is not None and high is not None and low > high:
-            reader.mistakes.add(node.place, f"at_least {low:g} is more than at_most {high:g}")
-        given["bounds"] = low, high, _bounds_text(low, high)
-    given["place"] = spell(node.place)
-
-
-def _expectation(
-    *, metric: str, bounds: tuple[float, float, str], why: str, place: str, **_: Any
-) -> Expectation:
-    return Expectation(metric, *bounds, why, place)
-
-
-def _bounds_text(low: float | None, high: float | None) -> str:
-    if low is not None and high is not None:
-        return f"{low:,.10g} to {high:,.10g}"
-    return f"at least {low:,.10g}" if low is not None else f"at most {high or 0:,.10g}"
-
-
-def _around(value: float, tolerance: Node, reader: Reader) -> tuple[float, float, str]:
-    """Return the bounds of a value with tolerance, and their text."""
-    width = reader.value(tolerance, lambda each: _width(each, value), 0.0)
-    text = f"{value:,.10g} ± {' '.join(str(plain(tolerance)).split())}"
-    return value - width, value + width, text
+        text = f"at most {high or 0:,.10g}" if low is None else f"at least {low:,.10g}"
+    given |= {"text": text, "place": spell(node.place)}
 
 
 def _width(tolerance: Any, value: float) -> float:
@@ -122,7 +108,7 @@ METRICS = Items(
 )
 EXPECTATION = Table(
     definition="expectation",
-    make=_expectation,
+    make=Expectation,
     check=_check_expectation,
     keys=keys_from(
         {
@@ -133,8 +119,8 @@ EXPECTATION = Table(
             ),
             "value": Field(NUMBER, "Expected value"),
             "tolerance": Field(TOLERANCE, 'Tolerance: a share such as "15 %", or a plain number'),
-            "at_least": Field(NUMBER, "Least allowed value"),
-            "at_most": Field(NUMBER, "Greatest allowed value"),
+            "at_least": Field(NUMBER, "Least allowed value", name="low"),
+            "at_most": Field(NUMBER, "Greatest allowed value", name="high"),
             "why": Field(LINE, "Reason for the expectation", required=True),
         }
     ),

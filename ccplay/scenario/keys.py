@@ -41,7 +41,6 @@ from ccplay.model.topologies import (
     plan,
     topology_of,
 )
-from ccplay.traffic import TRAFFIC
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.model.written import (
     MOST_HOSTS,
@@ -66,6 +65,7 @@ from ccplay.scenario.parts import (
     table_shape,
 )
 from ccplay.scenario.tree import Node, Reader, unknown_key
+from ccplay.traffic import TRAFFIC
 
 # --- queues: a kind and its parameters, read into ``model.Qdisc`` ---------------------------------
 
@@ -305,12 +305,6 @@ _DIRECTIONS = Items(
 )
 
 
-def _link_between(
-    ends: tuple[str, str] = _NO_ENDS, **values: Any
-) -> tuple[tuple[str, str], LinkSetting]:
-    return ends, LinkSetting(**values)
-
-
 WRITTEN_KEYS = {
     "hosts": Key(
         Items(of=_NODES, noun="names", instead="", words={"minItems": 2, "maxItems": MOST_HOSTS}),
@@ -332,7 +326,7 @@ WRITTEN_KEYS = {
                     ),
                     **LINK.keys,
                 },
-                make=_link_between,
+                make=lambda ends=_NO_ENDS, **values: (ends, LinkSetting(**values)),
                 check=_check_setting,
                 partial=True,
                 missing={"ends": ', such as ends = ["h1", "r1"]'},
@@ -441,13 +435,12 @@ def _written(
             f"{a}->{b}" for ends, setting in links for a, b in (ends, ends[::-1]) if setting.rate
         ]
         written = observing(written, limited)
-    settings_of = {"-".join(ends): _whole(each) for ends, each in links if each != LinkSetting()}
+    # A missing delay is none rather than the default.
+    none = LinkSetting(delay_us=0)
+    settings_of = {
+        "-".join(ends): none.changed_by(each) for ends, each in links if each != LinkSetting()
+    }
     return Topology(kind="written", written=written), settings_of
-
-
-def _whole(setting: LinkSetting) -> LinkSetting:
-    """Return a setting in which a missing delay is none rather than the default."""
-    return setting if setting.delay_us is not None else replace(setting, delay_us=0)
 
 
 def _is_unread(written: Written, where: Where) -> bool:
@@ -520,7 +513,7 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Network | 
     for link, node in reader.table(case.get("links")).items():
         setting = LINK.read(node, reader) or LinkSetting()
         # Settings from a written topology stay unless this changes them.
-        links[link] = _merged(links.pop(link, None), setting)
+        links[link] = links.pop(link, setting).changed_by(setting)
         if network is not None:
             _check_link(network, link, links[link], node, reader)
     hosts = {}
@@ -535,11 +528,6 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Network | 
         congestion_controls=hosts,
         **Table(keys=BUILD).values(Node((), case), reader),
     ), network
-
-
-def _merged(below: LinkSetting | None, above: LinkSetting) -> LinkSetting:
-    values = {name: getattr(above, name) for name in LinkSetting.__struct_fields__}
-    return replace(below or above, **{k: v for k, v in values.items() if v is not None})
 
 
 def _check_link(

@@ -59,8 +59,8 @@ FACTORS: dict[str, dict[str, float]] = {
 }
 """Factors from the units that a metric may have, by the unit of the measure."""
 
-_SUBJECTS = {"flows": "flow", "downloads": "flow", "queues": "queue", "pings": "ping"}
-"""Subjects of variables by the key of a result's members."""
+SUBJECTS = {"flows": "flow", "downloads": "flow", "queues": "queue", "pings": "ping"}
+"""Subjects of variables by the group of a result; those of other groups are not sampled."""
 
 GOODPUT = "goodput_bps"
 UTILISATION = "utilisation"
@@ -72,11 +72,6 @@ _DERIVED = {
     ("queue", UTILISATION): "",
     ("queue", DELAY): "ms",
 }
-
-
-def subject_of(group: str) -> str | None:
-    """Return the subject of the variables in a result's group; None if it has no samples."""
-    return _SUBJECTS.get(group)
 
 
 def variables_of(subject: str) -> list[str]:
@@ -93,7 +88,7 @@ def base_unit(measure: Measure) -> str:
     group, _, rest = measure.metric.partition(".")
     name = rest.rpartition(".")[2] or group
     if measure.take:
-        subject = _SUBJECTS.get(group, "")
+        subject = SUBJECTS.get(group, "")
         if (subject, name) in _DERIVED:
             return _DERIVED[subject, name]
         found = VARIABLES[subject].get(name) if subject else None
@@ -213,7 +208,7 @@ def _problems(
         if member and group not in (*kinds, "queues"):
             yield f"nothing measures {quote(path)}{did_you_mean(group, (*kinds, 'queues'))}"
         return
-    subject = subject_of(group)
+    subject = SUBJECTS.get(group)
     if subject is None or not member:
         yield 'take needs a variable, such as "flows.1.cwnd" or "queues.bottleneck.qlen"'
     elif name not in (known := variables_of(subject)) and "_" not in name:
@@ -328,16 +323,14 @@ _KINDS = {
     "number": Key(
         Table(keys=_NUMBER | _TOLERANCE | _USUAL, make=_range, check=_check_range),
         "A number to predict",
+        "range",
     ),
     "region": Key(
         Table(keys=_NUMBER | _REGION | _USUAL, make=_range, check=_check_range),
         "A region of a plot to predict",
+        "range",
     ),
 }
-
-
-def _question(*, ask: str, choices: tuple[Choice, ...] = (), **ranges: Range) -> Question:
-    return Question(ask, choices, next(iter(ranges.values()), None))
 
 
 def _check_question(values: dict[str, Any], node: Node, reader: Reader) -> None:
@@ -350,7 +343,7 @@ def _check_question(values: dict[str, Any], node: Node, reader: Reader) -> None:
 QUESTION = Table(
     definition="lesson-question",
     keys=keys_from({"ask": Field(LINE, "The question", required=True)}) | _KINDS,
-    make=_question,
+    make=Question,
     check=_check_question,
     words={"oneOf": [{"required": [key]} for key in _KINDS]},
 )

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from ccplay.assets import SUFFIX
@@ -83,11 +82,9 @@ def driven(
     if not algorithms and not queues:
         return scenario
     choice = {"algorithms": dict(algorithms), "disciplines": dict(queues or {})}
-    return replace(scenario, cases=tuple(_driven(case, choice) for case in scenario.cases))
-
-
-def _driven(case: Case, choice: Mapping[str, dict[str, str]]) -> Case:
-    return replace(case, build=msgspec.structs.replace(case.build, **choice))
+    builds = [replace(case.build, **choice) for case in scenario.cases]
+    cases = zip(scenario.cases, builds, strict=True)
+    return replace(scenario, cases=tuple(replace(case, build=build) for case, build in cases))
 
 
 # --- checks whether a kernel supports a scenario, by the capabilities that a lab reports ----------

@@ -70,17 +70,14 @@ AT = Field(
 """Field for the moment of a step."""
 
 
-class Draft(msgspec.Struct, frozen=True):
+class Draft(Step, frozen=True, kw_only=True):
     """A step as read, before its names are checked."""
 
-    place: Place
-    at_s: float
-    after: str | None
-    command: Command
+    where: Place
 
     def at(self, field: str) -> Place:
         """Return the place in the file of a command's field."""
-        return (*self.place, fields_of(type(self.command))[field].key)
+        return (*self.where, fields_of(type(self.command))[field].key)
 
 
 class _StepPart(Part, frozen=True, kw_only=True, eq=False):
@@ -102,7 +99,7 @@ class _StepPart(Part, frozen=True, kw_only=True, eq=False):
         command = _command(node.place, table, reader)
         if command is None or reader.mistakes.count > before:
             return WRONG
-        return Draft(node.place, at_s, after, command)
+        return Draft(at_s, command, after, where=node.place)
 
     def write(self, value: Any) -> dict[str, Plain]:
         """Return the keys of a command, without its moment and its action."""
@@ -139,7 +136,7 @@ def read_timeline(node: Node | None, duration_s: float, reader: Reader) -> list[
     return [draft for draft in drafts if draft is not WRONG]
 
 
-def _command(place: Place, table: dict[str, Node], reader: Reader) -> Command | None:
+def _command(place: Place, table: dict[str, Node], reader: Reader) -> Any:
     do = table.pop("do", None)
     if do is None:
         reader.mistakes.add(place, f"do is missing: one of {', '.join(ACTIONS)}")
@@ -219,7 +216,7 @@ def check_captures(drafts: list[Draft], mistakes: Mistakes) -> None:
     started: dict[str, Draft] = {}
     starts = [draft for draft in drafts if isinstance(draft.command, StartCapture)]
     if len(starts) > MOST_CAPTURES:
-        mistakes.add(starts[MOST_CAPTURES].place, f"more than {MOST_CAPTURES} captures")
+        mistakes.add(starts[MOST_CAPTURES].where, f"more than {MOST_CAPTURES} captures")
     for draft in starts:
         size = getattr(draft.command, "max_bytes", 0)
         if size > LARGEST_CAPTURE:
@@ -228,7 +225,7 @@ def check_captures(drafts: list[Draft], mistakes: Mistakes) -> None:
             mistakes.add(draft.at("max_bytes"), f"must be from {bounds}")
         name = getattr(draft.command, "capture", None)
         if name in started:
-            first = spell(started[name].place)
+            first = spell(started[name].where)
             mistakes.add(draft.at("capture"), f"the name {quote(name)} is taken by {first}")
         elif name is not None:
             started[name] = draft
@@ -253,11 +250,11 @@ def check_classes(
         match draft.command:
             case SetQdisc(link=link, traffic_class=wanted):
                 if problem := known.queue_problem(link, wanted):
-                    place = draft.place if wanted is None else draft.at("traffic_class")
+                    place = draft.where if wanted is None else draft.at("traffic_class")
                     mistakes.add(place, problem)
             case SetClasses(link=link, classes=classes):
                 if classes and not known.may_have_a_rate(link):
-                    mistakes.add(draft.place, "classes share a rate: the link has none")
+                    mistakes.add(draft.where, "classes share a rate: the link has none")
             case SetLink(link=link, rate=0):
                 if known.always_has_classes(link):
                     mistakes.add(draft.at("rate"), "the link has classes, which need a rate")
@@ -387,12 +384,10 @@ def check_timeline(
             _check_references(draft, traffic, mistakes)
         _check_waits(drafts, traffic, mistakes)
         check_captures(drafts, mistakes)
-    return tuple(_step_of(draft, number) for number, draft in enumerate(drafts))
-
-
-def _step_of(draft: Draft, number: int) -> Step:
-    command: Command = draft.command
-    return Step(draft.at_s, command, draft.after, spell(draft.place), number)
+    return tuple(
+        Step(draft.at_s, draft.command, draft.after, spell(draft.where), number)
+        for number, draft in enumerate(drafts)
+    )
 
 
 def _apart(
@@ -412,20 +407,17 @@ def _apart(
 def _name_traffic(drafts: list[Draft]) -> list[Draft]:
     """Name unnamed traffic by its kind's prefix and the first free number, from 1."""
     taken = {kind.name_of(draft.command) for draft in drafts if (kind := started_by(draft.command))}
-    free = {kind: filterfalse(taken.__contains__, _names(kind)) for kind in TRAFFIC}
+    names = {kind: map(f"{kind.prefix}{{}}".format, count(1)) for kind in TRAFFIC}
+    free = {kind: filterfalse(taken.__contains__, each) for kind, each in names.items()}
     named = []
     for draft in drafts:
         kind = started_by(draft.command)
         if kind is not None and kind.name_of(draft.command) is None:
             command = msgspec.structs.replace(draft.command, **{kind.field: next(free[kind])})
-            named.append(Draft(draft.place, draft.at_s, draft.after, command))
+            named.append(replace(draft, command=command))
         else:
             named.append(draft)
     return named
-
-
-def _names(kind: TrafficKind) -> Iterator[str]:
-    return (f"{kind.prefix}{number}" for number in count(1))
 
 
 def _traffic(drafts: list[Draft], mistakes: Mistakes) -> dict[str, Draft]:
@@ -436,7 +428,7 @@ def _traffic(drafts: list[Draft], mistakes: Mistakes) -> dict[str, Draft]:
         if kind is None or (name := kind.name_of(draft.command)) is None:
             continue
         if name in traffic:
-            first = spell(traffic[name].place)
+            first = spell(traffic[name].where)
             mistakes.add(draft.at(kind.field), f"the name {quote(name)} is taken by {first}")
         else:
             traffic[name] = draft
@@ -466,7 +458,7 @@ def _check_places(draft: Draft, network: Network, mistakes: Mistakes) -> None:
     if command.ANY_OF and all(getattr(command, name) is None for name in command.ANY_OF):
         *most, last = (fields_of(type(command))[name].key for name in command.ANY_OF)
         text = f"changes nothing: give it a {', '.join(most)} or {last}"
-        mistakes.add(draft.place, text)
+        mistakes.add(draft.where, text)
     if isinstance(command, SetLink) and command.rate == 0 and is_observed(network, command.link):
         mistakes.add(draft.at("rate"), "the link under study needs a rate, or no queue forms")
 
@@ -475,7 +467,7 @@ def _check_references(draft: Draft, traffic: dict[str, Draft], mistakes: Mistake
     command = draft.command
     if command.ONE_OF and sum(getattr(command, name) is not None for name in command.ONE_OF) != 1:
         words = " or a ".join(fields_of(type(command))[name].key for name in command.ONE_OF)
-        mistakes.add(draft.place, f"needs either a {words}, and not both")
+        mistakes.add(draft.where, f"needs either a {words}, and not both")
     if isinstance(command, SetPath):
         _check_path(draft, command.traffic, traffic, mistakes)
     for kind, name in _references(command):
@@ -517,7 +509,7 @@ def _check_waits(drafts: list[Draft], traffic: dict[str, Draft], mistakes: Mista
     for draft in drafts:
         if draft.after is None:
             continue
-        place = (*draft.place, "after")
+        place = (*draft.where, "after")
         awaited = traffic.get(draft.after)
         kind = started_by(awaited.command) if awaited is not None else None
         if awaited is None or kind is None:

@@ -147,14 +147,10 @@ def _graft(
     if key in table:
         table[key] = _graft(table[key], rest, above, at, spend)
     else:
-        table[key] = _planted(rest, above, at)
+        for missing in reversed(rest):
+            above = Node(at, {missing: above})
+        table[key] = above
     return Node(below.place, table)
-
-
-def _planted(path: KeyPath, above: Node, at: Place) -> Node:
-    for key in reversed(path):
-        above = Node(at, {key: above})
-    return above
 
 
 class Reader:

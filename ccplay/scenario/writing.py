@@ -97,18 +97,14 @@ def _prove(text: str) -> None:
 def step(applied: Applied, ready_at: float) -> dict[str, Plain]:
     """Return a command that took effect as a step of a timeline, its moment in milliseconds."""
     command = applied.command
-    at_s = max(round(_asked_at(applied) - ready_at, 3), 0.0)
+    # The moment at which the command was given, before iperf3 took its time to start.
+    at_s = max(round(applied.t - applied.took_s - ready_at, 3), 0.0)
     written: dict[str, Plain] = {
         "at": write_seconds(at_s),
         "do": str(command.__struct_config__.tag),
     }
     written |= STEP.write(command)
     return written
-
-
-def _asked_at(applied: Applied) -> float:
-    """Return the moment at which the command was given, before iperf3 took its time to start."""
-    return applied.t - applied.took_s
 
 
 # --- the network ----------------------------------------------------------------------------
