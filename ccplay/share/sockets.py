@@ -510,9 +510,13 @@ class WatchSource:
         elif isinstance(frame, Gap) and self._begun:
             since, until = format_clock(frame.since), format_clock(frame.until)
             text = f"missed {since} to {until}: this screen did not keep up with the session"
-            hole = Sweep(t=max(frame.since, self._now))
-            self._limits.check(hole)
-            return [hole, Log(t=max(frame.until, self._now), level="warning", text=text)]
+            found = [
+                Sweep(t=max(frame.since, self._now)),
+                Log(t=max(frame.until, self._now), level="warning", text=text),
+            ]
+            for event in found:
+                self._limits.check(event)
+            return [*found]
         return []
 
 

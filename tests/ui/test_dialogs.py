@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ from ccplay.traffic.flow import StartFlow
 from ccplay.traffic.ping import StartPing
 from ccplay.traffic.short_flows import StartShortFlows
 from ccplay.traffic.udp import StartUdp
+from ccplay.ui import help as keys_in_turn
 from ccplay.ui.cells import ASCII, UNICODE, Glyphs
 from ccplay.ui.dialog_form import Dialog, Field, Menu, Steps
 from ccplay.ui.dialogs_links import CaptureDialog, LinkDialog, NetworkDialog, QueueDialog
@@ -647,3 +649,34 @@ async def test_keys_that_come_in_one_read_act_like_keys_typed_one_by_one(
     singly = await entered(MODAL[dialog], keys, at_once=False)
     monkeypatch.chdir(tmp_path / "two")
     assert await entered(MODAL[dialog], keys, at_once=True) == singly
+
+
+async def test_a_key_that_comes_while_the_app_ends_is_dropped() -> None:
+    app = Stage(lab(full=True, flows=2))
+    app._typed.extend(Key(each, each) for each in "ab")
+    assert not app.screen_stack
+    await app._deliver()
+    assert not app.keys_wait
+
+
+async def test_a_screen_that_is_never_done_makes_the_first_of_many_keys_wait_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a key that quits would take seconds for each key before it on a busy machine."""
+    monkeypatch.setattr(keys_in_turn, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(keys_in_turn, "_SHORT_PATIENCE_S", 0.001)
+    app = Stage(lab(full=True, flows=2))
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        looks: list[float] = []
+
+        def busy(_: Stage) -> bool:
+            looks.append(time.monotonic())
+            return True
+
+        monkeypatch.setattr(Stage, "_is_busy", busy)
+        for _ in range(40):
+            app.post_message(Key("up", None))
+        while not looks or app.keys_wait:
+            await pilot.pause()
+        assert 0.5 < looks[-1] - looks[0] < 10, "else 40 keys would take 20 s"

@@ -17,6 +17,7 @@ from ccplay.share import frames
 from ccplay.share.frames import Gap, Greeting, Over, Present, PresenterView
 from ccplay.share.sockets import WatchSource
 from ccplay.stream import wire
+from ccplay.stream.sources import RecordingLimits
 from ccplay.stream.wire import UnknownEvent
 from tests.ui.synthetic import stream
 
@@ -82,6 +83,13 @@ async def test_a_gap_is_a_hole_and_a_message() -> None:
     assert isinstance(message, Log)
     assert message.t == 65.0
     assert message.text.startswith("missed 00:01 to 01:05")
+
+
+async def test_messages_of_gaps_count_in_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[object] = []
+    monkeypatch.setattr(RecordingLimits, "check", lambda _, event: checked.append(event))
+    _, found = await received(b"".join(LINES) + frames.encode(Gap(since=1.0, until=65.0)))
+    assert checked == found[:-1], "all but the end, which is this screen's own"
 
 
 @pytest.mark.parametrize(
