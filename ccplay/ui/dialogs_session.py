@@ -138,6 +138,29 @@ def _short(text: str) -> str:
     return text.strip()
 
 
+# --- the question before a key with consequences for others, or for an answer ---------------------
+
+
+class Confirmation(Question[bool]):
+    """Asks whether to do what a key does; enter does it, escape changes nothing."""
+
+    HINT = ""
+
+    def __init__(self, heading: str, verb: str, text: str) -> None:
+        """Ask under ``heading``; ``verb`` names the effect of enter, ``text`` explains it."""
+        self.HEADING, self.VERB = heading, verb
+        super().__init__()
+        self._text = text
+
+    def controls(self) -> Iterable[Widget]:
+        """Return the explanation."""
+        return (Static(self.glyphs.translate(self._text), markup=False),)
+
+    def command(self) -> bool:
+        """Return that the user wants it."""
+        return True
+
+
 # --- the dialog for a number that a lesson asks for -----------------------------------------------
 
 

@@ -15,6 +15,7 @@ from ccplay.model.commands import SetCongestionControl
 from ccplay.model.network import Network
 from ccplay.model.values import Capabilities
 from ccplay.state.lab_state import LabState
+from ccplay.traffic import TRAFFIC
 from ccplay.traffic.download import StartDownload
 from ccplay.traffic.flow import PATH_MANAGERS, StartFlow
 from ccplay.traffic.ping import StartPing
@@ -26,12 +27,14 @@ from ccplay.ui.dialog_form import (
     Item,
     LabelledRow,
     Menu,
+    Question,
     Steps,
     available,
     entries,
     feature_items,
     typed,
 )
+from ccplay.ui.keys import Keymap
 
 # --- the names of running flows, and the default sender of the next one ---------------------------
 
@@ -384,6 +387,44 @@ class UdpDialog(PathDialog):
             dst=sink,
             monitor=self.monitor.chosen,
         )
+
+
+# --- the menu of all kinds of traffic, which leads to the dialog of one ---------------------------
+
+STARTING: dict[str, tuple[type[PathDialog], str]] = {
+    "flow": (FlowDialog, "TCP that sends as much as its congestion control allows"),
+    "download": (DownloadDialog, "a file from a web server, over TCP"),
+    "ping": (PingDialog, "measures the round trip time, several times a second"),
+    "udp": (UdpDialog, "packets at a constant rate, whatever the others do"),
+    "short-flows": (ShortFlowsDialog, "small TCP transfers that arrive at random"),
+}
+"""Dialog that starts traffic and what the traffic is, by the name of its kind."""
+
+
+class TrafficDialog(Question[str]):
+    """Asks which kind of traffic to start; answers with its name."""
+
+    HEADING = "Start traffic"
+    VERB = "choose"
+    HINT = "↑↓ or a letter"
+
+    def __init__(self, keymap: Keymap) -> None:
+        """Offer every kind that has a dialog, with the key that opens it directly."""
+        super().__init__()
+        items = [
+            Item(kind.name, kind.word, f"{STARTING[kind.name][1]} ({keymap.shown(kind.name)})")
+            for kind in TRAFFIC
+            if kind.name in STARTING
+        ]
+        self.menu = Menu(items, self.glyphs)
+
+    def controls(self) -> Iterable[Widget]:
+        """Return the list of kinds."""
+        return (self.menu, Static(classes="detail", markup=False))
+
+    def command(self) -> str:
+        """Return the name of the chosen kind."""
+        return self.menu.item.key
 
 
 # --- the dialog that switches a running flow's congestion control, or a host's default ------------

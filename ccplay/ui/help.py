@@ -8,13 +8,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, TypeVar
 
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 from textual import events
 from textual.app import App, ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import ActiveBinding, Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.driver import Driver
 from textual.message_pump import MessagePump
@@ -25,7 +26,17 @@ from textual.widgets import Static
 from ccplay.model.wording import CA_STATES
 from ccplay.traffic.base import Entry
 from ccplay.ui.cells import UNICODE, Glyphs
-from ccplay.ui.keys import COPY, DEFAULT, GROUPS, Keymap, bindings_of, group_of, wording
+from ccplay.ui.keys import (
+    COPY,
+    DEFAULT,
+    ESSENTIALS,
+    GROUPS,
+    MOST_ESSENTIALS,
+    Keymap,
+    bindings_of,
+    group_of,
+    wording,
+)
 from ccplay.ui.plot_row import PANES
 from ccplay.ui.status_lines import INKS, WORDS
 from ccplay.ui.themes import Look
@@ -312,22 +323,21 @@ def grouped(bindings: Iterable[tuple[str, ActiveBinding]]) -> dict[str, list[Key
 
 
 class HelpScreen(Modal[None]):
-    """A page of help; escape, enter, q and ? close it."""
+    """The keys that matter, and by a digit each all keys of one subject, or how to read a part.
+
+    Escape, enter, q and ? close it.
+    """
 
     DEFAULT_CSS = """
     HelpScreen {
         align: center middle;
         & > #page {
-            width: 100%; max-width: 104; height: 100%; max-height: 46; padding: 0 2;
+            width: 100%; max-width: 104; height: auto; max-height: 100%; padding: 0 2;
             border: round $primary; border-title-color: $primary; border-title-style: bold;
             border-subtitle-color: $text-muted; background: $surface; color: $foreground;
             scrollbar-size-vertical: 1;
         }
-        & Horizontal { height: auto; }
-        & Horizontal > .section { width: 1fr; padding-right: 1; }
-        & .section { height: auto; margin-bottom: 1; }
-        & .section > Static { height: auto; }
-        & .title { color: $primary; text-style: bold; }
+        & Static { height: auto; }
     }
     HelpScreen.ascii > #page { border: ascii $primary; scrollbar-size: 0 0; }
     """
@@ -337,45 +347,68 @@ class HelpScreen(Modal[None]):
         # The id of the key that opened it, so a remapped key closes it too.
         Binding("question_mark", "dismiss", "leave", id="help", show=False),
         Binding("space", "page_down", "scroll", show=False),
+        *(Binding(str(at), f"open({at})", "subject", show=False) for at in range(10)),
     ]
 
     def compose(self) -> ComposeResult:
-        """Compose the keys first, then how to read the plots."""
-        glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
-        keymap: Keymap = getattr(self.app, "keymap", DEFAULT)
-        self.set_class(glyphs.name == "ascii", "ascii")
-        groups = list(grouped(self._keys_below()).items())
-        pairs = [groups[at : at + 2] for at in range(0, len(groups), 2)]
-        page = VerticalScroll(
-            *(
-                Horizontal(*(_section(title.capitalize(), keys, glyphs) for title, keys in pair))
-                for pair in pairs
-            ),
-            *(_section(title, lines, glyphs) for title, lines in _explanations(glyphs, keymap)),
-            id="page",
-        )
-        page.border_title = "Help"
-        hints = f"↑↓ scroll  {glyphs.separator}  esc leave"
-        page.border_subtitle = glyphs.translate(hints)
-        yield page
+        """Compose the first page."""
+        self._glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
+        self._keymap: Keymap = getattr(self.app, "keymap", DEFAULT)
+        self.set_class(self._glyphs.name == "ascii", "ascii")
+        groups = grouped(self._keys_below()).items()
+        self.subjects: list[tuple[str, list[Keys]]] = [
+            *((f"Keys: {name}", keys) for name, keys in groups),
+            *_explanations(self._glyphs, self._keymap),
+        ]
+        """Pages that digits open, each with its title."""
+        self._text = Static()
+        yield VerticalScroll(self._text, id="page")
+        self.action_open(0)
+
+    def action_open(self, number: int) -> None:
+        """Show the page with this number; 0 is the first one."""
+        if number > len(self.subjects):
+            return
+        title, lines = self.subjects[number - 1] if number else ("Help", self._essentials())
+        parts: list[RenderableType] = [self._table(lines)]
+        if number == 0:
+            more = [(str(at), name) for at, (name, _) in enumerate(self.subjects, 1)]
+            parts += [Text("\nMore, by a digit:", style="bold"), self._table(more)]
+        self._text.update(Group(*parts))
+        page = self._text.parent
+        if isinstance(page, VerticalScroll):
+            page.border_title = Content(title)
+            back = f"0 back  {self._glyphs.separator}  " if number else ""
+            hints = f"{back}↑↓ scroll  {self._glyphs.separator}  esc leave"
+            page.border_subtitle = self._glyphs.translate(hints)
+            page.scroll_home(animate=False)
 
     def action_page_down(self) -> None:
         """Scroll by a page."""
         self.query_one("#page").scroll_page_down(animate=False)
+
+    def _essentials(self) -> list[Keys]:
+        """Return the most useful keys that have an effect now."""
+        active = {each.binding.id for _, each in self._keys_below()} | {"palette"}
+        return [
+            (self._keymap.together(names), meaning)
+            for names, meaning in ESSENTIALS
+            if not active.isdisjoint(names.split())
+        ][:MOST_ESSENTIALS]
 
     def _keys_below(self) -> list[tuple[str, ActiveBinding]]:
         stack = self.app.screen_stack
         below = stack[stack.index(self) - 1]
         return [(self.app.get_key_display(each.binding), each) for each in bindings_of(below)]
 
-
-def _section(title: str, lines: Sequence[Keys], glyphs: Glyphs) -> Vertical:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True, style="bold")
-    table.add_column()
-    for name, text in lines:
-        table.add_row(Text(glyphs.translate(name)), Text(glyphs.translate(text)))
-    return Vertical(Static(title, classes="title"), Static(table), classes="section")
+    def _table(self, lines: Sequence[Keys]) -> Table:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(no_wrap=True, style="bold")
+        table.add_column()
+        for name, text in lines:
+            translate = self._glyphs.translate
+            table.add_row(Text(translate(name)), Text(translate(text)))
+        return table
 
 
 def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]]:
@@ -383,7 +416,7 @@ def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]
     theory, zoom = key("theory"), key("zoom-in")
     return [
         (
-            "The plots share one time axis",
+            "How to read the plots",
             [
                 *((plot.title, plot.help) for plot in PANES.values()),
                 (
@@ -427,7 +460,7 @@ def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]
             ],
         ),
         (
-            "The ribbon is the kernel's congestion state of a flow",
+            "How to read the congestion states",
             [
                 (f"{step} {name}", meaning)
                 for step, name, meaning in zip(glyphs.ribbon, CA_STATES, _STATES, strict=True)
@@ -444,7 +477,7 @@ def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]
             ],
         ),
         (
-            "Each flow has a colour and a symbol",
+            "How to read flows and their table",
             [
                 (" ".join(glyphs.flow_glyphs[:8]), "flows 1 to 8, in plots and table"),
                 ("UDP", "received rate, loss and mean one-way delay, over the last second"),

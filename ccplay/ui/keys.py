@@ -22,6 +22,7 @@ _LOGARITHM = "Logarithmic value axes, or linear ones"
 _PATH = "The next of several paths for the selected traffic"
 _EXPLAIN = "What the selected flow is doing, and why"
 _HOLD = "Hold the value axes, or release them"
+_START = "Start traffic: a flow, a download, a ping, cross traffic …"
 
 APP: list[BindingType] = [
     Binding("ctrl+q", "quit", "Quit", id="quit", priority=True, tooltip="End the lab and leave"),
@@ -106,6 +107,7 @@ MAIN: list[BindingType] = [
     Binding("F", "follow", "Follow", id="follow", tooltip="Follow the presenter again"),
     Binding("M", "point", "Point", id="point", tooltip="Point at this moment on all screens"),
     Binding("enter", "lesson_next", "Lesson: answer, run, reveal, next page", id="lesson-next"),
+    Binding("enter,j", "start_traffic", "Start traffic…", id="start-traffic", tooltip=_START),
     Binding("backspace", "lesson_back", "Lesson: the page before", id="lesson-back"),
     Binding("R", "lesson_again", "Lesson: this page again", id="lesson-again"),
     Binding("pagedown", "lesson_scroll(1)", "Lesson: scroll the page", id="lesson-down"),
@@ -145,12 +147,19 @@ class Keymap:
             for name, each in REMAPPABLE.items()
         }
 
+    def together(self, names: str) -> str:
+        """Return the keys of several ids, separated by blanks, as displayed: ``←→``, ``⇧⇥/tab``."""
+        keys = [self.shown(name) for name in names.split()]
+        return ("/" if max(map(len, keys)) > 1 else " " if keys[0] == "[" else "").join(keys)
+
     def keys(self, name: str) -> tuple[str, ...]:
         """Return the keys of the action with the id ``name``, as Textual names them."""
         return self._keys[name]
 
     def shown(self, name: str) -> str:
         """Return the first key of the action with this id as displayed: ``f``, ``←``, ``^q``."""
+        if name == "palette":
+            return shown(App.COMMAND_PALETTE_BINDING)
         return shown(self._keys[name][0])
 
 
@@ -254,12 +263,39 @@ DEFAULT = Keymap()
 # --- the keys of a screen, grouped for display ----------------------------------------------------
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "traffic": (*(kind.field for kind in TRAFFIC), "stop", "trace"),
+    "traffic": ("traffic", *(kind.field for kind in TRAFFIC), "stop", "trace"),
     "network": ("congestion", "queue", "link", "way_back", "capture", "undo", "redo"),
     "time": ("freeze", "scrub", "leap", "start", "end", "zoom", "speed", "mark", "ghost"),
     "screen": (),
 }
 """Words in a binding's action that assign it to a group; the last group takes the rest."""
+
+ESSENTIALS = (
+    ("start-traffic", "Start traffic: a flow, a download, a ping, cross traffic …"),
+    ("previous-flow next-flow", "Select a row of the table: other keys act on it"),
+    ("stop", "Stop the selected traffic"),
+    ("congestion", "Switch the congestion control of a flow while it runs"),
+    ("queue", "Replace the queue in front of the bottleneck"),
+    ("link", "Change the rate, delay or loss of a link"),
+    ("undo", "Undo your last change"),
+    ("follow", "Follow the presenter again"),
+    ("freeze", "Freeze the screen, or resume; what is measured is kept"),
+    ("back forward", "Look back in time, and forward again"),
+    ("explain", "What the selected flow is doing, and why"),
+    ("palette", "Any command by its name, such as: rate 5 Mbit/s"),
+    ("quit", "Leave"),
+    ("zoom-in zoom-out", "A shorter or a longer time axis"),
+    ("slower faster", "Replay slower or faster"),
+    ("start end", "Go to the start, or to the end"),
+    ("plot-1", "The first plot alone, or all plots; 2, 3 … the others"),
+    ("ghost", "Draw an earlier run under this one"),
+    ("events", "All events and messages in full"),
+)
+"""Ids of keys that act alike and their effect, the most useful first; help shows the first that
+have an effect now."""
+
+MOST_ESSENTIALS = 12
+"""Number of ``ESSENTIALS`` on the first page of the help."""
 
 _OF_EVERY_APP = ("focus_next", "focus_previous", "copy_text", "help_quit")
 """Actions that Textual binds in every app; help and palette leave them out."""

@@ -146,6 +146,19 @@ class LabActions(Actions):
         )
         self.app.push_screen(dialog(self.session.state, self.selected), self._asked)
 
+    def action_start_traffic(self) -> None:
+        """Ask which kind of traffic to start, then open its dialog."""
+        if not self.is_ready(ready=self.session.state.phase == "ready"):
+            return
+        from ccplay.ui.dialogs_traffic import STARTING, TrafficDialog  # noqa: PLC0415
+
+        def chosen(kind: str | None) -> None:
+            if kind is not None:
+                dialog, _ = STARTING[kind]
+                self.app.push_screen(dialog(self.session.state, self.selected), self._asked)
+
+        self.app.push_screen(TrafficDialog(self.appearance.keymap), chosen)
+
     def _asked(self, command: Command | None) -> None:
         if command is not None:
             self.ask(command)

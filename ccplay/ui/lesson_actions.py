@@ -170,7 +170,19 @@ class LessonActions(LookActions):
 
     def action_lesson_again(self) -> None:
         """Repeat the page."""
-        if self.lesson is not None and self.lesson.leading is not None:
+        if self.lesson is None or self.lesson.leading is None:
+            return
+        if self.lesson.answer is None:
+            self._repeat(wanted=True)
+            return
+        from ccplay.ui.dialogs_session import Confirmation  # noqa: PLC0415 - after first paint
+
+        text = "Your answer and the result of this page are discarded."
+        question = Confirmation("Repeat this page", "repeat", text)
+        self.app.push_screen(question, lambda wanted: self._repeat(wanted=bool(wanted)))
+
+    def _repeat(self, *, wanted: bool) -> None:
+        if wanted and self.lesson is not None and self.lesson.leading is not None:
             self.lesson.leading.again()
             self._after_key()
 
@@ -271,12 +283,35 @@ class AudienceActions(LessonActions):
         audience = self.audience
         if not isinstance(audience, Presenting):
             return
+        from ccplay.ui.dialogs_session import Confirmation  # noqa: PLC0415 - after first paint
+
         if audience.name:
-            audience.stop()
+            question = Confirmation(
+                "Stop sharing",
+                "stop",
+                "Everyone who watches this session loses it.",
+            )
+            self.app.push_screen(question, self._stop_sharing)
+        else:
+            question = Confirmation(
+                "Share this session",
+                "share",
+                "Others can watch it from its beginning, on this machine or over SSH. "
+                "They can change nothing.",
+            )
+            self.app.push_screen(question, self._share)
+
+    def _stop_sharing(self, wanted: bool | None) -> None:
+        if wanted and isinstance(self.audience, Presenting):
+            self.audience.stop()
             self.app.notify("This session is not shared any more.", markup=False)
+            self.redraw()
+
+    def _share(self, wanted: bool | None) -> None:
+        if not wanted or not isinstance(self.audience, Presenting):
             return
         try:
-            audience.start()
+            self.audience.start()
         except CcplayError as error:
             self.app.notify(str(error), severity="error", timeout=8, markup=False)
         else:

@@ -13,7 +13,7 @@
     ▁open ▂dis ▄cwr ▆rec █loss     events
     ●1   ▁▁▁▁▁▁▁▆▁▁▁▁▁▁▁▄▁▁▁       00:31 ┊ flow 1 switches reno → cubic
     ■2   ▁▁▁▁▁▁▁▁▁▁█▁▁▁▁▁▁▁▁       00:36 ┊ queue bottleneck → codel
-     f flow  w wget  p ping  c congestion  q queue  l link  space freeze  ←→ scrub  ? help
+     enter start  x stop  c congestion  q queue  l link  space freeze  i explain  ? help
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _SHEETS = ("header", "banner", "network", "flows", "map", "ribbon", "events", "f
 _SPARE_LINES = 2
 """Spare lines that the table may have before all parts are laid out again."""
 
-LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
+LIVE_ONLY = ("dialog", "start_traffic", "mark", "stop", "capture", "trace")
 
 
 class MainScreen(

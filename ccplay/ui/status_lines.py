@@ -12,9 +12,10 @@ from ccplay.model.events import Health, LinkChanged
 from ccplay.model.topologies import describe_topology
 from ccplay.model.wording import describe_qdisc
 from ccplay.traffic.base import Entry
+from ccplay.traffic.connections import Flow
 from ccplay.ui import plot_ghosts
 from ccplay.ui.cells import Row, Run, fit, length, spread, whole_items
-from ccplay.ui.view import View
+from ccplay.ui.view import View, is_running
 from ccplay.units import format_clock, format_rate, format_time_us
 
 # --- the first line: the session, its network, the moment shown, and its health -------------------
@@ -71,9 +72,9 @@ def _clock(view: View) -> list[Run]:
     head, glyphs = view.playhead, view.glyphs
     clock = (f" {format_clock(head.t)}", f"bold {view.ink('text')}")
     if view.state.phase in ("starting", "building") and not view.session.done:
-        return [(f"{glyphs.frozen} {view.state.phase}", view.ink("warn")), clock]
+        return [(f"{glyphs.frozen} {view.state.phase}", view.ink("muted")), clock]
     if view.unread:
-        return [(f"{glyphs.frozen} reading", view.ink("warn")), clock]
+        return [(f"{glyphs.frozen} reading", view.ink("muted")), clock]
     if not head.running:
         word = "paused" if head.recorded else "ended" if view.session.done else "frozen"
         return [(f"{glyphs.frozen} {word}", f"bold {view.ink('cursor')}"), clock]
@@ -213,7 +214,7 @@ def _progress(view: View, width: int) -> Row:
     glyphs, building = view.glyphs, view.state.building
     if building is None or not building.total:
         step = building.step if building else "starting the lab …"
-        return [(fit(glyphs.translate(f" {step}"), width, glyphs.ellipsis), view.ink("warn"))]
+        return [(fit(glyphs.translate(f" {step}"), width, glyphs.ellipsis), view.ink("text"))]
     bar = max(min(width // 3, 40), 8)
     full = round(bar * building.done / building.total)
     count = f" building {building.done}/{building.total} "
@@ -287,115 +288,55 @@ def _log_lines(view: View, entry: Entry, width: int, most: int) -> list[Row]:
     ]
 
 
-# --- the last line: as many keys as fit, the most useful first ------------------------------------
+# --- the last line: the keys that a newcomer needs now --------------------------------------------
 
-LIVE = (
-    ("flow", "flow"),
-    ("download", "wget"),
-    ("ping", "ping"),
-    ("udp", "UDP"),
-    ("congestion", "congestion"),
-    ("queue", "queue"),
-    ("link", "link"),
-    ("freeze", "freeze"),
-    ("stop", "stop"),
-    ("undo", "undo"),
-    ("back forward", "scrub"),
-    ("zoom-in zoom-out", "zoom"),
-    ("ghost", "ghost"),
-    ("mark", "mark"),
-    ("events", "events"),
-    ("trace", "trace"),
-    ("short-flows", "short flows"),
-    ("way-back", "way back"),
-    ("theme", "theme"),
-    ("variable", "values"),
-    ("alone", "alone"),
-    ("groups", "groups"),
-    ("filter", "filter"),
-    ("explain", "explain"),
-)
-"""Ids of the keys shown in a live session, each entry with its word, the most useful first."""
-
-PAST = (
-    ("freeze", "pause"),
-    ("back forward", "scrub"),
-    ("zoom-in zoom-out", "zoom"),
-    ("slower faster", "speed"),
-    ("ghost", "ghost"),
-    ("start end", "start/end"),
-    ("previous-flow next-flow", "flow"),
-    ("way-back", "way back"),
-    ("theme", "theme"),
-    ("picture", "picture"),
-    ("events", "events"),
-    ("quit", "quit"),
-    ("variable", "values"),
-    ("alone", "alone"),
-    ("groups", "groups"),
-    ("filter", "filter"),
-    ("explain", "explain"),
-)
-"""Ids of the keys shown in a recording, each entry with its word, the most useful first."""
-
-WATCHED = (
-    ("follow", "follow"),
-    ("explain", "explain"),
-    ("freeze", "pause"),
-    ("back forward", "scrub"),
-    ("zoom-in zoom-out", "zoom"),
-    ("previous-flow next-flow", "flow"),
-    ("events", "events"),
-    ("theme", "theme"),
-    ("end", "newest"),
-    ("way-back", "way back"),
-    ("variable", "values"),
-    ("alone", "alone"),
-    ("groups", "groups"),
-    ("filter", "filter"),
-    ("quit", "quit"),
-)
-"""Ids of the keys shown to a spectator, each entry with its word, the most useful first."""
-
-_NARROW = 100
-"""Width in columns below which the keys of a live session are closer together, so that all keys
-for traffic fit."""
-
-_SHORT = {"congestion": "cc"}
-"""Shorter words for keys on a narrow screen, the same as in the head of the table of traffic."""
+MOST_KEYS = 8
+"""Largest number of entries in the footer; the last one leads to the help."""
 
 
 def footer(view: View, width: int) -> list[Row]:
     """Return the footer, which always contains the key for help."""
-    close = view.session.live and width < _NARROW
-    last = _item(view, "help", "help", close=close)
     row: list[Run] = []
-    for names, word in _offered(view):
-        going = word in ("freeze", "pause") and not view.playhead.running
-        item = _item(view, names, "resume" if going else word, close=close)
+    last = _item(view, "help", "help")
+    last[-1] = (last[-1][0].rstrip(), last[-1][1])
+    for names, word in _needed_now(view)[: MOST_KEYS - 1]:
+        item = _item(view, names, word)
         if length(row) + length(item) + length(last) <= width:
             row += item
     return [[*row, *last]]
 
 
-def _offered(view: View) -> tuple[tuple[str, str], ...]:
+def _needed_now(view: View) -> list[tuple[str, str]]:
+    """Return ids of keys, each entry with its word, that matter at the moment, in their order."""
+    running = view.playhead.running
+    time = [("freeze", "pause" if running else "resume"), ("back forward", "back/forward")]
+    look = [("zoom-in zoom-out", "zoom"), ("previous-flow next-flow", "select")]
     if view.watching:
-        return WATCHED
-    return LIVE if view.session.live else PAST
+        follow = [] if view.audience == "following" else [("follow", "follow")]
+        return [*follow, *time, *look, ("explain", "explain"), ("quit", "quit")]
+    if not view.session.live:
+        speed = [("slower faster", "speed")] if view.session.recorded else []
+        return [*time, *look, *speed, ("explain", "explain"), ("quit", "quit")]
+    if not running:
+        return [*time, ("end", "live again"), *look, ("mark", "mark"), ("undo", "undo")]
+    change = [("queue", "queue"), ("link", "link")]
+    selected = view.state.traffic.get(view.selected or "") or view.state.flows.get(
+        view.selected or ""
+    )
+    freeze = [("freeze", "freeze")]
+    if selected is None or not is_running(selected, view.t):
+        undo = [("undo", "undo")] if view.session.undoable else []
+        return [("start-traffic", "start traffic"), *change, *freeze, *undo, ("quit", "quit")]
+    of_flow = [("congestion", "congestion")] if isinstance(selected, Flow) else []
+    last = [("undo", "undo")] if view.session.undoable else [("explain", "explain")]
+    return [("start-traffic", "start"), ("stop", "stop"), *of_flow, *change, *freeze, *last]
 
 
-def _item(view: View, names: str, word: str, *, close: bool) -> list[Run]:
-    text = f" {_SHORT.get(word, word)}" if close else f" {word} "
+def _item(view: View, names: str, word: str) -> list[Run]:
     return [
-        (f" {_keys(view, names)}", f"bold {view.ink('cursor')}"),
-        (text, view.ink("muted")),
+        (f" {view.glyphs.translate(view.keys.together(names))}", f"bold {view.ink('cursor')}"),
+        (f" {word} ", view.ink("muted")),
     ]
-
-
-def _keys(view: View, names: str) -> str:
-    keys = [view.keys.shown(name) for name in names.split()]
-    between = "/" if max(map(len, keys)) > 1 else " " if keys[0] == "[" else ""
-    return view.glyphs.translate(between.join(keys))
 
 
 # --- the receiver's table: bytes delivered by every flow at each second, the newest row last ------

@@ -205,9 +205,8 @@ def _mean(values: list[float]) -> float | None:
 Line = Callable[[], list[Run]]
 """Function that makes a line of the table; only visible lines are made."""
 
-_HINT = "{} starts a flow, {} a download, {} a ping, {} UDP"
-_SHORT_HINT = "{} flow, {} download, {} ping, {} UDP"
-"""Hint for a narrow table at the keys that start traffic, shown while there is none."""
+_HINT = "nothing is sent yet: {} starts traffic"
+"""Hint at the key that starts traffic, shown while there is none."""
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
@@ -216,8 +215,7 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     cells = _columns(view, width)
     head = _head(view, cells)
     if not state.traffic and view.session.live:
-        hint = _HINT if cells.wide else _SHORT_HINT
-        text = hint.format(*map(view.key, ("flow", "download", "ping", "udp")))
+        text = _HINT.format(view.key("start-traffic"))
         if view.watching:
             text = "no traffic yet"
         elif view.awaits:

@@ -17,6 +17,7 @@ from textual.widget import Widget
 from ccplay.assets import assets
 from ccplay.model.base import Command
 from ccplay.state.lab_state import LabState
+from ccplay.ui import keys
 from ccplay.ui.cells import UNICODE, Glyphs
 from ccplay.ui.dialog_form import Dialog
 from ccplay.ui.help import HelpScreen, OrderlyApp
@@ -77,20 +78,7 @@ def _rows(width: int) -> list[str]:
 class Backdrop(Screen[None]):
     """A screen with keys and a lab, over which dialogs open."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f", "open('flow')", "flow", tooltip="start a flow"),
-        Binding("x", "stop_flow", "stop", tooltip="stop the selected flow"),
-        Binding("w", "open('download')", "wget", tooltip="fetch a file with wget"),
-        Binding("p", "open('ping')", "ping", tooltip="start a ping"),
-        Binding("c", "open('congestion')", "congestion", tooltip="switch congestion control"),
-        Binding("q", "open('queue')", "queue", tooltip="replace the queue"),
-        Binding("l", "open('link')", "link", tooltip="change rate, delay, jitter, loss"),
-        Binding("space", "freeze", "freeze", tooltip="freeze or go on; recording goes on"),
-        Binding("left", "scrub(-1)", "earlier", tooltip="move the cursor back"),
-        Binding("right", "scrub(1)", "later", tooltip="move the cursor on"),
-        Binding("m", "open('mark')", "mark", tooltip="put a remark on the time axis"),
-        Binding("question_mark", "help", "help", tooltip="this page"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = keys.MAIN
 
     def __init__(self, state: LabState) -> None:
         super().__init__()

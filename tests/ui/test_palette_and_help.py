@@ -18,7 +18,7 @@ from ccplay.traffic.ping import PingStarted, StopPing
 from ccplay.traffic.udp import StartUdp, StopUdp, UdpStarted
 from ccplay.ui.cells import ASCII
 from ccplay.ui.help import HelpScreen
-from ccplay.ui.keys import GROUPS, bindings_of, group_of, wording
+from ccplay.ui.keys import GROUPS, MOST_ESSENTIALS, bindings_of, group_of, wording
 from ccplay.ui.palette import Palette, entries, typed
 from tests.ui.hand_made import lab
 from tests.ui.stage import Stage
@@ -178,7 +178,7 @@ async def test_a_recording_takes_no_commands() -> None:
 
 async def test_the_palette_runs_what_keys_run() -> None:
     app = Stage(lab())
-    await run_in_palette(app, "freeze")
+    await run_in_palette(app, "freeze, pause")
     assert app.backdrop.done == ["freeze"]
 
 
@@ -205,19 +205,40 @@ def test_actions_belong_to_groups(action: str, group: str) -> None:
     assert group in GROUPS
 
 
-async def test_the_help_lists_every_key_of_the_screen() -> None:
-    """The help lists every key of the screen, because it is made from the bindings."""
+def words_of(app: Stage) -> str:
+    """Return the text on the screen."""
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 55)])
+async def test_the_help_opens_on_the_keys_that_matter_and_leads_to_every_other(
+    size: tuple[int, int],
+) -> None:
+    """The first page fits every terminal; a digit each opens the keys of a subject."""
     app = Stage(lab())
-    async with app.run_test(size=(120, 60)) as pilot:
+    async with app.run_test(size=size) as pilot:
         await pilot.pause()
         told = [wording(each) for each in bindings_of(app.backdrop)]
-        assert len(told) >= 12
+        assert len(told) > 60
         await pilot.press("question_mark")
         await pilot.pause()
-        assert isinstance(app.screen, HelpScreen)
-        shown = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
-        assert [text for text in told if text not in shown] == []
-        await pilot.press("escape")
+        page = app.screen
+        assert isinstance(page, HelpScreen)
+        first = words_of(app)
+        for meaning in [meaning for _, meaning in page._essentials()]:
+            assert meaning in first
+        assert len(page._essentials()) == MOST_ESSENTIALS
+        assert page.query_one("#page").max_scroll_y == 0
+        pages = {text for _, lines in page.subjects for _, text in lines}
+        assert [text for text in told if text not in pages] == []
+        for digit, (subject, lines) in enumerate(page.subjects, 1):
+            assert f"{digit}  {subject}" in first
+            await pilot.press(str(digit))
+            await pilot.pause()
+            assert subject in words_of(app)
+            assert lines[0][1][:40] in words_of(app)
+            await pilot.press("0")
+        await pilot.press("9", "escape")
         await pilot.pause()
         assert app.screen_stack[-1:] == [app.backdrop]
 
@@ -225,10 +246,10 @@ async def test_the_help_lists_every_key_of_the_screen() -> None:
 async def test_the_help_scrolls_to_its_end_on_a_small_screen() -> None:
     app = Stage(lab(), glyphs=ASCII)
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("question_mark", "end")
+        await pilot.press("question_mark", "5", "end")
         await pilot.pause()
-        shown = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
-        assert "flows 1 to 8" in shown
+        shown = words_of(app)
+        assert "earlier run, dimmed" in shown
         assert shown.isascii()
 
 

@@ -155,13 +155,6 @@ def test_how_it_looks(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     assert snap_compare(app, terminal_size=size, run_before=at(app, 12.0))
 
 
-async def test_the_keys_of_all_traffic_are_seen_on_a_small_screen() -> None:
-    async with playing(live(stream()), (80, 24)) as (app, pilot):
-        await until(pilot, lambda: "? help" in text_of(app, "footer"))
-        keys = "f flow w wget p ping u UDP c cc q queue l link space freeze x stop ? help"
-        assert keys in text_of(app, "footer")
-
-
 async def test_what_arrives_is_a_plot_with_what_is_sent_above_it() -> None:
     """The palette offers the plots of cross traffic; a value is that of the sample at the cursor.
 

@@ -163,7 +163,7 @@ async def test_a_live_session_is_shared_by_a_key_with_all_that_was_before(tmp_pa
         await until(keys, lambda: source.drained)
         with pytest.raises(UsageError, match="share one with"):
             sockets.find("test")
-        await keys.press("W")
+        await keys.press("W", "enter")
         async with watching() as (app, pilot):
             await until(pilot, lambda: app.session.state.now == session.state.now)
             assert app.session.state.sweeps.end == session.state.sweeps.end
@@ -174,7 +174,7 @@ async def test_a_live_session_is_shared_by_a_key_with_all_that_was_before(tmp_pa
             await pilot.press("f", "x", "z", "m", "k")
             assert app.screen is app.main
             assert not source.sent
-            await keys.press("W")
+            await keys.press("W", "enter")
             await until(pilot, lambda: app.session.done)
             await until(pilot, lambda: "stopped sharing" in text_of(app, "banner"))
         assert not sockets.list_shared()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from textual.widgets._toast import Toast
@@ -11,9 +12,11 @@ from ccplay.model.base import Event
 from ccplay.model.commands import Mark
 from ccplay.model.events import Applied, Ready
 from ccplay.session.session import Session
+from ccplay.traffic import TRAFFIC
 from ccplay.ui import status_lines
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells import spread, whole_items
+from ccplay.ui.dialogs_traffic import STARTING, TrafficDialog
 from ccplay.ui.help import EventsScreen
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
@@ -172,8 +175,45 @@ async def test_the_title_of_rtt_has_the_base_before_other_flows() -> None:
         assert title[4:6] == ["base", "20"]
 
 
-async def test_the_most_needed_keys_are_in_the_footer() -> None:
-    for width in (120, 200):
-        async with playing(live(), (width, 40)) as (app, _):
-            assert "z undo" in text_of(app, "footer")
-            assert "? help" in text_of(app, "footer")
+EIGHT = "⏎ start x stop c congestion q queue l link space freeze i explain ? help"
+"""Footer of a live session while the selected flow runs."""
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+async def test_the_footer_has_the_keys_that_matter_now(width: int) -> None:
+    """At most eight entries, whole at every width: they follow what runs and what is shown."""
+
+    async with playing(live(stream(busy=False)), (width, 24)) as (app, pilot):
+        await until(pilot, lambda: "start traffic" in text_of(app, "footer"))
+        assert "x stop" not in text_of(app, "footer")
+    async with playing(live(), (width, 24)) as (app, pilot):
+        await until(pilot, lambda: "x stop" in text_of(app, "footer"))
+        flowing = text_of(app, "footer")
+        assert flowing.split() == EIGHT.split()
+        await pilot.press("space")
+        for item in ("space resume", "end live again", "z undo", "? help"):
+            assert item in text_of(app, "footer")
+        assert "x stop" not in text_of(app, "footer")
+    async with playing(SyntheticSource(stream()), (width, 24)) as (app, pilot):
+        for item in ("space pause", "← → back/forward", "i explain", "^q quit", "? help"):
+            assert item.replace(" ", "") in text_of(app, "footer").replace(" ", "")
+
+
+def shows(app: CcplayApp, screen: type[object]) -> bool:
+    """Return whether this kind of screen is on top."""
+    return type(app.screen) is screen
+
+
+async def test_one_key_starts_every_kind_of_traffic() -> None:
+    """The menu has every kind, each by its initial, and leads to the dialog of its own key."""
+    async with playing(live()) as (app, pilot):
+        await until(pilot, lambda: "x stop" in text_of(app, "footer"))
+        for key, kind in zip(("enter", "j", "j", "j", "j"), TRAFFIC, strict=True):
+            await pilot.press(key)
+            await until(pilot, lambda: isinstance(app.screen, TrafficDialog))
+            await pilot.press(kind.word[0].lower(), "enter")
+            dialog, _ = STARTING[kind.name]
+            await until(pilot, partial(shows, app, dialog))
+            await pilot.press("escape")
+        await pilot.press("j", "escape")
+        await until(pilot, lambda: app.screen is app.main)
