@@ -392,10 +392,10 @@ class UdpDialog(PathDialog):
 # --- the menu of all kinds of traffic, which leads to the dialog of one ---------------------------
 
 STARTING: dict[str, tuple[type[PathDialog], str]] = {
-    "flow": (FlowDialog, "TCP that sends as much as its congestion control allows"),
+    "flow": (FlowDialog, "TCP, as fast as its congestion control allows"),
     "download": (DownloadDialog, "a file from a web server, over TCP"),
-    "ping": (PingDialog, "measures the round trip time, several times a second"),
-    "udp": (UdpDialog, "packets at a constant rate, whatever the others do"),
+    "ping": (PingDialog, "the round trip time, several times a second"),
+    "udp": (UdpDialog, "packets at a constant rate, whatever happens"),
     "short-flows": (ShortFlowsDialog, "small TCP transfers that arrive at random"),
 }
 """Dialog that starts traffic and what the traffic is, by the name of its kind."""

@@ -362,8 +362,9 @@ class HelpScreen(Modal[None]):
         ]
         """Pages that digits open, each with its title."""
         self._text = Static()
-        yield VerticalScroll(self._text, id="page")
+        self._page = VerticalScroll(self._text, id="page")
         self.action_open(0)
+        yield self._page
 
     def action_open(self, number: int) -> None:
         """Show the page with this number; 0 is the first one."""
@@ -375,17 +376,16 @@ class HelpScreen(Modal[None]):
             more = [(str(at), name) for at, (name, _) in enumerate(self.subjects, 1)]
             parts += [Text("\nMore, by a digit:", style="bold"), self._table(more)]
         self._text.update(Group(*parts))
-        page = self._text.parent
-        if isinstance(page, VerticalScroll):
-            page.border_title = Content(title)
-            back = f"0 back  {self._glyphs.separator}  " if number else ""
-            hints = f"{back}↑↓ scroll  {self._glyphs.separator}  esc leave"
-            page.border_subtitle = self._glyphs.translate(hints)
-            page.scroll_home(animate=False)
+        self._page.border_title = Content(title)
+        back = f"0 back  {self._glyphs.separator}  " if number else ""
+        hints = f"{back}↑↓ scroll  {self._glyphs.separator}  esc leave"
+        self._page.border_subtitle = self._glyphs.translate(hints)
+        if self._page.is_mounted:
+            self._page.scroll_home(animate=False)
 
     def action_page_down(self) -> None:
         """Scroll by a page."""
-        self.query_one("#page").scroll_page_down(animate=False)
+        self._page.scroll_page_down(animate=False)
 
     def _essentials(self) -> list[Keys]:
         """Return the most useful keys that have an effect now."""

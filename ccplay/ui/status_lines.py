@@ -309,7 +309,7 @@ def footer(view: View, width: int) -> list[Row]:
 def _needed_now(view: View) -> list[tuple[str, str]]:
     """Return ids of keys, each entry with its word, that matter at the moment, in their order."""
     running = view.playhead.running
-    time = [("freeze", "pause" if running else "resume"), ("back forward", "back/forward")]
+    time = [("freeze", "pause" if running else "resume"), ("back forward", "time")]
     look = [("zoom-in zoom-out", "zoom"), ("previous-flow next-flow", "select")]
     if view.watching:
         follow = [] if view.audience == "following" else [("follow", "follow")]
@@ -318,7 +318,7 @@ def _needed_now(view: View) -> list[tuple[str, str]]:
         speed = [("slower faster", "speed")] if view.session.recorded else []
         return [*time, *look, *speed, ("explain", "explain"), ("quit", "quit")]
     if not running:
-        return [*time, ("end", "live again"), *look, ("mark", "mark"), ("undo", "undo")]
+        return [*time, ("end", "live"), *look, ("mark", "mark"), ("undo", "undo")]
     change = [("queue", "queue"), ("link", "link")]
     selected = view.state.traffic.get(view.selected or "") or view.state.flows.get(
         view.selected or ""
