@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ccplay.model.columns import COUNT, Column, Measure, Table
 from ccplay.model.events import MOST_LATE_S, Applied, Health, LinkChanged
 from ccplay.model.values import MOST_SEGMENTS
 from ccplay.state.lab_state import LabState
@@ -357,6 +358,31 @@ class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
     trustworthy: bool
     reasons: list[str]
     """Reasons not to trust the run."""
+
+    @property
+    def kept_time(self) -> str:
+        """Whether the lab kept time, in words; otherwise the reasons not to trust the run."""
+        return "kept time" if self.trustworthy else "; ".join(self.reasons)
+
+
+_MS = Measure(lambda us: f"{us / 1000:.1f} ms", lambda us: f"{us / 1000:.1f}", "ms")
+_FINE_MS = Measure(lambda us: f"{us / 1000:.2f} ms", lambda us: f"{us / 1000:.2f}", "ms")
+_PERCENT = Measure(lambda share: f"{share:.0%}", lambda share: f"{share * 100:.0f}", "%")
+
+HEALTH = Table(
+    "Timing of the labs",
+    (
+        Column("lab", ("kept_time",)),
+        Column("samples", ("ticks",), COUNT),
+        Column("missed", ("missed",), COUNT),
+        Column("late", ("late_p99_us",), _MS, ("worst p99",)),
+        Column("cores busy", ("host_cpu",), _PERCENT),
+        Column("steal", ("steal",), _PERCENT),
+        Column("delay late", ("delay_late_p99_us",), _FINE_MS, ("p99",)),
+    ),
+    in_brief=False,
+)
+"""Columns of the lab's timing."""
 
 
 def judge(state: LabState) -> HealthResult:

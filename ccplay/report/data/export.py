@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TextIO, TypeAlias
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -26,7 +25,7 @@ from ccplay.model.variables import FLOW_VARIABLES, QUEUE_VARIABLES, Cells, colum
 from ccplay.model.wording import CA_STATES
 from ccplay.report.data.curves import INTERVAL_S, moved
 from ccplay.report.data.material import Material, Run
-from ccplay.report.data.tables import harmless
+from ccplay.report.data.writers import Batch, CsvWriter, ParquetWriter, import_pyarrow
 from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import recorded_events
@@ -34,9 +33,6 @@ from ccplay.traffic import TRAFFIC
 from ccplay.traffic.base import Traffic, TrafficKind
 
 # --- the tables of an export: their columns, with units in the names, and their content -----------
-
-Batch: TypeAlias = dict[str, Sequence[Any]]
-"""Rows of a table, column by column."""
 
 
 class Schema(msgspec.Struct, frozen=True):
@@ -499,17 +495,6 @@ def _run_row(run: CaseResult) -> dict[str, Any]:
 FORMATS = ("csv", "parquet")
 
 
-class _Sink(Protocol):
-    def put(self, batch: Batch) -> None:
-        """Accept some rows."""
-
-    def close(self) -> None:
-        """Write the remaining rows."""
-
-    def abandon(self) -> None:
-        """Write nothing more; does nothing after ``close``."""
-
-
 def export(
     material: Material, to: Path, kind: str, tables: Sequence[str], interval_s: float = INTERVAL_S
 ) -> dict[Path, int]:
@@ -520,7 +505,7 @@ def export(
     missing, ``RecordingError`` for files that can't be read or written.
     """
     if kind == "parquet":
-        _pyarrow()
+        import_pyarrow()
     for name in tables:
         _refuse_existing(to / f"{name}.{kind}")
     with writing.explained(to, RecordingError):
@@ -547,7 +532,7 @@ def export_one(
 def print_table(material: Material, table: str, interval_s: float = INTERVAL_S) -> None:
     """Write one table to stdout, as CSV."""
     columns = _schemas(material, [table])
-    sink = _Csv(sys.stdout, columns[table])
+    sink = CsvWriter(sys.stdout, columns[table].columns)
     for _, batch in _batches(material, [table], columns, interval_s):
         sink.put(batch)
 
@@ -564,12 +549,17 @@ def _write(
     every = _schemas(material, list(paths))
     rows: dict[str, int] = {}
     with ExitStack() as opened:
-        sinks: dict[str, _Sink] = {}
+        sinks: dict[str, CsvWriter | ParquetWriter] = {}
         for name, batch in _batches(material, list(paths), every, interval_s):
             with writing.explained(paths[name], RecordingError):
                 if name not in sinks:
                     file = opened.enter_context(_whole(paths[name]))
-                    sinks[name] = _opened(file, every[name], kind)
+                    columns = every[name].columns
+                    sinks[name] = (
+                        ParquetWriter(file, columns)
+                        if kind == "parquet"
+                        else CsvWriter(TextIOWrapper(file, encoding="utf-8", newline=""), columns)
+                    )
                     opened.callback(sinks[name].abandon)
                 sinks[name].put(batch)
             rows[name] = rows.get(name, 0) + len(batch["case"])
@@ -599,91 +589,3 @@ def _batches(
 def _whole(path: Path) -> Iterator[BinaryIO]:
     with writing.explained(path, RecordingError), writing.written(path) as file:
         yield file
-
-
-def _opened(file: BinaryIO, schema: Schema, kind: str) -> _Sink:
-    if kind == "parquet":
-        return _parquet(file, schema)
-    return _Csv(TextIOWrapper(file, encoding="utf-8", newline=""), schema)
-
-
-class _Csv:
-    """Writes CSV (RFC 4180); unknown values are empty cells."""
-
-    def __init__(self, file: TextIO, schema: Schema) -> None:
-        self._file = file
-        self._writer = csv.writer(file, lineterminator="\r\n")
-        self._texts = [name for name, kind in schema.columns.items() if kind == "text"]
-        self._columns = list(schema.columns)
-        self._writer.writerow([harmless(name) for name in self._columns])
-
-    def put(self, batch: Batch) -> None:
-        """Write some rows."""
-        columns = [
-            [harmless(cell) for cell in batch[name]] if name in self._texts else batch[name]
-            for name in self._columns
-        ]
-        self._writer.writerows(zip(*columns, strict=True))
-
-    def close(self) -> None:
-        """Write the remaining rows; the caller closes the file."""
-        self._file.flush()
-
-    def abandon(self) -> None:
-        """Do nothing: the caller discards the file."""
-
-
-def _parquet(file: BinaryIO, schema: Schema) -> _Sink:
-    arrow, parquet = _pyarrow()
-    types: dict[Cells, Any] = {
-        "text": arrow.dictionary(arrow.int32(), arrow.string()),
-        "whole": arrow.int64(),
-        "real": arrow.float64(),
-        "flag": arrow.bool_(),
-    }
-    columns = arrow.schema([(name, types[kind]) for name, kind in schema.columns.items()])
-    return _Parquet(arrow, parquet.ParquetWriter(file, columns, compression="zstd"), columns)
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    """Return pyarrow and its Parquet module. Raises ``UsageError`` if it is not installed."""
-    try:
-        import pyarrow  # noqa: ICN001, PLC0415 - CSV must work without it
-        from pyarrow import parquet  # noqa: PLC0415
-    except ModuleNotFoundError:
-        raise UsageError("Parquet needs pyarrow: pip install 'ccplay[report]'") from None
-    return pyarrow, parquet
-
-
-class _Parquet:
-    """Writes Parquet in row groups of about a hundred thousand rows."""
-
-    _GROUP = 100_000
-
-    def __init__(self, arrow: Any, writer: Any, columns: Any) -> None:
-        self._arrow = arrow
-        self._writer = writer
-        self._columns = columns
-        self._waiting: dict[str, list[Any]] = {name: [] for name in columns.names}
-
-    def put(self, batch: Batch) -> None:
-        """Accept some rows, which are written once there are enough for a row group."""
-        for name, values in batch.items():
-            self._waiting[name] += values
-        if len(self._waiting["case"]) >= self._GROUP:
-            self._flush()
-
-    def close(self) -> None:
-        """Write the remaining rows."""
-        self._flush()
-        self._writer.close()
-
-    def abandon(self) -> None:
-        """Write nothing more."""
-        # Otherwise the writer, when deleted, would write its footer to a closed file.
-        self._writer.is_open = False
-
-    def _flush(self) -> None:
-        if self._waiting["case"]:
-            self._writer.write_table(self._arrow.table(self._waiting, schema=self._columns))
-        self._waiting = {name: [] for name in self._columns.names}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -11,9 +9,11 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ccplay.analysis.results import INTERFACES, QUEUES, CaseResult, QueueResult, Result
+from ccplay.analysis.statistics import Statistic
 from ccplay.model.columns import Table
 from ccplay.report.data.findings import findings, readings, verdicts
 from ccplay.report.data.naming import in_order
+from ccplay.report.data.writers import Cell, ReportTable
 from ccplay.traffic import KINDS, TRAFFIC
 
 # --- the tables of runs, as described by each kind of traffic, by queues and by interfaces --------
@@ -60,81 +60,7 @@ def _busy(run: CaseResult) -> list[QueueResult]:
     ]
 
 
-# --- tables of a report as Markdown, CSV and JSON: plain rows, with units in column names ---------
-
-Cell: TypeAlias = str | int | float | bool | None
-_OBEYED = ("=", "+", "-", "@", "\t", "\r")
-"""First characters of cells that spreadsheets treat as formulas."""
-MOST_IN_MARKDOWN = 2000
-"""Largest number of rows of a table that is also written as Markdown, which people read."""
-
-
-class ReportTable(msgspec.Struct, frozen=True):
-    """A table of cells."""
-
-    name: str
-    columns: list[str]
-    rows: list[list[Cell]]
-
-    @classmethod
-    def of(cls, name: str, rows: Sequence[Mapping[str, Cell]]) -> ReportTable:
-        """Return a table with the columns of all rows, in order of appearance."""
-        columns = list(dict.fromkeys(key for row in rows for key in row))
-        return cls(name, columns, [[row.get(key) for key in columns] for row in rows])
-
-    def files(self) -> Iterator[tuple[str, str]]:
-        """Yield the extension and the text of each of the table's files."""
-        if len(self.rows) <= MOST_IN_MARKDOWN:
-            yield "md", self.markdown()
-        yield "csv", self.csv()
-        yield "json", self.json()
-
-    def csv(self) -> str:
-        """Return the table as CSV (RFC 4180), with numbers in full; unknown values are empty."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\r\n")
-        writer.writerow([harmless(each) for each in self.columns])
-        writer.writerows([[harmless(cell) for cell in row] for row in self.rows])
-        return text.getvalue()
-
-    def json(self) -> str:
-        """Return the table as JSON: a list of objects, one per row."""
-        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
-        return msgspec.json.format(msgspec.json.encode(rows)).decode() + "\n"
-
-    def markdown(self) -> str:
-        """Return the table as Markdown, with fractions to six significant digits."""
-        head = [_markdown(each) for each in self.columns]
-        rule = [
-            "---:" if all(_is_number(row[i]) for row in self.rows) else "---"
-            for i in range(len(head))
-        ]
-        lines = [head, rule, *([_markdown(cell) for cell in row] for row in self.rows)]
-        return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def harmless(cell: Cell) -> Cell:
-    """Return a cell that no spreadsheet evaluates, because a name may look like a formula."""
-    if isinstance(cell, str) and cell.startswith(_OBEYED):
-        return f"'{cell}"
-    return cell
-
-
-def _is_number(cell: Cell) -> bool:
-    return cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool))
-
-
-def _markdown(cell: Cell) -> str:
-    if cell is None:
-        return ""
-    if isinstance(cell, float):
-        return f"{cell:.6g}"
-    text = str(cell).lower() if isinstance(cell, bool) else str(cell)
-    if text.isalnum():
-        return text
-    for sign in "\\`*_[]<>|":
-        text = text.replace(sign, f"\\{sign}")
-    return " ".join(text.split())
+# --- tables of a report as files: plain rows, with units in column names --------------------------
 
 
 def tables(result: Result) -> Iterator[ReportTable]:
@@ -163,11 +89,7 @@ def _findings(result: Result) -> list[dict[str, Cell]]:
             "case": each.case.name,
             **each.case.parameters,
             "figure": each.metric,
-            "n": each.statistic.n if each.statistic else 0,
-            "mean": each.statistic.mean if each.statistic else None,
-            "sd": each.statistic.sd if each.statistic else None,
-            "ci95_low": each.statistic.low if each.statistic else None,
-            "ci95_high": each.statistic.high if each.statistic else None,
+            **_statistic_cells(each.statistic),
             "published": _numbers(each.published),
             "difference": each.difference,
             "notes": " ".join(each.notes) or None,
@@ -187,6 +109,13 @@ def _findings(result: Result) -> list[dict[str, Cell]]:
     return ours + theirs
 
 
+def _statistic_cells(found: Statistic | None) -> dict[str, Cell]:
+    if found is None:
+        return {"n": 0, "mean": None, "sd": None, "ci95_low": None, "ci95_high": None}
+    interval: dict[str, Cell] = {"ci95_low": found.low, "ci95_high": found.high}
+    return {"n": found.n, "mean": found.mean, "sd": found.sd, **interval}
+
+
 def _numbers(values: Sequence[float]) -> str | None:
     return ", ".join(f"{value:g}" for value in values) or None
 
@@ -197,11 +126,7 @@ def _statistics(result: Result) -> list[dict[str, Cell]]:
             "case": case.name,
             **case.parameters,
             "figure": metric,
-            "n": found.n,
-            "mean": found.mean,
-            "sd": found.sd,
-            "ci95_low": found.low,
-            "ci95_high": found.high,
+            **_statistic_cells(found),
         }
         for case in result.statistics
         for metric, found in case.metrics.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import quote
@@ -16,6 +16,7 @@ from markupsafe import Markup
 from ccplay import __version__
 from ccplay.analysis.metrics import metric_of
 from ccplay.analysis.results import CaseStatistics, Result
+from ccplay.analysis.trust import HEALTH
 from ccplay.model.columns import UNKNOWN, Table
 from ccplay.model.events import Hello, LinkChanged
 from ccplay.model.values import Capabilities
@@ -38,7 +39,7 @@ from ccplay.report.data.findings import (
 )
 from ccplay.report.data.material import Material, Run, as_written, slug
 from ccplay.report.data.naming import by_family, some_of, words
-from ccplay.report.data.tables import Rows, result_tables
+from ccplay.report.data.tables import result_tables
 from ccplay.report.figures.run import RunDrawing
 from ccplay.report.figures.style import Overview, Saved
 
@@ -104,17 +105,7 @@ def _capabilities(offered: Capabilities) -> list[tuple[str, str]]:
     ]
 
 
-class NetworkTable(msgspec.Struct, frozen=True):
-    """A table of the links of a case's network, as built."""
-
-    case: str
-    heads: list[str]
-    rows: list[list[str]]
-
-
-def network(
-    case: str, hello: Hello | None, links: Mapping[str, LinkChanged]
-) -> NetworkTable | None:
+def network(case: str, hello: Hello | None, links: Mapping[str, LinkChanged]) -> Grid | None:
     """Return a table of each direction of a link with its settings; None if they are unknown."""
     if hello is None or not links:
         return None
@@ -135,7 +126,8 @@ def network(
                 change.delay_engine if change.delay_engine != "none" else UNKNOWN,
             ]
         )
-    return NetworkTable(case, ["link", "addresses", "rate, delay", "queue", "delay by"], rows)
+    heads = ("link", "addresses", "rate, delay", "queue", "delay by")
+    return Grid(case, [(head, "") for head in heads], rows, [True] * len(heads))
 
 
 # --- the findings, checks and troubles of a report's page as rows of text -------------------------
@@ -299,64 +291,32 @@ class Grid(msgspec.Struct, frozen=True):
 def grids(result: Result) -> list[Grid]:
     """Return the tables of runs that have rows."""
     several = len(result.cases) > 1
-    return [_grid(table, rows, several) for table, rows in result_tables(result.cases)]
-
-
-def _grid(table: Table, rows: Rows, several: bool) -> Grid:
-    extra: list[Head] = [("case", ""), ("run", "")] if several else []
-    cells = [
-        ([run.name, str(run.repeat)] if several else [])
-        + [column.cell(row) for column in table.columns]
-        for run, row in rows[:MOST_ROWS]
+    return [
+        _grid(table, [([run.name, str(run.repeat)] if several else [], row) for run, row in rows])
+        for table, rows in result_tables(result.cases)
     ]
-    return Grid(
-        table.title,
-        [*extra, *((column.title, column.unit) for column in table.columns)],
-        cells,
-        [*(head[0] == "case" for head in extra), *(column.is_words for column in table.columns)],
-        max(len(rows) - MOST_ROWS, 0),
-    )
 
 
 def health(result: Result) -> Grid:
     """Return the timing of each run's lab."""
-    heads: list[Head] = [
-        ("case", ""),
-        ("run", ""),
-        ("lab", ""),
-        ("samples", ""),
-        ("missed", ""),
-        ("late", "worst p99, ms"),
-        ("cores busy", "%"),
-        ("steal", "%"),
-        ("delay late", "p99, ms"),
+    rows = [([run.name, str(run.repeat)], run.health) for run in result.cases]
+    rows += [
+        ([run.name, f"{run.repeat} (attempt {run.attempt})"], run.health)
+        for run in result.discarded
     ]
-    rows = []
-    for run in [*result.cases, *result.discarded][: 4 * MOST_ROWS]:
-        found = run.health
-        again = f" (attempt {run.attempt})" if run in result.discarded else ""
-        rows.append(
-            [
-                run.name,
-                f"{run.repeat}{again}",
-                "kept time" if found.trustworthy else "; ".join(found.reasons),
-                f"{found.ticks:,}",
-                f"{found.missed:,}",
-                _or(found.late_p99_us, lambda us: f"{us / 1000:.1f}"),
-                _or(found.host_cpu, _percent),
-                _or(found.steal, _percent),
-                _or(found.delay_late_p99_us, lambda us: f"{us / 1000:.2f}"),
-            ]
-        )
-    return Grid("", heads, rows, [])
+    return _grid(HEALTH, rows, 4 * MOST_ROWS)
 
 
-def _or(value: float | None, write: Callable[[float], str]) -> str:
-    return UNKNOWN if value is None else write(value)
-
-
-def _percent(share: float) -> str:
-    return f"{share * 100:.0f}"
+def _grid(table: Table, rows: Sequence[tuple[list[str], object]], most: int = MOST_ROWS) -> Grid:
+    """Return a described table as text; each row has the names of its case and run, or none."""
+    labels: list[Head] = [("case", ""), ("run", "")] if rows and rows[0][0] else []
+    return Grid(
+        table.title,
+        [*labels, *((column.title, column.unit) for column in table.columns)],
+        [[*names, *(column.cell(row) for column in table.columns)] for names, row in rows[:most]],
+        [*(head[0] == "case" for head in labels), *(column.is_words for column in table.columns)],
+        max(len(rows) - most, 0),
+    )
 
 
 # --- the report's page: one self-contained HTML file ----------------------------------------------
@@ -563,10 +523,7 @@ def _shown(run: Run, found: RunDrawing) -> dict[str, object]:
         "files": stacked,
         "panels": list(panels.items()),
         "events": found.events,
-        "intervals": [
-            [column.cell(row) for column in curves.TABLE.columns] for row in found.intervals
-        ],
-        "interval_heads": [column.title for column in curves.TABLE.columns],
+        "intervals": _grid(curves.TABLE, [([], row) for row in found.intervals]),
     }
 
 
