@@ -97,7 +97,7 @@ def make(runs: list[Path], out: Path, *, every: bool = False, plots: tuple[str, 
 
     started = time.monotonic()
     material = gather(runs)
-    from ccplay.report.page.writing import write
+    from ccplay.report.page.report_directory import write
 
     page = write(material, out, _show_progress, every=every, plots=plots)
     if sys.stderr.isatty():
@@ -312,7 +312,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
     if recordings and not wanted and sys.stdin.isatty() and sys.stdout.isatty():
         return _show(paths, arguments)
     from ccplay.cli.runs import gather
-    from ccplay.report.data.charts import compare
+    from ccplay.report.comparison import compare, show_comparison
     from ccplay.stream import wire
 
     one, other = (gather([path], outline=True) for path in paths)
@@ -323,11 +323,9 @@ def run_compare(arguments: argparse.Namespace) -> int:
         return 0
     from rich.console import Console
 
-    from ccplay.report.terminal.comparison_table import show
-
     # Two recordings with all metrics fit on a page; a matrix of cases does not.
     every = arguments.all or recordings
-    show(comparison, Console(), every=every, counters=arguments.all)
+    show_comparison(comparison, Console(), every=every, counters=arguments.all)
     return 0
 
 

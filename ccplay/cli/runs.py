@@ -17,7 +17,7 @@ from ccplay.experiment.store import (
     recording_of,
     scenario_of,
 )
-from ccplay.report.data import material
+from ccplay.report.comparison import settings_of_recording, settings_of_run
 from ccplay.report.data.material import Material, Run, Settings, combined, of_results
 from ccplay.scenario import writing
 from ccplay.scenario.reading import load
@@ -73,7 +73,7 @@ def _made_of(path: Path, result: Result) -> dict[str, Settings]:
         if made is not None:
             steps = [(each.at_s, each.after, each.command) for each in made.timeline]
             ends = {"duration": write_seconds(made.duration_s), "until": made.until}
-            found[run.name] = material.of_run(made.build, steps, ends)
+            found[run.name] = settings_of_run(made.build, steps, ends)
     return found
 
 
@@ -114,7 +114,7 @@ def _of_recording(path: Path) -> Material:
         scenario_text=_written(state, title),
         command=shlex.join(["ccplay", "run", f"{name}.toml"]),
         about_cases={},
-        made_of={name: material.of_recording(state)},
+        made_of={name: settings_of_recording(state)},
     )
 
 

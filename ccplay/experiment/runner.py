@@ -51,8 +51,8 @@ from ccplay.experiment.trial import Handover, RunOrder, RunOutcome, failed_outco
 from ccplay.model.commands import Build
 from ccplay.report.data.findings import misbehaviours
 from ccplay.report.data.naming import unit, write
-from ccplay.report.terminal.progress import Lane, Printer, ProgressDisplay, roughly
-from ccplay.report.terminal.tables import show
+from ccplay.report.terminal.progress_display import Lane, Printer, ProgressDisplay, roughly
+from ccplay.report.terminal.terminal_tables import show
 from ccplay.scenario.values import Case, Scenario
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire

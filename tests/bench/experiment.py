@@ -17,7 +17,7 @@ from ccplay.analysis.results import Result
 from ccplay.experiment.runner import Experiment
 from ccplay.model.commands import Build
 from ccplay.report.data.naming import unit
-from ccplay.report.terminal.progress import ProgressDisplay
+from ccplay.report.terminal.progress_display import ProgressDisplay
 from ccplay.scenario.library import find
 from ccplay.scenario.reading import load
 from ccplay.scenario.values import Scenario

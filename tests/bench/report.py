@@ -24,12 +24,12 @@ from ccplay.cli.runs import gather
 from ccplay.experiment.plan import usual_metrics
 from ccplay.report.data.export import export
 from ccplay.report.data.material import Material, of_results
+from ccplay.report.data.report_tables import tables
 from ccplay.report.data.scene import scene
-from ccplay.report.data.tables import tables
 from ccplay.report.figures import style
-from ccplay.report.figures.run import RunJob, draw_run, stacked
+from ccplay.report.figures.run_figures import RunJob, draw_run, stacked
 from ccplay.report.figures.style import Inks, look
-from ccplay.report.page.writing import flow_names, write
+from ccplay.report.page.report_directory import flow_names, write
 from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Recorder

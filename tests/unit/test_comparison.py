@@ -12,9 +12,15 @@ from rich.console import Console
 from ccplay.analysis.results import CaseStatistics, Result
 from ccplay.analysis.statistics import statistic
 from ccplay.errors import UsageError
-from ccplay.report.data.charts import CaseComparison, Comparison, Difference, compare, welch
+from ccplay.report.comparison import (
+    CaseComparison,
+    Comparison,
+    Difference,
+    compare,
+    show_comparison,
+    welch,
+)
 from ccplay.report.data.naming import words
-from ccplay.report.terminal.comparison_table import show
 
 
 def result(**cases: dict[str, list[float]]) -> Result:
@@ -122,7 +128,7 @@ def test_a_comparison_survives_json() -> None:
 def printed(comparison: Comparison, width: int = 80, *, every: bool = True) -> str:
     """Return the tables as text."""
     console = Console(file=io.StringIO(), width=width)
-    show(comparison, console, every=every)
+    show_comparison(comparison, console, every=every)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

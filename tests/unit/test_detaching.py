@@ -17,7 +17,7 @@ from ccplay.experiment.pool import LocalWorker, RemoteWorkers
 from ccplay.experiment.trial import Handover
 from ccplay.model.base import Command
 from ccplay.model.commands import Build
-from ccplay.report.terminal.progress import Printer
+from ccplay.report.terminal.progress_display import Printer
 from ccplay.scenario.reading import parse
 from ccplay.traffic.ping import StartPing
 from tests.unit.test_headless import TEXT, QuickLab

@@ -13,7 +13,7 @@ from ccplay.analysis.statistics import statistic
 from ccplay.analysis.summary import summarise
 from ccplay.experiment.plan import CollectedRuns
 from ccplay.report.data.naming import family_of, some_of, unit, write, write_bounds
-from ccplay.report.terminal.tables import HeadedColumn, check_lines, deal, show, table
+from ccplay.report.terminal.terminal_tables import HeadedColumn, check_lines, deal, show, table
 from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario
 from tests.unit.reports import experiment, variants

@@ -22,7 +22,7 @@ from ccplay.model.commands import Build, Mark, StartTogether
 from ccplay.model.events import Applied, Ended, Failed, Ready
 from ccplay.model.samples import Sweep
 from ccplay.model.values import Feature
-from ccplay.report.terminal.progress import ProgressDisplay
+from ccplay.report.terminal.progress_display import ProgressDisplay
 from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario
 from ccplay.stream.sources import Source

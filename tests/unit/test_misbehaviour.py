@@ -12,7 +12,7 @@ from ccplay.model.events import Log, Misbehaved
 from ccplay.model.samples import TcpSamples
 from ccplay.report.data.findings import misbehaviours
 from ccplay.report.page.page import troubles
-from ccplay.report.terminal.tables import case_table
+from ccplay.report.terminal.terminal_tables import case_table
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowStarted
 

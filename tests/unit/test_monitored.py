@@ -17,7 +17,7 @@ from ccplay.model.variables import DELAY, LOSS, RECEIVED
 from ccplay.report.data.export import batches
 from ccplay.report.data.naming import words
 from ccplay.report.page.page import grids
-from ccplay.report.terminal.tables import case_table
+from ccplay.report.terminal.terminal_tables import case_table
 from ccplay.scenario.reading import parse
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire

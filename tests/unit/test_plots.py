@@ -184,8 +184,8 @@ def test_one_entry_is_a_plot_and_a_panel(monkeypatch: pytest.MonkeyPatch) -> Non
     pytest.importorskip("matplotlib")
     import numpy as np
 
-    from ccplay.report.figures.panel import Part
-    from ccplay.report.figures.run import panels, stacked
+    from ccplay.report.figures.lines import Part
+    from ccplay.report.figures.run_figures import panels, stacked
     from ccplay.report.figures.style import Inks, look
     from ccplay.ui.plot_pane import Pane
 
@@ -214,7 +214,7 @@ def test_one_entry_is_a_plot_and_a_panel(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_run_without_its_subject_has_no_panel_of_it() -> None:
     pytest.importorskip("matplotlib")
-    from ccplay.report.figures.run import panels
+    from ccplay.report.figures.run_figures import panels
     from ccplay.report.figures.style import Inks
 
     state = LabState()

@@ -3,7 +3,7 @@
 import os
 import threading
 
-from ccplay.report.terminal.progress import Printer
+from ccplay.report.terminal.progress_display import Printer
 
 
 def read_all(fd: int, into: list[bytes]) -> None:

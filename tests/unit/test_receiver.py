@@ -11,7 +11,7 @@ from ccplay.model.commands import Build
 from ccplay.model.events import Applied, Ready
 from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.report.data.scene import scene
-from ccplay.report.terminal.tables import ReceiverLines
+from ccplay.report.terminal.terminal_tables import ReceiverLines
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow
 from tests.unit.test_summary import HELLO

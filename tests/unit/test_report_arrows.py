@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from ccplay.analysis.results import CaseStatistics
 from ccplay.report.data.charts import Chart, charts
 from ccplay.report.figures import chart, style
-from ccplay.report.page.writing import _caption
+from ccplay.report.page.report_directory import _caption
 
 _CARETS = (markers.CARETUP, markers.CARETDOWN, markers.CARETLEFT, markers.CARETRIGHT)
 

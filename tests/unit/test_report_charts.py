@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
 
-from ccplay.report.figures import chart, cumulative, marks, style
+from ccplay.report.figures import backgrounds, chart, cumulative, style
 
 
 def test_a_chart_runs_along_the_axis_of_numbers_with_the_most_values() -> None:
@@ -162,7 +162,7 @@ moments = st.lists(
 @given(moments)
 def test_labels_of_moments_do_not_overlap(some: list[tuple[float, str]]) -> None:
     some = sorted(some)
-    placed = marks.place(some, 60.0, 6.24)
+    placed = backgrounds.place(some, 60.0, 6.24)
     spans: dict[int, list[tuple[float, float]]] = {}
     for label in placed:
         at, long = label.t / 60 * 6.24, style.text_width_in(label.text)
@@ -177,7 +177,7 @@ def test_labels_of_moments_do_not_overlap(some: list[tuple[float, str]]) -> None
 def test_only_labels_without_room_are_cut() -> None:
     """Of eight long labels only the first four, which have too little room, are shortened."""
     said = "Reno alone: it fills the queue until a packet is lost"
-    placed = marks.place([(t, said) for t in (1, 8, 13, 17, 23, 27, 30, 33)], 36.0, 6.24)
+    placed = backgrounds.place([(t, said) for t in (1, 8, 13, 17, 23, 27, 30, 33)], 36.0, 6.24)
     assert [label.text == said for label in placed] == [False] * 4 + [True] * 4
 
 

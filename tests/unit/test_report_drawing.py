@@ -15,9 +15,8 @@ from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.topologies import plan
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.report.data.scene import MOST_NODES, Graph, graph
+from ccplay.report.figures.network_drawing import MOST_NODES, Graph, draw, graph
 from ccplay.report.page import page
-from ccplay.report.page.network_drawing import draw
 from ccplay.session.archive import read_recording
 from tests.unit.reports import HOSTILE
 

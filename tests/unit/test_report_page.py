@@ -25,8 +25,9 @@ from tests.unit.reports import (
 pytest.importorskip("matplotlib")
 
 from ccplay.cli import main
-from ccplay.report.figures.run import RunDrawing
-from ccplay.report.page import page, writing
+from ccplay.report.figures.run_figures import RunDrawing
+from ccplay.report.page import page
+from ccplay.report.page import report_directory as directory
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 
@@ -59,7 +60,9 @@ def read(page: Path) -> tuple[str, Tags]:
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page of an experiment with hostile names."""
-    return writing.write(material(experiment()), tmp_path_factory.mktemp("made") / "report", quiet)
+    return directory.write(
+        material(experiment()), tmp_path_factory.mktemp("made") / "report", quiet
+    )
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +70,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page of thirteen variants, two of which fail their expectation."""
     names = ("westwood", "westwood+", *(f"cc{n}" for n in range(2, 13)))
     result = variants(*names, published=PUBLISHED, most=0.6)
-    return writing.write(material(result), tmp_path_factory.mktemp("many") / "report", quiet)
+    return directory.write(material(result), tmp_path_factory.mktemp("many") / "report", quiet)
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +134,7 @@ def test_of_runs_that_are_all_drawn_the_page_shows_those_it_names() -> None:
 def test_a_report_is_made_anew_with_the_same_bytes(hostile: Path) -> None:
     files = sorted(path for path in hostile.parent.rglob("*") if path.is_file())
     before = [path.read_bytes() for path in files]
-    writing.write(material(experiment()), hostile.parent, quiet)
+    directory.write(material(experiment()), hostile.parent, quiet)
     assert [path.read_bytes() for path in files] == before
 
 
@@ -140,7 +143,7 @@ def test_files_of_others_are_not_overwritten(tmp_path: Path) -> None:
     out.mkdir()
     (out / "thesis.tex").write_text("mine")
     with pytest.raises(UsageError, match="not from a report"):
-        writing.write(material(experiment()), out, quiet)
+        directory.write(material(experiment()), out, quiet)
     assert (out / "thesis.tex").read_text() == "mine"
 
 
@@ -149,7 +152,7 @@ def test_a_file_put_into_a_report_is_not_deleted(hostile: Path, tmp_path: Path) 
     shutil.copytree(hostile.parent, out)
     (out / "figures" / "mine.svg").write_text("mine")
     with pytest.raises(UsageError, match=r"mine\.svg"):
-        writing.write(material(experiment()), out, quiet)
+        directory.write(material(experiment()), out, quiet)
     assert (out / "figures" / "mine.svg").read_text() == "mine"
 
 
@@ -157,7 +160,7 @@ def test_a_symlink_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "report").symlink_to(tmp_path / "real")
     with pytest.raises(UsageError, match="not a directory"):
-        writing.write(material(experiment()), tmp_path / "report", quiet)
+        directory.write(material(experiment()), tmp_path / "report", quiet)
 
 
 def test_two_recordings_are_two_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

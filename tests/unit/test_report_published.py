@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ccplay.analysis.results import Result
 from ccplay.report.data.findings import agreement, citations
-from ccplay.report.terminal import tables
+from ccplay.report.terminal import terminal_tables as tables
 from ccplay.scenario.library import find, shipped
 from ccplay.scenario.reading import load
 from tests.unit.reports import PUBLISHED, experiment

@@ -13,9 +13,9 @@ from ccplay.model.columns import Column
 from ccplay.report.data.findings import columns, findings, readings, verdicts
 from ccplay.report.data.material import MOST_DRAWN, MOST_SHOWN
 from ccplay.report.data.naming import in_order, words
-from ccplay.report.data.tables import tables
+from ccplay.report.data.report_tables import tables
 from ccplay.report.data.writers import MOST_IN_MARKDOWN, Cell, ReportTable
-from ccplay.report.terminal.tables import _Fitting
+from ccplay.report.terminal.terminal_tables import _Fitting
 from tests.unit.reports import PUBLISHED, experiment, material, variants
 
 

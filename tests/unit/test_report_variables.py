@@ -10,7 +10,7 @@ pytest.importorskip("matplotlib")
 
 from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.report.data.scene import scene
-from ccplay.report.figures.run import own_values
+from ccplay.report.figures.run_figures import own_values
 from ccplay.report.figures.style import Inks
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowStarted

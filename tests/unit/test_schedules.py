@@ -9,7 +9,7 @@ from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
 from ccplay.experiment.plan import FixedSchedule, Goal, PrecisionSchedule, plan_runs, slugs
 from ccplay.experiment.runner import Forecast
-from ccplay.report.terminal.progress import roughly
+from ccplay.report.terminal.progress_display import roughly
 from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario
 from ccplay.state.lab_state import LabState

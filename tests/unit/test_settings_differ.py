@@ -14,9 +14,16 @@ from ccplay.model.commands import Build, SetLink
 from ccplay.model.events import Applied
 from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.report.data.charts import Difference, compare, verdict
-from ccplay.report.data.material import Setting, differing, of_recording, of_run
-from ccplay.report.terminal.comparison_table import show
+from ccplay.report.comparison import (
+    Difference,
+    DifferingSetting,
+    compare,
+    differing,
+    settings_of_recording,
+    show_comparison,
+    verdict,
+)
+from ccplay.report.comparison import settings_of_run as of_run
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import StartFlow, StopFlow
 from tests.ui.synthetic import stream
@@ -31,7 +38,7 @@ def build(limit: int) -> Build:
 
 def test_a_setting_is_named_as_the_command_line_would_set_it() -> None:
     found = differing(of_run(build(25), []), of_run(build(100), []))
-    assert found == [Setting(name="links.bottleneck.queue.limit", a="25", b="100")]
+    assert found == [DifferingSetting(name="links.bottleneck.queue.limit", a="25", b="100")]
 
 
 def test_steps_are_compared_by_what_they_do() -> None:
@@ -42,23 +49,23 @@ def test_steps_are_compared_by_what_they_do() -> None:
     # Times of two runs differ by the start of a program; the lab chose ``src``.
     two: list[tuple[float, str | None, Command]] = [(1.04, None, StartFlow(flow="1", cc="bbr"))]
     assert differing(of_run(build(25), one), of_run(build(25), two)) == [
-        Setting(name="start-flow 1, cc", a="reno", b="bbr"),
-        Setting(name="set-link", a="rate 1 Mbit/s, at 4.000 s", b=None),
+        DifferingSetting(name="start-flow 1, cc", a="reno", b="bbr"),
+        DifferingSetting(name="set-link", a="rate 1 Mbit/s, at 4.000 s", b=None),
     ]
     late: list[tuple[float, str | None, Command]] = [(1.5, None, one[0][2]), one[1]]
     found = differing(of_run(build(25), one), of_run(build(25), late))
-    assert found == [Setting(name="start-flow 1, at", a="1.000 s", b="1.500 s")]
+    assert found == [DifferingSetting(name="start-flow 1, at", a="1.000 s", b="1.500 s")]
 
 
 def test_runs_of_different_lengths_differ() -> None:
     long, short = ({"duration": text, "until": "duration"} for text in ("20 s", "6 s"))
     assert differing(of_run(build(50), [], long), of_run(build(20), [], short)) == [
-        Setting(name="duration", a="20 s", b="6 s"),
-        Setting(name="links.bottleneck.queue.limit", a="50", b="20"),
+        DifferingSetting(name="duration", a="20 s", b="6 s"),
+        DifferingSetting(name="links.bottleneck.queue.limit", a="50", b="20"),
     ]
     first = {**long, "until": "first"}
     assert differing(of_run(build(50), [], long), of_run(build(50), [], first)) == [
-        Setting(name="until", a="duration", b="first")
+        DifferingSetting(name="until", a="duration", b="first")
     ]
 
 
@@ -70,7 +77,7 @@ def test_recordings_of_different_lengths_differ() -> None:
             state.apply(event)
         assert state.hello is not None
         state.hello = replace(state.hello, build=build(25))
-        states.append(of_recording(state))
+        states.append(settings_of_recording(state))
     assert differing(states[0], states[1]) == []
     assert [each.name for each in differing(states[0], states[2])] == ["recorded"]
     # What a scenario allows and how long a recording lasts are different things.
@@ -84,17 +91,17 @@ def test_what_the_end_stopped_is_no_setting() -> None:
         state.apply(event)
     assert state.hello is not None
     state.hello = replace(state.hello, build=build(25))
-    before = dict(of_recording(state))
+    before = dict(settings_of_recording(state))
     assert before["links.bottleneck.queue.limit"] == "25"
     state.apply(Applied(t=state.now, command=StopFlow(flow="1")))
-    assert of_recording(state) == before
+    assert settings_of_recording(state) == before
 
 
 def test_the_table_begins_with_them() -> None:
     one, two = result(a={"jain": [1.0]}), result(a={"jain": [0.5]})
     made_of = ({"a": of_run(build(25), [])}, {"a": of_run(build(100), [])})
     out = io.StringIO()
-    show(compare(one, two, ("A", "B"), made_of), Console(file=out, width=80))
+    show_comparison(compare(one, two, ("A", "B"), made_of), Console(file=out, width=80))
     lines = [line.split() for line in out.getvalue().splitlines()]
     assert lines.index(["links.bottleneck.queue.limit", "25", "100"]) < 6
     assert "Jain's index is 50 % lower; without repeats on both sides" in out.getvalue()
@@ -104,7 +111,9 @@ def test_what_interfaces_carried_is_left_to_all() -> None:
     metrics = ("interfaces.h1-eth0.dropped", "interfaces.h1-eth0.sent_bytes")
     one, two = (result(a={each: [value] for each in metrics}) for value in (1.0, 2.0))
     out = io.StringIO()
-    show(compare(one, two, ("A", "B")), Console(file=out, width=80), every=True, counters=False)
+    show_comparison(
+        compare(one, two, ("A", "B")), Console(file=out, width=80), every=True, counters=False
+    )
     assert "dropped" in out.getvalue()
     assert "bytes sent" not in out.getvalue()
     assert "1 more metric with --all" in out.getvalue()

@@ -38,8 +38,8 @@ from ccplay.model.samples import (
 )
 from ccplay.report.data import export
 from ccplay.report.data.export import TABLES
-from ccplay.report.data.tables import tables
-from ccplay.report.page.writing import overviews
+from ccplay.report.data.report_tables import tables
+from ccplay.report.page.report_directory import overviews
 from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario
 from ccplay.session.archive import read_recording

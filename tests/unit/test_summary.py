@@ -17,7 +17,7 @@ from ccplay.model.events import Failed, Health, Hello, LinkChanged, Ready
 from ccplay.model.network import Network, Topology
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.values import Capabilities, LinkSetting, Qdisc
-from ccplay.report.terminal.tables import show
+from ccplay.report.terminal.terminal_tables import show
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.traffic.download import DownloadEnded, DownloadStarted

@@ -13,7 +13,7 @@ from ccplay.model.base import Event
 from ccplay.model.events import Ready
 from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.model.series import Series, Timeline
-from ccplay.report.data import material
+from ccplay.report.data import scene
 from ccplay.report.data.curves import Curve
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Recorder
@@ -68,7 +68,7 @@ def between(line: Curve, left: float, right: float) -> set[float]:
 
 
 def test_a_line_is_of_acks_where_they_are_and_of_samples_elsewhere(flow: Flow) -> None:
-    line = material.line(flow, "cwnd")
+    line = scene.line(flow, "cwnd")
     assert line.t == sorted(line.t)
     assert between(line, 0.0, 0.99) == {7.0}
     assert between(line, 1.0, 1.4) == set(map(float, range(10, 50)))
@@ -77,7 +77,7 @@ def test_a_line_is_of_acks_where_they_are_and_of_samples_elsewhere(flow: Flow) -
 
 
 def test_states_are_exact_where_they_were_reported(flow: Flow) -> None:
-    spans = material.states(flow)
+    spans = scene.states(flow)
     assert [each for each in spans if each[2] == 3] == [pytest.approx((1.4, 1.6, 3))]
     assert not [each for each in spans if each[2] == 4 and 1.0 <= each[0] <= 2.0]
     assert [each for each in spans if each[2] == 4 and each[0] < 1.0]
@@ -85,10 +85,10 @@ def test_states_are_exact_where_they_were_reported(flow: Flow) -> None:
 
 def test_the_first_reduction_has_room_around_it(flow: Flow) -> None:
     """The first reduction is shown with two RTTs before and after it."""
-    assert material.first_reduction(flow) == pytest.approx((1.3, 1.7))
-    assert material.within(flow.series["cwnd"], (1.3, 1.35)).y == [7.0, 7.0, 7.0]
+    assert scene.first_reduction(flow) == pytest.approx((1.3, 1.7))
+    assert scene.within(flow.series["cwnd"], (1.3, 1.35)).y == [7.0, 7.0, 7.0]
     flow.trace = None
-    assert material.first_reduction(flow) is None
+    assert scene.first_reduction(flow) is None
 
 
 def test_a_trace_that_begins_in_a_reduction_shows_none(flow: Flow) -> None:
@@ -96,7 +96,7 @@ def test_a_trace_that_begins_in_a_reduction_shows_none(flow: Flow) -> None:
     begun, first, *_ = events()
     for event in (begun, first, CaStateChanged(t=1.0, flow="1", ca_state=3)):
         state.apply(event)
-    assert material.first_reduction(state.flows["1"]) is None
+    assert scene.first_reduction(state.flows["1"]) is None
 
 
 def test_traces_are_exported(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from ccplay.analysis.results import INTERFACES, QUEUES, CaseResult, InterfaceResult, Result
 from ccplay.analysis.summary import summarise
 from ccplay.report.data.naming import words
-from ccplay.report.data.tables import result_tables
+from ccplay.report.data.report_tables import result_tables
 from ccplay.report.page.page import grids
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import KINDS, TRAFFIC, TrafficResults

@@ -1,248 +1,32 @@
-"""The network of a run as a graph, drawn over time."""
+"""The content of one run's figures: flows, queues and marks on one time axis, and traces."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from math import inf
+from operator import itemgetter
+from typing import TypeAlias
 
 import msgspec
-from msgspec.structs import replace
 
 from ccplay.analysis.results import Checkpoint, checkpoint, fixed_sizes
-from ccplay.model.events import LinkChanged
-from ccplay.model.layout import layout
-from ccplay.model.network import Link, Network
+from ccplay.analysis.trust import credible
+from ccplay.model.series import Series
 from ccplay.model.variables import Variable
-from ccplay.model.wording import describe_link, describe_qdisc, limit_unit
+from ccplay.model.wording import limit_unit
 from ccplay.plots import levels
 from ccplay.plots.levels import Scope
 from ccplay.plots.subjects import owners, series_of
-from ccplay.plots.utilisation import fill, utilisation
-from ccplay.report.data.curves import flow_groups
+from ccplay.report.data.curves import COLUMNS, Curve, curve, flow_groups, state_spans
 from ccplay.report.data.naming import in_order
 from ccplay.state.lab_state import LabState
 from ccplay.state.samples import Queue
 from ccplay.traffic import KINDS
 from ccplay.traffic.base import Traffic
-from ccplay.traffic.connections import Flow
+from ccplay.traffic.connections import Flow, Trace
 from ccplay.traffic.monitored import CountedTraffic
-
-# --- A network as a graph: placed nodes, links with their settings, observed queues ---------------
-# Any graph of hosts and routers works. If the routers form a chain, traffic runs from left to
-# right; else hosts are in the bottom row, and routers above by their distance from the nearest
-# host.
-
-MOST_NODES = 64
-"""Number of nodes above which a drawing would be illegible."""
-
-_MOST_LABELS = 8
-"""Largest number of labelled links; with more, the most common setting is noted once below."""
-_MOST_SLANTING = 4
-"""Largest number of labelled links that slant between rows of routers, where labels overlap
-sooner."""
-
-
-class Vertex(msgspec.Struct, frozen=True):
-    """A node with its place in steps to the right and down."""
-
-    name: str
-    router: bool
-    x: float
-    y: float
-
-
-class Edge(msgspec.Struct, frozen=True):
-    """Both directions of a link, with their settings."""
-
-    a: str
-    b: str
-    labels: tuple[str, ...]
-    """Labels of the link: one for both directions, or one each if they differ; none if a note has
-    them."""
-    queues: Mapping[str, str]
-    """Discipline of each observed queue as text, by sending node."""
-    busy: float | None = None
-    """Mean share of its rate that the busier direction sent; None if neither is observed."""
-    filled: Mapping[str, float] = msgspec.field(default_factory=dict)
-    """Greatest length of each observed queue as a share of its limit, by sending node."""
-
-
-class Load(msgspec.Struct, frozen=True):
-    """The traffic of one direction of a link over a run."""
-
-    busy: float | None
-    """Mean share of the rate; None if the direction is not observed or has no rate."""
-    filled: float | None
-    """Greatest length of the queue as a share of its limit; None if either is unknown."""
-
-
-class Graph(msgspec.Struct, frozen=True):
-    """A network with everything needed to draw it."""
-
-    vertices: list[Vertex]
-    edges: list[Edge]
-    notes: tuple[str, ...]
-    """Lines with the settings of links without a label."""
-    paths: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
-    """Nodes crossed by each flow's packets at the end of the run."""
-
-
-def loads(state: LabState, start: float) -> dict[str, Load]:
-    """Return the traffic of each observed direction since ``start``."""
-    first, end = state.sweeps.before_or_at(start) + 1, state.sweeps.end
-    network = state.hello.network if state.hello is not None else None
-    return {
-        link: Load(utilisation(state, link, start, state.now), fill(state, link, first, end))
-        for link in (network.observed if network is not None else ())
-    }
-
-
-def paths(state: LabState) -> dict[str, list[str]]:
-    """Return the nodes crossed by each flow's packets, on its last path if it changed."""
-    network = state.hello.network if state.hello is not None else None
-    found: dict[str, list[str]] = {}
-    for name, flow in state.flows.items() if network is not None else ():
-        links = flow.paths[-1].links if flow.paths else []
-        if not flow.paths and network is not None:
-            links = [link.name for link in network.path(flow.src, flow.dst)]
-        ends = [link.partition("->") for link in links]
-        if ends:
-            found[name] = [ends[0][0], *(dst for _, _, dst in ends)]
-    return found
-
-
-def graph(
-    network: Network,
-    links: Mapping[str, LinkChanged],
-    carried: Mapping[str, Load] | None = None,
-    crossed: Mapping[str, Sequence[str]] | None = None,
-) -> Graph | None:
-    """Return a network as a graph; None if it has no nodes or more than ``MOST_NODES``.
-
-    ``links`` has the settings and ``carried`` the traffic of each direction, by its name;
-    ``crossed`` is the result of ``paths``.
-    """
-    hosts = {node.name: node.role for node in network.nodes if node.role != "router"}
-    names = list(dict.fromkeys(node.name for node in network.nodes))
-    ways = [each for each in network.links if {each.src, each.dst} <= set(names)]
-    if not 0 < len(names) <= MOST_NODES:
-        return None
-    places = layout(network).places
-    edges = _edges(ways, network.bottlenecks, links, places)
-    vertices = [Vertex(name, name not in hosts, *places[name]) for name in names]
-    rows = {each.y for each in vertices if each.router}
-    edges, notes = _summed_up(
-        [_loaded(each, carried or {}) for each in edges],
-        _MOST_SLANTING if len(rows) > 1 else _MOST_LABELS,
-    )
-    known = {flow: nodes for flow, nodes in (crossed or {}).items() if set(nodes) <= set(names)}
-    return Graph(vertices, edges, notes, known)
-
-
-# --- links ----------------------------------------------------------------------------------------
-
-
-def _edges(
-    ways: Sequence[Link],
-    observed: Sequence[str],
-    links: Mapping[str, LinkChanged],
-    places: Mapping[str, tuple[float, float]],
-) -> list[Edge]:
-    pairs: dict[tuple[str, str], list[Link]] = {}
-    for way in ways:
-        a, b = sorted((way.src, way.dst), key=lambda name: places[name])
-        pairs.setdefault((a, b), []).append(way)
-    return [
-        Edge(
-            a,
-            b,
-            _labels(both, links, places),
-            {w.src: _queue(w, links) for w in both if w.name in observed},
-        )
-        for (a, b), both in pairs.items()
-    ]
-
-
-def _loaded(edge: Edge, carried: Mapping[str, Load]) -> Edge:
-    """Return an edge with its traffic."""
-    found = {
-        a: load
-        for a, b in ((edge.a, edge.b), (edge.b, edge.a))
-        if (load := carried.get(f"{a}->{b}")) is not None
-    }
-    shares = [load.busy for load in found.values() if load.busy is not None]
-    filled = {a: load.filled for a, load in found.items() if load.filled is not None}
-    return replace(edge, busy=max(shares, default=None), filled=filled)
-
-
-def _labels(
-    ways: Sequence[Link],
-    links: Mapping[str, LinkChanged],
-    places: Mapping[str, tuple[float, float]],
-) -> tuple[str, ...]:
-    directions = [
-        (_way(places[way.src], places[way.dst]) or f"{way.src} → {way.dst}:", way.name)
-        for way in ways
-        if way.name in links
-    ]
-    texts = [(arrow, describe_link(links[name].setting)) for arrow, name in directions]
-    if len({text for _, text in texts}) <= 1:
-        return tuple({text for _, text in texts if text})
-    return tuple(f"{arrow} {text}" for arrow, text in texts if text)
-
-
-def _way(start: tuple[float, float], end: tuple[float, float]) -> str:
-    """Return the arrow of a direction to the right or left; empty for a slanting one."""
-    if start[1] != end[1]:
-        return ""
-    return "→" if start[0] < end[0] else "←"
-
-
-def _queue(way: Link, links: Mapping[str, LinkChanged]) -> str:
-    setting = links[way.name].setting if way.name in links else None
-    return describe_qdisc(setting.qdisc) if setting and setting.qdisc else ""
-
-
-def _summed_up(edges: list[Edge], most: int) -> tuple[list[Edge], tuple[str, ...]]:
-    """Move the labels that most links of a tier share into notes, if there are more than ``most``.
-
-    A tier is all links between nodes whose names differ only in their numbers.
-    """
-    if len(edges) <= most:
-        return edges, ()
-    tiers: dict[str, list[Edge]] = {}
-    for each in edges:
-        tiers.setdefault(" – ".join(sorted(map(_stem, (each.a, each.b)))), []).append(each)
-    rest: dict[int, Edge] = {}
-    noted: dict[str, list[str]] = {}
-    for tier, members in tiers.items():
-        # An observed link may be an exception, so the others determine what is common.
-        plain = [each for each in members if not each.queues] or members
-        labels, _ = Counter(each.labels for each in plain).most_common(1)[0]
-        queues = Counter(text for each in members for text in each.queues.values())
-        # In a fabric every link has a queue: the most common one is noted once, too.
-        usual = queues.most_common(1)[0][0] if queues.total() >= len(members) else None
-        if len(members) == 1:
-            continue
-        for each in members:
-            rest[id(each)] = replace(
-                each,
-                labels=() if each.labels == labels else each.labels,
-                queues={node: "" if text == usual else text for node, text in each.queues.items()},
-            )
-        if text := "; ".join(filter(None, [*labels, usual])):
-            noted.setdefault(text, []).append(tier)
-    notes = tuple(f"{', '.join(names)}: {text}" for text, names in noted.items())
-    if len(noted) == 1:
-        notes = (f"All links without a label: {next(iter(noted))}",)
-    return [rest.get(id(each), each) for each in edges], notes
-
-
-def _stem(name: str) -> str:
-    return name.rstrip("0123456789")
-
-
-# --- the content of one run's figures: its flows, queues and marks on one time axis ---------------
 
 _SOME = 4
 """Number of packets that a queue must have held at some time to be drawn."""
@@ -371,3 +155,104 @@ def _queues(state: LabState) -> list[Queue]:
 def _finish(found: Checkpoint | None, start: float) -> Finish | None:
     """Return the checkpoint with its moment on the figures' axis; None if there is none."""
     return None if found is None else Finish(found.t - start, found.bytes, found.ratio)
+
+
+# --- traces in a run's figures: lines with a point per ACK, exact states, the first reduction -----
+
+Stretch: TypeAlias = tuple[float, float]
+"""Start and end of a period in seconds."""
+
+_HOLD_S = 0.1
+"""Seconds without an ACK after which samples replace the trace: a timer may change cwnd too."""
+_HOLD_STATE_S = 1.0
+"""Seconds without an ACK after which samples replace the traced state; as every change of state is
+traced, more than for cwnd."""
+_RTTS, _MOST_RTTS = 2, 10
+"""Number of RTTs shown before and after a reduction, and the most shown from its start."""
+
+
+def line(
+    flow: Flow, name: str, *, factor: float = 1.0, start: float = 0.0, columns: int = COLUMNS
+) -> Curve:
+    """Return a series of a flow as ``curve`` does, with a point per ACK while it was traced."""
+    most = credible(name)
+    sampled = curve(flow.series[name], factor=factor, start=start, columns=columns, most=most)
+    if flow.trace is None or name not in flow.trace.series:
+        return sampled
+    exact = curve(flow.trace.series[name], factor=factor, start=start, columns=columns, most=most)
+    traced = _inside(_stretches(flow.trace, _HOLD_S, start))
+    # Gaps between ACKs are filled with samples.
+    points = [(t, y) for t, y in zip(exact.t, exact.y, strict=True) if y == y and traced(t)]
+    points += [(t, y) for t, y in zip(sampled.t, sampled.y, strict=True) if not traced(t)]
+    points.sort(key=itemgetter(0))
+    return Curve([t for t, _ in points], [y for _, y in points])
+
+
+def states(flow: Flow, *, start: float = 0.0) -> list[tuple[float, float, int]]:
+    """Return a flow's states as ``state_spans`` does, exact while it was traced."""
+    sampled = state_spans(flow.series["ca_state"], start=start)
+    if flow.trace is None:
+        return sampled
+    stretches = _stretches(flow.trace, _HOLD_STATE_S, start)
+    traced = _inside(stretches)
+    found = [each for each in sampled if not traced(each[0])]
+    for left, right, state in _changes(flow.trace):
+        for begin, end in stretches:
+            if state and max(left - start, begin) < min(right - start, end):
+                found.append((max(left - start, begin), min(right - start, end), state))
+    return sorted(found)
+
+
+def first_reduction(flow: Flow) -> Stretch | None:
+    """Return the period around the first traced reduction of cwnd; None if there is none."""
+    if flow.trace is None:
+        return None
+    changes = _changes(flow.trace)
+    # Only CWR, Recovery and Loss reduce cwnd; Disorder does not.
+    reduced = next((n for n, (*_, state) in enumerate(changes) if n and state > 1), None)
+    if reduced is None:
+        return None
+    begun = changes[reduced][0]
+    over = next((left for left, _, state in changes[reduced:] if state < 2), changes[-1][1])
+    rtt_s = (flow.trace.series["srtt_us"].latest(flow.trace.moments.before_or_at(begun)) or 0) / 1e6
+    return begun - _RTTS * rtt_s, min(over + _RTTS * rtt_s, begun + _MOST_RTTS * rtt_s)
+
+
+def within(series: Series, stretch: Stretch, *, start: float = 0.0, most: float = inf) -> Curve:
+    """Return every value of a series within a period, with gaps for values above ``most``."""
+    timeline, found = series.timeline, Curve()
+    first = max(timeline.at_or_after(stretch[0]), series.first)
+    for tick in range(first, min(timeline.at_or_after(stretch[1]), series.end)):
+        value = series.at(tick)
+        found.add(timeline.time(tick) - start, None if value is None or value > most else value)
+    return found
+
+
+def _stretches(trace: Trace, hold_s: float, start: float) -> list[Stretch]:
+    """Return the periods without long gaps between ACKs."""
+    moments = trace.moments.moments(trace.moments.first, trace.moments.end)
+    breaks = [n + 1 for n, (a, b) in enumerate(pairwise(moments)) if b - a > hold_s]
+    edges = pairwise([0, *breaks, len(moments)])
+    return [(moments[a] - start, moments[b - 1] - start) for a, b in edges if a < b]
+
+
+def _inside(stretches: Sequence[Stretch]) -> Callable[[float], bool]:
+    starts = [start for start, _ in stretches]
+
+    def inside(t: float) -> bool:
+        at = bisect_right(starts, t) - 1
+        return at >= 0 and t <= stretches[at][1]
+
+    return inside
+
+
+def _changes(trace: Trace) -> list[tuple[float, float, int]]:
+    """Return the spans (start, end, state) of a traced connection's states."""
+    timeline, moments = trace.ca_state.timeline, trace.moments
+    if timeline.end == timeline.first or moments.end == moments.first:
+        return []
+    begins = timeline.moments(timeline.first, timeline.end)
+    last = max(begins[-1], moments.time(moments.end - 1))
+    values = trace.ca_state.values(timeline.first, timeline.end)
+    spans = zip(pairwise([*begins, last]), values, strict=True)
+    return [(left, right, round(value)) for (left, right), value in spans]

@@ -23,7 +23,8 @@ from ccplay.lesson.course import (
 )
 from ccplay.lesson.library import Opened
 from ccplay.report.data.scene import Scene, scene
-from ccplay.report.figures import run, style
+from ccplay.report.figures import style
+from ccplay.report.figures.run_figures import stacked
 from ccplay.report.figures.style import Inks, look, svg_text
 from ccplay.report.page.page import environment, style_sheet
 from ccplay.scenario.values import Page
@@ -100,7 +101,7 @@ def _figure(number: int, page: Page, turn: Turn) -> _Figure:
     shown = _part(state, turn.run)
     names = tuple(streams[0].name for streams in shown.flows)
     with look():
-        figure = run.stacked(shown, Inks(names))
+        figure = stacked(shown, Inks(names))
         return _Figure(Markup(svg_text(figure, f"page{number}")))  # noqa: S704 - drawn by us
 
 

@@ -39,8 +39,8 @@ from ccplay.report.data.findings import (
 )
 from ccplay.report.data.material import Material, Run, as_written, slug
 from ccplay.report.data.naming import by_family, some_of, words
-from ccplay.report.data.tables import result_tables
-from ccplay.report.figures.run import RunDrawing
+from ccplay.report.data.report_tables import result_tables
+from ccplay.report.figures.run_figures import RunDrawing
 from ccplay.report.figures.style import Overview, Saved
 
 # --- the Jinja environment and the style sheet of all pages ---------------------------------------

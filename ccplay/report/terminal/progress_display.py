@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 from rich.text import Text
 
-from ccplay.report.terminal.tables import ReceiverLines
+from ccplay.report.terminal.terminal_tables import ReceiverLines
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.base import Entry
 from ccplay.units import format_clock

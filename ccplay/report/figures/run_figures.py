@@ -20,15 +20,16 @@ from ccplay.model.events import Hello, LinkChanged
 from ccplay.model.series import Series
 from ccplay.model.variables import Subject, variable
 from ccplay.plots.table import PLOTS, reported
-from ccplay.report.data import curves, material
+from ccplay.report.data import curves
 from ccplay.report.data.charts import growth
 from ccplay.report.data.curves import INTERVAL_S, ByteStatistics, Curve, moved, summaries
 from ccplay.report.data.findings import Distribution, distributions
-from ccplay.report.data.material import Stretch, slug
-from ccplay.report.data.scene import Graph, Scene, graph, loads, paths, scene
-from ccplay.report.figures import lines, marks, style
-from ccplay.report.figures.marks import shade, state_handles
-from ccplay.report.figures.panel import MANY, Part, flow_label, name_of, queue_label
+from ccplay.report.data.material import slug
+from ccplay.report.data.scene import Scene, Stretch, first_reduction, scene, states, within
+from ccplay.report.figures import backgrounds, lines, style
+from ccplay.report.figures.backgrounds import shade, state_handles
+from ccplay.report.figures.lines import MANY, Part, flow_label, name_of, queue_label
+from ccplay.report.figures.network_drawing import Graph, graph, loads, paths
 from ccplay.report.figures.style import Inks, grid, save
 from ccplay.session.archive import read_recording
 from ccplay.traffic.connections import Flow
@@ -219,7 +220,7 @@ def zoomed(scene: Scene, inks: Inks) -> list[Panel]:
         _zoom_panel(scene, streams, flow, stretch, inks[name_of(streams)].colour)
         for streams in scene.flows
         for flow in streams
-        if (stretch := material.first_reduction(flow)) is not None
+        if (stretch := first_reduction(flow)) is not None
     ]
     return found[:_ZOOM_MOST]
 
@@ -242,13 +243,11 @@ def _draw_zoom(axes: Axes, scene: Scene, flow: Flow, stretch: Stretch, colour: s
     if flow.trace is None:
         return []
     exact, threshold = (
-        material.within(flow.trace.series[name], stretch, start=scene.start, most=credible(name))
+        within(flow.trace.series[name], stretch, start=scene.start, most=credible(name))
         for name in ("cwnd", "ssthresh")
     )
-    sampled = material.within(
-        flow.series["cwnd"], stretch, start=scene.start, most=credible("cwnd")
-    )
-    seen = shade(axes, material.states(flow, start=scene.start))
+    sampled = within(flow.series["cwnd"], stretch, start=scene.start, most=credible("cwnd"))
+    seen = shade(axes, states(flow, start=scene.start))
     axes.step(
         threshold.t,
         threshold.y,
@@ -311,8 +310,8 @@ def stacked(scene: Scene, inks: Inks, names: Collection[str] = ()) -> Figure:
     parts = zoomed(scene, inks)
     shown = [*whole, *parts]
     width = style.PAGE_IN - _LEFT_IN - _RIGHT_IN
-    labels = marks.place(scene.marks, scene.span_s, width)
-    top = marks.height_in(labels) + (0.06 if labels else 0.0)
+    labels = backgrounds.place(scene.marks, scene.span_s, width)
+    top = backgrounds.height_in(labels) + (0.06 if labels else 0.0)
     figure = Figure(figsize=(style.PAGE_IN, 1))
     drawn = []
     for panel in shown:
@@ -331,7 +330,7 @@ def stacked(scene: Scene, inks: Inks, names: Collection[str] = ()) -> Figure:
         _head(axes, panel, handles, columns)
         y -= _GAP_IN
         if panel is shown[0]:
-            marks.draw(axes, labels, head + 0.02)
+            backgrounds.draw(axes, labels, head + 0.02)
         if panel in whole[:-1]:
             axes.tick_params(bottom=False, labelbottom=False)
         else:
@@ -389,7 +388,7 @@ def _draw_panel(axes: Axes, panel: Panel, scene: Scene) -> list[Artist]:
         MaxNLocator(5, steps=[1, 2, 2.5, 5, 10], min_n_ticks=3, integer=panel.counts)
     )
     grid(axes)
-    marks.rule(axes, [each for each in scene.marks if left <= each[0] <= right])
+    backgrounds.rule(axes, [each for each in scene.marks if left <= each[0] <= right])
     return handles
 
 

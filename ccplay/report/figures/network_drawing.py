@@ -1,13 +1,240 @@
-"""Draws a graph of hosts and routers as SVG that is legible in print and on a screen."""
+"""The network of a run: as a graph with its settings and load, and that graph as SVG.
+
+The SVG is legible in print and on a screen.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from xml.sax.saxutils import escape
 
-from ccplay.plots.utilisation import BUSY, IDLE
-from ccplay.report.data.scene import Edge, Graph, Vertex
+import msgspec
+from msgspec.structs import replace
+
+from ccplay.model.events import LinkChanged
+from ccplay.model.layout import layout
+from ccplay.model.network import Link, Network
+from ccplay.model.wording import describe_link, describe_qdisc
+from ccplay.plots.utilisation import BUSY, IDLE, fill, utilisation
+from ccplay.state.lab_state import LabState
+
+# --- A network as a graph: placed nodes, links with their settings, observed queues ---------------
+# Any graph of hosts and routers works. If the routers form a chain, traffic runs from left to
+# right; else hosts are in the bottom row, and routers above by their distance from the nearest
+# host.
+
+MOST_NODES = 64
+"""Number of nodes above which a drawing would be illegible."""
+
+_MOST_LABELS = 8
+"""Largest number of labelled links; with more, the most common setting is noted once below."""
+_MOST_SLANTING = 4
+"""Largest number of labelled links that slant between rows of routers, where labels overlap
+sooner."""
+
+
+class Vertex(msgspec.Struct, frozen=True):
+    """A node with its place in steps to the right and down."""
+
+    name: str
+    router: bool
+    x: float
+    y: float
+
+
+class Edge(msgspec.Struct, frozen=True):
+    """Both directions of a link, with their settings."""
+
+    a: str
+    b: str
+    labels: tuple[str, ...]
+    """Labels of the link: one for both directions, or one each if they differ; none if a note has
+    them."""
+    queues: Mapping[str, str]
+    """Discipline of each observed queue as text, by sending node."""
+    busy: float | None = None
+    """Mean share of its rate that the busier direction sent; None if neither is observed."""
+    filled: Mapping[str, float] = msgspec.field(default_factory=dict)
+    """Greatest length of each observed queue as a share of its limit, by sending node."""
+
+
+class Load(msgspec.Struct, frozen=True):
+    """The traffic of one direction of a link over a run."""
+
+    busy: float | None
+    """Mean share of the rate; None if the direction is not observed or has no rate."""
+    filled: float | None
+    """Greatest length of the queue as a share of its limit; None if either is unknown."""
+
+
+class Graph(msgspec.Struct, frozen=True):
+    """A network with everything needed to draw it."""
+
+    vertices: list[Vertex]
+    edges: list[Edge]
+    notes: tuple[str, ...]
+    """Lines with the settings of links without a label."""
+    paths: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
+    """Nodes crossed by each flow's packets at the end of the run."""
+
+
+def loads(state: LabState, start: float) -> dict[str, Load]:
+    """Return the traffic of each observed direction since ``start``."""
+    first, end = state.sweeps.before_or_at(start) + 1, state.sweeps.end
+    network = state.hello.network if state.hello is not None else None
+    return {
+        link: Load(utilisation(state, link, start, state.now), fill(state, link, first, end))
+        for link in (network.observed if network is not None else ())
+    }
+
+
+def paths(state: LabState) -> dict[str, list[str]]:
+    """Return the nodes crossed by each flow's packets, on its last path if it changed."""
+    network = state.hello.network if state.hello is not None else None
+    found: dict[str, list[str]] = {}
+    for name, flow in state.flows.items() if network is not None else ():
+        links = flow.paths[-1].links if flow.paths else []
+        if not flow.paths and network is not None:
+            links = [link.name for link in network.path(flow.src, flow.dst)]
+        ends = [link.partition("->") for link in links]
+        if ends:
+            found[name] = [ends[0][0], *(dst for _, _, dst in ends)]
+    return found
+
+
+def graph(
+    network: Network,
+    links: Mapping[str, LinkChanged],
+    carried: Mapping[str, Load] | None = None,
+    crossed: Mapping[str, Sequence[str]] | None = None,
+) -> Graph | None:
+    """Return a network as a graph; None if it has no nodes or more than ``MOST_NODES``.
+
+    ``links`` has the settings and ``carried`` the traffic of each direction, by its name;
+    ``crossed`` is the result of ``paths``.
+    """
+    hosts = {node.name: node.role for node in network.nodes if node.role != "router"}
+    names = list(dict.fromkeys(node.name for node in network.nodes))
+    ways = [each for each in network.links if {each.src, each.dst} <= set(names)]
+    if not 0 < len(names) <= MOST_NODES:
+        return None
+    places = layout(network).places
+    edges = _edges(ways, network.bottlenecks, links, places)
+    vertices = [Vertex(name, name not in hosts, *places[name]) for name in names]
+    rows = {each.y for each in vertices if each.router}
+    edges, notes = _summed_up(
+        [_loaded(each, carried or {}) for each in edges],
+        _MOST_SLANTING if len(rows) > 1 else _MOST_LABELS,
+    )
+    known = {flow: nodes for flow, nodes in (crossed or {}).items() if set(nodes) <= set(names)}
+    return Graph(vertices, edges, notes, known)
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+def _edges(
+    ways: Sequence[Link],
+    observed: Sequence[str],
+    links: Mapping[str, LinkChanged],
+    places: Mapping[str, tuple[float, float]],
+) -> list[Edge]:
+    pairs: dict[tuple[str, str], list[Link]] = {}
+    for way in ways:
+        a, b = sorted((way.src, way.dst), key=lambda name: places[name])
+        pairs.setdefault((a, b), []).append(way)
+    return [
+        Edge(
+            a,
+            b,
+            _texts(both, links, places),
+            {w.src: _queue(w, links) for w in both if w.name in observed},
+        )
+        for (a, b), both in pairs.items()
+    ]
+
+
+def _loaded(edge: Edge, carried: Mapping[str, Load]) -> Edge:
+    """Return an edge with its traffic."""
+    found = {
+        a: load
+        for a, b in ((edge.a, edge.b), (edge.b, edge.a))
+        if (load := carried.get(f"{a}->{b}")) is not None
+    }
+    shares = [load.busy for load in found.values() if load.busy is not None]
+    filled = {a: load.filled for a, load in found.items() if load.filled is not None}
+    return replace(edge, busy=max(shares, default=None), filled=filled)
+
+
+def _texts(
+    ways: Sequence[Link],
+    links: Mapping[str, LinkChanged],
+    places: Mapping[str, tuple[float, float]],
+) -> tuple[str, ...]:
+    directions = [
+        (_way(places[way.src], places[way.dst]) or f"{way.src} → {way.dst}:", way.name)
+        for way in ways
+        if way.name in links
+    ]
+    texts = [(arrow, describe_link(links[name].setting)) for arrow, name in directions]
+    if len({text for _, text in texts}) <= 1:
+        return tuple({text for _, text in texts if text})
+    return tuple(f"{arrow} {text}" for arrow, text in texts if text)
+
+
+def _way(start: tuple[float, float], end: tuple[float, float]) -> str:
+    """Return the arrow of a direction to the right or left; empty for a slanting one."""
+    if start[1] != end[1]:
+        return ""
+    return "→" if start[0] < end[0] else "←"
+
+
+def _queue(way: Link, links: Mapping[str, LinkChanged]) -> str:
+    setting = links[way.name].setting if way.name in links else None
+    return describe_qdisc(setting.qdisc) if setting and setting.qdisc else ""
+
+
+def _summed_up(edges: list[Edge], most: int) -> tuple[list[Edge], tuple[str, ...]]:
+    """Move the labels that most links of a tier share into notes, if there are more than ``most``.
+
+    A tier is all links between nodes whose names differ only in their numbers.
+    """
+    if len(edges) <= most:
+        return edges, ()
+    tiers: dict[str, list[Edge]] = {}
+    for each in edges:
+        tiers.setdefault(" – ".join(sorted(map(_stem, (each.a, each.b)))), []).append(each)
+    rest: dict[int, Edge] = {}
+    noted: dict[str, list[str]] = {}
+    for tier, members in tiers.items():
+        # An observed link may be an exception, so the others determine what is common.
+        plain = [each for each in members if not each.queues] or members
+        labels, _ = Counter(each.labels for each in plain).most_common(1)[0]
+        queues = Counter(text for each in members for text in each.queues.values())
+        # In a fabric every link has a queue: the most common one is noted once, too.
+        usual = queues.most_common(1)[0][0] if queues.total() >= len(members) else None
+        if len(members) == 1:
+            continue
+        for each in members:
+            rest[id(each)] = replace(
+                each,
+                labels=() if each.labels == labels else each.labels,
+                queues={node: "" if text == usual else text for node, text in each.queues.items()},
+            )
+        if text := "; ".join(filter(None, [*labels, usual])):
+            noted.setdefault(text, []).append(tier)
+    notes = tuple(f"{', '.join(names)}: {text}" for text, names in noted.items())
+    if len(noted) == 1:
+        notes = (f"All links without a label: {next(iter(noted))}",)
+    return [rest.get(id(each), each) for each in edges], notes
+
+
+def _stem(name: str) -> str:
+    return name.rstrip("0123456789")
+
+
+# --- the graph as SVG -----------------------------------------------------------------------------
 
 _LETTER = 6.7
 """Assumed width in pixels of a letter in a label, on the safe side: most letters are narrower."""

@@ -24,12 +24,11 @@ from ccplay.report.data.charts import Chart, charts, families
 from ccplay.report.data.findings import COMPLETION_TIMES, KINDS, Distribution, together
 from ccplay.report.data.material import Material, as_written, axes, place, point, slug
 from ccplay.report.data.naming import in_order
-from ccplay.report.data.tables import tables
+from ccplay.report.data.report_tables import tables
 from ccplay.report.data.writers import ReportTable
-from ccplay.report.figures import chart, cumulative, style
-from ccplay.report.figures.run import RunDrawing, RunJob, draw_run
+from ccplay.report.figures import chart, cumulative, network_drawing, style
+from ccplay.report.figures.run_figures import RunDrawing, RunJob, draw_run
 from ccplay.report.figures.style import Inks, Overview, draw_overview
-from ccplay.report.page import network_drawing
 from ccplay.report.page.page import DRAWING, render
 
 # --- the figures of a whole experiment, each with its title, caption and drawing function ---------

@@ -37,7 +37,7 @@ from ccplay.report.data.findings import (
     verdicts,
 )
 from ccplay.report.data.naming import Unit, by_family, family_of, some_of, unit
-from ccplay.report.data.tables import Rows, result_tables
+from ccplay.report.data.report_tables import Rows, result_tables
 from ccplay.state.lab_state import LabState
 from ccplay.units import format_rate
 
