@@ -279,7 +279,7 @@ def _opened(
     """Return a new session, recorded in memory if no file records it."""
     from ccplay.session.archive import SessionRecorder, Unsaved
     from ccplay.session.session import Session
-    from ccplay.session.timeline import Script
+    from ccplay.session.steps import Script
     from ccplay.stream.sinks import Recorder
 
     case = scenario.case(*([] if scenario.text else arguments.case))

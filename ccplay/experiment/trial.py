@@ -23,7 +23,7 @@ from ccplay.model.commands import Build
 from ccplay.scenario.rules import check_against
 from ccplay.scenario.values import Case, Scenario
 from ccplay.session.session import Session
-from ccplay.session.timeline import DueStep, Script
+from ccplay.session.steps import DueStep, Script
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Recorder, Sink
 from ccplay.stream.sources import Source

@@ -25,7 +25,7 @@ from ccplay.model.series import Series
 from ccplay.model.variables import variable
 from ccplay.scenario import lesson
 from ccplay.scenario.values import Lesson, Measure, Page, Question, Step, Take
-from ccplay.session.timeline import DueStep, Script
+from ccplay.session.steps import DueStep, Script
 from ccplay.share.frames import Board
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import KINDS, TRAFFIC, started_by, stopped_by

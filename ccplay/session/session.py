@@ -15,8 +15,15 @@ from ccplay.model.commands import StartTogether
 from ccplay.model.events import Failed, Log
 from ccplay.model.samples import Sweep
 from ccplay.session.archive import SessionRecorder, Unsaved
-from ccplay.session.timeline import DueStep, Outbox, answers_apart, moment_of
-from ccplay.session.undo import ByHand, Done, History
+from ccplay.session.steps import (
+    ByHand,
+    DueStep,
+    History,
+    Outbox,
+    UserChange,
+    is_separate_answer,
+    moment_of,
+)
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Recording, Sink
 from ccplay.stream.sources import LabSource, Source
@@ -128,7 +135,7 @@ class Session:
         try:
             await self._look_ahead()
             async for event in self._source.events():
-                self._take(self._outbox.match(event), apart=answers_apart(event))
+                self._process(self._outbox.match(event), apart=is_separate_answer(event))
                 if self._shown is not self._whole and self._whole.now > self._shown.now:
                     self._show_whole()
                 if self._script is not None and not self._swept:
@@ -158,7 +165,7 @@ class Session:
 
         The rest of the timeline will not undo it.
         """
-        self._history.start_over()
+        self._history.forget_undone()
         hello = self.state.hello
         for each in singly(command, hello.network if hello else None):
             self._do(each)
@@ -182,7 +189,7 @@ class Session:
         change = self._history.undo(self._whole)
         self._by_hand.forget(change.asked)
         text = f"undo: {change.inverse.text}"
-        self._take(Log(t=self.state.now, level="info", text=text))
+        self._process(Log(t=self.state.now, level="info", text=text))
         *first, last = change.inverse.commands
         for command in first:
             self._send(command, None)
@@ -195,7 +202,7 @@ class Session:
         command = self._history.redo()
         self._do(command)
         text = f"redo: {command.describe()}"
-        self._take(Log(t=self.state.now, level="info", text=text))
+        self._process(Log(t=self.state.now, level="info", text=text))
         return text
 
     def _require_lab(self) -> None:
@@ -227,7 +234,7 @@ class Session:
     def spoil(self, text: str) -> None:
         """Log, in the recording too, why measurements of this session can't be trusted."""
         if not self.done:
-            self._take(Log(t=self.state.now, level="warning", text=text, spoils=True))
+            self._process(Log(t=self.state.now, level="warning", text=text, spoils=True))
 
     async def close(self) -> None:
         """End the source and finish the sinks."""
@@ -244,7 +251,7 @@ class Session:
         self._fold()
         self._shown, self.known_from = self._whole, 0.0
 
-    def _take(self, event: Event | UnknownEvent, *, apart: bool = False) -> None:
+    def _process(self, event: Event | UnknownEvent, *, apart: bool = False) -> None:
         if isinstance(event, Sweep) and event.t < self._idle_until:
             self._swept.append(event)
         else:
@@ -256,14 +263,14 @@ class Session:
                 self._by_hand.forget(event.command)
         # A recording begins with Hello; before it there is only the progress of a booting guest.
         if self._sinks and self._shown.hello is not None:
-            self._pour(event)
+            self._pass_to_sinks(event)
 
     def play(self, due: list[DueStep]) -> None:
         """Send steps, except those that would undo the user's settings, which are logged."""
         if due and (hello := self.state.hello) is not None:
-            due, skipped = self._by_hand.spare(due, hello.network)
+            due, skipped = self._by_hand.separate_overridden(due, hello.network)
             for text in skipped:
-                self._take(Log(t=self.state.now, level="info", text=text))
+                self._process(Log(t=self.state.now, level="info", text=text))
         for at, steps in groupby(due, lambda step: moment_of(step) if step.together else None):
             if at is None:
                 for step in steps:
@@ -271,7 +278,7 @@ class Session:
                 continue
             commands: list[StartTraffic] = []
             for step in steps:
-                self._outbox.note(step)
+                self._outbox.record_sent(step)
                 commands.append(cast("StartTraffic", step.command))
             self._source.send(StartTogether(at=at, commands=commands))
 
@@ -281,14 +288,14 @@ class Session:
         step: DueStep | None,
         *,
         by_hand: bool = False,
-        undoes: Done | None = None,
+        undoes: UserChange | None = None,
     ) -> None:
         self._fold()
-        self._outbox.note(step)
+        self._outbox.record_sent(step)
         self._history.send(command, self._whole, by_hand=by_hand, undoes=undoes)
         self._source.send(command)
 
-    def _pour(self, event: Event | UnknownEvent) -> None:
+    def _pass_to_sinks(self, event: Event | UnknownEvent) -> None:
         for sink in list(self._sinks):
             try:
                 sink.put(event)

@@ -1,4 +1,4 @@
-"""The presenter's side of sharing: feeds the stream to the server without waiting for it."""
+"""The presenter's side of sharing: feeds the relay, never waits for it, and starts the gateway."""
 
 from __future__ import annotations
 
@@ -200,6 +200,8 @@ def _start_relay(
         start_new_session=True,
     )
 
+
+# --- the process that serves the session to browsers ----------------------------------------------
 
 _LONGEST = 1 << 16
 """Greatest number of bytes read from the process at once."""

@@ -253,7 +253,7 @@ def play(
 ) -> None:
     """Run the real screen on a synthetic live session; ``plots`` are shown, or the default ones."""
     from ccplay.session.session import Session
-    from ccplay.session.timeline import Script
+    from ccplay.session.steps import Script
     from ccplay.ui.app import CcplayApp
     from ccplay.ui.preferences import Preferences
 

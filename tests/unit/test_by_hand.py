@@ -26,7 +26,7 @@ from ccplay.scenario.reading import load
 from ccplay.scenario.values import Step
 from ccplay.session.archive import read_recording
 from ccplay.session.session import Session
-from ccplay.session.timeline import Script
+from ccplay.session.steps import Script
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.traffic.download import StartDownload

@@ -15,7 +15,7 @@ from ccplay.lab.traffic.iperf import looks_after_each_packet
 from ccplay.model.events import InterfaceCounters
 from ccplay.report.data.curves import cross_traffic
 from ccplay.scenario.reading import parse
-from ccplay.session.timeline import ended_at
+from ccplay.session.steps import ended_at
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.udp import StartUdp, StopUdp, Udp, UdpEnded, UdpStarted
 from ccplay.traffic.udp.run import Lines, _sending_s, client_argv

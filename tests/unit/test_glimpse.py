@@ -100,13 +100,13 @@ def test_a_glimpse_decodes_only_what_it_shows(path: Path, monkeypatch: pytest.Mo
 async def test_a_session_shows_the_glimpse_until_it_has_read_as_much(path: Path) -> None:
     session = Session(ReplaySource(path), glimpse=partial(glimpse, path, AT))
     shown: list[tuple[float, float]] = []
-    take = session._take
+    take = session._process
 
     def watched(event: Event, **how: bool) -> None:
         take(event, **how)
         shown.append((session.known_from, session.state.now))
 
-    session._take = watched  # type: ignore[assignment, method-assign]
+    session._process = watched  # type: ignore[assignment, method-assign]
     await session.run()
     assert session.error is None
     # From the first event on the moment can be drawn.

@@ -7,7 +7,7 @@ from ccplay.model.commands import Build, Mark, SetCongestionControl, SetLink, St
 from ccplay.model.events import LinkChanged, Log, Ready
 from ccplay.model.values import LinkSetting
 from ccplay.scenario.values import Step
-from ccplay.session.timeline import Script
+from ccplay.session.steps import Script
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.download import DownloadEnded, DownloadStarted, StartDownload
 from ccplay.traffic.flow import StartFlow, StopFlow

@@ -17,7 +17,7 @@ from ccplay.model.topologies import plan
 from ccplay.model.values import Capabilities
 from ccplay.session.archive import read_recording
 from ccplay.session.session import Session
-from ccplay.session.timeline import DueStep
+from ccplay.session.steps import DueStep
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder

@@ -16,7 +16,7 @@ from ccplay.model.events import Failed, TraceEnded, TraceLost, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.scenario.reading import parse as parse_scenario
 from ccplay.scenario.values import Step
-from ccplay.session.timeline import Script
+from ccplay.session.steps import Script
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.stream.sources import RecordingLimits

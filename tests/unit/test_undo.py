@@ -29,7 +29,7 @@ from ccplay.model.commands import (
 )
 from ccplay.scenario.values import Step
 from ccplay.session.session import Session
-from ccplay.session.timeline import Script
+from ccplay.session.steps import Script
 from ccplay.traffic import TRAFFIC
 from ccplay.traffic.flow import StartFlow, StopFlow
 from ccplay.traffic.ping import StartPing

@@ -48,7 +48,7 @@ from ccplay.scenario.rules import admitted, rerun
 from ccplay.scenario.timeline import LARGEST_CAPTURE
 from ccplay.scenario.values import Case
 from ccplay.scenario.writing import write
-from ccplay.session.timeline import Script
+from ccplay.session.steps import Script
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import TRAFFIC, is_limited, started_by
 from ccplay.traffic.download import DownloadEnded, DownloadStarted, StartDownload, StopDownload

@@ -17,7 +17,7 @@ from ccplay.model.events import Applied, HostChanged, LinkChanged, Log, Ready
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
 from ccplay.model.values import Qdisc
-from ccplay.session.undo import ByHand
+from ccplay.session.steps import ByHand
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowStarted, StartFlow, StopFlow
 from tests.fake_lab import AT_FIRST, PFIFO, SHORT, over
@@ -240,7 +240,7 @@ def test_a_page_overrides_what_was_tried_by_hand(opened: Opened) -> None:
     lab.apply(Log(t=5.0, level="info", text=""))
     due = course.due(lab.state)
     assert due
-    kept, skipped = by_hand.spare(due, NETWORK)
+    kept, skipped = by_hand.separate_overridden(due, NETWORK)
     assert (kept, skipped) == (due, [])
 
 
