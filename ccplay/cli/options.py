@@ -63,7 +63,7 @@ def own_disciplines(arguments: argparse.Namespace) -> dict[str, str]:
         return {}
     import hashlib
 
-    from ccplay.lab.custom.declaring import content, custom_disciplines, library
+    from ccplay.lab.custom.declaring import read_bytes, custom_disciplines, library
     from ccplay.scenario.rules import admit_disciplines
 
     found = custom_disciplines(files)
@@ -71,7 +71,7 @@ def own_disciplines(arguments: argparse.Namespace) -> dict[str, str]:
         admit_disciplines(found)
         return dict.fromkeys(found, "")
     library.add(files)
-    return {name: hashlib.sha256(content(path)).hexdigest() for name, path in found.items()}
+    return {name: hashlib.sha256(read_bytes(path)).hexdigest() for name, path in found.items()}
 
 
 def _content(path: Path) -> bytes:

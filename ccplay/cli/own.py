@@ -107,11 +107,11 @@ def _algorithm(name: str) -> tuple[Path, str]:
 
 def _discipline(name: str, origin: str | None) -> tuple[Path, str]:
     from ccplay.lab.custom.declaring import check_name
-    from ccplay.lab.custom.writing import begun_from, fresh
+    from ccplay.lab.custom.writing import copy_source, fill_template
 
     name = name.removesuffix(".py")
     check_name(name)
-    text = fresh(name) if origin is None else begun_from(name, origin)
+    text = fill_template(name) if origin is None else copy_source(name, origin)
     return Path(f"{name}.py"), text
 
 
@@ -254,15 +254,15 @@ def list_algorithms(arguments: argparse.Namespace) -> int:
 def _check_discipline(arguments: argparse.Namespace) -> int:
     from ccplay.errors import CcplayError
     from ccplay.lab.custom import trial
-    from ccplay.lab.custom.declaring import custom_disciplines, no_file, text
+    from ccplay.lab.custom.declaring import custom_disciplines, no_file, read_source
     from ccplay.units import format_rate
 
     path: Path = arguments.file
     if not os.path.lexists(path):
         raise CcplayError(no_file(path))
     (name,) = custom_disciplines([path])
-    source = text(path)
-    found = trial.tried_alone(name, source)
+    source = read_source(path)
+    found = trial.try_in_process(name, source)
     for line in found.printed:
         notify(f"{path.name} printed: {printable(line)}")
     for mistake in found.mistakes:

@@ -54,13 +54,13 @@ def discover() -> Capabilities:
     # Start these programs first: they run while the kernel is examined.
     version = _ask_iperf3()
     capture_tools.begin_trial()
-    software = client.begin_trial()
+    software = client.begin_rules_trial()
     engines = [try_netem(), try_delay_line()]
     return Capabilities(
         kernel=os.uname().release,
         privilege="root" if root else "rootless",
         congestion_controls=list(_congestion_controls(root=root)),
-        qdiscs=list(_qdiscs(*client.refusal(software, engines[-1]))),
+        qdiscs=list(_qdiscs(*client.rules_refusal(software, engines[-1]))),
         delay_engines=engines,
         tools=[*_tools(version), *_capture_programs()],
         classifiers=[_u32()],

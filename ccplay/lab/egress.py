@@ -29,7 +29,7 @@ from ccplay.lab.queues import qdiscs
 from ccplay.lab.queues.qdiscs import Leaf, check_software
 from ccplay.lab.queues.statistics import PASSAGE
 from ccplay.lab.rtnl import TC_H_ROOT, RouteSocket
-from ccplay.lab.software.client import Egress as SoftwareEgress
+from ccplay.lab.software.client import SendingEnd
 from ccplay.lab.software.client import Software
 from ccplay.model.disciplines import is_software
 from ccplay.model.network import Link
@@ -173,10 +173,10 @@ class Egress:
     # --- in front of a discipline in software -----------------------------------------------
 
     @property
-    def place(self) -> SoftwareEgress:
+    def place(self) -> SendingEnd:
         """The sending end of the link in the form that ``Software`` needs."""
         link, arrival = self.link, self.arrival
-        return SoftwareEgress(arrival.number, link.name, self._namespace, link.interface)
+        return SendingEnd(arrival.number, link.name, self._namespace, link.interface)
 
     def open_passage(self) -> None:
         """Create the class in which packets that waited in software bypass the rate and queue."""

@@ -19,7 +19,7 @@ from ccplay.lab import capabilities
 from ccplay.lab.capture.captures import Captures, Place
 from ccplay.lab.health import Timekeeper
 from ccplay.lab.network import BuiltNetwork, build_network
-from ccplay.lab.packets.process import PacketProcess
+from ccplay.lab.packets.process import Child
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.probe.tracing import Tracing
 from ccplay.lab.queues.link_queues import DrainMeter
@@ -105,7 +105,7 @@ class Lab:
         clock: Callable[[], float],
         events_dropped: Callable[[], int],
         place: Place | None = None,
-        forked: PacketProcess | None = None,
+        forked: Child | None = None,
         *,
         disciplines: Forked | None = None,
     ) -> None:

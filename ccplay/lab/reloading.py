@@ -11,7 +11,7 @@ from ccplay.errors import CcplayError
 from ccplay.lab.custom.declaring import library as disciplines
 from ccplay.lab.shaping import Shaper
 from ccplay.lab.software import shared
-from ccplay.lab.software.client import Renewer, Software
+from ccplay.lab.software.client import SourceReloader, Software
 from ccplay.lab.traffic.congestion import Watchdog
 from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
@@ -111,6 +111,6 @@ def watchers(
     if software is None:
         return
     software.changed = lambda link: emit(shaper.describe(link))
-    yield shared.report(software, emit, clock)
+    yield shared.report_sojourns(software, emit, clock)
     if disciplines.files:
-        yield Renewer(software, emit, clock).watch()
+        yield SourceReloader(software, emit, clock).watch()

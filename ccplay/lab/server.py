@@ -22,7 +22,7 @@ from ccplay.lab.capture.captures import Place
 from ccplay.lab.custom.declaring import library as disciplines_of_users
 from ccplay.lab.delay import line
 from ccplay.lab.lab import Lab
-from ccplay.lab.packets.process import PacketProcess, fork
+from ccplay.lab.packets.process import Child, fork
 from ccplay.lab.software import client as software
 from ccplay.model.base import Command, Event
 from ccplay.model.commands import Build, StartTogether
@@ -53,7 +53,7 @@ def main() -> None:
         make_run_private()
         # Fork before there are threads, sockets and signal handlers, which the fork would copy.
         forked = fork(line.main)
-        disciplines = software.fork()
+        disciplines = software.fork_processes()
         code = asyncio.run(_serve(Place(Path(directory), machine), forked, disciplines))
     except CcplayError as error:
         print(f"{wire.LAB_ERROR}{error}", file=sys.stderr)
@@ -63,7 +63,7 @@ def main() -> None:
     os._exit(code)
 
 
-async def _serve(place: Place, forked: PacketProcess, disciplines: software.Forked) -> int:
+async def _serve(place: Place, forked: Child, disciplines: software.Forked) -> int:
     outlet = Outlet()
     await outlet.open()
     start = time.monotonic()

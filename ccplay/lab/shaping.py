@@ -20,7 +20,7 @@ from ccplay.lab.delay.netem import NetemDelay
 from ccplay.lab.egress import Egress
 from ccplay.lab.htb import Packets, check_classes, set_mtu
 from ccplay.lab.network import BuiltNetwork
-from ccplay.lab.packets.process import Logger, PacketProcess
+from ccplay.lab.packets.process import Logger, Child
 from ccplay.lab.queues.qdiscs import Leaf, chosen
 from ccplay.lab.queues.statistics import Reading
 from ccplay.lab.rtnl import Carried, NetlinkError, RouteSocket, carried
@@ -86,9 +86,7 @@ class _Step(NamedTuple):
     undo: Callable[[], Awaitable[list[Egress]]]
 
 
-def delay_engine(
-    name: str, log: Logger, seed: int, forked: PacketProcess | None = None
-) -> DelayEngine:
+def delay_engine(name: str, log: Logger, seed: int, forked: Child | None = None) -> DelayEngine:
     """Return the engine ``netem`` or ``delay line``; ``log`` receives level and text.
 
     ``forked`` is a delay line that waits for orders; it is ended if netem is chosen.

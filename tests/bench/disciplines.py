@@ -15,7 +15,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from ccplay.lab.custom.writing import fresh
+from ccplay.lab.custom.writing import fill_template
 from ccplay.lab.software.serving import NAME
 from ccplay.model.base import Option
 from ccplay.model.commands import Build, SetLink, SetQdisc
@@ -126,7 +126,7 @@ async def saves() -> list[float]:
     """Return the seconds from saving a file to the first packet under its new version."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "saved.py"
-        text = fresh("saved")
+        text = fill_template("saved")
         file.write_text(text)
         link = LinkSetting(rate=RATES[1], delay_us=5_000, qdisc=Qdisc(kind="saved"))
         build = Build(topology=Topology(kind="linear"), links={LINK: link})

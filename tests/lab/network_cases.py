@@ -23,7 +23,7 @@ from ccplay.lab.delay import client, netem
 from ccplay.lab.delay.engines import Arrival
 from ccplay.lab.netns import Namespace
 from ccplay.lab.network import BuiltNetwork, build_network
-from ccplay.lab.packets.process import Keeper
+from ccplay.lab.packets.process import Supervisor
 from ccplay.lab.queues import qdiscs
 from ccplay.lab.rtnl import NetlinkError, RouteSocket, is_up, traffic_control
 from ccplay.lab.shaping import HalfChangedError, Shaper, delay_engine
@@ -417,7 +417,7 @@ async def failing_anywhere() -> dict[str, Any]:
     """Let each call of each command fail once; return how many did, and what then differed."""
     faults, differed, failed = Faults(), list[str](), dict[str, int]()
     RouteSocket.request = faults.among(RouteSocket.request)  # type: ignore[method-assign]
-    for module, name in ((client, "_iptables"), (netns, "change_iptables"), (Keeper, "ask")):
+    for module, name in ((client, "_iptables"), (netns, "change_iptables"), (Supervisor, "ask")):
         setattr(module, name, faults.among_awaited(getattr(module, name)))
     htb.set_offloads = faults.among(htb.set_offloads)
     shares = [TrafficClass(name="one", share=0.5), TrafficClass(name="two", share=0.5)]

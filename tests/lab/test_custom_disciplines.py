@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from ccplay.lab.custom import trial
-from ccplay.lab.custom.trial import tried_alone
+from ccplay.lab.custom.trial import try_in_process
 from ccplay.model.commands import Build, SetQdisc
 from ccplay.model.events import Applied, LinkChanged, Log
 from ccplay.model.network import Topology
@@ -222,7 +222,7 @@ def test_an_attack_ends_a_trial_with_one_line(
     """No child is left, and the trial's own process and memory are not touched."""
     source = "\n".join([*attack, FIFO]) if where == "at load" else instead(POP, *attack)
     before = psutil.Process().children()
-    (mistake,) = tried_alone("mine", source).mistakes
+    (mistake,) = try_in_process("mine", source).mistakes
     line = len(attack) if where == "at load" else PUSH_LINE + 4 + len(attack)
     # What the C library ends has no line.
     place = "mine.py" if "exit code" in said else f"mine.py:{line}"
@@ -234,13 +234,13 @@ def test_an_attack_ends_a_trial_with_one_line(
 def test_a_trial_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call is short, but there are too many."""
     monkeypatch.setattr(trial, "_LONGEST_S", 0.3)
-    (mistake,) = tried_alone("mine", instead(POP, "import time; time.sleep(0.1)")).mistakes
+    (mistake,) = try_in_process("mine", instead(POP, "import time; time.sleep(0.1)")).mistakes
     assert str(mistake) == "mine.py: its trial takes longer than 0.3 s"
 
 
 def test_what_a_trial_prints_is_kept_from_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     prints = instead(POP, "print('\\x1b]0;', self.qlen)", POP.strip())
-    assert tried_alone("mine", prints).printed[0] == "\x1b]0; 1"
+    assert try_in_process("mine", prints).printed[0] == "\x1b]0; 1"
     assert capfd.readouterr() == ("", "")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ccplay.lab.custom.declaring import declared
+from ccplay.lab.custom.declaring import read_declaration
 from ccplay.model import disciplines
 from ccplay.model.base import Event
 from ccplay.model.commands import SetQdisc
@@ -32,7 +32,7 @@ FAULT = "link r1->r2: mine.py:20: ZeroDivisionError: division by zero; a FIFO ha
 def _offered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Offer a discipline of the user's own, as if the command line had named its file."""
     source = 'PARAMETERS = {"limit": "1000 packets", "target": "5 ms"}'
-    monkeypatch.setattr(disciplines, "custom", {"mine": declared("mine", source)})
+    monkeypatch.setattr(disciplines, "custom", {"mine": read_declaration("mine", source)})
 
 
 async def test_it_is_chosen_with_its_parameters_like_any_other() -> None:

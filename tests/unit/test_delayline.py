@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ccplay.lab.delay import line as delayline
 from ccplay.lab.delay.engines import Impairment
-from ccplay.lab.delay.line import Held, Order
+from ccplay.lab.delay.line import DelayedLink, DelayRequest
 from ccplay.lab.packets import loop
 from ccplay.lab.packets.loop import Lateness, PacketQueue
 from ccplay.model.values import LinkSetting
@@ -72,8 +72,8 @@ class Sent:
         self.packets.append(packet)
 
 
-def held(seed: int = 0, **path: float) -> tuple[Held, Packets]:
-    made = Held(Order(queue=1, seed=seed, path=Impairment(**path)))  # type: ignore[arg-type]
+def held(seed: int = 0, **path: float) -> tuple[DelayedLink, Packets]:
+    made = DelayedLink(DelayRequest(queue=1, seed=seed, path=Impairment(**path)))  # type: ignore[arg-type]
     assert isinstance(made.queue, Packets)
     return made, made.queue
 
@@ -147,7 +147,7 @@ def test_a_shorter_delay_waits_for_those_ahead() -> None:
     line, packets = held(delay_us=200_000)
     packets.waiting = [came := time.monotonic()]
     line.take(epoch=0.0)
-    line.change(Order(queue=1, path=Impairment(delay_us=1_000)))
+    line.change(DelayRequest(queue=1, path=Impairment(delay_us=1_000)))
     packets.waiting = [came]
     line.take(epoch=0.0)
     assert line.due[1] == line.due[0]
@@ -188,7 +188,7 @@ def test_a_copy_and_a_wrong_bit_leave_in_their_turn() -> None:
     assert line.lost == len(packets.dropped) > 0  # a bit of the header: a third of them
     assert Sent.packets
     assert {len(each) for each in Sent.packets} == {60}
-    line.change(Order(queue=1))
+    line.change(DelayRequest(queue=1))
     assert not packets.whole
 
 

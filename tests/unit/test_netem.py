@@ -10,7 +10,7 @@ from statistics import fmean, pstdev
 import pytest
 
 from ccplay.lab.delay.engines import Impairment
-from ccplay.lab.delay.line import Fate, Model, flipped
+from ccplay.lab.delay.line import Fate, Model, flip_bit
 from ccplay.lab.delay.netem import netem_options, netem_request, path_of
 from ccplay.lab.queues.options import split
 from ccplay.model.algorithms import DISTRIBUTIONS, SCALE, SIZE, table
@@ -153,9 +153,9 @@ def test_jitter_has_its_distribution(name: str) -> None:
 
 def test_one_bit_is_flipped_behind_the_header_and_a_header_is_betrayed_by_its_checksum() -> None:
     packet = bytes([0x45, *range(1, 100)])
-    assert flipped(packet, 0.1) is None
+    assert flip_bit(packet, 0.1) is None
     places = [at / 1000 for at in range(1000)]
-    for changed in filter(None, (flipped(packet, place) for place in places)):
+    for changed in filter(None, (flip_bit(packet, place) for place in places)):
         different = [a ^ b for a, b in zip(packet, changed, strict=True)]
         assert sum(each.bit_count() for each in different) == 1
         assert not any(different[:20])

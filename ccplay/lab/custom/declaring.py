@@ -52,7 +52,7 @@ def file_of(name: str) -> str:
     return f"<discipline {name}>"
 
 
-def fault(name: str, error: BaseException, otherwise: int | None = None) -> SourceError:
+def source_error(name: str, error: BaseException, otherwise: int | None = None) -> SourceError:
     """Return a ``SourceError`` for an exception, with the file's innermost line in its traceback.
 
     ``otherwise`` is the line to report if the traceback has no line of the file.
@@ -117,7 +117,7 @@ def check_name(name: str) -> None:
         raise UsageError(f"there already is a queue discipline {name!r}: choose another name")
 
 
-def content(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
     """Return the bytes of a file. Raises ``UsageError`` with the reason if it can't be read."""
     try:
         with open_regular(path) as file:
@@ -131,9 +131,9 @@ def content(path: Path) -> bytes:
     return data
 
 
-def text(path: Path) -> str:
+def read_source(path: Path) -> str:
     """Return the source in a file. Raises ``CcplayError`` with the reason if it can't be read."""
-    data = content(path)
+    data = read_bytes(path)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -155,12 +155,12 @@ _BY_ITSELF = {"limit": "1000 packets"}
 _MOST = 16
 
 
-def declared(name: str, source: str) -> Discipline:
+def read_declaration(name: str, source: str) -> Discipline:
     """Return the description of a discipline from its source. Raises ``SourceError``."""
     try:
         tree = ast.parse(source, file_of(name))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise fault(name, error) from None
+        raise source_error(name, error) from None
     summary = (ast.get_docstring(tree) or "your own").strip().splitlines()[0].rstrip(".")
     parameters = tuple(
         _parameter(name, key, value, line) for key, (value, line) in _values(name, tree).items()
@@ -168,7 +168,7 @@ def declared(name: str, source: str) -> Discipline:
     return Discipline(name, summary, parameters, in_kernel=False)
 
 
-def written(values: dict[str, tuple[Field, Option | None]]) -> str:
+def write_declaration(values: dict[str, tuple[Field, Option | None]]) -> str:
     """Return the source text that declares parameters with these values."""
     lines = (f"    {key!r}: {_literal(field, value)!r}," for key, (field, value) in values.items())
     return "\n".join([f"{_DECLARATION} = {{", *lines, "}"]).replace("'", '"')
@@ -277,8 +277,8 @@ class Library:
         if (path := self.files.get(name)) is None:
             return ""
         self._saved.note(name, path)
-        source = text(path)
-        disciplines.custom[name] = declared(name, source)
+        source = read_source(path)
+        disciplines.custom[name] = read_declaration(name, source)
         return source
 
     def changed(self) -> list[str]:

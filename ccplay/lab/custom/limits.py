@@ -278,7 +278,7 @@ def last_line(words: str, name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def ended(words: str, status: int) -> str:
+def explain_end(words: str, status: int) -> str:
     """Return how a process ended, from its last words and its exit code; a signal is negative."""
     if words.startswith(TIMEOUT):
         return f"it is still computing after {LONGEST_S:g} s, in code that can't be interrupted"
@@ -297,7 +297,7 @@ def _signal_name(number: int) -> str:
 # --- a process of its own -------------------------------------------------------------------
 
 
-def alone(name: str, work: Callable[[], bytes], within_s: float) -> bytes:
+def run_alone(name: str, work: Callable[[], bytes], within_s: float) -> bytes:
     """Return the result of ``work``, which a new process computes under all limits.
 
     ``work`` runs code of the discipline ``name``. Raises ``SourceError`` if the process ends
@@ -325,7 +325,7 @@ def alone(name: str, work: Callable[[], bytes], within_s: float) -> bytes:
         why = f"its trial takes longer than {within_s:g} s"
         raise SourceError(name, last_line(words, name), why)
     if not result.endswith(b"\n"):
-        raise SourceError(name, last_line(words, name), ended(words, status))
+        raise SourceError(name, last_line(words, name), explain_end(words, status))
     return result
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from types import ModuleType
 
-from ccplay.lab.custom.declaring import SourceError, declared, fault, file_of
+from ccplay.lab.custom.declaring import SourceError, read_declaration, source_error, file_of
 from ccplay.lab.disciplines.base import Discipline, Options
 from ccplay.model.base import Option
 
@@ -38,7 +38,7 @@ def load(name: str, source: str) -> type[Discipline]:
     try:
         exec(compile(source, file_of(name), "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - that is what the file is for
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the user's code
-        raise fault(name, error) from None
+        raise source_error(name, error) from None
     found = [
         each
         for each in vars(module).values()
@@ -55,12 +55,12 @@ def load(name: str, source: str) -> type[Discipline]:
     return kind
 
 
-def made(name: str, source: str, options: Mapping[str, Option], seed: int) -> Discipline:
+def make_discipline(name: str, source: str, options: Mapping[str, Option], seed: int) -> Discipline:
     """Return a discipline made from its source; ``options`` that it does not declare are ignored.
 
     Raises ``SourceError`` with the line.
     """
-    parameters = declared(name, source).parameters
+    parameters = read_declaration(name, source).parameters
     values = {each.name: options.get(each.name, each.default) for each in parameters}
     kind = load(name, source)
     try:
@@ -68,7 +68,7 @@ def made(name: str, source: str, options: Mapping[str, Option], seed: int) -> Di
         _check_attributes(name, discipline)
         statistics = discipline.statistics()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the user's code
-        raise explained(name, error, kind) from None
+        raise explain_error(name, error, kind) from None
     check_statistics(name, kind, statistics)
     return discipline
 
@@ -82,14 +82,14 @@ def _check_attributes(name: str, discipline: Discipline) -> None:
             )
 
 
-def explained(name: str, error: BaseException, kind: type[Discipline]) -> SourceError:
+def explain_error(name: str, error: BaseException, kind: type[Discipline]) -> SourceError:
     """Return a ``SourceError`` for an exception that a discipline raised while it ran."""
     if isinstance(error, KeyError):
         words = f"KeyError: {error}"
         if "_values" in _names_of(error):
             words = f"there is no parameter {error}: declare it in PARAMETERS"
-        return SourceError(name, fault(name, error).line, words)
-    return fault(name, error, line_of(kind, "dequeue"))
+        return SourceError(name, source_error(name, error).line, words)
+    return source_error(name, error, line_of(kind, "dequeue"))
 
 
 def line_of(kind: type[Discipline], method: str) -> int | None:

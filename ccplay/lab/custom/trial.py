@@ -70,7 +70,7 @@ class Trial(msgspec.Struct):
         return self.cost_us > _SLOW_S * 1e6
 
 
-def tried(name: str, source: str) -> Trial:
+def try_discipline(name: str, source: str) -> Trial:
     """Try a discipline on generated traffic, with a new object for each load."""
     trial = Trial()
     begun = time.process_time()
@@ -82,10 +82,10 @@ def tried(name: str, source: str) -> Trial:
     return trial
 
 
-def tried_alone(name: str, source: str) -> Trial:
-    """Try a discipline as ``tried`` does, in a process of its own that is limited."""
+def try_in_process(name: str, source: str) -> Trial:
+    """Try a discipline as ``try_discipline`` does, in a process of its own that is limited."""
     try:
-        result = limits.alone(name, lambda: _encoded(name, source), _LONGEST_S)
+        result = limits.run_alone(name, lambda: _encoded(name, source), _LONGEST_S)
     except SourceError as fault:
         return Trial([fault])
     return msgspec.json.decode(
@@ -96,7 +96,7 @@ def tried_alone(name: str, source: str) -> Trial:
 def _encoded(name: str, source: str) -> bytes:
     printed = Printed()
     sys.stdout = sys.stderr = printed
-    trial = tried(name, source)
+    trial = try_discipline(name, source)
     trial.printed = printed.take(time.monotonic()).splitlines()
     return msgspec.json.encode(trial, enc_hook=lambda fault: (fault.line, fault.words))
 
@@ -112,7 +112,7 @@ def rehearse(name: str, source: str, options: Mapping[str, Option]) -> None:
         sys.stdout = sys.stderr = Printed()
         try:
             with limits.Limited():
-                discipline = loading.made(name, source, options, seed=1)
+                discipline = loading.make_discipline(name, source, options, seed=1)
         except SourceError as fault:
             return msgspec.json.encode((fault.line, fault.words))
         with contextlib.suppress(Exception, SystemExit):
@@ -124,14 +124,14 @@ def rehearse(name: str, source: str, options: Mapping[str, Option]) -> None:
                     discipline.statistics()
         return b"null"
 
-    if found := msgspec.json.decode(limits.alone(name, work, _REHEARSAL_S)):
+    if found := msgspec.json.decode(limits.run_alone(name, work, _REHEARSAL_S)):
         raise SourceError(name, *found)
 
 
 def _mistakes(name: str, source: str, load: float, trial: Trial) -> Iterator[SourceError]:
     try:
         with limits.Limited():
-            discipline = loading.made(name, source, {}, seed=1)
+            discipline = loading.make_discipline(name, source, {}, seed=1)
     except SourceError as fault:
         yield fault
         return
@@ -143,7 +143,7 @@ def _mistakes(name: str, source: str, load: float, trial: Trial) -> Iterator[Sou
         trial.dropped += discipline.drops.total()
         trial.marked += discipline.marks
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the user's code
-        yield loading.explained(name, error, kind)
+        yield loading.explain_error(name, error, kind)
 
 
 class _Run:

@@ -9,7 +9,7 @@ from pathlib import Path
 from ccplay.errors import UsageError
 from ccplay.lab import disciplines
 from ccplay.lab.custom import template
-from ccplay.lab.custom.declaring import written
+from ccplay.lab.custom.declaring import write_declaration
 from ccplay.lab.disciplines.table import CLASSES
 from ccplay.model.base import Option
 from ccplay.model.disciplines import DISCIPLINES, SUFFIX, complete
@@ -20,13 +20,13 @@ _INSTEAD: dict[str, Option] = {"bandwidth": 10_000_000}
 """Values of parameters that are required and have no default."""
 
 
-def fresh(name: str) -> str:
+def fill_template(name: str) -> str:
     """Return the text of the template with a discipline of this name."""
     text = Path(template.__file__).read_text(encoding="utf-8")
     return text.replace("template_", f"{name}_").replace("Template", _class_name(name))
 
 
-def begun_from(name: str, kind: str) -> str:
+def copy_source(name: str, kind: str) -> str:
     """Return the source of one of ccplay's disciplines, with its parameters declared in it.
 
     Raises ``UsageError`` for an unknown ``kind``.
@@ -57,7 +57,7 @@ def _declaration(kind: str) -> str:
         if each.required and values[each.name] is None
     }
     values = {**values, **needed}
-    return written(
+    return write_declaration(
         {each.name: (each, values[each.name]) for each in DISCIPLINES[kind].of(SOFTWARE)}
     )
 

@@ -15,12 +15,12 @@ from ccplay.assets import find_tool, module_file
 from ccplay.errors import LabError
 from ccplay.lab.delay import line
 from ccplay.lab.delay.engines import Arrival, Impairment
-from ccplay.lab.delay.line import News, Order
+from ccplay.lab.delay.line import DelayReply, DelayRequest
 from ccplay.lab.delay.netem import CLSACT, divert_requests
 from ccplay.lab.netns import Namespace
 from ccplay.lab.packets import process
 from ccplay.lab.packets.loop import PacketQueue
-from ccplay.lab.packets.process import Keeper, Logger, PacketProcess
+from ccplay.lab.packets.process import Supervisor, Logger, Child
 from ccplay.lab.queues.qdiscs import LOOPBACK
 from ccplay.lab.rtnl import (
     CREATE,
@@ -55,17 +55,17 @@ class LineDelay:
 
     name = "delay line"
 
-    def __init__(self, log: Logger, seed: int, forked: PacketProcess | None = None) -> None:
+    def __init__(self, log: Logger, seed: int, forked: Child | None = None) -> None:
         """``log`` logs faults and deaths of the process; ``forked`` is the first, if it runs."""
         self._seed = seed
-        self._orders: dict[int, Order] = {}
+        self._orders: dict[int, DelayRequest] = {}
         self._rules: dict[int, list[str]] = {}
         self._lossy: set[int] = set()
         """Numbers of links that are, or were, set to lose packets."""
         self._lock = asyncio.Lock()
-        self._keeper = Keeper(
+        self._keeper = Supervisor(
             "the delay line",
-            News,
+            DelayReply,
             log,
             launch=lambda: process.start(line.main),
             restore=self._restore,
@@ -101,7 +101,7 @@ class LineDelay:
                 if number in self._orders:
                     await self._end(arrival)
                 return path
-            order = Order(
+            order = DelayRequest(
                 queue=number,
                 pid=arrival.namespace.pid,
                 seed=self._seed,
@@ -127,13 +127,13 @@ class LineDelay:
         """
         if arrival.number not in (self._lossy & self._orders.keys()):
             return 0
-        return (await self._keeper.ask(Order(queue=arrival.number, do="count"))).lost
+        return (await self._keeper.ask(DelayRequest(queue=arrival.number, do="count"))).lost
 
     async def close(self) -> None:
         """End the delay line."""
         await self._keeper.close()
 
-    async def _open(self, order: Order, arrival: Arrival) -> None:
+    async def _open(self, order: DelayRequest, arrival: Arrival) -> None:
         """Open the queue of a link, and direct packets into it."""
         if failed := (await self._keeper.ask(order)).failed:
             raise LabError(f"the delay line can't open its queue: {failed}")
@@ -152,7 +152,7 @@ class LineDelay:
         longest_s = (order.path.delay_us + _FARTHEST * order.path.jitter_us) / 1e6
         # If the delay line dies meanwhile, it no longer holds packets.
         with contextlib.suppress(LabError):
-            await self._keeper.ask(Order(queue=number, do="drain"), longest_s)
+            await self._keeper.ask(DelayRequest(queue=number, do="drain"), longest_s)
         try:
             await _iptables(arrival.namespace.path, "-D", self._rules[number])
         except BaseException:
@@ -163,7 +163,7 @@ class LineDelay:
 
     def _close(self, number: int) -> None:
         del self._orders[number]
-        self._keeper.send(Order(queue=number, do="close"))
+        self._keeper.send(DelayRequest(queue=number, do="close"))
 
     def _restore(self) -> None:
         for order in self._orders.values():

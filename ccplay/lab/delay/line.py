@@ -30,7 +30,7 @@ from ccplay.model import algorithms
 # --- orders to the delay line and news from it, one JSON object per line --------------------------
 
 
-class Order(process.Order, frozen=True, omit_defaults=True):
+class DelayRequest(process.Request, frozen=True, omit_defaults=True):
     """An order to the delay line: ``open`` or ``change`` sets what happens to later packets.
 
     ``drain`` releases held packets when they are due, and later packets at once; ``close`` unbinds
@@ -40,7 +40,7 @@ class Order(process.Order, frozen=True, omit_defaults=True):
     path: Impairment = Impairment()
 
 
-class News(process.News, frozen=True, omit_defaults=True):
+class DelayReply(process.Reply, frozen=True, omit_defaults=True):
     """A report of the delay line."""
 
     lost: int = 0
@@ -165,7 +165,7 @@ class Copies:
         self._socket.close()
 
 
-def flipped(packet: bytes, place: float) -> bytes | None:
+def flip_bit(packet: bytes, place: float) -> bytes | None:
     """Return a packet with one bit flipped; ``place`` is its position as a share of all bits.
 
     Returns None if that bit is in the IP header: the header's checksum detects every single wrong
@@ -197,10 +197,10 @@ _CREDIBLE_S = 1.0
 """Greatest age of a timestamp in seconds; an older one precedes a change of the clock."""
 
 
-class Held:
+class DelayedLink:
     """The packets of one link in flight."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: DelayRequest) -> None:
         self._namespace = Namespace(f"queue {order.queue}", order.pid)
         self.queue = PacketQueue(self._namespace, order.queue)
         self.number = order.queue
@@ -218,7 +218,7 @@ class Held:
         self.draining = False
         self.change(order)
 
-    def change(self, order: Order) -> None:
+    def change(self, order: DelayRequest) -> None:
         """Use a new setting for later packets; those in flight keep their delay."""
         self.draining = order.do == "drain"
         self._model.change(Impairment() if self.draining else order.path)
@@ -283,7 +283,7 @@ class Held:
     def _flip(self, packet: int, place: float) -> bool:
         """Flip a bit of the packet just read; return False if the next node would drop it."""
         content = self.queue.content()
-        changed = flipped(content, place) if content else content
+        changed = flip_bit(content, place) if content else content
         if changed:
             self._changed[packet] = changed
         return changed is not None
@@ -298,12 +298,12 @@ class Held:
             self._copies.send(changed or copy)
 
 
-class DelayLine(PacketLoop[Order]):
+class DelayLine(PacketLoop[DelayRequest]):
     """All delayed links of a lab."""
 
     def __init__(self) -> None:
-        super().__init__(Order)
-        self._held: dict[int, Held] = {}
+        super().__init__(DelayRequest)
+        self._held: dict[int, DelayedLink] = {}
         self._next_read = 0.0
         # The kernel timestamps all packets while a socket requests it.
         self._stamping = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -327,7 +327,7 @@ class DelayLine(PacketLoop[Order]):
                 earliest = min(wake, earliest or wake)
             elif held.draining:
                 held.draining = False
-                self.send(News(queue=held.number, do="drain"))
+                self.send(DelayReply(queue=held.number, do="drain"))
         if not earliest or not self._next_read:
             self._next_read = 0.0
             self.timer.set(earliest)
@@ -335,7 +335,7 @@ class DelayLine(PacketLoop[Order]):
         self.timer.set(min(earliest, self._next_read))
         return self.busy
 
-    def obey(self, order: Order) -> None:
+    def obey(self, order: DelayRequest) -> None:
         """Carry out an order. Raises ``OSError`` if the kernel refuses a queue."""
         held = self._held.get(order.queue)
         match order.do:
@@ -348,14 +348,14 @@ class DelayLine(PacketLoop[Order]):
                 self._close(held)
         if order.do != "drain" or held is None:
             lost = 0 if held is None else held.lost
-            self.send(News(queue=order.queue, do=order.do, lost=lost))
+            self.send(DelayReply(queue=order.queue, do=order.do, lost=lost))
 
-    def _open(self, order: Order) -> None:
-        held = Held(order)
+    def _open(self, order: DelayRequest) -> None:
+        held = DelayedLink(order)
         self._held[order.queue] = held
         self.idle.register(held.queue.fileno(), select.EPOLLIN)
 
-    def _close(self, held: Held) -> None:
+    def _close(self, held: DelayedLink) -> None:
         """Release the last packets of a queue that no rule uses any more, and close it."""
         del self._held[held.number]
         held.take(0.0)

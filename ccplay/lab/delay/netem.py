@@ -56,13 +56,13 @@ _ALL_PROTOCOLS = 0x0300
 """``ETH_P_ALL`` in network byte order, for the protocol in a filter's ``info``."""
 
 
-def ready(index: int) -> Any:
+def clsact_request(index: int) -> Any:
     """Return the request that prepares an interface for redirections; it may be repeated."""
     kind = (("TCA_KIND", "clsact"),)
     return traffic_control(RTM_NEWQDISC, CREATE, index, kind, parent=CLSACT, handle=_HANDLE)
 
 
-def redirect(
+def redirection_request(
     index: int, place: int, target: int, keys: tuple[str, ...] = ALL, priority: int = 1
 ) -> Any:
     """Return the request that sends packets of interface ``index`` out through ``target``.
@@ -91,7 +91,7 @@ def redirect(
     )
 
 
-def let_pass(index: int, place: int, priority: int) -> Any:
+def redirection_removal(index: int, place: int, priority: int) -> Any:
     """Return the request that removes all redirections of a priority."""
     info = priority << 16 | _ALL_PROTOCOLS
     return traffic_control(RTM_DELTFILTER, 0, index, (), parent=place, info=info)
@@ -157,7 +157,7 @@ class NetemDelay:
 
 def divert_requests(source: int, target: int) -> list[Any]:
     """Return the requests that send all packets arriving on ``source`` out through ``target``."""
-    return [ready(source), redirect(source, INCOMING, target)]
+    return [clsact_request(source), redirection_request(source, INCOMING, target)]
 
 
 def make_ifb(routes: RouteSocket, arrival: Arrival) -> int:

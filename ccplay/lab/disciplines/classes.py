@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ccplay.lab.disciplines.base import Discipline, Options, Packet, spread
 from ccplay.lab.disciplines.fifo import FirstInFirstOut
-from ccplay.lab.disciplines.table import CLASSES, made
+from ccplay.lab.disciplines.table import CLASSES, make_kind
 from ccplay.model.base import Option
 
 SHOWN = 4
@@ -103,7 +103,7 @@ def _inner(kind: str, limit: int, seed: int) -> Discipline:
     if kind not in CLASSES:
         return FirstInFirstOut(Options({"limit": limit}))
     options: dict[str, Option] = {"limit": limit}
-    return made(kind, options, seed)
+    return make_kind(kind, options, seed)
 
 
 def classifier(by: str, number: int, perturbation: int) -> Callable[[Packet], int]:

@@ -26,7 +26,7 @@ CLASSES: Mapping[str, str] = {
 """Names of classes by kind; the kind is the name of the module."""
 
 
-def made(kind: str, options: Mapping[str, Option], seed: int) -> Discipline:
+def make_kind(kind: str, options: Mapping[str, Option], seed: int) -> Discipline:
     """Return a discipline of a kind of ``CLASSES`` with validated options."""
     # A lab needs one or two modules, so only those are imported.
     module = import_module(f"{__package__}.{kind}")

@@ -22,7 +22,7 @@ import msgspec
 
 from ccplay.errors import CcplayError
 from ccplay.lab.netns import Namespace
-from ccplay.lab.packets.process import News, Order
+from ccplay.lab.packets.process import Reply, Request
 
 # --- A histogram of the lateness of packets in one second -----------------------------------------
 
@@ -271,7 +271,7 @@ def _attribute(kind: int, value: bytes) -> bytes:
 _ORDERS, _NEWS = 0, 1
 """Descriptors of stdin and stdout."""
 
-O = TypeVar("O", bound=Order)  # noqa: E741 - the type of a process's orders
+O = TypeVar("O", bound=Request)  # noqa: E741 - the type of a process's orders
 
 
 class Timer:
@@ -341,7 +341,7 @@ class PacketLoop(Generic[O]):
                 self._report()
                 report_due = now + 1.0
 
-    def send(self, news: News) -> None:
+    def send(self, news: Reply) -> None:
         """Write news to the lab."""
         # A lab that does not read must not stop the packets; the news are lost.
         with contextlib.suppress(BlockingIOError):
@@ -363,7 +363,7 @@ class PacketLoop(Generic[O]):
                 self.obey(order)
             except (CcplayError, OSError, LookupError, ValueError) as error:
                 failed = str(error) or repr(error)
-                self.send(News(queue=order.queue, do=order.do, failed=failed))
+                self.send(Reply(queue=order.queue, do=order.do, failed=failed))
         return bool(data)
 
     def _report(self) -> None:
@@ -371,7 +371,7 @@ class PacketLoop(Generic[O]):
         p50, p99 = late.percentile_us(0.5), late.percentile_us(0.99)
         # Of consecutive seconds without packets, only the first is reported.
         if late.packets or self._was_late:
-            self.send(News(late_p50_us=p50, late_p99_us=p99))
+            self.send(Reply(late_p50_us=p50, late_p99_us=p99))
         self._was_late = bool(late.packets)
         late.clear()
 

@@ -23,7 +23,7 @@ from ccplay.errors import LabError
 # --- orders to packet-holding processes and news from them, one JSON object per line --------------
 
 
-class Order(msgspec.Struct, frozen=True, omit_defaults=True):
+class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     """An order about one queue. The news that report its end repeat ``queue`` and ``do``."""
 
     queue: int
@@ -36,7 +36,7 @@ class Order(msgspec.Struct, frozen=True, omit_defaults=True):
     """Seed of everything random in the queue."""
 
 
-class News(msgspec.Struct, frozen=True, omit_defaults=True):
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     """A report of an order's end, or, each second, of the packets' lateness."""
 
     queue: int = 0
@@ -53,7 +53,7 @@ class News(msgspec.Struct, frozen=True, omit_defaults=True):
 # A packet-holding process and the two pipes to it: forked from the lab, or a new interpreter.
 
 
-class PacketProcess:
+class Child:
     """A running process. Call ``connect`` first, then ``send`` and ``news``."""
 
     def __init__(self, pid: int, orders: int, news: int) -> None:
@@ -105,7 +105,7 @@ class PacketProcess:
         self.wait()
 
 
-def fork(main: Callable[[], None], shared: int | None = None) -> PacketProcess:
+def fork(main: Callable[[], None], shared: int | None = None) -> Child:
     """Fork a process that runs ``main``; the caller must have no threads and no event loop yet.
 
     The descriptor ``shared``, if any, is descriptor 3 in that process, and all others are closed.
@@ -114,7 +114,7 @@ def fork(main: Callable[[], None], shared: int | None = None) -> PacketProcess:
     if pid := os.fork():
         os.close(orders)
         os.close(news)
-        return PacketProcess(pid, ours, theirs)
+        return Child(pid, ours, theirs)
     code = 1
     try:
         os.dup2(orders, 0)
@@ -130,7 +130,7 @@ def fork(main: Callable[[], None], shared: int | None = None) -> PacketProcess:
         os._exit(code)
 
 
-def start(main: Callable[[], None], shared: int | None = None) -> PacketProcess:
+def start(main: Callable[[], None], shared: int | None = None) -> Child:
     """Start a new Python interpreter that runs ``main``, a function of a module.
 
     The descriptor ``shared``, if any, is descriptor 3 in that process.
@@ -152,7 +152,7 @@ def start(main: Callable[[], None], shared: int | None = None) -> PacketProcess:
     finally:
         os.close(orders)
         os.close(news)
-    return PacketProcess(pid, ours, theirs)
+    return Child(pid, ours, theirs)
 
 
 # --- keeps a packet-holding process running: sends orders, receives news, restarts it -------------
@@ -164,7 +164,7 @@ which takes seconds when many labs start at once."""
 _SHORT_LIFE_S = 1.0
 """Shortest life in seconds; a process that dies sooner twice in a row is not restarted."""
 
-N = TypeVar("N", bound=News)
+N = TypeVar("N", bound=Reply)
 
 
 class Logger(Protocol):
@@ -178,7 +178,7 @@ class _DiedError(LabError):
     """The process died before it answered an order."""
 
 
-class Keeper(Generic[N]):
+class Supervisor(Generic[N]):
     """The lab's side of a packet-holding process, which is restarted if it dies."""
 
     def __init__(
@@ -187,11 +187,11 @@ class Keeper(Generic[N]):
         news: type[N],
         log: Logger,
         *,
-        launch: Callable[[], PacketProcess],
+        launch: Callable[[], Child],
         restore: Callable[[], None],
         on_news: Callable[[N], None],
         loss: str,
-        forked: PacketProcess | None = None,
+        forked: Child | None = None,
         blame: Callable[[int], str] = lambda _: "",
     ) -> None:
         """``name`` names the process in messages about its end and its faults; ``log`` logs them.
@@ -206,7 +206,7 @@ class Keeper(Generic[N]):
         self._blame = blame
         self._decoder = msgspec.json.Decoder(news)
         self._forked = forked
-        self._process: PacketProcess | None = None
+        self._process: Child | None = None
         self._reading: asyncio.Task[None] | None = None
         self._answers: dict[tuple[int, str], asyncio.Future[N]] = {}
         self._closing = False
@@ -233,7 +233,7 @@ class Keeper(Generic[N]):
                 self._reading = asyncio.create_task(self._listen(started))
                 self._restore()
 
-    async def ask(self, order: Order, longer_s: float = 0.0) -> N:
+    async def ask(self, order: Request, longer_s: float = 0.0) -> N:
         """Send an order, and return the news that report its end or failure.
 
         If the process dies meanwhile, its successor receives the order once more. The order may
@@ -247,7 +247,7 @@ class Keeper(Generic[N]):
                 raise
             return await self._ask(order, longer_s)
 
-    async def _ask(self, order: Order, longer_s: float) -> N:
+    async def _ask(self, order: Request, longer_s: float) -> N:
         # An order to a process that has died is lost.
         await self.start()
         future: asyncio.Future[N] = asyncio.get_running_loop().create_future()
@@ -261,7 +261,7 @@ class Keeper(Generic[N]):
         finally:
             self._answers.pop((order.queue, order.do), None)
 
-    def send(self, order: Order) -> None:
+    def send(self, order: Request) -> None:
         """Send an order without waiting; it is lost if no process runs."""
         if self._process is not None:
             self._process.send(msgspec.json.encode(order))
@@ -277,7 +277,7 @@ class Keeper(Generic[N]):
         if self._reading is not None:
             await self._reading
 
-    async def _listen(self, running: PacketProcess) -> None:
+    async def _listen(self, running: Child) -> None:
         """Process news until the process ends."""
         born = time.monotonic()
         async for line in running.news():

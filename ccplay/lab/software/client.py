@@ -17,11 +17,17 @@ from ccplay.lab.custom import limits
 from ccplay.lab.custom.declaring import SourceError, library
 from ccplay.lab.netns import Namespace
 from ccplay.lab.packets import process
-from ccplay.lab.packets.process import Keeper, Logger, PacketProcess
+from ccplay.lab.packets.process import Supervisor, Logger, Child
 from ccplay.lab.queues.statistics import PASSAGE, Reading
 from ccplay.lab.software import serving, shared
 from ccplay.lab.software.serving import MARKED, PACED
-from ccplay.lab.software.shared import Board, News, Order, Slot, Sojourns
+from ccplay.lab.software.shared import (
+    SharedCounters,
+    DisciplineReply,
+    DisciplineRequest,
+    Slot,
+    Sojourns,
+)
 from ccplay.model.base import Event
 from ccplay.model.commands import SetQdisc
 from ccplay.model.disciplines import SUFFIX
@@ -38,7 +44,7 @@ from ccplay.model.values import Feature, Qdisc
 # link's rate.
 
 
-def _lines(verb: str, interface: str, queue: int) -> str:
+def _rules(verb: str, interface: str, queue: int) -> str:
     major, minor = PASSAGE >> 16, PASSAGE & 0xFFFF
     waiting = f"-o {interface} -j NFQUEUE --queue-num {queue} --queue-bypass"
     leaving = f"POSTROUTING -o {interface} -m mark"
@@ -51,29 +57,29 @@ def _lines(verb: str, interface: str, queue: int) -> str:
     return "\n".join(["*mangle", *(f"{verb} {each}" for each in rules), "COMMIT", ""])
 
 
-async def add(namespace: Namespace, interface: str, queue: int) -> None:
+async def add_rules(namespace: Namespace, interface: str, queue: int) -> None:
     """Lead packets that leave through an interface into a netfilter queue. Raises ``LabError``."""
-    await netns.change_iptables(namespace, _lines("-A", interface, queue))
+    await netns.change_iptables(namespace, _rules("-A", interface, queue))
 
 
-async def remove(namespace: Namespace, interface: str, queue: int) -> None:
-    """Remove the rules of ``add``; waiting packets stay in the queue. Raises ``LabError``."""
-    await netns.change_iptables(namespace, _lines("-D", interface, queue))
+async def remove_rules(namespace: Namespace, interface: str, queue: int) -> None:
+    """Remove the rules of ``add_rules``; waiting packets stay in the queue. Raises ``LabError``."""
+    await netns.change_iptables(namespace, _rules("-D", interface, queue))
 
 
-def begin_trial() -> subprocess.Popen[str] | None:
+def begin_rules_trial() -> subprocess.Popen[str] | None:
     """Start trying the rules on the lab's own loopback device; return None without iptables."""
     if find_tool(netns.PROGRAM) is None:
         return None
     pipe = subprocess.PIPE
     trial = subprocess.Popen(netns.iptables_argv(), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
     assert trial.stdin is not None  # noqa: S101 - it is a pipe
-    trial.stdin.write(_lines("-A", "lo", 1) + _lines("-D", "lo", 1))
+    trial.stdin.write(_rules("-A", "lo", 1) + _rules("-D", "lo", 1))
     trial.stdin.close()
     return trial
 
 
-def refusal(trial: subprocess.Popen[str] | None, queues: Feature) -> tuple[str, str]:
+def rules_refusal(trial: subprocess.Popen[str] | None, queues: Feature) -> tuple[str, str]:
     """Return why disciplines in software can't work here, and what to do; empty if they can.
 
     ``queues`` reports whether netfilter queues work, which the delay line needs too.
@@ -100,7 +106,7 @@ FALLBACK = Qdisc(kind="pfifo", options={"limit": serving.FALLBACK_PACKETS})
 """Discipline that replaces one that fails; it has more room if more packets wait."""
 
 
-class Egress(NamedTuple):
+class SendingEnd(NamedTuple):
     """The sending end of a link."""
 
     number: int
@@ -113,10 +119,10 @@ class Egress(NamedTuple):
 class Forked(NamedTuple):
     """Processes that the lab forks before anything else."""
 
-    serving: PacketProcess
-    board: Board
+    serving: Child
+    board: SharedCounters
     """Memory that the lab shares with ``serving``."""
-    trying: PacketProcess | None
+    trying: Child | None
     """Process that tries the user's disciplines; None if there are none."""
 
 
@@ -139,7 +145,7 @@ class Software:
         """
         self._log = log
         self._seed = seed
-        self._board = Board() if forked is None else forked.board
+        self._board = SharedCounters() if forked is None else forked.board
         self._links: dict[int, _Link] = {}
         self._dropped: dict[int, int] = {}
         """Packets dropped by queues that have ended, by link."""
@@ -152,20 +158,20 @@ class Software:
         self.changed: Callable[[str], object] = lambda _: None
         """Function that receives the name of a link whose discipline has failed, or works again."""
         self._generation = self._version = 0
-        self._keeper = Keeper(
+        self._keeper = Supervisor(
             "the disciplines' process",
-            News,
+            DisciplineReply,
             log,
-            launch=lambda: start(self._board),
+            launch=lambda: start_process(self._board),
             restore=self._restore,
             on_news=self._on_news,
             loss="packets bypass them and wait in the kernel's queues",
             forked=None if forked is None else forked.serving,
             blame=self._blame,
         )
-        self._trying = Keeper(
+        self._trying = Supervisor(
             "the process that tries disciplines",
-            News,
+            DisciplineReply,
             log,
             launch=lambda: process.start(serving.serve_trials),
             restore=lambda: None,
@@ -225,7 +231,7 @@ class Software:
         return now if past is None else [sum(each) for each in zip(past, now, strict=True)]
 
     async def put(
-        self, at: Egress, qdisc: Qdisc, rate: int, kernel_backlog: Callable[[], int]
+        self, at: SendingEnd, qdisc: Qdisc, rate: int, kernel_backlog: Callable[[], int]
     ) -> None:
         """Let a discipline decide on the packets of a link, or change the present one.
 
@@ -233,7 +239,7 @@ class Software:
         there; the link is busy with them first. Raises ``LabError``.
         """
         kind = qdisc.kind.removesuffix(SUFFIX)
-        order = Order(
+        order = DisciplineRequest(
             queue=at.number,
             pid=at.namespace.pid,
             kind=kind,
@@ -254,21 +260,23 @@ class Software:
             news = await self._ask(order)
         except BaseException:
             # The queue may be open already if the discipline refuses its parameters.
-            self._keeper.send(Order(queue=at.number, do="close"))
+            self._keeper.send(DisciplineRequest(queue=at.number, do="close"))
             raise
         self._generation += 1
         slot = self._board.slot(at.number - 1)
         link = _Link(at, order, news.statistics, slot, self._generation)
         self._links[at.number] = link
         try:
-            await add(at.namespace, at.interface, at.number)
+            await add_rules(at.namespace, at.interface, at.number)
         except BaseException:
             del self._links[at.number]
             with contextlib.suppress(LabError):
-                await remove(at.namespace, at.interface, at.number)
-            self._keeper.send(Order(queue=at.number, do="close"))
+                await remove_rules(at.namespace, at.interface, at.number)
+            self._keeper.send(DisciplineRequest(queue=at.number, do="close"))
             raise
-        self._keeper.send(Order(queue=at.number, do="begin", busy_s=kernel_backlog() * 8 / rate))
+        self._keeper.send(
+            DisciplineRequest(queue=at.number, do="begin", busy_s=kernel_backlog() * 8 / rate)
+        )
 
     def under(self, kind: str) -> list[tuple[str, Qdisc]]:
         """Return the links for which a discipline was requested, each with its parameters.
@@ -308,7 +316,7 @@ class Software:
         self._version += 1
         return self._version
 
-    async def _try(self, order: Order) -> None:
+    async def _try(self, order: DisciplineRequest) -> None:
         """Try one of the user's disciplines away from all packets. Raises ``LabError``."""
         tried = order.source, order.options
         if order.source and self._tried.get(order.kind) != tried:
@@ -318,7 +326,7 @@ class Software:
                 raise LabError(news.failed)
             self._tried[order.kind] = tried
 
-    async def _change(self, link: _Link, order: Order) -> None:
+    async def _change(self, link: _Link, order: DisciplineRequest) -> None:
         """Set rate and discipline of a link that has a discipline. Raises ``LabError``."""
         async with self._changing:
             news = await self._ask(msgspec.structs.replace(order, do="change"))
@@ -330,7 +338,7 @@ class Software:
         if link.works != worked:
             self.changed(link.at.link)
 
-    async def end(self, at: Egress) -> Reading | None:
+    async def end(self, at: SendingEnd) -> Reading | None:
         """Move waiting packets to the kernel's queue, in order, and return the last counters.
 
         Returns None if the link has no discipline in software. Later packets pass to the kernel's
@@ -340,7 +348,7 @@ class Software:
             return None
         # A process that dies meanwhile holds no packets either.
         with contextlib.suppress(LabError):
-            await self._keeper.ask(Order(queue=at.number, do="pass"))
+            await self._keeper.ask(DisciplineRequest(queue=at.number, do="pass"))
         last = self.read(at.number)
         self._dropped[at.number] = self.dropped(at.number)
         self._settle(self._links[at.number])
@@ -350,12 +358,12 @@ class Software:
         self._removing[at.number] = asyncio.create_task(self._remove(at))
         return last
 
-    async def _remove(self, at: Egress) -> None:
+    async def _remove(self, at: SendingEnd) -> None:
         try:
-            await remove(at.namespace, at.interface, at.number)
+            await remove_rules(at.namespace, at.interface, at.number)
         except LabError as error:
             self._log("warning", f"link {at.link}: {error}", spoils=True)
-        self._keeper.send(Order(queue=at.number, do="close"))
+        self._keeper.send(DisciplineRequest(queue=at.number, do="close"))
 
     async def close(self) -> None:
         """Finish the removal of rules, and end the process."""
@@ -363,7 +371,7 @@ class Software:
         await self._keeper.close()
         await self._trying.close()
 
-    async def _ask(self, order: Order) -> News:
+    async def _ask(self, order: DisciplineRequest) -> DisciplineReply:
         """Send an order and wait until it is done. Raises ``LabError`` with the reason."""
         news = await self._keeper.ask(order)
         if news.failed and order.source:
@@ -382,7 +390,7 @@ class Software:
             if not link.works:
                 order = msgspec.structs.replace(order, kind=serving.FALLBACK, source="")
             self._keeper.send(order)
-            self._keeper.send(Order(queue=link.order.queue, do="begin"))
+            self._keeper.send(DisciplineRequest(queue=link.order.queue, do="begin"))
 
     def _blame(self, code: int) -> str:
         """Return how a user's discipline has ended the process, and let a FIFO take its place.
@@ -398,7 +406,7 @@ class Software:
         causes = []
         for link in at_fault:
             line = limits.last_line(words, link.order.kind)
-            causes.append(str(SourceError(link.order.kind, line, limits.ended(words, code))))
+            causes.append(str(SourceError(link.order.kind, line, limits.explain_end(words, code))))
             link.failed, link.statistics = link.order.version, []
             text = (
                 f"link {link.at.link}: {causes[-1]}; the packets that waited in software are lost"
@@ -407,7 +415,7 @@ class Software:
             self.changed(link.at.link)
         return "; ".join(causes)
 
-    def _on_news(self, news: News) -> None:
+    def _on_news(self, news: DisciplineReply) -> None:
         link = self._links.get(news.queue)
         for line in news.printed.splitlines():
             self._log("info", f"printed: {line}")
@@ -421,8 +429,8 @@ class Software:
 class _Link(msgspec.Struct):
     """A link with a discipline in software."""
 
-    at: Egress
-    order: Order
+    at: SendingEnd
+    order: DisciplineRequest
     statistics: list[str]
     slot: Slot
     generation: int
@@ -440,14 +448,14 @@ class _Link(msgspec.Struct):
         return self.order.kind + SUFFIX if self.works else FALLBACK.kind
 
 
-def fork() -> Forked:
+def fork_processes() -> Forked:
     """Fork the processes for disciplines; the caller must have no threads and no event loop yet."""
-    board = Board()
+    board = SharedCounters()
     trials = process.fork(serving.serve_trials) if library.files else None
     return Forked(process.fork(serving.serve, board.descriptor), board, trials)
 
 
-def start(board: Board) -> PacketProcess:
+def start_process(board: SharedCounters) -> Child:
     """Start a process for disciplines in a new interpreter."""
     return process.start(serving.serve, board.descriptor)
 
@@ -458,7 +466,7 @@ _LOOK_S = 0.01
 """Seconds between two checks of the files; a saved file is read once two checks find it alike."""
 
 
-class Renewer:
+class SourceReloader:
     """Gives the queues of a saved discipline its new source; packets that wait in them stay."""
 
     def __init__(

@@ -34,11 +34,17 @@ from ccplay.lab.custom.declaring import MisuseError
 from ccplay.lab.custom.limits import Printed
 from ccplay.lab.disciplines.base import CE, Discipline, Options, Packet
 from ccplay.lab.disciplines.fifo import FirstInFirstOut
-from ccplay.lab.disciplines.table import made
+from ccplay.lab.disciplines.table import make_kind
 from ccplay.lab.netns import Namespace
 from ccplay.lab.packets.loop import Lateness, PacketLoop, PacketQueue, run_as
 from ccplay.lab.queues.statistics import Counts
-from ccplay.lab.software.shared import MOST_STATISTICS, Board, News, Order, Slot
+from ccplay.lab.software.shared import (
+    MOST_STATISTICS,
+    SharedCounters,
+    DisciplineReply,
+    DisciplineRequest,
+    Slot,
+)
 from ccplay.model.base import Option
 
 # --- A netfilter queue that copies the beginning of each packet, enough for a discipline ----------
@@ -88,7 +94,7 @@ class HeaderQueue(PacketQueue):
         if at + 4 > length or buffer[at + 2] != _PAYLOAD or buffer[at + 3]:
             at = self._payload_at = self._find(length)
         number = int.from_bytes(buffer[24:28], "big")
-        return parsed(buffer, at + 4, number)
+        return parse_header(buffer, at + 4, number)
 
     def _find(self, length: int) -> int:
         """Return the offset of the payload's attribute in messages like this one."""
@@ -122,7 +128,7 @@ class HeaderQueue(PacketQueue):
         )
 
 
-def parsed(data: bytes | bytearray, at: int, number: int) -> Packet:
+def parse_header(data: bytes | bytearray, at: int, number: int) -> Packet:
     """Return the packet whose IP header begins at ``at``; flow 0 if it is short or not IPv4."""
     if len(data) < at + 28 or data[at] >> 4 != 4:
         return Packet(_ETHERNET_HEADER, number=number)
@@ -192,7 +198,7 @@ class Waiting(Protocol):
         """Carry out all decisions in order."""
 
 
-class Served:
+class ServedQueue:
     """A queue in front of a link, with the discipline at work in it."""
 
     def __init__(self, queue: Waiting, slot: Slot) -> None:
@@ -236,11 +242,11 @@ class Served:
         """
         if source:
             with self._limited:
-                discipline = loading.made(kind, source, options, seed)
+                discipline = loading.make_discipline(kind, source, options, seed)
         elif kind == FALLBACK:
             discipline = _fifo(FALLBACK_PACKETS)
         else:
-            discipline = made(kind, options, seed)
+            discipline = make_kind(kind, options, seed)
         self._link_s = 8 / rate
         self._passing = False
         self._kind, self._source = kind, source
@@ -429,7 +435,7 @@ class Served:
         try:
             # The text of the exception may be computed by the user's code.
             with self._limited:
-                return str(loading.explained(self._kind, error, type(self._discipline)))
+                return str(loading.explain_error(self._kind, error, type(self._discipline)))
         except (Exception, SystemExit):  # noqa: BLE001 - it is the user's code
             return f"{self._kind}.py: {type(error).__name__}"
 
@@ -488,13 +494,13 @@ def serve_trials() -> None:
     libc.prctl(set_name, TRIAL_NAME, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in sys.stdin.buffer:
-        order = msgspec.json.decode(line, type=Order)
+        order = msgspec.json.decode(line, type=DisciplineRequest)
         failed = ""
         try:
             trial.rehearse(order.kind, order.source, order.options)
         except (CcplayError, OSError) as error:
             failed = str(error)
-        news = News(queue=order.queue, do=order.do, failed=failed)
+        news = DisciplineReply(queue=order.queue, do=order.do, failed=failed)
         sys.stdout.buffer.write(msgspec.json.encode(news) + b"\n")
         sys.stdout.buffer.flush()
 
@@ -517,14 +523,14 @@ _PUBLISH_S = 1e-3
 """Seconds between two updates of the board while packets wait."""
 
 
-class Runner(PacketLoop[Order]):
+class Runner(PacketLoop[DisciplineRequest]):
     """All disciplines in software of a lab."""
 
-    def __init__(self, board: Board) -> None:
-        super().__init__(Order)
+    def __init__(self, board: SharedCounters) -> None:
+        super().__init__(DisciplineRequest)
         self._board = board
         self._printed = Printed()
-        self._served: dict[int, Served] = {}
+        self._served: dict[int, ServedQueue] = {}
         self._versions: dict[int, int] = {}
         """Versions of the disciplines, by queue."""
         self._confined = False
@@ -556,7 +562,7 @@ class Runner(PacketLoop[Order]):
                 self._report_fault(number, served)
         now = clock()
         if printed := self._printed.take(now):
-            self.send(News(queue=next(iter(self._served), 1), printed=printed))
+            self.send(DisciplineReply(queue=next(iter(self._served), 1), printed=printed))
         if now - self._published >= _PUBLISH_S or not earliest:
             self._published = now
             for served in self._served.values():
@@ -568,19 +574,23 @@ class Runner(PacketLoop[Order]):
             self.timer.set(due)
         return self.busy if more or 0 < earliest < now + _REST_S else self.idle
 
-    def _report_fault(self, number: int, served: Served) -> None:
+    def _report_fault(self, number: int, served: ServedQueue) -> None:
         version = self._versions[number]
-        self.send(News(queue=number, fault=served.fault, version=version, statistics=served.names))
+        self.send(
+            DisciplineReply(
+                queue=number, fault=served.fault, version=version, statistics=served.names
+            )
+        )
         served.fault = ""
 
-    def obey(self, order: Order) -> None:
+    def obey(self, order: DisciplineRequest) -> None:
         """Carry out an order. Raises what a discipline raises if it refuses its parameters."""
         now = time.monotonic()
         served = self._served.get(order.queue)
         if order.do == "open" and order.queue:
             served = self._open(order)
         if served is None:
-            self.send(News(queue=order.queue, do=order.do))
+            self.send(DisciplineReply(queue=order.queue, do=order.do))
             return
         match order.do:
             case "open" | "change":
@@ -599,7 +609,7 @@ class Runner(PacketLoop[Order]):
                 served.pass_on()
             case "close":
                 self._close(order.queue)
-        self.send(News(queue=order.queue, do=order.do, statistics=served.names))
+        self.send(DisciplineReply(queue=order.queue, do=order.do, statistics=served.names))
 
     def _confine(self) -> None:
         """Limit this process before it runs a user's discipline for the first time."""
@@ -612,9 +622,9 @@ class Runner(PacketLoop[Order]):
         limits.confine(self._board.last_words())
         limits.watch()
 
-    def _open(self, order: Order) -> Served:
+    def _open(self, order: DisciplineRequest) -> ServedQueue:
         queue = HeaderQueue(Namespace(f"queue {order.queue}", order.pid), order.queue)
-        served = Served(queue, self._board.slot(order.queue - 1))
+        served = ServedQueue(queue, self._board.slot(order.queue - 1))
         self._served[order.queue] = served
         self.idle.register(queue.fileno(), select.EPOLLIN)
         return served
@@ -630,4 +640,4 @@ class Runner(PacketLoop[Order]):
 
 def serve() -> None:
     """Run disciplines until stdin ends."""
-    run_as(NAME, lambda: Runner(Board(_BOARD)))
+    run_as(NAME, lambda: Runner(SharedCounters(_BOARD)))

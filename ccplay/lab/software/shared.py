@@ -81,7 +81,7 @@ _TRIES = 100
 _COUNTERS = struct.Struct(f"={len(Counts._fields)}Q")
 
 
-class Board:
+class SharedCounters:
     """The shared memory; ``descriptor`` is its file, for a restarted process."""
 
     def __init__(self, descriptor: int | None = None) -> None:
@@ -213,7 +213,9 @@ class Source(Protocol):
         """Return the sojourn times of packets since the last call."""
 
 
-async def report(source: Source, emit: Callable[[Event], None], clock: Callable[[], float]) -> None:
+async def report_sojourns(
+    source: Source, emit: Callable[[Event], None], clock: Callable[[], float]
+) -> None:
     """Report sojourn times each second, and once more when cancelled."""
     try:
         while True:
@@ -242,7 +244,7 @@ def _event(t: float, link: str, kind: str, counts: Sequence[int]) -> SojournTime
 # --- orders to the process of disciplines in software, and its news; one JSON object per line -----
 
 
-class Order(process.Order, frozen=True, omit_defaults=True):
+class DisciplineRequest(process.Request, frozen=True, omit_defaults=True):
     """An order about one queue. ``open`` binds it, so that packets wait; ``begin`` sends them.
 
     ``change`` sets rate and discipline while packets wait. ``pass`` sends all of them at once, in
@@ -261,7 +263,7 @@ class Order(process.Order, frozen=True, omit_defaults=True):
     """Seconds for which the link is still busy with packets in the kernel."""
 
 
-class News(process.News, frozen=True, omit_defaults=True):
+class DisciplineReply(process.Reply, frozen=True, omit_defaults=True):
     """A report of the process of disciplines."""
 
     fault: str = ""
@@ -271,4 +273,4 @@ class News(process.News, frozen=True, omit_defaults=True):
     printed: str = ""
     """Lines that a discipline of the user has printed."""
     statistics: list[str] = msgspec.field(default_factory=list)
-    """Names of a discipline's values, in the order of its ``Board``."""
+    """Names of a discipline's values, in the order of its ``SharedCounters``."""

@@ -142,8 +142,8 @@ class Bypass:
             for end, keys in self._talk(src, dst, port):
                 with RouteSocket(end.namespace) as routes:
                     places = (end.interface, netem.LEAVING, end.cable)
-                    wanted = [netem.redirect(*places, each, port) for each in keys]
-                    routes.request([netem.ready(end.interface), *wanted], "redirection")
+                    wanted = [netem.redirection_request(*places, each, port) for each in keys]
+                    routes.request([netem.clsact_request(end.interface), *wanted], "redirection")
         except NetlinkError as error:
             raise UnsupportedError(str(error)) from error
         self._open.add(port)
@@ -155,7 +155,7 @@ class Bypass:
         self._open.remove(port)
         for end, _ in self._talk(src, dst, port):
             with RouteSocket(end.namespace) as routes:
-                request = netem.let_pass(end.interface, netem.LEAVING, port)
+                request = netem.redirection_removal(end.interface, netem.LEAVING, port)
                 routes.request([request], "end of a redirection")
 
     def _talk(self, src: str, dst: str, port: int) -> list[tuple[_End, list[Keys]]]:

@@ -72,7 +72,7 @@ def test_a_fifo_takes_the_place_of_one_at_fault(source: str, said: str, line: in
 
 @pytest.mark.parametrize("source", [each for each, *_ in WRONG.values()], ids=WRONG)
 def test_check_reports_the_same(source: str) -> None:
-    assert trial.tried("mine", source).mistakes
+    assert trial.try_discipline("mine", source).mistakes
 
 
 def test_one_that_fails_on_what_waits_is_given_it_only_once() -> None:
@@ -173,7 +173,7 @@ def test_one_that_computes_for_ever_is_interrupted_in_its_line() -> None:
 
 @pytest.mark.usefixtures("watched")
 def test_check_interrupts_one_that_computes_for_ever() -> None:
-    (mistake,) = trial.tried("mine", instead(POP, "while True:", "    now += 1")).mistakes
+    (mistake,) = trial.try_discipline("mine", instead(POP, "while True:", "    now += 1")).mistakes
     assert "TimeoutError: it is still computing" in str(mistake)
 
 
@@ -182,7 +182,7 @@ def test_check_reports_what_fails_under_any_load() -> None:
     source = FIFO.replace('self.drop(packet, "limit")', "self.drop(packet, 1 / 0)")
     idle = "        assert now < 1 or self.qlen > 1\n"
     source = source.replace(POP, idle + POP).replace("100 packets", "20 packets")
-    found = trial.tried("mine", source).mistakes
+    found = trial.try_discipline("mine", source).mistakes
     assert [each.line for each in found] == [POP_LINE, 16]
 
 

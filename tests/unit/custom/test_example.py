@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ccplay.lab.custom.trial import tried
+from ccplay.lab.custom.trial import try_discipline
 
 README = Path(__file__).parents[3] / "README.md"
 
@@ -13,6 +13,6 @@ def test_the_example_works() -> None:
     text = README.read_text(encoding="utf-8")
     source = text.partition("```python\n")[2].partition("```")[0]
     assert len(source.splitlines()) < 25
-    found = tried("late", source)
+    found = try_discipline("late", source)
     assert found.mistakes == []
     assert found.dropped > 0

@@ -8,10 +8,16 @@ import pytest
 
 from ccplay.cli import main
 from ccplay.errors import CcplayError, ScenarioError, UsageError
-from ccplay.lab.custom.declaring import Library, SourceError, custom_disciplines, declared, text
-from ccplay.lab.custom.loading import made
-from ccplay.lab.custom.trial import tried
-from ccplay.lab.custom.writing import begun_from, fresh
+from ccplay.lab.custom.declaring import (
+    Library,
+    SourceError,
+    custom_disciplines,
+    read_declaration,
+    read_source,
+)
+from ccplay.lab.custom.loading import make_discipline
+from ccplay.lab.custom.trial import try_discipline
+from ccplay.lab.custom.writing import copy_source, fill_template
 from ccplay.lab.disciplines.table import CLASSES
 from ccplay.model import disciplines
 from ccplay.model.base import Option
@@ -61,7 +67,7 @@ PARAMETERS = {
 }
 raise RuntimeError("run")
 '''
-    found = declared("mine", source)
+    found = read_declaration("mine", source)
     assert found.summary == "Does this and that"
     defaults = {each.name: each.default for each in found.parameters}
     assert defaults == {
@@ -105,7 +111,7 @@ raise RuntimeError("run")
 )
 def test_a_mistake_is_reported_with_its_line(source: str, said: str) -> None:
     with pytest.raises(SourceError) as caught:
-        declared("mine", source)
+        read_declaration("mine", source)
     assert said in str(caught.value)
 
 
@@ -125,15 +131,15 @@ def test_a_mistake_is_reported_with_its_line(source: str, said: str) -> None:
 )
 def test_what_cannot_be_loaded_is_refused_with_its_line(source: str, said: str) -> None:
     if said == "OK":
-        made("mine", source, {}, 1)
+        make_discipline("mine", source, {}, 1)
         return
     with pytest.raises(SourceError) as caught:
-        made("mine", source, {}, 1)
+        make_discipline("mine", source, {}, 1)
     assert said in str(caught.value)
 
 
 def test_options_that_a_saved_file_no_longer_declares_are_ignored() -> None:
-    queue = made("mine", FIFO, {"limit": 7, "gone": 1}, 1)
+    queue = make_discipline("mine", FIFO, {"limit": 7, "gone": 1}, 1)
     assert queue.limit == 7  # type: ignore[attr-defined]
 
 
@@ -142,19 +148,19 @@ def test_the_template_and_each_of_ours_begin_as_one_that_works() -> None:
 
     The values that it reports begin with the new name.
     """
-    for source in (fresh("my_own"), *(begun_from("my_own", kind) for kind in CLASSES)):
-        found = tried("my_own", source)
+    for source in (fill_template("my_own"), *(copy_source("my_own", kind) for kind in CLASSES)):
+        found = try_discipline("my_own", source)
         assert not found.mistakes
         assert found.sent + found.dropped == found.packets
         assert found.dropped > 0
-        told = made("my_own", source, {}, 1).statistics()
+        told = make_discipline("my_own", source, {}, 1).statistics()
         assert told
         assert all(name.startswith("my_own_") for name in told)
 
 
 def test_from_an_unknown_one_is_refused() -> None:
     with pytest.raises(UsageError, match='did you mean "codel"'):
-        begun_from("mine", "codl")
+        copy_source("mine", "codl")
 
 
 SCENARIO = """
@@ -215,7 +221,7 @@ def test_of_a_file_on_another_machine_any_parameter_is_passed_on(tmp_path: Path)
     qdisc = case.build.links["bottleneck"].qdisc
     assert qdisc == Qdisc(kind="mine", options={"target": "5 ms"})
     # The lab on that machine has the file and checks the parameter.
-    disciplines.custom["mine"] = declared("mine", 'PARAMETERS = {"target": "1 ms"}')
+    disciplines.custom["mine"] = read_declaration("mine", 'PARAMETERS = {"target": "1 ms"}')
     assert validate(qdisc).options == {"target": 5000}
     with pytest.raises(ValueError, match="no parameter"):
         validate(Qdisc(kind="mine", options={"bogus": 1}))
@@ -230,12 +236,12 @@ def test_a_lab_receives_the_files_on_its_command_line() -> None:
 def test_a_file_is_read_only_where_it_is_a_regular_one(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_bytes(b"\n\xff")
     with pytest.raises(CcplayError, match=r"mine\.py:2: not UTF-8"):
-        text(tmp_path / "mine.py")
+        read_source(tmp_path / "mine.py")
     with pytest.raises(UsageError, match="not a regular file"):
-        text(Path("/dev/null"))
+        read_source(Path("/dev/null"))
     (tmp_path / "large.py").write_bytes(b"#" * (1 << 19))
     with pytest.raises(UsageError, match="more than 256 KiB"):
-        text(tmp_path / "large.py")
+        read_source(tmp_path / "large.py")
 
 
 def test_a_saved_file_is_noticed_once_it_stays_the_same(tmp_path: Path) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ccplay.lab.disciplines.base import CE, NOT_ECT, Discipline, Packet
-from ccplay.lab.disciplines.table import made
+from ccplay.lab.disciplines.table import make_kind
 from ccplay.model.base import Option
 
 
 def discipline(kind: str, **options: Option) -> Discipline:
     """Return a discipline by its name, with defaults for options that are not given."""
-    return made(kind, options, 1)
+    return make_kind(kind, options, 1)
 
 
 def packet(

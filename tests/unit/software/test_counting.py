@@ -13,8 +13,8 @@ from ccplay.lab.htb import CLASS
 from ccplay.lab.queues.link_queues import LinkQueues
 from ccplay.lab.queues.statistics import PASSAGE, Counts, QdiscCounters, Reading
 from ccplay.lab.software import shared
-from ccplay.lab.software.serving import parsed
-from ccplay.lab.software.shared import SLOTS, Board
+from ccplay.lab.software.serving import parse_header
+from ccplay.lab.software.shared import SLOTS, SharedCounters
 
 
 def test_a_place_holds_what_its_bounds_say() -> None:
@@ -41,11 +41,11 @@ def test_percentiles_are_as_exact_as_the_places() -> None:
 
 
 def test_a_slot_is_read_as_it_was_written() -> None:
-    board = Board()
+    board = SharedCounters()
     counts = Counts(3, 4542, 7, 1, 1000, 1_514_000, 123_456_789, 1)
     board.slot(5).write(counts, [9, 8])
     # Another mapping of the same memory, as in a restarted process.
-    slot = Board(board.descriptor).slot(5)
+    slot = SharedCounters(board.descriptor).slot(5)
     assert slot.read(2) == (counts, [9, 8])
     slot.count_sojourn(5000)
     assert shared.percentile(board.slot(5).histogram(), 0.5) == pytest.approx(5000, rel=0.07)
@@ -117,11 +117,11 @@ def header(
 
 
 def flow(data: bytes) -> int:
-    return parsed(data, 0, 1).flow
+    return parse_header(data, 0, 1).flow
 
 
 def test_headers_report_what_a_packet_is() -> None:
-    found = parsed(b"xx" + header("10.0.0.1", "10.0.0.2", 6, b"\0\1\0\2", tos=0xB9), 2, 42)
+    found = parse_header(b"xx" + header("10.0.0.1", "10.0.0.2", 6, b"\0\1\0\2", tos=0xB9), 2, 42)
     assert (found.number, found.length, found.ecn, found.dscp) == (42, 1514, 1, 46)
     assert found.source == 0x0A000001
     assert found.destination == 0x0A000002

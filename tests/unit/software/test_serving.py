@@ -8,8 +8,8 @@ from ccplay.lab.disciplines import table
 from ccplay.lab.disciplines.base import CE, ECT_0, Discipline, Packet
 from ccplay.lab.disciplines.fifo import FirstInFirstOut
 from ccplay.lab.packets.loop import Lateness
-from ccplay.lab.software.serving import MARKED, PACED, PATIENCE_S, Served
-from ccplay.lab.software.shared import Board
+from ccplay.lab.software.serving import MARKED, PACED, PATIENCE_S, ServedQueue
+from ccplay.lab.software.shared import SharedCounters
 
 RATE = 12_112_000
 """Rate in bit/s at which a full-sized frame takes 1 ms."""
@@ -47,8 +47,8 @@ class Link:
 
     def __init__(self, kind: str = "codel", **options: int | bool) -> None:
         self.queue = Queue()
-        self.slot = Board().slot(0)
-        self.served = Served(self.queue, self.slot)
+        self.slot = SharedCounters().slot(0)
+        self.served = ServedQueue(self.queue, self.slot)
         self.served.change(kind, options, RATE, 1, 0.0)
         self.lateness = Lateness()
         self.number = 0
