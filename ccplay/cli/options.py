@@ -63,7 +63,7 @@ def own_disciplines(arguments: argparse.Namespace) -> dict[str, str]:
         return {}
     import hashlib
 
-    from ccplay.lab.custom.declaring import read_bytes, custom_disciplines, library
+    from ccplay.lab.custom.declaring import custom_disciplines, library, read_bytes
     from ccplay.scenario.rules import admit_disciplines
 
     found = custom_disciplines(files)

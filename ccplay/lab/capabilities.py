@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from ccplay.assets import SUFFIX, find_tool, module_file
 from ccplay.bpf.loaded import library, offers
 from ccplay.bpf.support import is_root, lack, program
-from ccplay.lab import htb
-from ccplay.lab.capture import captures as capture_tools
-from ccplay.lab.delay.client import try_delay_line, try_netem
+from ccplay.lab import captures as capture_tools
+from ccplay.lab import htb, software
+from ccplay.lab.delay import try_delay_line, try_netem
 from ccplay.lab.egress import lack_of_marking
 from ccplay.lab.probe.tracing import PROBE, STATE_SET, lack_of
 from ccplay.lab.queues import qdiscs
-from ccplay.lab.software import client
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic import path_manager as mptcp
 from ccplay.model.algorithms import CATALOGUE
@@ -54,13 +53,13 @@ def discover() -> Capabilities:
     # Start these programs first: they run while the kernel is examined.
     version = _ask_iperf3()
     capture_tools.begin_trial()
-    software = client.begin_rules_trial()
+    rules_trial = software.begin_rules_trial()
     engines = [try_netem(), try_delay_line()]
     return Capabilities(
         kernel=os.uname().release,
         privilege="root" if root else "rootless",
         congestion_controls=list(_congestion_controls(root=root)),
-        qdiscs=list(_qdiscs(*client.rules_refusal(software, engines[-1]))),
+        qdiscs=list(_qdiscs(*software.rules_refusal(rules_trial, engines[-1]))),
         delay_engines=engines,
         tools=[*_tools(version), *_capture_programs()],
         classifiers=[_u32()],

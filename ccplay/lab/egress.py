@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from ccplay.bpf.support import Lack, lack
 from ccplay.errors import CommandError, LabError, UnsupportedError
 from ccplay.lab import htb, rtnl
-from ccplay.lab.delay.engines import Arrival, Impairment
+from ccplay.lab.delay_line import Arrival, Impairment
 from ccplay.lab.htb import FIRST_HANDLE, Packets, SharedQueue, class_of
 from ccplay.lab.netns import Namespace
 from ccplay.lab.network import BuiltNetwork
@@ -29,8 +29,7 @@ from ccplay.lab.queues import qdiscs
 from ccplay.lab.queues.qdiscs import Leaf, check_software
 from ccplay.lab.queues.statistics import PASSAGE
 from ccplay.lab.rtnl import TC_H_ROOT, RouteSocket
-from ccplay.lab.software.client import SendingEnd
-from ccplay.lab.software.client import Software
+from ccplay.lab.software import SendingEnd, Software
 from ccplay.model.disciplines import is_software
 from ccplay.model.network import Link
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass

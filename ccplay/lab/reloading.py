@@ -8,10 +8,10 @@ from typing import Any
 
 from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError
+from ccplay.lab import software_shared
 from ccplay.lab.custom.declaring import library as disciplines
 from ccplay.lab.shaping import Shaper
-from ccplay.lab.software import shared
-from ccplay.lab.software.client import SourceReloader, Software
+from ccplay.lab.software import Software, SourceReloader
 from ccplay.lab.traffic.congestion import Watchdog
 from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
@@ -111,6 +111,6 @@ def watchers(
     if software is None:
         return
     software.changed = lambda link: emit(shaper.describe(link))
-    yield shared.report_sojourns(software, emit, clock)
+    yield software_shared.report_sojourns(software, emit, clock)
     if disciplines.files:
         yield SourceReloader(software, emit, clock).watch()

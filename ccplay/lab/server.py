@@ -18,12 +18,11 @@ from pathlib import Path
 from ccplay import __version__
 from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError, LabError
-from ccplay.lab.capture.captures import Place
+from ccplay.lab import delay_line, software
+from ccplay.lab.captures import Place
+from ccplay.lab.child import Child, fork
 from ccplay.lab.custom.declaring import library as disciplines_of_users
-from ccplay.lab.delay import line
 from ccplay.lab.lab import Lab
-from ccplay.lab.packets.process import Child, fork
-from ccplay.lab.software import client as software
 from ccplay.model.base import Command, Event
 from ccplay.model.commands import Build, StartTogether
 from ccplay.model.disciplines import SUFFIX
@@ -52,7 +51,7 @@ def main() -> None:
         library.add_custom(file for file in files if file.suffix != SUFFIX)
         make_run_private()
         # Fork before there are threads, sockets and signal handlers, which the fork would copy.
-        forked = fork(line.main)
+        forked = fork(delay_line.main)
         disciplines = software.fork_processes()
         code = asyncio.run(_serve(Place(Path(directory), machine), forked, disciplines))
     except CcplayError as error:

@@ -14,17 +14,16 @@ from msgspec.structs import replace
 
 from ccplay.errors import CcplayError, CommandError, LabError
 from ccplay.lab import egress
-from ccplay.lab.delay.client import LineDelay
-from ccplay.lab.delay.engines import Arrival, DelayEngine, check_path
-from ccplay.lab.delay.netem import NetemDelay
+from ccplay.lab.child import Child, Logger
+from ccplay.lab.delay import LineDelay, NetemDelay
+from ccplay.lab.delay_line import Arrival, DelayEngine, check_path
 from ccplay.lab.egress import Egress
 from ccplay.lab.htb import Packets, check_classes, set_mtu
 from ccplay.lab.network import BuiltNetwork
-from ccplay.lab.packets.process import Logger, Child
 from ccplay.lab.queues.qdiscs import Leaf, chosen
 from ccplay.lab.queues.statistics import Reading
 from ccplay.lab.rtnl import Carried, NetlinkError, RouteSocket, carried
-from ccplay.lab.software.client import Software
+from ccplay.lab.software import Software
 from ccplay.model.disciplines import NOT_OF_CLASS, is_software
 from ccplay.model.events import InterfaceCounters, LinkChanged
 from ccplay.model.network import Link, Network

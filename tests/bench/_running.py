@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from ccplay.lab.delay.line import NAME
+from ccplay.lab.delay_line import NAME
 from ccplay.model.base import Command, Event
 from ccplay.model.commands import Build
 from ccplay.model.events import Applied, Failed, Health, Ready

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ccplay.lab.custom.writing import fill_template
-from ccplay.lab.software.serving import NAME
+from ccplay.lab.software_queue import NAME
 from ccplay.model.base import Option
 from ccplay.model.commands import Build, SetLink, SetQdisc
 from ccplay.model.disciplines import DISCIPLINES

@@ -248,7 +248,7 @@ IMPORTS = {
     "a bare Python": "pass",
     "asyncio, msgspec": "import asyncio, msgspec",
     "all of the lab": "import ccplay.lab.server",
-    "the delay line, where one is started anew": "import ccplay.lab.delay.line",
+    "the delay line, where one is started anew": "import ccplay.lab.delay_line",
     "the peer's Mininet": "import mininet.net",
 }
 

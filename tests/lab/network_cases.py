@@ -18,16 +18,15 @@ from msgspec.structs import replace
 from pyroute2.netlink.rtnl import RTM_GETQDISC, TC_H_ROOT
 
 from ccplay.errors import LabError
-from ccplay.lab import htb, netns, shaping
-from ccplay.lab.delay import client, netem
-from ccplay.lab.delay.engines import Arrival
+from ccplay.lab import delay, htb, netns, shaping
+from ccplay.lab.child import Supervisor
+from ccplay.lab.delay_line import Arrival
 from ccplay.lab.netns import Namespace
 from ccplay.lab.network import BuiltNetwork, build_network
-from ccplay.lab.packets.process import Supervisor
 from ccplay.lab.queues import qdiscs
 from ccplay.lab.rtnl import NetlinkError, RouteSocket, is_up, traffic_control
 from ccplay.lab.shaping import HalfChangedError, Shaper, delay_engine
-from ccplay.lab.software.client import Software
+from ccplay.lab.software import Software
 from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Topology
 from ccplay.model.topologies import plan
@@ -124,13 +123,13 @@ class Bench:
         assert server.stdout is not None
         while b"listening" not in await server.stdout.readline():
             pass
-        client = await self.start(
+        delay = await self.start(
             self.sender, "iperf3", "-c", self.address(self.receiver), "-t", "60", *options
         )
         try:
             yield
         finally:
-            for process in (client, server):
+            for process in (delay, server):
                 if process.returncode is None:
                     process.kill()
                 await process.communicate()
@@ -261,7 +260,7 @@ async def killed_before_it_answers(before: dict[str, Any], after: dict[str, Any]
         await made.shaper.apply(made.there, wanted[0])
         software, delays = made.shaper._software, made.shaper._engine
         assert software is not None
-        assert isinstance(delays, client.LineDelay)
+        assert isinstance(delays, delay.LineDelay)
         keeper: Any = software._keeper if wanted[1].qdisc else delays._keeper
         await keeper.start()
         (pid,) = keeper.pids
@@ -417,7 +416,7 @@ async def failing_anywhere() -> dict[str, Any]:
     """Let each call of each command fail once; return how many did, and what then differed."""
     faults, differed, failed = Faults(), list[str](), dict[str, int]()
     RouteSocket.request = faults.among(RouteSocket.request)  # type: ignore[method-assign]
-    for module, name in ((client, "_iptables"), (netns, "change_iptables"), (Supervisor, "ask")):
+    for module, name in ((delay, "_iptables"), (netns, "change_iptables"), (Supervisor, "ask")):
         setattr(module, name, faults.among_awaited(getattr(module, name)))
     htb.set_offloads = faults.among(htb.set_offloads)
     shares = [TrafficClass(name="one", share=0.5), TrafficClass(name="two", share=0.5)]
@@ -509,10 +508,10 @@ async def ifb_detour() -> dict[str, float]:
             1, link.name, made.built.namespace(link.dst), made.built.receiving_interface(link)
         )
         with RouteSocket(arrival.namespace) as routes:
-            index = netem.make_ifb(routes, arrival)
+            index = delay.make_ifb(routes, arrival)
             qdiscs.attach(routes, index, TC_H_ROOT, 0x10000, PFIFO_100)
             source = arrival.namespace.interface_index(arrival.interface)
-            routes.request(netem.divert_requests(source, index), "redirection")
+            routes.request(delay.divert_requests(source, index), "redirection")
             answered = len(await made.rtts_ms(10, "-i", "0.01"))
             for answer in routes.dump(traffic_control(RTM_GETQDISC, 0, index, ())):
                 if answer["index"] == index:

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ccplay.lab.capture.writer import STATISTICS_SIZE
+from ccplay.lab.capture_writer import STATISTICS_SIZE
 from ccplay.model.commands import Build, StartCapture, StopCapture
 from ccplay.model.events import CaptureEnded
 from ccplay.model.network import Topology
@@ -197,7 +197,7 @@ async def test_what_can_not_be_captured_is_refused_with_the_reason(tmp_path: Pat
             await lab.until(lambda state, text=text: any(text in e.text for e in state.log))  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("program", ["tcpdump", "ccplay.lab.capture.writer"])
+@pytest.mark.parametrize("program", ["tcpdump", "ccplay.lab.capture_writer"])
 async def test_a_capture_that_dies_reports_why_and_the_lab_continues(
     tmp_path: Path, program: str
 ) -> None:

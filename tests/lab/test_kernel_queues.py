@@ -10,8 +10,7 @@ import pytest
 
 from ccplay.analysis.trust import HealthResult
 from ccplay.guest import boot
-from ccplay.lab.delay.engines import Impairment
-from ccplay.lab.delay.line import Model
+from ccplay.lab.delay_line import Impairment, Model
 from tests.lab.model_cases import EVERY_S
 from tests.lab.namespaced import call, judged
 from tests.lab.trust import note, physical

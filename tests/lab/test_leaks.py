@@ -22,7 +22,7 @@ import psutil
 import pytest
 
 from ccplay.assets import find_tool
-from ccplay.lab.delay.line import NAME
+from ccplay.lab.delay_line import NAME
 from ccplay.model.commands import Build
 from ccplay.model.network import Topology
 from ccplay.session import launch

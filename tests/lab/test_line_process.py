@@ -12,20 +12,20 @@ import pytest
 PROGRAM = """
 import asyncio, json, os, sys
 from pathlib import Path
-from ccplay.lab.delay import line as delay_line
-from ccplay.lab.packets import process
+from ccplay.lab import delay_line
+from ccplay.lab import child
 
 line = {how}
 
 async def main():
     await line.connect()
     line.send(b'{{"queue": 7, "do": "count"}}')
-    news = line.news()
-    found = {{"news": json.loads(await anext(news))}}
+    replies = line.replies()
+    found = {{"replies": json.loads(await anext(replies))}}
     found["name"] = Path(f"/proc/{{line.pid}}/comm").read_text().strip()
     found["files"] = len(os.listdir(f"/proc/{{line.pid}}/fd"))
     {end}
-    found["more"] = [each async for each in news if b"late" not in each]
+    found["more"] = [each async for each in replies if b"late" not in each]
     found["code"] = line.wait()
     print(json.dumps(found))
 
@@ -33,8 +33,8 @@ asyncio.run(main())
 """
 
 HOW = {
-    "fork": "process.fork(delay_line.main)",
-    "start": "process.start(delay_line.main)",
+    "fork": "child.fork(delay_line.main)",
+    "start": "child.start(delay_line.main)",
 }
 
 
@@ -52,7 +52,7 @@ def ran(how: str, end: str) -> dict[str, Any]:
 def test_it_obeys_and_ends(how: str, end: str, code: int) -> None:
     """It also ends with its stdin, of which the lab held the last descriptor."""
     found = ran(how, end)
-    assert found["news"] == {"queue": 7, "do": "count"}
+    assert found["replies"] == {"queue": 7, "do": "count"}
     assert found["name"] == "delay line"
     assert found["more"] == []
     assert found["code"] == code
@@ -66,9 +66,9 @@ def test_a_fork_keeps_nothing_of_the_labs() -> None:
 
 def test_one_that_is_not_wanted_is_gone() -> None:
     code = (
-        "import os; from ccplay.lab.delay import line as delay_line;"
-        "from ccplay.lab.packets import process;"
-        "line = process.fork(delay_line.main); line.dismiss();"
+        "import os; from ccplay.lab import delay_line;"
+        "from ccplay.lab import child;"
+        "line = child.fork(delay_line.main); line.dismiss();"
         "assert not os.path.exists(f'/proc/{line.pid}')"
     )
     subprocess.run([sys.executable, "-P", "-c", code], check=True, timeout=60)

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from ccplay.lab.delay.line import NAME
+from ccplay.lab.delay_line import NAME
 from ccplay.session.archive import read_recording
 
 SCENARIO = """

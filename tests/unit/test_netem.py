@@ -9,9 +9,8 @@ from statistics import fmean, pstdev
 
 import pytest
 
-from ccplay.lab.delay.engines import Impairment
-from ccplay.lab.delay.line import Fate, Model, flip_bit
-from ccplay.lab.delay.netem import netem_options, netem_request, path_of
+from ccplay.lab.delay import netem_options, netem_request, path_of
+from ccplay.lab.delay_line import Fate, Impairment, Model, flip_bit
 from ccplay.lab.queues.options import split
 from ccplay.model.algorithms import DISTRIBUTIONS, SCALE, SIZE, table
 

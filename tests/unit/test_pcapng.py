@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.lab.capture import writer
-from ccplay.lab.capture.writer import File, PcapStream, Record
+from ccplay.lab import capture_writer
+from ccplay.lab.capture_writer import File, PcapStream, Record
 
 NANO, MICRO = 0xA1B23C4D, 0xA1B2C3D4
 
@@ -65,7 +65,9 @@ def blocks(data: bytes) -> list[tuple[int, bytes]]:
 def test_a_packet_block_has_time_lengths_data_and_direction(
     data: bytes, nanoseconds: int, outbound: bool
 ) -> None:
-    ((kind, body),) = blocks(writer.packet(Record(nanoseconds, data, 1514), outbound=outbound))
+    ((kind, body),) = blocks(
+        capture_writer.packet(Record(nanoseconds, data, 1514), outbound=outbound)
+    )
     interface, high, low, captured, length = struct.unpack_from("=IIIII", body)
     assert (kind, interface, high << 32 | low) == (6, 0, nanoseconds)
     assert (captured, length) == (len(data), 1514)
@@ -76,9 +78,11 @@ def test_a_packet_block_has_time_lengths_data_and_direction(
 
 
 def test_a_file_begins_with_section_and_interface_and_ends_with_counts() -> None:
-    head = writer.section("ccplay", "Linux") + writer.interface("r-eth1", "r->h2", 1, 128)
+    head = capture_writer.section("ccplay", "Linux") + capture_writer.interface(
+        "r-eth1", "r->h2", 1, 128
+    )
     (section, what), (interface, where), (end, counts) = blocks(
-        head + writer.statistics(1 << 40, 12, 3)
+        head + capture_writer.statistics(1 << 40, 12, 3)
     )
     assert (section, interface, end) == (0x0A0D0D0A, 1, 5)
     assert what[:4] == struct.pack("=I", 0x1A2B3C4D)

@@ -20,7 +20,7 @@ SPARED = {
     "textual": "the screen is there, too",
     "rich": "the same",
     "ccplay.bpf.build": "most labs compile nothing",
-    "ccplay.lab.capture.writer": "most labs capture nothing, and the program does in its process",
+    "ccplay.lab.capture_writer": "most labs capture nothing, and the program does in its process",
 }
 """Modules that a lab must not import at its start, each with the reason."""
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from types import ModuleType
 
-from ccplay.lab.custom.declaring import SourceError, read_declaration, source_error, file_of
+from ccplay.lab.custom.declaring import SourceError, file_of, read_declaration, source_error
 from ccplay.lab.disciplines.base import Discipline, Options
 from ccplay.model.base import Option
 

@@ -12,8 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from ccplay.errors import UnsupportedError
-from ccplay.lab import rtnl
-from ccplay.lab.delay import netem
+from ccplay.lab import delay, rtnl
 from ccplay.lab.htb import Keys, udp_packets
 from ccplay.lab.netns import Namespace
 from ccplay.lab.network import mac
@@ -141,9 +140,9 @@ class Bypass:
                 self._lay(src, dst)
             for end, keys in self._talk(src, dst, port):
                 with RouteSocket(end.namespace) as routes:
-                    places = (end.interface, netem.LEAVING, end.cable)
-                    wanted = [netem.redirection_request(*places, each, port) for each in keys]
-                    routes.request([netem.clsact_request(end.interface), *wanted], "redirection")
+                    places = (end.interface, delay.LEAVING, end.cable)
+                    wanted = [delay.redirection_request(*places, each, port) for each in keys]
+                    routes.request([delay.clsact_request(end.interface), *wanted], "redirection")
         except NetlinkError as error:
             raise UnsupportedError(str(error)) from error
         self._open.add(port)
@@ -155,7 +154,7 @@ class Bypass:
         self._open.remove(port)
         for end, _ in self._talk(src, dst, port):
             with RouteSocket(end.namespace) as routes:
-                request = netem.redirection_removal(end.interface, netem.LEAVING, port)
+                request = delay.redirection_removal(end.interface, delay.LEAVING, port)
                 routes.request([request], "end of a redirection")
 
     def _talk(self, src: str, dst: str, port: int) -> list[tuple[_End, list[Keys]]]:

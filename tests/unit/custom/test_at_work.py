@@ -9,7 +9,7 @@ import pytest
 from ccplay.lab.custom import limits, trial
 from ccplay.lab.custom.declaring import SourceError
 from ccplay.lab.custom.limits import Printed
-from ccplay.lab.software.serving import PATIENCE_S
+from ccplay.lab.software_queue import PATIENCE_S
 from tests.unit.custom.sources import FIFO, POP, POP_LINE, PUSH, PUSH_LINE, instead
 from tests.unit.software.test_serving import RATE, Link
 

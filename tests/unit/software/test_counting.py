@@ -9,35 +9,35 @@ from random import Random
 
 import pytest
 
+from ccplay.lab import software_shared
 from ccplay.lab.htb import CLASS
 from ccplay.lab.queues.link_queues import LinkQueues
 from ccplay.lab.queues.statistics import PASSAGE, Counts, QdiscCounters, Reading
-from ccplay.lab.software import shared
-from ccplay.lab.software.serving import parse_header
-from ccplay.lab.software.shared import SLOTS, SharedCounters
+from ccplay.lab.software_queue import parse_header
+from ccplay.lab.software_shared import SLOTS, SharedCounters
 
 
 def test_a_place_holds_what_its_bounds_say() -> None:
     last = 0
     for time_us in [*range(5000), *range(5000, 200_000_000, 99_991)]:
-        place = shared.place(time_us)
-        assert last <= place < shared.PLACES
+        place = software_shared.place(time_us)
+        assert last <= place < software_shared.PLACES
         last = place
-        low, high = shared.bounds(place)
-        if place < shared.PLACES - 1:
+        low, high = software_shared.bounds(place)
+        if place < software_shared.PLACES - 1:
             assert low <= time_us < high
             assert high - low <= max(1, low / 8)
 
 
 def test_percentiles_are_as_exact_as_the_places() -> None:
-    counts, draw = [0] * shared.PLACES, Random(3)
+    counts, draw = [0] * software_shared.PLACES, Random(3)
     times = sorted(int(draw.expovariate(1 / 5000)) for _ in range(20_000))
     for each in times:
-        counts[shared.place(each)] += 1
+        counts[software_shared.place(each)] += 1
     for share in (0.5, 0.95, 0.99):
         exact = times[int(share * len(times))]
-        assert shared.percentile(counts, share) == pytest.approx(exact, rel=0.07)
-    assert shared.percentile([0] * shared.PLACES, 0.5) is None
+        assert software_shared.percentile(counts, share) == pytest.approx(exact, rel=0.07)
+    assert software_shared.percentile([0] * software_shared.PLACES, 0.5) is None
 
 
 def test_a_slot_is_read_as_it_was_written() -> None:
@@ -48,7 +48,9 @@ def test_a_slot_is_read_as_it_was_written() -> None:
     slot = SharedCounters(board.descriptor).slot(5)
     assert slot.read(2) == (counts, [9, 8])
     slot.count_sojourn(5000)
-    assert shared.percentile(board.slot(5).histogram(), 0.5) == pytest.approx(5000, rel=0.07)
+    assert software_shared.percentile(board.slot(5).histogram(), 0.5) == pytest.approx(
+        5000, rel=0.07
+    )
     slot.clear()
     assert board.slot(5).read(0)[0] == Counts()
     with pytest.raises(IndexError):

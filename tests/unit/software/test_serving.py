@@ -7,9 +7,9 @@ import pytest
 from ccplay.lab.disciplines import table
 from ccplay.lab.disciplines.base import CE, ECT_0, Discipline, Packet
 from ccplay.lab.disciplines.fifo import FirstInFirstOut
-from ccplay.lab.packets.loop import Lateness
-from ccplay.lab.software.serving import MARKED, PACED, PATIENCE_S, ServedQueue
-from ccplay.lab.software.shared import SharedCounters
+from ccplay.lab.packet_loop import Lateness
+from ccplay.lab.software_queue import MARKED, PACED, PATIENCE_S, ServedQueue
+from ccplay.lab.software_shared import SharedCounters
 
 RATE = 12_112_000
 """Rate in bit/s at which a full-sized frame takes 1 ms."""
@@ -173,7 +173,7 @@ def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     def made(kind: str, options: object, seed: int) -> Discipline:
         return found(table.options_of("codel", {}), seed)
 
-    monkeypatch.setattr("ccplay.lab.software.serving.made", made)
+    monkeypatch.setattr("ccplay.lab.software_queue.made", made)
     return found.__name__
 
 

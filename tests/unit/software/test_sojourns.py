@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.lab.software import shared
-from ccplay.lab.software.shared import Sojourns
+from ccplay.lab import software_shared
+from ccplay.lab.software_shared import Sojourns
 from ccplay.model.events import SojournTimes
 from ccplay.plots.table import SOJOURN
 from ccplay.report.data.findings import counted
@@ -14,9 +14,9 @@ from ccplay.stream import wire
 
 
 def of(*times_us: int) -> list[int]:
-    counts = [0] * shared.PLACES
+    counts = [0] * software_shared.PLACES
     for each in times_us:
-        counts[shared.place(each)] += 1
+        counts[software_shared.place(each)] += 1
     return counts
 
 

@@ -36,13 +36,13 @@ from ccplay.lab.disciplines.base import CE, Discipline, Options, Packet
 from ccplay.lab.disciplines.fifo import FirstInFirstOut
 from ccplay.lab.disciplines.table import make_kind
 from ccplay.lab.netns import Namespace
-from ccplay.lab.packets.loop import Lateness, PacketLoop, PacketQueue, run_as
+from ccplay.lab.packet_loop import Lateness, PacketLoop, PacketQueue, run_as
 from ccplay.lab.queues.statistics import Counts
-from ccplay.lab.software.shared import (
+from ccplay.lab.software_shared import (
     MOST_STATISTICS,
-    SharedCounters,
     DisciplineReply,
     DisciplineRequest,
+    SharedCounters,
     Slot,
 )
 from ccplay.model.base import Option
@@ -494,19 +494,19 @@ def serve_trials() -> None:
     libc.prctl(set_name, TRIAL_NAME, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in sys.stdin.buffer:
-        order = msgspec.json.decode(line, type=DisciplineRequest)
+        request = msgspec.json.decode(line, type=DisciplineRequest)
         failed = ""
         try:
-            trial.rehearse(order.kind, order.source, order.options)
+            trial.rehearse(request.kind, request.source, request.options)
         except (CcplayError, OSError) as error:
             failed = str(error)
-        news = DisciplineReply(queue=order.queue, do=order.do, failed=failed)
-        sys.stdout.buffer.write(msgspec.json.encode(news) + b"\n")
+        reply = DisciplineReply(queue=request.queue, do=request.do, failed=failed)
+        sys.stdout.buffer.write(msgspec.json.encode(reply) + b"\n")
         sys.stdout.buffer.flush()
 
 
 # --- the process that runs disciplines in software ------------------------------------------------
-# The process that runs disciplines in software: receives packets, sends packets, obeys orders.
+# The process that runs disciplines in software: receives packets, sends packets, obeys requests.
 #
 # Its name is ``software queue``.
 
@@ -583,49 +583,49 @@ class Runner(PacketLoop[DisciplineRequest]):
         )
         served.fault = ""
 
-    def obey(self, order: DisciplineRequest) -> None:
-        """Carry out an order. Raises what a discipline raises if it refuses its parameters."""
+    def obey(self, request: DisciplineRequest) -> None:
+        """Carry out a request. Raises what a discipline raises if it refuses its parameters."""
         now = time.monotonic()
-        served = self._served.get(order.queue)
-        if order.do == "open" and order.queue:
-            served = self._open(order)
+        served = self._served.get(request.queue)
+        if request.do == "open" and request.queue:
+            served = self._open(request)
         if served is None:
-            self.send(DisciplineReply(queue=order.queue, do=order.do))
+            self.send(DisciplineReply(queue=request.queue, do=request.do))
             return
-        match order.do:
+        match request.do:
             case "open" | "change":
-                if order.source:
+                if request.source:
                     self._confine()
-                settings = order.kind, order.options, order.rate, order.seed
-                served.change(*settings, now, source=order.source)
-                self._versions[order.queue] = order.version
+                settings = request.kind, request.options, request.rate, request.seed
+                served.change(*settings, now, source=request.source)
+                self._versions[request.queue] = request.version
                 if served.fault:
                     # The lab must know before the answer that a FIFO serves.
-                    self._report_fault(order.queue, served)
+                    self._report_fault(request.queue, served)
             case "begin":
-                served.begin(now + order.busy_s)
+                served.begin(now + request.busy_s)
             case "pass":
                 served.read(now)
                 served.pass_on()
             case "close":
-                self._close(order.queue)
-        self.send(DisciplineReply(queue=order.queue, do=order.do, statistics=served.names))
+                self._close(request.queue)
+        self.send(DisciplineReply(queue=request.queue, do=request.do, statistics=served.names))
 
     def _confine(self) -> None:
         """Limit this process before it runs a user's discipline for the first time."""
         if self._confined:
             return
         self._confined = True
-        # What the discipline prints must not mix with the news on stdout.
+        # What the discipline prints must not mix with the replies on stdout.
         sys.stdout, sys.stdin = self._printed, io.StringIO()
-        self.keep_news_apart()
+        self.keep_replies_apart()
         limits.confine(self._board.last_words())
         limits.watch()
 
-    def _open(self, order: DisciplineRequest) -> ServedQueue:
-        queue = HeaderQueue(Namespace(f"queue {order.queue}", order.pid), order.queue)
-        served = ServedQueue(queue, self._board.slot(order.queue - 1))
-        self._served[order.queue] = served
+    def _open(self, request: DisciplineRequest) -> ServedQueue:
+        queue = HeaderQueue(Namespace(f"queue {request.queue}", request.pid), request.queue)
+        served = ServedQueue(queue, self._board.slot(request.queue - 1))
+        self._served[request.queue] = served
         self.idle.register(queue.fileno(), select.EPOLLIN)
         return served
 

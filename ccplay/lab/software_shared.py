@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from ccplay.lab.packets import process
+from ccplay.lab import child
 from ccplay.lab.queues.statistics import Counts
 from ccplay.model.base import Event, Option
 from ccplay.model.events import SojournTimes
@@ -241,11 +241,11 @@ def _event(t: float, link: str, kind: str, counts: Sequence[int]) -> SojournTime
     )
 
 
-# --- orders to the process of disciplines in software, and its news; one JSON object per line -----
+# --- requests to the process of disciplines in software, and its replies ---------------------------
 
 
-class DisciplineRequest(process.Request, frozen=True, omit_defaults=True):
-    """An order about one queue. ``open`` binds it, so that packets wait; ``begin`` sends them.
+class DisciplineRequest(child.Request, frozen=True, omit_defaults=True):
+    """A request about one queue. ``open`` binds it, so that packets wait; ``begin`` sends them.
 
     ``change`` sets rate and discipline while packets wait. ``pass`` sends all of them at once, in
     the order of their arrival, and later ones as they arrive; ``close`` unbinds the queue.
@@ -263,7 +263,7 @@ class DisciplineRequest(process.Request, frozen=True, omit_defaults=True):
     """Seconds for which the link is still busy with packets in the kernel."""
 
 
-class DisciplineReply(process.Reply, frozen=True, omit_defaults=True):
+class DisciplineReply(child.Reply, frozen=True, omit_defaults=True):
     """A report of the process of disciplines."""
 
     fault: str = ""

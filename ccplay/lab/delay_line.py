@@ -1,4 +1,9 @@
-"""The delay line: propagation delay, jitter and loss where the kernel has no netem.
+"""The interface of delay engines: delay, jitter and loss at the receiving end of a link.
+
+Engines never act at the sending end: an interface with a queue under study must do nothing else,
+and delay on a sender's own interface would mislead TCP small queues and BBR.
+
+The delay line: propagation delay, jitter and loss where the kernel has no netem.
 
 A process of its own, named ``delay line``. Every delayed link has a netfilter queue in its
 receiver's namespace. The process notes when each packet is due and releases all due packets with
@@ -19,19 +24,131 @@ import select
 import socket
 import time
 from collections import deque
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol
 
-from ccplay.lab.delay.engines import Impairment
+import msgspec
+
+from ccplay.errors import CommandError
+from ccplay.lab import child
 from ccplay.lab.netns import Namespace
-from ccplay.lab.packets import process
-from ccplay.lab.packets.loop import Lateness, PacketLoop, PacketQueue, run_as
+from ccplay.lab.packet_loop import Lateness, PacketLoop, PacketQueue, run_as
 from ccplay.model import algorithms
+from ccplay.model.algorithms import UNIFORM
+from ccplay.model.values import LinkSetting
 
-# --- orders to the delay line and news from it, one JSON object per line --------------------------
+
+class Arrival(msgspec.Struct, frozen=True):
+    """The receiving end of a link."""
+
+    number: int
+    """Number of the link, from 1."""
+    name: str
+    """Name of the link."""
+    namespace: Namespace
+    interface: str
 
 
-class DelayRequest(process.Request, frozen=True, omit_defaults=True):
-    """An order to the delay line: ``open`` or ``change`` sets what happens to later packets.
+class Impairment(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Delay, jitter, loss and other faults of a link, in the units of ``LinkSetting``."""
+
+    delay_us: int = 0
+    jitter_us: int = 0
+    distribution: str = UNIFORM
+    loss: float = 0.0
+    gemodel: tuple[float, ...] = ()
+    reorder: float = 0.0
+    duplicate: float = 0.0
+    corrupt: float = 0.0
+
+    def changed(self, setting: LinkSetting) -> Impairment:
+        """Return a copy of this impairment, updated with the fields that ``setting`` has."""
+        asked = {name: getattr(setting, name) for name in self.__struct_fields__}
+        changes = {name: value for name, value in asked.items() if value is not None}
+        if "gemodel" in changes:
+            changes["gemodel"] = tuple(changes["gemodel"])
+        return msgspec.structs.replace(self, **changes)
+
+    def setting_fields(self) -> dict[str, Any]:
+        """Return the fields for a ``LinkSetting``; models that are off are None."""
+        fields = {name: getattr(self, name) or None for name in _FAULT_MODELS}
+        if self.gemodel:
+            fields["gemodel"] = list(self.gemodel)
+        plain = {"delay_us": self.delay_us, "jitter_us": self.jitter_us, "loss": self.loss}
+        distribution = None if self.distribution == UNIFORM else self.distribution
+        return {**plain, **fields, "distribution": distribution}
+
+    @property
+    def loses(self) -> bool:
+        """Whether packets may be lost, which includes those with a flipped bit in their header."""
+        return bool(self.loss or self.gemodel or self.corrupt)
+
+    def __bool__(self) -> bool:
+        """Return whether the impairment has any effect."""
+        return any(
+            getattr(self, name) for name in ("delay_us", "jitter_us", "loss", *_FAULT_MODELS)
+        )
+
+
+_FAULT_MODELS = ("gemodel", "reorder", "duplicate", "corrupt")
+
+
+def check_path(link: str, path: Impairment, *, single: bool) -> None:
+    """Raise ``CommandError`` for an impairment that no engine supports.
+
+    ``single`` is whether offloads are off, so that each packet is one frame.
+    """
+    problem = ""
+    if path.loss and path.gemodel:
+        problem = "loss and gemodel are two models of loss: set one to none"
+    if path.reorder and not path.delay_us:
+        problem = "reorder needs a delay, which the packets sent ahead skip"
+    if (path.duplicate or path.corrupt) and not single:
+        problem = "duplicate and corrupt need single packets: choose a rate up to 200 Mbit/s"
+    if problem:
+        raise CommandError(f"link {link}: {problem}")
+
+
+class DelayEngine(Protocol):
+    """A way to delay, lose and change packets."""
+
+    name: str
+    """Name of the engine, as in ``LinkChanged.delay_engine``."""
+
+    @property
+    def processes(self) -> Iterable[int]:
+        """Process IDs of the engine's own processes."""
+
+    async def prepare(self) -> None:
+        """Start the engine's processes, so that the first ``set`` need not wait for them."""
+
+    async def set(self, arrival: Arrival, path: Impairment) -> Impairment:
+        """Apply ``path`` to the packets of a link from now on; return the impairment in force.
+
+        Raises ``LabError`` if the engine fails.
+        """
+
+    def lateness(self) -> tuple[float, float] | None:
+        """Return median and 99th percentile of released packets' lateness, in us, or None.
+
+        None means that it is not measured, or that no packet was released recently.
+        """
+
+    async def lost(self, arrival: Arrival) -> int | None:
+        """Return the packets of a link lost on purpose; None if they are not counted.
+
+        Raises ``LabError``.
+        """
+
+    async def close(self) -> None:
+        """End the engine's processes; interfaces and rules end with the namespaces."""
+
+
+# --- requests to the delay line and replies from it -----------------------------------------------
+
+
+class DelayRequest(child.Request, frozen=True, omit_defaults=True):
+    """A request to the delay line: ``open`` or ``change`` sets what happens to later packets.
 
     ``drain`` releases held packets when they are due, and later packets at once; ``close`` unbinds
     the queue; ``count`` reports the packets lost.
@@ -40,7 +157,7 @@ class DelayRequest(process.Request, frozen=True, omit_defaults=True):
     path: Impairment = Impairment()
 
 
-class DelayReply(process.Reply, frozen=True, omit_defaults=True):
+class DelayReply(child.Reply, frozen=True, omit_defaults=True):
     """A report of the delay line."""
 
     lost: int = 0
@@ -200,11 +317,11 @@ _CREDIBLE_S = 1.0
 class DelayedLink:
     """The packets of one link in flight."""
 
-    def __init__(self, order: DelayRequest) -> None:
-        self._namespace = Namespace(f"queue {order.queue}", order.pid)
-        self.queue = PacketQueue(self._namespace, order.queue)
-        self.number = order.queue
-        self._model = Model(f"{order.seed}/{order.queue}")
+    def __init__(self, request: DelayRequest) -> None:
+        self._namespace = Namespace(f"queue {request.queue}", request.pid)
+        self.queue = PacketQueue(self._namespace, request.queue)
+        self.number = request.queue
+        self._model = Model(f"{request.seed}/{request.queue}")
         self.due: deque[float] = deque()
         self._rest = 0.0
         self._packets: deque[int] = deque()
@@ -216,12 +333,12 @@ class DelayedLink:
         self._copies: Copies | None = None
         self.lost = 0
         self.draining = False
-        self.change(order)
+        self.change(request)
 
-    def change(self, order: DelayRequest) -> None:
+    def change(self, request: DelayRequest) -> None:
         """Use a new setting for later packets; those in flight keep their delay."""
-        self.draining = order.do == "drain"
-        self._model.change(Impairment() if self.draining else order.path)
+        self.draining = request.do == "drain"
+        self._model.change(Impairment() if self.draining else request.path)
         self.queue.copy(whole=self._model.changes_packets)
 
     @property
@@ -335,24 +452,24 @@ class DelayLine(PacketLoop[DelayRequest]):
         self.timer.set(min(earliest, self._next_read))
         return self.busy
 
-    def obey(self, order: DelayRequest) -> None:
-        """Carry out an order. Raises ``OSError`` if the kernel refuses a queue."""
-        held = self._held.get(order.queue)
-        match order.do:
-            case "open" if order.queue:
-                self._open(order)
+    def obey(self, request: DelayRequest) -> None:
+        """Carry out a request. Raises ``OSError`` if the kernel refuses a queue."""
+        held = self._held.get(request.queue)
+        match request.do:
+            case "open" if request.queue:
+                self._open(request)
             case "change" | "drain" if held is not None:
-                held.change(order)
+                held.change(request)
                 self._next_read = 0.0
             case "close" if held is not None:
                 self._close(held)
-        if order.do != "drain" or held is None:
+        if request.do != "drain" or held is None:
             lost = 0 if held is None else held.lost
-            self.send(DelayReply(queue=order.queue, do=order.do, lost=lost))
+            self.send(DelayReply(queue=request.queue, do=request.do, lost=lost))
 
-    def _open(self, order: DelayRequest) -> None:
-        held = DelayedLink(order)
-        self._held[order.queue] = held
+    def _open(self, request: DelayRequest) -> None:
+        held = DelayedLink(request)
+        self._held[request.queue] = held
         self.idle.register(held.queue.fileno(), select.EPOLLIN)
 
     def _close(self, held: DelayedLink) -> None:

@@ -28,7 +28,7 @@ from ccplay.model.network import Link, Network
 from ccplay.model.quantities import check
 
 if TYPE_CHECKING:
-    from ccplay.lab.capture.writer import News, Order
+    from ccplay.lab.capture_writer import News, Order
 
 
 # --- chooses the program that captures packets, one that works here, and its command line ---------
@@ -139,7 +139,7 @@ class Captures:
         Raises ``CommandError`` for an impossible request, ``UnsupportedError`` if no program can
         capture here, and ``LabError`` if it does not start.
         """
-        from ccplay.lab.capture.writer import Order  # noqa: PLC0415 - labs start without it
+        from ccplay.lab.capture_writer import Order  # noqa: PLC0415 - labs start without it
 
         command = replace(command, link=link.name, capture=self._new_name(command.capture))
         check(command, "capture")
@@ -216,7 +216,7 @@ class _Capture:
     async def start(self, namespace: Namespace, order: Order) -> None:
         """Start the capture and wait until it captures packets. Raises ``LabError``."""
         text = msgspec.json.encode(order).decode()
-        argv = [sys.executable, "-P", "-m", "ccplay.lab.capture.writer", text]
+        argv = [sys.executable, "-P", "-m", "ccplay.lab.capture_writer", text]
         self._program = await Program.start(namespace, argv)
         self._attending = asyncio.create_task(self._attend())
         news = await self._started
@@ -241,7 +241,7 @@ class _Capture:
         await self._attending
 
     async def _attend(self) -> None:
-        from ccplay.lab.capture.writer import News  # noqa: PLC0415 - labs start without it
+        from ccplay.lab.capture_writer import News  # noqa: PLC0415 - labs start without it
 
         last: News | None = None
         async for line in self._program.lines():

@@ -1,7 +1,10 @@
-"""A packet-holding process of the lab: forked, ordered, kept running.
+"""A child process of the lab with two pipes: requests go in, replies come out, one JSON object a line.
 
-A process that the lab forks first of all need not import again. Later the lab has threads and
-sockets that a fork would share, so a process that died is replaced by a new interpreter.
+``fork`` makes one before the lab has threads and sockets that it would share, so that it need not
+import again; ``start`` makes one later, in a new interpreter. A ``Supervisor`` sends the requests,
+awaits the replies and replaces a child that dies: a request that it did not answer reaches its
+successor, but one that has certainly ended it does not. A child that dies twice in a row within a
+second is not replaced. Each kind of child declares its own ``Request`` and ``Reply``.
 """
 
 from __future__ import annotations
@@ -20,11 +23,9 @@ import msgspec
 
 from ccplay.errors import LabError
 
-# --- orders to packet-holding processes and news from them, one JSON object per line --------------
-
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An order about one queue. The news that report its end repeat ``queue`` and ``do``."""
+    """A request about one queue. The reply that reports its end repeats ``queue`` and ``do``."""
 
     queue: int
     """Number of the netfilter queue, from 1."""
@@ -37,29 +38,25 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A report of an order's end, or, each second, of the packets' lateness."""
+    """A report of a request's end, or, each second, of the packets' lateness."""
 
     queue: int = 0
     do: str = ""
-    """Action of the order that was carried out or failed."""
+    """Action of the request that was carried out or failed."""
     failed: str = ""
-    """Reason why the order failed; empty if it did not."""
+    """Reason why the request failed; empty if it did not."""
     late_p50_us: float | None = None
     """Median time in us from a packet's due moment to its release; None without packets."""
     late_p99_us: float | None = None
 
 
-# --- A packet-holding process and the two pipes to it ---------------------------------------------
-# A packet-holding process and the two pipes to it: forked from the lab, or a new interpreter.
-
-
 class Child:
-    """A running process. Call ``connect`` first, then ``send`` and ``news``."""
+    """A running child. Call ``connect`` first, then ``send`` and ``replies``."""
 
-    def __init__(self, pid: int, orders: int, news: int) -> None:
-        """``orders`` and ``news`` are the lab's ends of the process's stdin and stdout."""
+    def __init__(self, pid: int, requests: int, replies: int) -> None:
+        """Use the lab's ends of the process's stdin, ``requests``, and of its stdout, ``replies``."""
         self.pid = pid
-        self._orders, self._news = orders, news
+        self._requests, self._replies = requests, replies
         self._transports: list[asyncio.BaseTransport] = []
 
     async def connect(self) -> None:
@@ -67,18 +64,18 @@ class Child:
         loop = asyncio.get_running_loop()
         self._reader = asyncio.StreamReader()
         taken, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(self._reader), os.fdopen(self._news, "rb", 0)
+            lambda: asyncio.StreamReaderProtocol(self._reader), os.fdopen(self._replies, "rb", 0)
         )
         self._writer, _ = await loop.connect_write_pipe(
-            asyncio.BaseProtocol, os.fdopen(self._orders, "wb", 0)
+            asyncio.BaseProtocol, os.fdopen(self._requests, "wb", 0)
         )
         self._transports = [taken, self._writer]
 
-    def send(self, order: bytes) -> None:
+    def send(self, request: bytes) -> None:
         """Write a line to the process; it is lost if the process has died."""
-        self._writer.write(order + b"\n")
+        self._writer.write(request + b"\n")
 
-    async def news(self) -> AsyncIterator[bytes]:
+    async def replies(self) -> AsyncIterator[bytes]:
         """Yield the lines that the process writes, until it ends."""
         async for each in self._reader:
             yield each
@@ -88,7 +85,7 @@ class Child:
         os.kill(self.pid, signal.SIGKILL)
 
     def wait(self) -> int:
-        """Wait for the process to end, after ``news`` has, and return its exit code.
+        """Wait for the process to end, after ``replies`` has, and return its exit code.
 
         The code of a process that a signal ended is minus the signal's number.
         """
@@ -99,8 +96,8 @@ class Child:
 
     def dismiss(self) -> None:
         """End a process that was never connected."""
-        os.close(self._orders)
-        os.close(self._news)
+        os.close(self._requests)
+        os.close(self._replies)
         self.kill()
         self.wait()
 
@@ -110,18 +107,18 @@ def fork(main: Callable[[], None], shared: int | None = None) -> Child:
 
     The descriptor ``shared``, if any, is descriptor 3 in that process, and all others are closed.
     """
-    (orders, ours), (theirs, news) = os.pipe(), os.pipe()
+    (requests, ours), (theirs, replies) = os.pipe(), os.pipe()
     if pid := os.fork():
-        os.close(orders)
-        os.close(news)
+        os.close(requests)
+        os.close(replies)
         return Child(pid, ours, theirs)
     code = 1
     try:
-        os.dup2(orders, 0)
-        os.dup2(news, 1)
+        os.dup2(requests, 0)
+        os.dup2(replies, 1)
         if shared is not None:
             os.dup2(shared, 3)
-        os.closerange(3 if shared is None else 4, max(orders, ours, theirs, news) + 1)
+        os.closerange(3 if shared is None else 4, max(requests, ours, theirs, replies) + 1)
         main()
         code = 0
     except BaseException:  # noqa: BLE001 - no code of the lab may run on in the child
@@ -137,34 +134,32 @@ def start(main: Callable[[], None], shared: int | None = None) -> Child:
     """
     run = main.__name__
     shares = [] if shared is None else [(os.POSIX_SPAWN_DUP2, shared, 3)]
-    (orders, ours), (theirs, news) = os.pipe(), os.pipe()
+    (requests, ours), (theirs, replies) = os.pipe(), os.pipe()
     try:
         pid = os.posix_spawn(
             sys.executable,
             [sys.executable, "-P", "-c", f"from {main.__module__} import {run} as run; run()"],
             os.environ,
             file_actions=[
-                (os.POSIX_SPAWN_DUP2, orders, 0),
-                (os.POSIX_SPAWN_DUP2, news, 1),
+                (os.POSIX_SPAWN_DUP2, requests, 0),
+                (os.POSIX_SPAWN_DUP2, replies, 1),
                 *shares,
             ],
         )
     finally:
-        os.close(orders)
-        os.close(news)
+        os.close(requests)
+        os.close(replies)
     return Child(pid, ours, theirs)
 
 
-# --- keeps a packet-holding process running: sends orders, receives news, restarts it -------------
-
 _ANSWER_S = 20.0
-"""Seconds that an order may take. Most take milliseconds, but a new process first has to import,
+"""Seconds that a request may take. Most take milliseconds, but a new process first has to import,
 which takes seconds when many labs start at once."""
 
 _SHORT_LIFE_S = 1.0
 """Shortest life in seconds; a process that dies sooner twice in a row is not restarted."""
 
-N = TypeVar("N", bound=Reply)
+R = TypeVar("R", bound=Reply)
 
 
 class Logger(Protocol):
@@ -175,40 +170,40 @@ class Logger(Protocol):
 
 
 class _DiedError(LabError):
-    """The process died before it answered an order."""
+    """The process died before it answered a request."""
 
 
-class Supervisor(Generic[N]):
-    """The lab's side of a packet-holding process, which is restarted if it dies."""
+class Supervisor(Generic[R]):
+    """Sends requests to a child, awaits its replies, and replaces it if it dies."""
 
     def __init__(
         self,
         name: str,
-        news: type[N],
+        reply: type[R],
         log: Logger,
         *,
         launch: Callable[[], Child],
         restore: Callable[[], None],
-        on_news: Callable[[N], None],
+        on_reply: Callable[[R], None],
         loss: str,
         forked: Child | None = None,
         blame: Callable[[int], str] = lambda _: "",
     ) -> None:
         """``name`` names the process in messages about its end and its faults; ``log`` logs them.
 
-        ``launch`` starts a new process, ``restore`` then sends the orders of all its queues, and
-        ``on_news`` receives news that answer no order. ``loss`` describes what no longer works if
+        ``launch`` starts a new process, ``restore`` then sends the requests of all its queues, and
+        ``on_reply`` receives replies that answer no request. ``loss`` describes what no longer works if
         it keeps dying. ``forked`` is the first process, if it runs already. ``blame`` receives the
         exit code of one that died; if it returns the cause, it has logged and removed it.
         """
         self._name, self._loss = name, loss
-        self._launch, self._restore, self._on_news, self._log = launch, restore, on_news, log
+        self._launch, self._restore, self._on_reply, self._log = launch, restore, on_reply, log
         self._blame = blame
-        self._decoder = msgspec.json.Decoder(news)
+        self._decoder = msgspec.json.Decoder(reply)
         self._forked = forked
         self._process: Child | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._answers: dict[tuple[int, str], asyncio.Future[N]] = {}
+        self._answers: dict[tuple[int, str], asyncio.Future[R]] = {}
         self._closing = False
         self._short_lives = 0
         self._given_up = ""
@@ -233,38 +228,38 @@ class Supervisor(Generic[N]):
                 self._reading = asyncio.create_task(self._listen(started))
                 self._restore()
 
-    async def ask(self, order: Request, longer_s: float = 0.0) -> N:
-        """Send an order, and return the news that report its end or failure.
+    async def ask(self, request: Request, longer_s: float = 0.0) -> R:
+        """Send a request, and return the reply that reports its end or failure.
 
-        If the process dies meanwhile, its successor receives the order once more. The order may
+        If the process dies meanwhile, its successor receives it once more. The request may
         take ``longer_s`` seconds more than others. Raises ``LabError`` if the process keeps dying
         or does not answer.
         """
         try:
-            return await self._ask(order, longer_s)
+            return await self._ask(request, longer_s)
         except _DiedError:
             if self._closing:
                 raise
-            return await self._ask(order, longer_s)
+            return await self._ask(request, longer_s)
 
-    async def _ask(self, order: Request, longer_s: float) -> N:
-        # An order to a process that has died is lost.
+    async def _ask(self, request: Request, longer_s: float) -> R:
+        # A request to a process that has died is lost.
         await self.start()
-        future: asyncio.Future[N] = asyncio.get_running_loop().create_future()
-        self._answers[order.queue, order.do] = future
-        self.send(order)
+        future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        self._answers[request.queue, request.do] = future
+        self.send(request)
         try:
             return await asyncio.wait_for(future, _ANSWER_S + longer_s)
         except TimeoutError:
-            text = f"{self._name} doesn't answer (queue {order.queue}, {order.do})"
+            text = f"{self._name} doesn't answer (queue {request.queue}, {request.do})"
             raise LabError(text) from None
         finally:
-            self._answers.pop((order.queue, order.do), None)
+            self._answers.pop((request.queue, request.do), None)
 
-    def send(self, order: Request) -> None:
-        """Send an order without waiting; it is lost if no process runs."""
+    def send(self, request: Request) -> None:
+        """Send a request without waiting; it is lost if no process runs."""
         if self._process is not None:
-            self._process.send(msgspec.json.encode(order))
+            self._process.send(msgspec.json.encode(request))
 
     async def close(self) -> None:
         """End the process."""
@@ -278,9 +273,9 @@ class Supervisor(Generic[N]):
             await self._reading
 
     async def _listen(self, running: Child) -> None:
-        """Process news until the process ends."""
+        """Process replies until the process ends."""
         born = time.monotonic()
-        async for line in running.news():
+        async for line in running.replies():
             self._receive(self._decoder.decode(line))
         code = running.wait()
         self._process, self.lateness = None, None
@@ -296,18 +291,20 @@ class Supervisor(Generic[N]):
         elif not self._closing:
             await self._revive(how, time.monotonic() - born)
 
-    def _receive(self, news: N) -> None:
-        if not news.queue:
-            late = news.late_p50_us, news.late_p99_us
+    def _receive(self, reply: R) -> None:
+        if not reply.queue:
+            late = reply.late_p50_us, reply.late_p99_us
             self.lateness = None if None in late else late  # type: ignore[assignment]
             return
-        future = self._answers.get((news.queue, news.do))
+        future = self._answers.get((reply.queue, reply.do))
         if future is None or future.done():
-            if news.failed:
-                self._log("error", f"{self._name}, queue {news.queue}: {news.failed}", spoils=True)
-            self._on_news(news)
+            if reply.failed:
+                self._log(
+                    "error", f"{self._name}, queue {reply.queue}: {reply.failed}", spoils=True
+                )
+            self._on_reply(reply)
         else:
-            future.set_result(news)
+            future.set_result(reply)
 
     async def _revive(self, how: str, life_s: float) -> None:
         self._short_lives = self._short_lives + 1 if life_s < _SHORT_LIFE_S else 0

@@ -1,6 +1,6 @@
 """The process of a capture: writes a capture program's packets to one bounded pcapng file.
 
-``python -m ccplay.lab.capture.writer ORDER`` runs in the namespace of the interface and writes
+``python -m ccplay.lab.capture_writer ORDER`` runs in the namespace of the interface and writes
 until SIGINT. It prints a ``News`` as one line of JSON when it begins to capture packets, and
 another when the file is complete. The file can be read at any moment, however the process ends.
 """

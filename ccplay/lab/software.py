@@ -1,4 +1,4 @@
-"""The lab's side of disciplines in software: their process, its orders and its counters."""
+"""The lab's side of disciplines in software: their process, its requests and its counters."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ import msgspec
 
 from ccplay.assets import find_tool
 from ccplay.errors import CcplayError, LabError
-from ccplay.lab import netns
+from ccplay.lab import child, netns, software_queue, software_shared
+from ccplay.lab.child import Child, Logger, Supervisor
 from ccplay.lab.custom import limits
 from ccplay.lab.custom.declaring import SourceError, library
 from ccplay.lab.netns import Namespace
-from ccplay.lab.packets import process
-from ccplay.lab.packets.process import Supervisor, Logger, Child
 from ccplay.lab.queues.statistics import PASSAGE, Reading
-from ccplay.lab.software import serving, shared
-from ccplay.lab.software.serving import MARKED, PACED
-from ccplay.lab.software.shared import (
-    SharedCounters,
+from ccplay.lab.software_queue import MARKED, PACED
+from ccplay.lab.software_shared import (
     DisciplineReply,
     DisciplineRequest,
+    SharedCounters,
     Slot,
     Sojourns,
 )
@@ -96,13 +94,13 @@ def rules_refusal(trial: subprocess.Popen[str] | None, queues: Feature) -> tuple
     return "", ""
 
 
-# --- the lab's side of disciplines in software: their process, its orders and its counters --------
+# --- the lab's side of disciplines in software: their process, its requests and its counters --------
 
 SHARES = (0.5, 0.95, 0.99, 1.0)
 """Quantiles of sojourn times that are reported."""
 
 
-FALLBACK = Qdisc(kind="pfifo", options={"limit": serving.FALLBACK_PACKETS})
+FALLBACK = Qdisc(kind="pfifo", options={"limit": software_queue.FALLBACK_PACKETS})
 """Discipline that replaces one that fails; it has more room if more packets wait."""
 
 
@@ -158,13 +156,13 @@ class Software:
         self.changed: Callable[[str], object] = lambda _: None
         """Function that receives the name of a link whose discipline has failed, or works again."""
         self._generation = self._version = 0
-        self._keeper = Supervisor(
+        self._serving = Supervisor(
             "the disciplines' process",
             DisciplineReply,
             log,
             launch=lambda: start_process(self._board),
             restore=self._restore,
-            on_news=self._on_news,
+            on_reply=self._on_reply,
             loss="packets bypass them and wait in the kernel's queues",
             forked=None if forked is None else forked.serving,
             blame=self._blame,
@@ -173,9 +171,9 @@ class Software:
             "the process that tries disciplines",
             DisciplineReply,
             log,
-            launch=lambda: process.start(serving.serve_trials),
+            launch=lambda: child.start(software_queue.serve_trials),
             restore=lambda: None,
-            on_news=lambda _: None,
+            on_reply=lambda _: None,
             loss="none of yours can be chosen",
             forked=None if forked is None else forked.trying,
         )
@@ -185,14 +183,14 @@ class Software:
     @property
     def processes(self) -> Iterable[int]:
         """Process ID of the disciplines' process; empty if it does not run."""
-        return self._keeper.pids
+        return self._serving.pids
 
     def lateness(self) -> tuple[float, float] | None:
         """Return median and 99th percentile of packets' lateness in us, of the last second.
 
         None if there were no packets.
         """
-        return self._keeper.lateness
+        return self._serving.lateness
 
     def dropped(self, number: int) -> int:
         """Return the number of packets dropped in front of a link."""
@@ -222,12 +220,12 @@ class Software:
     def sojourn_us(self, number: int) -> list[float]:
         """Return the quantiles ``SHARES`` of a link's sojourn times in us; empty without any."""
         counts = self._sojourns(number)
-        found = [shared.percentile(counts, share) for share in SHARES]
+        found = [software_shared.percentile(counts, share) for share in SHARES]
         return [round(each, 1) for each in found if each is not None]
 
     def _sojourns(self, number: int) -> list[int]:
         past, link = self._histograms.get(number), self._links.get(number)
-        now = link.slot.histogram() if link is not None else [0] * shared.PLACES
+        now = link.slot.histogram() if link is not None else [0] * software_shared.PLACES
         return now if past is None else [sum(each) for each in zip(past, now, strict=True)]
 
     async def put(
@@ -239,7 +237,7 @@ class Software:
         there; the link is busy with them first. Raises ``LabError``.
         """
         kind = qdisc.kind.removesuffix(SUFFIX)
-        order = DisciplineRequest(
+        request = DisciplineRequest(
             queue=at.number,
             pid=at.namespace.pid,
             kind=kind,
@@ -249,22 +247,22 @@ class Software:
             rate=rate,
             seed=self._seed + at.number,
         )
-        await self._try(order)
+        await self._try(request)
         if (link := self._links.get(at.number)) is not None:
-            await self._change(link, order)
+            await self._change(link, request)
             return
-        await self._keeper.start()
+        await self._serving.start()
         if (removing := self._removing.pop(at.number, None)) is not None:
             await removing
         try:
-            news = await self._ask(order)
+            reply = await self._ask(request)
         except BaseException:
             # The queue may be open already if the discipline refuses its parameters.
-            self._keeper.send(DisciplineRequest(queue=at.number, do="close"))
+            self._serving.send(DisciplineRequest(queue=at.number, do="close"))
             raise
         self._generation += 1
         slot = self._board.slot(at.number - 1)
-        link = _Link(at, order, news.statistics, slot, self._generation)
+        link = _Link(at, request, reply.statistics, slot, self._generation)
         self._links[at.number] = link
         try:
             await add_rules(at.namespace, at.interface, at.number)
@@ -272,9 +270,9 @@ class Software:
             del self._links[at.number]
             with contextlib.suppress(LabError):
                 await remove_rules(at.namespace, at.interface, at.number)
-            self._keeper.send(DisciplineRequest(queue=at.number, do="close"))
+            self._serving.send(DisciplineRequest(queue=at.number, do="close"))
             raise
-        self._keeper.send(
+        self._serving.send(
             DisciplineRequest(queue=at.number, do="begin", busy_s=kernel_backlog() * 8 / rate)
         )
 
@@ -284,9 +282,9 @@ class Software:
         Includes links on which a FIFO has replaced the discipline since.
         """
         return [
-            (each.at.link, Qdisc(kind=kind + SUFFIX, options=each.order.options))
+            (each.at.link, Qdisc(kind=kind + SUFFIX, options=each.request.options))
             for each in self._links.values()
-            if each.order.kind == kind
+            if each.request.kind == kind
         ]
 
     def substitute(self, number: int) -> Qdisc | None:
@@ -296,7 +294,7 @@ class Software:
 
     def works(self, kind: str) -> bool:
         """Return whether a discipline is in use on any link, not replaced by a FIFO."""
-        return any(each.works for each in self._links.values() if each.order.kind == kind)
+        return any(each.works for each in self._links.values() if each.request.kind == kind)
 
     async def renew(self, name: str, source: str) -> bool:
         """Use another source for the discipline of a link while packets wait in it.
@@ -307,34 +305,34 @@ class Software:
         link = next((each for each in self._links.values() if each.at.link == name), None)
         if link is not None:
             version = self._next_version()
-            order = msgspec.structs.replace(link.order, source=source, version=version)
-            await self._try(order)
-            await self._change(link, order)
+            request = msgspec.structs.replace(link.request, source=source, version=version)
+            await self._try(request)
+            await self._change(link, request)
         return link is not None and link.works
 
     def _next_version(self) -> int:
         self._version += 1
         return self._version
 
-    async def _try(self, order: DisciplineRequest) -> None:
+    async def _try(self, request: DisciplineRequest) -> None:
         """Try one of the user's disciplines away from all packets. Raises ``LabError``."""
-        tried = order.source, order.options
-        if order.source and self._tried.get(order.kind) != tried:
+        tried = request.source, request.options
+        if request.source and self._tried.get(request.kind) != tried:
             await self._trying.start()
-            news = await self._trying.ask(msgspec.structs.replace(order, do="try"))
-            if news.failed:
-                raise LabError(news.failed)
-            self._tried[order.kind] = tried
+            reply = await self._trying.ask(msgspec.structs.replace(request, do="try"))
+            if reply.failed:
+                raise LabError(reply.failed)
+            self._tried[request.kind] = tried
 
-    async def _change(self, link: _Link, order: DisciplineRequest) -> None:
+    async def _change(self, link: _Link, request: DisciplineRequest) -> None:
         """Set rate and discipline of a link that has a discipline. Raises ``LabError``."""
         async with self._changing:
-            news = await self._ask(msgspec.structs.replace(order, do="change"))
+            reply = await self._ask(msgspec.structs.replace(request, do="change"))
             self._settle(link)
-            worked, link.order = link.works, order
-            # The new discipline may have failed already: other news report that.
+            worked, link.request = link.works, request
+            # The new discipline may have failed already: another reply reports that.
             if link.works:
-                link.statistics = news.statistics
+                link.statistics = reply.statistics
         if link.works != worked:
             self.changed(link.at.link)
 
@@ -348,7 +346,7 @@ class Software:
             return None
         # A process that dies meanwhile holds no packets either.
         with contextlib.suppress(LabError):
-            await self._keeper.ask(DisciplineRequest(queue=at.number, do="pass"))
+            await self._serving.ask(DisciplineRequest(queue=at.number, do="pass"))
         last = self.read(at.number)
         self._dropped[at.number] = self.dropped(at.number)
         self._settle(self._links[at.number])
@@ -363,34 +361,34 @@ class Software:
             await remove_rules(at.namespace, at.interface, at.number)
         except LabError as error:
             self._log("warning", f"link {at.link}: {error}", spoils=True)
-        self._keeper.send(DisciplineRequest(queue=at.number, do="close"))
+        self._serving.send(DisciplineRequest(queue=at.number, do="close"))
 
     async def close(self) -> None:
         """Finish the removal of rules, and end the process."""
         await asyncio.gather(*self._removing.values())
-        await self._keeper.close()
+        await self._serving.close()
         await self._trying.close()
 
-    async def _ask(self, order: DisciplineRequest) -> DisciplineReply:
-        """Send an order and wait until it is done. Raises ``LabError`` with the reason."""
-        news = await self._keeper.ask(order)
-        if news.failed and order.source:
+    async def _ask(self, request: DisciplineRequest) -> DisciplineReply:
+        """Send a request and wait until it is done. Raises ``LabError`` with the reason."""
+        reply = await self._serving.ask(request)
+        if reply.failed and request.source:
             # The message begins with the file and its line.
-            raise LabError(news.failed)
-        if news.failed:
-            raise LabError(f"the queue {order.kind}{SUFFIX} can't be used: {news.failed}")
-        return news
+            raise LabError(reply.failed)
+        if reply.failed:
+            raise LabError(f"the queue {request.kind}{SUFFIX} can't be used: {reply.failed}")
+        return reply
 
     def _restore(self) -> None:
         """Open the queues of all links in a new process."""
         for link in self._links.values():
             self._generation += 1
             link.generation = self._generation
-            order = link.order
+            request = link.request
             if not link.works:
-                order = msgspec.structs.replace(order, kind=serving.FALLBACK, source="")
-            self._keeper.send(order)
-            self._keeper.send(DisciplineRequest(queue=link.order.queue, do="begin"))
+                request = msgspec.structs.replace(request, kind=software_queue.FALLBACK, source="")
+            self._serving.send(request)
+            self._serving.send(DisciplineRequest(queue=link.request.queue, do="begin"))
 
     def _blame(self, code: int) -> str:
         """Return how a user's discipline has ended the process, and let a FIFO take its place.
@@ -398,16 +396,18 @@ class Software:
         Returns an empty text if another cause has ended it.
         """
         words = self._board.take_last_words()
-        own = [each for each in self._links.values() if each.order.source and each.works]
+        own = [each for each in self._links.values() if each.request.source and each.works]
         at_fault = [each for each in own if each.slot.busy[0]]
         # A process that stood still as a whole is ended too, which is no discipline's fault.
         if not at_fault and code > 0 and not words.startswith(limits.TIMEOUT):
             at_fault = own
         causes = []
         for link in at_fault:
-            line = limits.last_line(words, link.order.kind)
-            causes.append(str(SourceError(link.order.kind, line, limits.explain_end(words, code))))
-            link.failed, link.statistics = link.order.version, []
+            line = limits.last_line(words, link.request.kind)
+            causes.append(
+                str(SourceError(link.request.kind, line, limits.explain_end(words, code)))
+            )
+            link.failed, link.statistics = link.request.version, []
             text = (
                 f"link {link.at.link}: {causes[-1]}; the packets that waited in software are lost"
             )
@@ -415,13 +415,13 @@ class Software:
             self.changed(link.at.link)
         return "; ".join(causes)
 
-    def _on_news(self, news: DisciplineReply) -> None:
-        link = self._links.get(news.queue)
-        for line in news.printed.splitlines():
+    def _on_reply(self, reply: DisciplineReply) -> None:
+        link = self._links.get(reply.queue)
+        for line in reply.printed.splitlines():
             self._log("info", f"printed: {line}")
-        if news.fault and link is not None:
-            link.failed, link.statistics = news.version, news.statistics
-            text = f"link {link.at.link}: {news.fault}; a FIFO has taken its place"
+        if reply.fault and link is not None:
+            link.failed, link.statistics = reply.version, reply.statistics
+            text = f"link {link.at.link}: {reply.fault}; a FIFO has taken its place"
             self._log("error", text, spoils=True)
             self.changed(link.at.link)
 
@@ -430,7 +430,7 @@ class _Link(msgspec.Struct):
     """A link with a discipline in software."""
 
     at: SendingEnd
-    order: DisciplineRequest
+    request: DisciplineRequest
     statistics: list[str]
     slot: Slot
     generation: int
@@ -440,24 +440,24 @@ class _Link(msgspec.Struct):
     @property
     def works(self) -> bool:
         """Whether the requested discipline decides."""
-        return self.failed != self.order.version
+        return self.failed != self.request.version
 
     @property
     def kind(self) -> str:
         """Kind of the discipline that decides."""
-        return self.order.kind + SUFFIX if self.works else FALLBACK.kind
+        return self.request.kind + SUFFIX if self.works else FALLBACK.kind
 
 
 def fork_processes() -> Forked:
     """Fork the processes for disciplines; the caller must have no threads and no event loop yet."""
     board = SharedCounters()
-    trials = process.fork(serving.serve_trials) if library.files else None
-    return Forked(process.fork(serving.serve, board.descriptor), board, trials)
+    trials = child.fork(software_queue.serve_trials) if library.files else None
+    return Forked(child.fork(software_queue.serve, board.descriptor), board, trials)
 
 
 def start_process(board: SharedCounters) -> Child:
     """Start a process for disciplines in a new interpreter."""
-    return process.start(serving.serve, board.descriptor)
+    return child.start(software_queue.serve, board.descriptor)
 
 
 # --- replaces the user's own disciplines under running traffic whenever their files are saved -----

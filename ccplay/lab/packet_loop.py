@@ -1,6 +1,6 @@
 """The loop of a packet-holding process, over netfilter queues.
 
-Orders arrive on stdin as JSON lines, and news leave on stdout. The process ends when its stdin
+Requests arrive on stdin as JSON lines, and replies leave on stdout. The process ends when its stdin
 is closed, or with its parent.
 """
 
@@ -21,8 +21,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from ccplay.errors import CcplayError
+from ccplay.lab.child import Reply, Request
 from ccplay.lab.netns import Namespace
-from ccplay.lab.packets.process import Reply, Request
 
 # --- A histogram of the lateness of packets in one second -----------------------------------------
 
@@ -266,12 +266,12 @@ def _attribute(kind: int, value: bytes) -> bytes:
 
 
 # --- the loop of a packet-holding process ---------------------------------------------------------
-# The loop of a packet-holding process: it receives packets, releases packets, obeys orders.
+# The loop of a packet-holding process: it receives packets, releases packets, obeys requests.
 
-_ORDERS, _NEWS = 0, 1
+_REQUESTS, _REPLIES = 0, 1
 """Descriptors of stdin and stdout."""
 
-O = TypeVar("O", bound=Request)  # noqa: E741 - the type of a process's orders
+O = TypeVar("O", bound=Request)  # noqa: E741 - the type of a process's requests
 
 
 class Timer:
@@ -302,28 +302,28 @@ class Timer:
 
 
 class PacketLoop(Generic[O]):
-    """A loop that waits for packets, its timer and orders; subclasses hold the packets."""
+    """A loop that waits for packets, its timer and requests; subclasses hold the packets."""
 
-    def __init__(self, orders: type[O]) -> None:
+    def __init__(self, requests: type[O]) -> None:
         self.lateness = Lateness()
         self.timer = Timer()
-        # Orders and the timer end a wait on either set, packets only one on ``idle``.
+        # Requests and the timer end a wait on either set, packets only one on ``idle``.
         self.idle, self.busy = select.epoll(), select.epoll()
         for each in (self.idle, self.busy):
-            each.register(_ORDERS, select.EPOLLIN)
+            each.register(_REQUESTS, select.EPOLLIN)
             each.register(self.timer.fileno(), select.EPOLLIN)
-        self._orders = msgspec.json.Decoder(orders)
-        self._news = msgspec.json.Encoder()
+        self._requests = msgspec.json.Decoder(requests)
+        self._encoder = msgspec.json.Encoder()
         self._unread = b""
-        self._to = _NEWS
+        self._to = _REPLIES
         self._was_late = False
 
     def work(self) -> select.epoll:
         """Read arrivals, release due packets, and return which of the two sets to wait on."""
         raise NotImplementedError
 
-    def obey(self, order: O) -> None:
-        """Carry out an order, and report its end by ``send``."""
+    def obey(self, request: O) -> None:
+        """Carry out a request, and report its end by ``send``."""
         raise NotImplementedError
 
     def run(self) -> None:
@@ -334,36 +334,36 @@ class PacketLoop(Generic[O]):
         waiting = self.idle
         while True:
             for descriptor, _ in waiting.poll(1.0):
-                if descriptor == _ORDERS and not self._read_orders(os.read(_ORDERS, 1 << 16)):
+                if descriptor == _REQUESTS and not self._read_requests(os.read(_REQUESTS, 1 << 16)):
                     return
             waiting = self.work()
             if (now := clock()) >= report_due:
                 self._report()
                 report_due = now + 1.0
 
-    def send(self, news: Reply) -> None:
-        """Write news to the lab."""
-        # A lab that does not read must not stop the packets; the news are lost.
+    def send(self, reply: Reply) -> None:
+        """Write a reply to the lab."""
+        # A lab that does not read must not stop the packets; the reply is lost.
         with contextlib.suppress(BlockingIOError):
-            os.write(self._to, self._news.encode(news) + b"\n")
+            os.write(self._to, self._encoder.encode(reply) + b"\n")
 
-    def keep_news_apart(self) -> None:
-        """Write news to another descriptor than stdout, on which other code may write."""
-        self._to = os.dup(_NEWS)
+    def keep_replies_apart(self) -> None:
+        """Write replies to another descriptor than stdout, on which other code may write."""
+        self._to = os.dup(_REPLIES)
         nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, _NEWS)
+        os.dup2(nothing, _REPLIES)
         os.close(nothing)
 
-    def _read_orders(self, data: bytes) -> bool:
-        """Carry out the orders that ``data`` completes; return False at the end of stdin."""
+    def _read_requests(self, data: bytes) -> bool:
+        """Carry out the requests that ``data`` completes; return False at the end of stdin."""
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
-            order = self._orders.decode(line)
+            request = self._requests.decode(line)
             try:
-                self.obey(order)
+                self.obey(request)
             except (CcplayError, OSError, LookupError, ValueError) as error:
                 failed = str(error) or repr(error)
-                self.send(Reply(queue=order.queue, do=order.do, failed=failed))
+                self.send(Reply(queue=request.queue, do=request.do, failed=failed))
         return bool(data)
 
     def _report(self) -> None:

@@ -1,1 +1,0 @@
-"""Packet captures: each is a process that writes one bounded pcapng file."""

@@ -1,1 +1,0 @@
-"""Common parts of the delay line and the software queue: processes of the lab that hold packets."""
