@@ -1,4 +1,4 @@
-"""A child process of the lab with two pipes: requests go in, replies come out, one JSON object a line.
+"""A child process of the lab: requests go in by a pipe, replies come out, one JSON object a line.
 
 ``fork`` makes one before the lab has threads and sockets that it would share, so that it need not
 import again; ``start`` makes one later, in a new interpreter. A ``Supervisor`` sends the requests,
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import signal
 import sys
@@ -54,7 +55,7 @@ class Child:
     """A running child. Call ``connect`` first, then ``send`` and ``replies``."""
 
     def __init__(self, pid: int, requests: int, replies: int) -> None:
-        """Use the lab's ends of the process's stdin, ``requests``, and of its stdout, ``replies``."""
+        """Take the lab's ends of its stdin, ``requests``, and of its stdout, ``replies``."""
         self.pid = pid
         self._requests, self._replies = requests, replies
         self._transports: list[asyncio.BaseTransport] = []
@@ -100,6 +101,14 @@ class Child:
         os.close(self._replies)
         self.kill()
         self.wait()
+
+
+def introduce(name: bytes) -> None:
+    """Let this process die with its parent, and be called ``name`` in ps(1), comm in proc(5)."""
+    set_parent_death_signal, set_name = 1, 15
+    libc = ctypes.CDLL(None)
+    libc.prctl(set_parent_death_signal, signal.SIGKILL, 0, 0, 0)
+    libc.prctl(set_name, name, 0, 0, 0)
 
 
 def fork(main: Callable[[], None], shared: int | None = None) -> Child:
@@ -192,8 +201,8 @@ class Supervisor(Generic[R]):
         """``name`` names the process in messages about its end and its faults; ``log`` logs them.
 
         ``launch`` starts a new process, ``restore`` then sends the requests of all its queues, and
-        ``on_reply`` receives replies that answer no request. ``loss`` describes what no longer works if
-        it keeps dying. ``forked`` is the first process, if it runs already. ``blame`` receives the
+        ``on_reply`` receives replies that answer no request. ``loss`` describes what no longer
+        works if it keeps dying. ``forked`` is the first process, if it runs already. ``blame`` receives the
         exit code of one that died; if it returns the cause, it has logged and removed it.
         """
         self._name, self._loss = name, loss

@@ -1,8 +1,8 @@
-"""Delay by the kernel's netem, on an ifb device that all arriving packets pass through.
+"""Delay, jitter and loss where a link ends: by the kernel's netem, or by ccplay's delay line.
 
-tc-netem(8); the redirection through an ifb is tc-mirred(8).
-
-The lab's side of the delay line: its process and firewall rules; and a trial of each engine.
+netem (tc-netem(8)) is on an ifb device, through which all arriving packets pass (tc-mirred(8)). The
+delay line is a process that holds packets in netfilter queues: ``delay_line``. Nothing here touches
+the interface of a queue under study.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The interface of delay engines: delay, jitter and loss at the receiving end of a link.
-
-Engines never act at the sending end: an interface with a queue under study must do nothing else,
-and delay on a sender's own interface would mislead TCP small queues and BBR.
-
-The delay line: propagation delay, jitter and loss where the kernel has no netem.
+"""The delay line: propagation delay, jitter and loss where the kernel has no netem.
 
 A process of its own, named ``delay line``. Every delayed link has a netfilter queue in its
 receiver's namespace. The process notes when each packet is due and releases all due packets with
@@ -14,6 +9,10 @@ packet ahead. Packets are copied to user space only if some are duplicated or ch
 The kernel timestamps arrivals, so packets need not be read at once: while some are in flight, new
 ones are read together every few milliseconds, and wake-ups of a link are spaced out. Wake-ups are
 the main cost; batching halves their number at 10 Mbit/s and saves more at higher rates.
+
+Delay engines, of which this is one and netem the other, never act at the sending end: an interface
+with a queue under study must do nothing else, and delay on a sender's own interface would mislead
+TCP small queues and BBR.
 """
 
 from __future__ import annotations

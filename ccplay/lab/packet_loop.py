@@ -11,7 +11,6 @@ import ctypes
 import gc
 import os
 import select
-import signal
 import socket
 import struct
 import time
@@ -21,7 +20,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from ccplay.errors import CcplayError
-from ccplay.lab.child import Reply, Request
+from ccplay.lab.child import Reply, Request, introduce
 from ccplay.lab.netns import Namespace
 
 # --- A histogram of the lateness of packets in one second -----------------------------------------
@@ -382,20 +381,12 @@ def run_as(name: bytes, make: Callable[[], PacketLoop[Any]]) -> None:
     The process dies with its parent. It has real-time priority if that is allowed, otherwise a
     higher priority than it was started with.
     """
-    _introduce(name)
+    introduce(name)
     _ask_for_priority()
     # There are no cycles here, and garbage collection would delay packets.
     gc.disable()
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
         make().run()
-
-
-def _introduce(name: bytes) -> None:
-    """Die with the parent, and set the name in ps(1), since a fork inherits that of the lab."""
-    set_parent_death_signal, set_name = 1, 15
-    libc = ctypes.CDLL(None)
-    libc.prctl(set_parent_death_signal, signal.SIGKILL, 0, 0, 0)
-    libc.prctl(set_name, name, 0, 0, 0)
 
 
 def _ask_for_priority() -> None:

@@ -11,7 +11,6 @@ no rate: the packet after it is due when it would have been anyway.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import io
 import select
@@ -29,6 +28,7 @@ from zlib import crc32
 import msgspec
 
 from ccplay.errors import CcplayError
+from ccplay.lab.child import introduce
 from ccplay.lab.custom import limits, loading, trial
 from ccplay.lab.custom.declaring import MisuseError
 from ccplay.lab.custom.limits import Printed
@@ -488,10 +488,7 @@ TRIAL_NAME = b"queue trial"
 
 def serve_trials() -> None:
     """Try disciplines until stdin ends, or the parent does."""
-    set_parent_death_signal, set_name = 1, 15
-    libc = ctypes.CDLL(None)
-    libc.prctl(set_parent_death_signal, signal.SIGKILL, 0, 0, 0)
-    libc.prctl(set_name, TRIAL_NAME, 0, 0, 0)
+    introduce(TRIAL_NAME)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in sys.stdin.buffer:
         request = msgspec.json.decode(line, type=DisciplineRequest)

@@ -261,12 +261,12 @@ async def killed_before_it_answers(before: dict[str, Any], after: dict[str, Any]
         software, delays = made.shaper._software, made.shaper._engine
         assert software is not None
         assert isinstance(delays, delay.LineDelay)
-        keeper: Any = software._keeper if wanted[1].qdisc else delays._keeper
-        await keeper.start()
-        (pid,) = keeper.pids
+        child: Any = software._serving if wanted[1].qdisc else delays._child
+        await child.start()
+        (pid,) = child.pids
         os.kill(pid, signal.SIGSTOP)
         changing = asyncio.create_task(made.shaper.apply(made.there, wanted[1]))
-        await made.until(lambda: keeper._answers)
+        await made.until(lambda: child._answers)
         os.kill(pid, signal.SIGKILL)
         (changed,) = await changing
         await made.rtts_ms(5, "-i", "0.2")
