@@ -202,8 +202,9 @@ class Supervisor(Generic[R]):
 
         ``launch`` starts a new process, ``restore`` then sends the requests of all its queues, and
         ``on_reply`` receives replies that answer no request. ``loss`` describes what no longer
-        works if it keeps dying. ``forked`` is the first process, if it runs already. ``blame`` receives the
-        exit code of one that died; if it returns the cause, it has logged and removed it.
+        works if it keeps dying. ``forked`` is the first process, if it runs already. ``blame``
+        receives the exit code of one that died; if it returns the cause, it has logged and removed
+        it.
         """
         self._name, self._loss = name, loss
         self._launch, self._restore, self._on_reply, self._log = launch, restore, on_reply, log

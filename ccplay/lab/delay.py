@@ -296,7 +296,7 @@ _GILBERT_ELLIOTT = 2
 """Attribute ``NETEM_LOSS_GE`` within ``TCA_NETEM_LOSS``."""
 
 
-# --- the lab's side of the delay line: its process and its firewall rules --------------------------
+# --- the lab's side of the delay line: its process and its firewall rules -------------------------
 
 TABLES = ("raw", "mangle")
 """Tables of iptables for a rule in PREROUTING, in order of preference; both precede routing."""

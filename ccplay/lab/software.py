@@ -1,4 +1,4 @@
-"""Disciplines in software, the lab's side: packets wait in a netfilter queue in front of a link's rate.
+"""Disciplines in software, the lab's side: packets wait in a netfilter queue before a link's rate.
 
 Firewall rules (table mangle) lead what leaves through an interface into a netfilter
 queue. A process forked from the lab, ``software queue``, copies the headers, asks a class of
@@ -117,7 +117,7 @@ def rules_refusal(trial: subprocess.Popen[str] | None, queues: Feature) -> tuple
     return "", ""
 
 
-# --- the lab's side of disciplines in software: their process, its requests and its counters --------
+# --- the lab's side of disciplines in software: their process, its requests and its counters ------
 
 SHARES = (0.5, 0.95, 0.99, 1.0)
 """Quantiles of sojourn times that are reported."""

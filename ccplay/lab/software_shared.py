@@ -241,7 +241,7 @@ def _event(t: float, link: str, kind: str, counts: Sequence[int]) -> SojournTime
     )
 
 
-# --- requests to the process of disciplines in software, and its replies ---------------------------
+# --- requests to the process of disciplines in software, and its replies --------------------------
 
 
 class DisciplineRequest(child.Request, frozen=True, omit_defaults=True):
