@@ -173,7 +173,7 @@ def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     def made(kind: str, options: object, seed: int) -> Discipline:
         return found(table.options_of("codel", {}), seed)
 
-    monkeypatch.setattr("ccplay.lab.software_queue.made", made)
+    monkeypatch.setattr("ccplay.lab.software_queue.make_kind", made)
     return found.__name__
 
 
