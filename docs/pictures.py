@@ -42,15 +42,24 @@ async def _frames(recording: Path) -> list[Image.Image]:
     return found
 
 
+def _palette(frames: list[Image.Image]) -> Image.Image:
+    """Return an image with the palette: half of it the commonest colours, exactly as they are."""
+    strip = Image.new("RGB", (WIDTH, sum(each.height for each in frames)))
+    for number, each in enumerate(frames):
+        strip.paste(each, (0, number * each.height))
+    found = sorted(strip.getcolors(strip.width * strip.height) or [], reverse=True)
+    common = [colour for _, colour in found[: COLOURS // 2]]
+    between = strip.quantize(COLOURS // 2, Image.Quantize.MAXCOVERAGE).getpalette() or []
+    values = [level for colour in common for level in colour] + between[: COLOURS // 2 * 3]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(values)
+    return palette
+
+
 def write(recording: Path, out: Path) -> None:
     """Draw ``recording`` as an animated GIF, with the colours of six of its moments."""
     frames = asyncio.run(_frames(recording))
-    chosen = frames[:: len(frames) // 6]
-    strip = Image.new("RGB", (WIDTH, sum(each.height for each in chosen)))
-    for number, each in enumerate(chosen):
-        strip.paste(each, (0, number * each.height))
-    # By coverage of the colours, not by their number of dots: a green word counts as a plot does.
-    palette = strip.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    palette = _palette(frames[:: len(frames) // 6])
     drawn = [each.quantize(palette=palette, dither=Image.Dither.NONE) for each in frames]
     times = [round(STEP_S / SPEED * 100) * 10] * (len(drawn) - 1) + [3000]
     drawn[0].save(out, save_all=True, append_images=drawn[1:], duration=times, loop=0)
