@@ -10,9 +10,10 @@ import io
 import sys
 from pathlib import Path
 
-from ccplay.ui.pictures.offscreen import PictureOptions, offscreen
-from ccplay.ui.pictures.png import png
 from PIL import Image
+
+from ccplay.ui.offscreen import PictureOptions, offscreen
+from ccplay.ui.pictures import png
 
 LENGTH_S, STEP_S = 33.0, 0.25
 """Recorded seconds that the picture shows, and seconds between two frames."""

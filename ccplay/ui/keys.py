@@ -21,6 +21,7 @@ _VALUES = "Variables of algorithms in place of RTT (V backwards)"
 _LOGARITHM = "Logarithmic value axes, or linear ones"
 _PATH = "The next of several paths for the selected traffic"
 _EXPLAIN = "What the selected flow is doing, and why"
+_FAIR = "CAKE (or FQ-CoDel) on both directions of the line; again: what was there"
 _HOLD = "Hold the value axes, or release them"
 _START = "Start traffic: a flow, a download, a ping, cross traffic …"
 
@@ -45,6 +46,7 @@ MAIN: list[BindingType] = [
     Binding("n", "dialog('ShortFlowsDialog')", "Short flows", id="short-flows"),
     Binding("c", "dialog('CongestionDialog')", "Congestion control", id="congestion"),
     Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue"),
+    Binding("j", "fair_queue", "CAKE on the line, or off", id="fair-queue", tooltip=_FAIR),
     Binding("l", "dialog('LinkDialog')", "Link", id="link"),
     Binding("P", "path", "Another path, of several", id="path", tooltip=_PATH),
     Binding("k", "capture", "Capture packets, or stop", id="capture"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import partial
 from typing import Protocol, cast
 
 import msgspec
@@ -15,11 +16,15 @@ from ccplay.model.commands import (
     Mark,
     RemoveMark,
     SetPath,
+    SetQdisc,
     StopCapture,
     TraceFlow,
     UntraceFlow,
 )
+from ccplay.model.disciplines import plain, validate
 from ccplay.model.network import Network
+from ccplay.model.series import Series
+from ccplay.model.values import Qdisc
 from ccplay.scenario.values import Scenario
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import KINDS
@@ -126,6 +131,89 @@ class UndoActions(Actions):
             self.sent = f"sent to the live lab at {at} (end goes there): {text}"
         self.app.notify(translate(text), markup=False)
         self.redraw()
+
+
+# --- the action that puts a discipline with fair queues on the line -------------------------------
+
+_FAIR = ("cake", "fq_codel")
+"""Disciplines that keep flows apart and their queues short, the better one first."""
+
+_WITHIN_S, _LATER_S = 5.0, 6.0
+"""Seconds of delays that are compared, and seconds until those of the new queue are known."""
+
+_DELAYS = {"monitor_one_way_delay_us": "takes", "one_way_delay_us": "takes", "rtt_us": "returns in"}
+"""Variables that tell what waiting does to traffic, the plainest first, with a verb for each."""
+
+
+_LONGEST_MARK = 100
+"""Characters of a mark for which a screen has room."""
+
+
+class FairQueueActions(Actions):
+    """The action that cures bufferbloat, and its report."""
+
+    def action_fair_queue(self) -> None:
+        """Put CAKE on every observed link, or what was there before; say later what it did."""
+        state = self.session.state
+        if not self.is_ready(ready=state.phase == "ready") or self.view.network is None:
+            return
+        links = self.view.network.observed
+        kinds = {plain(each.kind) for each in _queues(state, links) if each is not None}
+        if kinds <= set(_FAIR) and kinds:
+            commands = [SetQdisc(link=each, qdisc=_before(state, each)) for each in links]
+        else:
+            offered = state.hello.capabilities.qdiscs if state.hello else ()
+            here = {plain(each.name) for each in offered if each.available}
+            kind = next((each for each in _FAIR if each in here), _FAIR[-1])
+            commands = [SetQdisc(qdisc=validate(Qdisc(kind=kind)))]
+        for command in commands:
+            self.session.send(command)
+        self.app.set_timer(_LATER_S, partial(self._report_fair_queue, state, state.now))
+        self.redraw()
+
+    def _report_fair_queue(self, state: LabState, t: float) -> None:
+        """Set a mark that says what a change of the queue at ``t`` did to delays."""
+        if state is not self.session.state or state.phase != "ready":
+            return
+        lines = [*delays_around(state, t)]
+        if lines:
+            self.session.send(Mark(text="; ".join(lines)[:_LONGEST_MARK], at=t))
+
+
+def _queues(state: LabState, links: Iterable[str]) -> list[Qdisc | None]:
+    return [state.setting_now(each).qdisc for each in links]
+
+
+def _before(state: LabState, link: str) -> Qdisc:
+    """Return the last queue of a link that was not one of ``_FAIR``; a FIFO if there was none."""
+    for change in reversed(state.links.get(link, [])):
+        found = change.setting.qdisc
+        if found is not None and plain(found.kind) not in _FAIR:
+            return found
+    return validate(Qdisc(kind="pfifo"))
+
+
+def delays_around(state: LabState, t: float) -> Iterator[str]:
+    """Yield in words how the delay of traffic changed at ``t``: of the plainest kind there is."""
+    for name, verb in _DELAYS.items():
+        found = False
+        for traffic in state.traffic.values():
+            series = traffic.series.get(name)
+            if series is None:
+                continue
+            before = _median_ms(series, t - _WITHIN_S, t)
+            after = _median_ms(series, t + 1, t + _LATER_S)
+            if before is not None and after is not None:
+                found = True
+                yield f"{traffic.name} {verb} {after:.0f} ms, before {before:.0f} ms"
+        if found:
+            return
+
+
+def _median_ms(series: Series, start: float, end: float) -> float | None:
+    ticks = [series.timeline.at_or_after(each) for each in (start, end)]
+    found = series.median(*ticks)
+    return None if found is None else found / 1e3
 
 
 # --- actions that send commands to the lab, and actions on marks ----------------------------------

@@ -35,7 +35,12 @@ from ccplay.ui import keys, lineup, network_map, network_panel, ribbon, status_l
 from ccplay.ui.audience import WITH_FILES, Audience, Presenting
 from ccplay.ui.cells import Row, Sheet
 from ccplay.ui.compositor import Painter
-from ccplay.ui.lab_actions import LabActions, StartingActions, UndoActions
+from ccplay.ui.lab_actions import (
+    FairQueueActions,
+    LabActions,
+    StartingActions,
+    UndoActions,
+)
 from ccplay.ui.lesson_actions import AudienceActions
 from ccplay.ui.playhead import WINDOW_S, Playhead
 from ccplay.ui.plot_pane import Overlay
@@ -66,7 +71,7 @@ _SHEETS = ("header", "banner", "network", "flows", "map", "ribbon", "events", "f
 _SPARE_LINES = 2
 """Spare lines that the table may have before all parts are laid out again."""
 
-LIVE_ONLY = ("dialog", "start_traffic", "mark", "stop", "capture", "trace")
+LIVE_ONLY = ("dialog", "start_traffic", "fair_queue", "mark", "stop", "capture", "trace")
 
 
 class MainScreen(
@@ -76,6 +81,7 @@ class MainScreen(
     SavingActions,
     StartingActions,
     UndoActions,
+    FairQueueActions,
     AudienceActions,
     Painter,
 ):

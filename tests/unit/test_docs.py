@@ -86,7 +86,15 @@ def test_toml_of_the_documentation_is_valid(page: str, text: str, tmp_path: Path
 
 @pytest.fixture(scope="module")
 def generate() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    return _imported("generate")
+
+
+def test_pictures_are_drawn_by_what_there_is() -> None:
+    assert callable(_imported("pictures").write)
+
+
+def _imported(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
