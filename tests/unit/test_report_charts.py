@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccplay.analysis.statistics import Statistic
-from ccplay.report.data.charts import Chart, Estimate, Line, charts
+from ccplay.report.data.charts import Chart, ChartLine, Estimate, charts
 from ccplay.report.data.findings import distribution, together
-from ccplay.report.data.material import Axis, axes, number
+from ccplay.report.data.material import MatrixAxis, axes, number
 from ccplay.report.data.naming import Unit
 from tests.unit.reports import (
     PUBLISHED,
@@ -41,8 +41,11 @@ def test_a_chart_runs_along_the_axis_of_numbers_with_the_most_values() -> None:
 
 
 def test_named_cases_are_categories_even_where_they_look_like_numbers() -> None:
-    assert Axis("case", ("50 ms", "100 ms", "200 ms")).numbers is None
-    assert Axis("delay", ("50 ms", "0.1 s")).numbers == ({"50 ms": 50.0, "0.1 s": 100.0}, "ms")
+    assert MatrixAxis("case", ("50 ms", "100 ms", "200 ms")).numbers is None
+    assert MatrixAxis("delay", ("50 ms", "0.1 s")).numbers == (
+        {"50 ms": 50.0, "0.1 s": 100.0},
+        "ms",
+    )
 
 
 def test_figures_of_several_flows_are_one_chart() -> None:
@@ -238,15 +241,15 @@ def test_strokes_are_one_line_with_gaps() -> None:
 def test_a_bar_that_is_alone_stands_beside_its_name() -> None:
     """In a case with one flow its bar is centred, without an empty place for a second one."""
     known = Statistic(n=3, mean=1.0, sd=0.1, low=0.9, high=1.1)
-    one = Line("flow 1", "1", [Estimate(at, known, [], []) for at in ("alone", "both")])
-    other = Line("flow 2", "2", [Estimate("both", known, [], [])])
+    one = ChartLine("flow 1", "1", [Estimate(at, known, [], []) for at in ("alone", "both")])
+    other = ChartLine("flow 2", "2", [Estimate("both", known, [], [])])
     drawn = Chart(
         name="x",
         title="x",
         label="goodput",
         unit=Unit(1.0, "Mbit/s"),
         counts="",
-        axis=Axis("case", ("alone", "both")),
+        axis=MatrixAxis("case", ("alone", "both")),
         hue="",
         panels=[("", [one, other])],
         reference=None,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from ccplay.model.columns import Column
-from ccplay.report.data.findings import columns, findings, readings, verdicts
+from ccplay.report.data.findings import columns, family_findings, findings, verdicts
 from ccplay.report.data.material import MOST_DRAWN, MOST_SHOWN
 from ccplay.report.data.naming import in_order, words
 from ccplay.report.data.report_tables import tables
@@ -64,7 +64,7 @@ def test_columns_write_means_in_one_unit() -> None:
 def test_what_was_published_of_a_whole_family_is_no_reading_of_any_of_its_points() -> None:
     result = variants("reno", "vegas", published=PUBLISHED)
     assert not any(each.published or each.notes for each in findings(result))
-    [reading] = readings(result)
+    [reading] = family_findings(result)
     assert (reading.family, reading.published) == ("alone", list(PUBLISHED))
     [table] = [each for each in tables(result) if each.name == "findings"]
     rows = json.loads(table.json())

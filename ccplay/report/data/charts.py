@@ -14,8 +14,8 @@ from ccplay.analysis.statistics import Statistic
 from ccplay.report.data.curves import Curve, bins, count_at
 from ccplay.report.data.findings import published_by_case, published_of, values
 from ccplay.report.data.material import (
-    Axis,
     Material,
+    MatrixAxis,
     Parameter,
     as_written,
     axes,
@@ -92,7 +92,7 @@ class Estimate(msgspec.Struct, frozen=True):
     """Published values of this case alone."""
 
 
-class Line(msgspec.Struct, frozen=True):
+class ChartLine(msgspec.Struct, frozen=True):
     """Related means: a line of a plot, or the bars of one colour."""
 
     label: str
@@ -113,10 +113,10 @@ class Chart(msgspec.Struct, frozen=True):
     """Label of the value axis, without the unit."""
     unit: Unit
     counts: str
-    axis: Axis
+    axis: MatrixAxis
     hue: str
-    """Axis of the matrix that distinguishes lines; empty if flows do."""
-    panels: list[tuple[str, list[Line]]]
+    """MatrixAxis of the matrix that distinguishes lines; empty if flows do."""
+    panels: list[tuple[str, list[ChartLine]]]
     """Panels with their titles."""
     reference: float | None
     """Value of a reference line across the chart: 1 for ratios and indices."""
@@ -199,7 +199,7 @@ class Chart(msgspec.Struct, frozen=True):
         return min(counts), max(counts)
 
     @property
-    def _lines(self) -> list[Line]:
+    def _lines(self) -> list[ChartLine]:
         return [line for _, lines in self.panels for line in lines]
 
     @property
@@ -256,7 +256,7 @@ def _chart(
     means = [c.metrics[f].mean for c in cases for f in metrics if f in c.metrics]
     across, hue, rest = _roles(cases)
     shared = published_by_case(cases)
-    found: dict[tuple[str, ...], dict[str, Line]] = {}
+    found: dict[tuple[str, ...], dict[str, ChartLine]] = {}
     several = len(metrics) > 1
     for case in cases:
         where = place(case)
@@ -272,7 +272,7 @@ def _chart(
                 panel = (subject, *panel)
             label = as_written(where.get(hue, "")) if hue else subject or wording.quantity
             line = found.setdefault(panel, {}).setdefault(
-                label, Line(label, "" if hue else wording.name)
+                label, ChartLine(label, "" if hue else wording.name)
             )
             line.published[:] = line.published or values(shared[case.name], metric)
             each_run = [each[metric] for each in singles.get(case.name, []) if metric in each]
@@ -321,7 +321,7 @@ def _algorithms(runs: Iterable[CaseResult]) -> dict[str, str]:
     return {flow: next(iter(ccs)) for flow, ccs in found.items() if len(ccs) == 1}
 
 
-def _roles(cases: Sequence[CaseStatistics]) -> tuple[Axis, str, list[str]]:
+def _roles(cases: Sequence[CaseStatistics]) -> tuple[MatrixAxis, str, list[str]]:
     """Choose the horizontal axis, the axis that distinguishes lines, and the axes of the panels.
 
     The horizontal one is the numeric axis with the most values, or else the longest axis.

@@ -276,7 +276,7 @@ class Finding(msgspec.Struct, frozen=True):
         return low <= sum(self.published) / len(self.published) <= high
 
 
-class Reading(msgspec.Struct, frozen=True):
+class FamilyFinding(msgspec.Struct, frozen=True):
     """Published values of a metric for a whole family of cases."""
 
     family: str
@@ -285,7 +285,7 @@ class Reading(msgspec.Struct, frozen=True):
     notes: list[str]
 
 
-class Column(msgspec.Struct, frozen=True):
+class MetricColumn(msgspec.Struct, frozen=True):
     """A metric with all its values in one unit."""
 
     metric: str
@@ -309,7 +309,7 @@ class Column(msgspec.Struct, frozen=True):
             return ""
         return self.unit.write(found.statistic.sd)
 
-    def theirs(self, found: Finding | Reading | None) -> str:
+    def theirs(self, found: Finding | FamilyFinding | None) -> str:
         """Return published values as text: a single one, or their range."""
         if found is None or not found.published:
             return ""
@@ -343,13 +343,13 @@ def findings(result: Result) -> list[Finding]:
     return found
 
 
-def readings(result: Result) -> list[Reading]:
+def family_findings(result: Result) -> list[FamilyFinding]:
     """Return the values published for whole families, once for each family and metric."""
     shared = {
         name: published_of_all(family) for (name, _), family in by_family(result.statistics).items()
     }
     return [
-        Reading(name, metric, values(theirs, metric), _notes(theirs, metric))
+        FamilyFinding(name, metric, values(theirs, metric), _notes(theirs, metric))
         for name, theirs in shared.items()
         for metric in dict.fromkeys(each.metric for each in theirs)
     ]
@@ -359,14 +359,17 @@ def _notes(published: Sequence[PublishedResult], metric: str) -> list[str]:
     return [each.note for each in published if each.metric == metric and each.note]
 
 
-def columns(found: Iterable[Finding]) -> list[Column]:
+def columns(found: Iterable[Finding]) -> list[MetricColumn]:
     """Return the metrics of the findings in order, each with its unit."""
     means: dict[str, list[float]] = {}
     for each in found:
         values = means.setdefault(each.metric, [])
         if each.statistic is not None:
             values.append(each.statistic.mean)
-    return [Column(metric, words(metric), unit(metric, values)) for metric, values in means.items()]
+    return [
+        MetricColumn(metric, words(metric), unit(metric, values))
+        for metric, values in means.items()
+    ]
 
 
 def citations(result: Result) -> list[str]:

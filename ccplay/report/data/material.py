@@ -215,7 +215,7 @@ like numbers."""
 # --- the matrix ---------------------------------------------------------------------------------
 
 
-class Axis(msgspec.Struct, frozen=True):
+class MatrixAxis(msgspec.Struct, frozen=True):
     """One axis of the matrix, with its values in the order of the file."""
 
     name: str
@@ -265,7 +265,7 @@ def number(value: Parameter) -> tuple[float, str] | None:
     return float(match[1].replace("_", "")) * factor, unit
 
 
-def axes(cases: Sequence[CaseStatistics]) -> list[Axis]:
+def axes(cases: Sequence[CaseStatistics]) -> list[MatrixAxis]:
     """Return the axes of the matrix of these cases; several named cases are an axis, too."""
     found: dict[str, dict[Parameter, None]] = {}
     families = dict.fromkeys(family_of(case) if case.parameters else case.name for case in cases)
@@ -274,7 +274,7 @@ def axes(cases: Sequence[CaseStatistics]) -> list[Axis]:
     for case in cases:
         for name, value in case.parameters.items():
             found.setdefault(name, {})[value] = None
-    return [Axis(name, tuple(values)) for name, values in found.items()]
+    return [MatrixAxis(name, tuple(values)) for name, values in found.items()]
 
 
 def place(case: CaseStatistics) -> dict[str, Parameter]:

@@ -11,7 +11,7 @@ import msgspec
 from ccplay.analysis.results import INTERFACES, QUEUES, CaseResult, QueueResult, Result
 from ccplay.analysis.statistics import Statistic
 from ccplay.model.columns import Table
-from ccplay.report.data.findings import findings, readings, verdicts
+from ccplay.report.data.findings import family_findings, findings, verdicts
 from ccplay.report.data.naming import in_order
 from ccplay.report.data.writers import Cell, ReportTable
 from ccplay.traffic import KINDS, TRAFFIC
@@ -104,7 +104,7 @@ def _findings(result: Result) -> list[dict[str, Cell]]:
             "published": _numbers(each.published),
             "notes": " ".join(each.notes) or None,
         }
-        for each in readings(result)
+        for each in family_findings(result)
     ]
     return ours + theirs
 

@@ -34,7 +34,7 @@ _CLOSING_S = 1.0
 _LEAST_S = 0.1
 
 
-class Finish(msgspec.Struct, frozen=True):
+class CheckpointMark(msgspec.Struct, frozen=True):
     """The moment at which the first flow of a fixed size was done, and each flow's bytes then."""
 
     t: float
@@ -56,7 +56,7 @@ class Scene(msgspec.Struct, frozen=True):
     marks: list[tuple[float, str]]
     """Commands and marks with their moments in seconds on the time axis."""
     sizes: Mapping[str, int]
-    finish: Finish | None
+    finish: CheckpointMark | None
 
     @property
     def counted(self) -> list[CountedTraffic]:
@@ -152,9 +152,9 @@ def _queues(state: LabState) -> list[Queue]:
     return busy or list(state.queues.values())[:1]
 
 
-def _finish(found: Checkpoint | None, start: float) -> Finish | None:
+def _finish(found: Checkpoint | None, start: float) -> CheckpointMark | None:
     """Return the checkpoint with its moment on the figures' axis; None if there is none."""
-    return None if found is None else Finish(found.t - start, found.bytes, found.ratio)
+    return None if found is None else CheckpointMark(found.t - start, found.bytes, found.ratio)
 
 
 # --- traces in a run's figures: lines with a point per ACK, exact states, the first reduction -----

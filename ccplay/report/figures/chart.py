@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from ccplay.report.data.charts import Chart, Estimate, Line
+from ccplay.report.data.charts import Chart, ChartLine, Estimate
 from ccplay.report.data.material import CASES, Parameter, as_written
 from ccplay.report.figures import style
 from ccplay.report.figures.style import Ink, Inks
@@ -109,7 +109,7 @@ def panels_across(panels: int, *, sideways: bool = False) -> int:
     return min(panels, 3)
 
 
-def draw_common(axes: Axes, chart: Chart, line: Line, colour: str, *, upright: bool) -> None:
+def draw_common(axes: Axes, chart: Chart, line: ChartLine, colour: str, *, upright: bool) -> None:
     """Draw a line across the panel at each value published for all points of ``line`` together."""
     for value in line.published:
         (axes.axhline if upright else axes.axvline)(
@@ -276,7 +276,7 @@ def _lines(chart: Chart, inks: Inks) -> Figure:
 def _line(
     axes: Axes,
     chart: Chart,
-    line: Line,
+    line: ChartLine,
     ink: Ink,
     where: tuple[dict[Parameter, float], float, bool],
 ) -> None:
@@ -366,7 +366,13 @@ def _below(figure: Figure, panels: Sequence[Axes], label: str) -> None:
 
 
 def _bar(
-    axes: Axes, chart: Chart, line: Line, ink: Ink, lines: Sequence[Line], *, upright: bool
+    axes: Axes,
+    chart: Chart,
+    line: ChartLine,
+    ink: Ink,
+    lines: Sequence[ChartLine],
+    *,
+    upright: bool,
 ) -> None:
     thick = 0.76 / len(lines)
     scale = chart.unit.scale
@@ -399,7 +405,7 @@ def _bar(
         axes.plot(*((beside, theirs) if upright else (theirs, beside)), **PUBLISHED)
 
 
-def _aside(line: Line, lines: Sequence[Line], at: Parameter) -> float:
+def _aside(line: ChartLine, lines: Sequence[ChartLine], at: Parameter) -> float:
     """Return the distance, in bars, of a line's bar from the middle of its category's bars."""
     there = [
         each is line for each in lines if any(estimate.at == at for estimate in each.estimates)

@@ -22,7 +22,7 @@ from ccplay.report.figures import style
 from ccplay.report.figures.chart import scale
 from ccplay.report.figures.style import Ink
 
-# --- cumulative distributions of RTTs, queueing delays and sojourn times, by case -----------------
+# --- cumulative distributions of delays, and of flow completion times, by case --------------------
 
 _LEFT_IN = 0.52
 _RIGHT_IN = 0.14
@@ -50,74 +50,22 @@ def draw_cdf(
     names = list(dict.fromkeys(name for _, lines in panels for name in lines))
     known = cases if set(names) <= set(cases) else names
     inks = dict(zip(names, scale(len(names)), strict=True)) if ordered else style.case_inks(known)
-    inks = {name: inks[name] for name in names}
-    width = style.COLUMN_IN if len(panels) == 1 else style.PAGE_IN
-    room = width - _LEFT_IN - _RIGHT_IN
-    handles = [
-        Line2D([], [], color=ink.colour, linestyle=ink.dash, label=name)
-        for name, ink in inks.items()
-    ]
-    columns = style.legend_columns(names, room)
-    titled = len(panels) > 1
-    rows = math.ceil(len(names) / columns) if len(names) > 1 else 0
-    head = 0.06 + _ROW_IN * rows + (0.18 if titled else 0)
-    across = 2 if len(panels) == _FOUR else min(len(panels), 3)
-    down = math.ceil(len(panels) / across)
-    total = head + down * (_HEIGHT_IN + _BOTTOM_IN) + (down - 1) * 0.2
-    figure = Figure(figsize=(width, total))
-    each = (room - (across - 1) * _GAP_IN) / across
     every = [each for _, lines in panels for each in lines.values()]
     left, right = min(each.values[0] for each in every), max(each.quantile(0.999) for each in every)
-    ends = (left - 0.03 * (right - left) if left > _NEAR * right else 0.0, right)
-    for number, (title, lines) in enumerate(panels):
-        row, column = divmod(number, across)
-        bottom = total - head - _HEIGHT_IN - row * (_HEIGHT_IN + _BOTTOM_IN + 0.2)
-        axes = style.box(figure, _LEFT_IN + column * (each + _GAP_IN), bottom, each, _HEIGHT_IN)
+    left = left - 0.03 * (right - left) if left > _NEAR * right else 0.0
+    figure, drawn = _frame([title for title, _ in panels], {name: inks[name] for name in names})
+    for number, (axes, (_, lines)) in enumerate(zip(drawn, panels, strict=True)):
         for name, distribution in lines.items():
             _line(axes, distribution, inks[name])
-        _finish(axes, labels, ends)
-        if column:
-            axes.tick_params(labelleft=False)
-            axes.set_ylabel("")
-        if titled:
-            axes.set_title(title, fontsize=7.5, fontweight="bold", loc="left", pad=3)
-    if rows:
-        figure.legend(
-            handles=handles,
-            loc="upper left",
-            bbox_to_anchor=(_LEFT_IN / width, 1 - 0.02 / total),
-            ncols=columns,
-        )
+        axes.set_xlim(left, right + 0.03 * (right - left) or 1)
+        axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+        axes.set_xlabel(labels[0], labelpad=1.5)
+        axes.set_ylabel("" if number % _across(len(panels)) else labels[1])
     return figure
 
 
-def _line(axes: Axes, distribution: Distribution, ink: Ink) -> None:
-    axes.plot(
-        [distribution.values[0], *distribution.values],
-        [0.0, *distribution.shares],
-        color=ink.colour,
-        linestyle=ink.dash,
-        linewidth=1.1,
-        drawstyle="steps-post",
-    )
-
-
-def _finish(axes: Axes, labels: tuple[str, str], ends: tuple[float, float]) -> None:
-    left, right = ends
-    axes.set_ylim(0, 1.01)
-    axes.set_xlim(left, right + 0.03 * (right - left) or 1)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-    axes.set_xlabel(labels[0], labelpad=1.5)
-    axes.set_ylabel(labels[1])
-
-
-# --- cumulative distributions of flow completion times --------------------------------------------
-# Cumulative distributions of flow completion times, on a logarithmic axis, by size and case.
-
-_TITLE_IN = 0.18
 _LEAST_MS = 1e-3
-"""Smallest value on the axis in ms; recordings may have 0, which a logarithmic axis can't show."""
+"""Smallest value on a logarithmic axis in ms, which can't show the 0 that recordings may have."""
 
 
 def draw_completion_times(
@@ -128,68 +76,84 @@ def draw_completion_times(
     They share a logarithmic axis in ms with the label ``label``, because the times of short and
     long transfers differ by orders of magnitude.
     """
-    several = len(panels) > 1
+    inks = style.case_inks(names)
+    used = [name for name in names if any(name in lines for _, lines in panels)]
+    every = [line for _, lines in panels for line in lines.values()]
+    least = max(min(line.values[0] for line in every), _LEAST_MS)
+    most = max(*(line.values[-1] for line in every), least)
+    # On a few decades, powers of ten alone would be too few ticks.
+    span = most / least * 1.15**2
+    subs = (1.0,) if span > 1000 else (1.0, 3.0) if span > 30 else (1.0, 2.0, 5.0)
+    figure, drawn = _frame([title for title, _ in panels], {name: inks[name] for name in used})
+    for number, (axes, (_, lines)) in enumerate(zip(drawn, panels, strict=True)):
+        for name, line in lines.items():
+            _line(axes, line, inks[name], _LEAST_MS)
+        axes.set_xscale("log")
+        axes.set_xlim(least / 1.15, most * 1.15)
+        axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=9))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_xlabel(label, labelpad=1.5)
+        if not number:
+            axes.set_ylabel("share of transfers", labelpad=1.5)
+    return figure
+
+
+def _across(panels: int) -> int:
+    """Return the number of panels per row: at most three; four panels form a square."""
+    return 2 if panels == _FOUR else min(panels, 3)
+
+
+def _frame(titles: Sequence[str], inks: Mapping[str, Ink]) -> tuple[Figure, list[Axes]]:
+    """Return a figure with a legend on top, and the axes of its panels in rows.
+
+    The vertical axis of each has shares of 1, in percent.
+    """
+    several = len(titles) > 1
     width = style.PAGE_IN if several else style.COLUMN_IN
     room = width - _LEFT_IN - _RIGHT_IN
-    inks = style.case_inks(names)
-    drawn = [name for name in names if any(name in lines for _, lines in panels)]
-    columns = style.legend_columns(drawn, room)
-    rows = math.ceil(len(drawn) / columns) if len(drawn) > 1 else 0
-    head = 0.06 + _ROW_IN * rows + (_TITLE_IN if several else 0)
-    total = head + _HEIGHT_IN + _BOTTOM_IN
+    columns = style.legend_columns(list(inks), room)
+    rows = math.ceil(len(inks) / columns) if len(inks) > 1 else 0
+    head = 0.06 + _ROW_IN * rows + (0.18 if several else 0)
+    across = _across(len(titles))
+    down = math.ceil(len(titles) / across)
+    total = head + down * (_HEIGHT_IN + _BOTTOM_IN) + (down - 1) * 0.2
     figure = Figure(figsize=(width, total))
-    each = (room - (len(panels) - 1) * _GAP_IN) / len(panels)
-    ends = _ends([line for _, lines in panels for line in lines.values()])
-    for number, (title, lines) in enumerate(panels):
-        axes = style.box(figure, _LEFT_IN + number * (each + _GAP_IN), _BOTTOM_IN, each, _HEIGHT_IN)
-        for name, line in lines.items():
-            axes.plot(
-                [max(value, _LEAST_MS) for value in (line.values[0], *line.values)],
-                [0.0, *line.shares],
-                color=inks[name].colour,
-                linestyle=inks[name].dash,
-                linewidth=1.1,
-                drawstyle="steps-post",
-            )
-        _finish_times(axes, ends, label)
-        if number:
+    each = (room - (across - 1) * _GAP_IN) / across
+    panels = []
+    for number, title in enumerate(titles):
+        row, column = divmod(number, across)
+        bottom = total - head - _HEIGHT_IN - row * (_HEIGHT_IN + _BOTTOM_IN + 0.2)
+        axes = style.box(figure, _LEFT_IN + column * (each + _GAP_IN), bottom, each, _HEIGHT_IN)
+        axes.set_ylim(0, 1.01)
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+        if column:
             axes.tick_params(labelleft=False)
-        else:
-            axes.set_ylabel("share of transfers", labelpad=1.5)
         if several:
             axes.set_title(title, fontsize=7.5, fontweight="bold", loc="left", pad=3)
+        panels.append(axes)
     if rows:
         figure.legend(
             handles=[
-                Line2D([], [], color=inks[name].colour, linestyle=inks[name].dash, label=name)
-                for name in drawn
+                Line2D([], [], color=ink.colour, linestyle=ink.dash, label=name)
+                for name, ink in inks.items()
             ],
             loc="upper left",
             bbox_to_anchor=(_LEFT_IN / width, 1 - 0.02 / total),
             ncols=columns,
         )
-    return figure
+    return figure, panels
 
 
-def _ends(lines: Sequence[Distribution]) -> tuple[float, float]:
-    """Return the ends of the axis, slightly beyond all values."""
-    least = max(min(line.values[0] for line in lines), _LEAST_MS)
-    most = max(*(line.values[-1] for line in lines), least)
-    return least / 1.15, most * 1.15
-
-
-def _finish_times(axes: Axes, ends: tuple[float, float], label: str) -> None:
-    axes.set_xscale("log")
-    axes.set_xlim(*ends)
-    axes.set_ylim(0, 1.01)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-    # On a few decades, powers of ten alone would be too few ticks.
-    span = ends[1] / ends[0]
-    subs = (1.0,) if span > 1000 else (1.0, 3.0) if span > 30 else (1.0, 2.0, 5.0)
-    axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=9))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel(label, labelpad=1.5)
+def _line(axes: Axes, distribution: Distribution, ink: Ink, least: float = -math.inf) -> None:
+    axes.plot(
+        [max(value, least) for value in (distribution.values[0], *distribution.values)],
+        [0.0, *distribution.shares],
+        color=ink.colour,
+        linestyle=ink.dash,
+        linewidth=1.1,
+        drawstyle="steps-post",
+    )
 
 
 # --- acknowledged segments over time: one line per case, labelled at its end ----------------------

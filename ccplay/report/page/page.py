@@ -23,16 +23,16 @@ from ccplay.model.values import Capabilities
 from ccplay.model.wording import describe_link, describe_qdisc
 from ccplay.report.data import curves
 from ccplay.report.data.findings import (
-    Column,
+    FamilyFinding,
     Finding,
-    Reading,
+    MetricColumn,
     Verdict,
     agreement,
     citations,
     columns,
+    family_findings,
     findings,
     misbehaviours,
-    readings,
     run_name,
     unmeasured,
     verdicts,
@@ -156,7 +156,7 @@ class Family(msgspec.Struct, frozen=True):
 
     name: str
     heads: list[str]
-    columns: list[Column]
+    columns: list[MetricColumn]
     rows: list[CaseRow]
     published: list[str]
     """Published values of the family as a whole, a cell per column; empty if there are none."""
@@ -167,8 +167,8 @@ def families(result: Result) -> list[Family]:
     by_case: dict[str, dict[str, Finding]] = {}
     for found in findings(result):
         by_case.setdefault(found.case.name, {})[found.metric] = found
-    whole: dict[str, dict[str, Reading]] = {}
-    for reading in readings(result):
+    whole: dict[str, dict[str, FamilyFinding]] = {}
+    for reading in family_findings(result):
         whole.setdefault(reading.family, {})[reading.metric] = reading
     return [
         _family(name, cases, by_case, whole.get(name, {}) if axes else {})
@@ -180,7 +180,7 @@ def _family(
     name: str,
     cases: Sequence[CaseStatistics],
     by_case: dict[str, dict[str, Finding]],
-    whole: dict[str, Reading],
+    whole: dict[str, FamilyFinding],
 ) -> Family:
     axes = list(cases[0].parameters)
     heads = columns(found for case in cases for found in by_case.get(case.name, {}).values())
@@ -194,7 +194,7 @@ def _family(
     return Family(name, axes or ["case"], heads, rows, published)
 
 
-def _cell(column: Column, found: Finding | None) -> Cell:
+def _cell(column: MetricColumn, found: Finding | None) -> Cell:
     return Cell(
         column.ours(found), column.spread(found), column.theirs(found), column.beside(found)
     )
@@ -208,7 +208,7 @@ def notes(result: Result) -> list[str]:
             grouped.setdefault((words(each.metric).text, note), []).append(each.case.name)
     of_families = [
         ", ".join(part for part in (each.family, words(each.metric).text) if part) + f": {note}"
-        for each in readings(result)
+        for each in family_findings(result)
         for note in each.notes
     ]
     return of_families + [
@@ -261,7 +261,7 @@ def troubles(result: Result) -> list[str]:
     return problems
 
 
-def values(run: Run, heads: Sequence[Column]) -> list[str]:
+def values(run: Run, heads: Sequence[MetricColumn]) -> list[str]:
     """Return the values of metrics in one run as text."""
     return [
         UNKNOWN if (value := metric_of(run.result, each.metric)) is None else each.unit.write(value)
@@ -527,7 +527,7 @@ def _shown(run: Run, found: RunDrawing) -> dict[str, object]:
     }
 
 
-def _run(run: Run, heads: Sequence[Column], links: tuple[str, str]) -> dict[str, object]:
+def _run(run: Run, heads: Sequence[MetricColumn], links: tuple[str, str]) -> dict[str, object]:
     again = f", attempt {run.result.attempt}" if run.result.attempt > 1 else ""
     return {
         "label": f"{run.result.repeat}{again}",
