@@ -274,6 +274,8 @@ class PublishedResult(msgspec.Struct, frozen=True, kw_only=True):
     note: str
     source: str = ""
     """Source of the values as given in the scenario."""
+    curve: bool = False
+    """Whether they are one point of a curve over the matrix."""
 
 
 class CaseStatistics(msgspec.Struct, frozen=True, kw_only=True):

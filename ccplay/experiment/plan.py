@@ -404,6 +404,7 @@ class CollectedRuns:
                     values=list(each.values),
                     note=each.note,
                     source=case.published_in,
+                    curve=each.curve,
                 )
                 for each in case.published
             ],

@@ -297,6 +297,8 @@ class Store:
             opened.callback(self._runs.close)
             self._recall()
             self._folder.write(SCENARIO, _as_run(self.scenario))
+            for name, text in self.scenario.files.items():
+                self._folder.write(name, text.encode())
             self._open = opened.pop_all()
         return self
 

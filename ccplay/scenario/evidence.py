@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
+from ccplay.files.reading import read_regular
 from ccplay.model.network import BOTTLENECK, Network
-from ccplay.model.quantities import NUMBER, Field, MisfitError, Quantity, Shape, quote, same
+from ccplay.model.quantities import (
+    NUMBER,
+    Field,
+    MisfitError,
+    Quantity,
+    Shape,
+    did_you_mean,
+    quote,
+    same,
+)
 from ccplay.model.texts import LINE, PROSE, worded
-from ccplay.scenario.document import spell
-from ccplay.scenario.parts import Items, Key, Table, keys_from
+from ccplay.scenario.document import ControlError, Place, spell
+from ccplay.scenario.matrix import Parameter, Point, label_of, word_of
+from ccplay.scenario.parts import WRONG, Items, Key, Part, Table, keys_from
 from ccplay.scenario.tree import Node, Reader, plain
 from ccplay.scenario.values import Expectation, Published
 from ccplay.units import PATTERNS, parse_ratio
+from ccplay.visible import control_in
 
 MOST_METRICS = 100
+MOST_ROWS = 1000
+"""Largest number of rows of a published curve."""
+LARGEST_CURVE = 100_000
+"""Size of the largest CSV file of a curve in bytes."""
+_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\.csv")
 METRIC_PATTERN = r"[a-z][a-z0-9_]*(\.[A-Za-z0-9_.:/> -]*[A-Za-z0-9_])?"
 """Pattern of a metric's path in a result: ``flows.1.goodput_bps``, ``queues.r->h2 bulk.drops``."""
 
@@ -101,7 +122,6 @@ TOLERANCE = Quantity(
 )
 _BOUND: Shape = {"anyOf": [{"required": ["at_least"]}, {"required": ["at_most"]}]}
 _PATH_MEANING = "Path in the result: checkpoint.ratio, flows.1.goodput_bps, pings.p1.p50_ms"
-_VALUES = "One or several readings"
 
 METRICS = Items(
     of=Field(METRIC, ""), noun="metrics", most=MOST_METRICS, instead="", words={"uniqueItems": True}
@@ -134,36 +154,137 @@ EXPECTATION = Table(
     },
 )
 EXPECT = Items(of=EXPECTATION, most=MOST_METRICS)
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A value of a curve, with the points of the matrix at which it was measured."""
+
+    at: dict[str, str]
+    """Values of axes by name, as in the names of cases; an axis may be left out."""
+    value: float
+    place: Place
+    line: str = ""
+    """Line of the CSV file, for messages; empty if the row is in the scenario."""
+
+
+class Curve(Part, frozen=True, kw_only=True, eq=False):
+    """A value for each point of the matrix: rows, or the name of a CSV file beside the scenario.
+
+    The file's first line names the axes, and ``value``. It is read as data, and only if it is a
+    small regular file in the scenario's own folder.
+    """
+
+    def read(self, node: Node, reader: Reader) -> Any:
+        """Return the rows."""
+        if isinstance(node.value, str):
+            return _rows_of_file(node, reader)
+        before = reader.mistakes.count
+        rows = [_row(each, reader) for each in reader.members(node)]
+        if not rows and reader.mistakes.count == before:
+            text = 'needs one row or more, such as [{ delay = "50 ms", value = 0.72 }]'
+            reader.mistakes.add(node.place, text)
+        return rows if reader.mistakes.count == before else WRONG
+
+    def form(self) -> Shape:
+        """Return the JSON Schema of a file's name and of rows."""
+        row = {
+            "type": "object",
+            "properties": {"value": {"description": "The value", **Field(NUMBER, "").shape}},
+            "additionalProperties": {"type": ["string", "number", "boolean"]},
+            "required": ["value"],
+        }
+        rows = {"type": "array", "items": row, "minItems": 1, "maxItems": MOST_ROWS}
+        return {"anyOf": [{"type": "string", "pattern": f"^{_FILE.pattern}$"}, rows]}
+
+
+def _row(node: Node, reader: Reader) -> Row:
+    table = reader.table(node)
+    if "value" not in table:
+        reader.mistakes.add(node.place, "value is missing, such as value = 0.72")
+    value = reader.value(table.pop("value", None), NUMBER.read, 0.0)
+    unnamed: Parameter = ""
+    words = {key: word_of(reader.value(each, label_of, unnamed)) for key, each in table.items()}
+    return Row(words, value, node.place)
+
+
+def _rows_of_file(node: Node, reader: Reader) -> Any:
+    """Read the CSV file that a curve names. Mistakes in it have its lines."""
+    name = node.value
+    if not _FILE.fullmatch(name):
+        text = f'{quote(name)} is not the name of a CSV file beside the scenario: "curve.csv"'
+        reader.mistakes.add(node.place, text)
+        return WRONG
+    before = reader.mistakes.count
+    if name not in reader.files:
+        try:
+            content = read_regular((reader.folder or Path()) / name, LARGEST_CURVE)
+            reader.files[name] = content.decode("utf-8-sig")
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            reader.mistakes.add(node.place, f"can't read {name} beside the scenario: {reason}")
+            return WRONG
+    text = reader.files[name]
+    if character := control_in(text):
+        reader.mistakes.add(node.place, f"{name} {ControlError(character)}")
+        return WRONG
+    lines = csv.reader(text.splitlines(), skipinitialspace=True)
+    rows: list[Row] = []
+    try:
+        header = [each.strip() for each in next(lines, [])]
+        if header.count("value") != 1 or len(set(header)) != len(header):
+            text = f"{name}:1: names the axes and value, each once, such as delay,value"
+            reader.mistakes.add(node.place, text)
+            return WRONG
+        for each in lines:
+            here = f"{name}:{lines.line_num}: "
+            if len(rows) == MOST_ROWS:
+                reader.mistakes.add(node.place, f"{here}more than {MOST_ROWS} rows")
+                break
+            if not each:
+                continue
+            cells = dict(zip(header, map(str.strip, each), strict=False))
+            try:
+                value = float(NUMBER.read(float(cells.pop("value", ""))))
+            except ValueError:
+                reader.mistakes.add(node.place, f"{here}value is not a plain number")
+                continue
+            rows.append(Row(cells, value, node.place, here))
+    except csv.Error as error:
+        reader.mistakes.add(node.place, f"{name}:{lines.line_num}: {error}")
+    reader.spend(len(rows) // 16)
+    return rows if reader.mistakes.count == before else WRONG
+
+
+def _check_published(values: dict[str, Any], node: Node, reader: Reader) -> None:
+    del values
+    if len(node.value.keys() & {"values", "curve"}) != 1:
+        text = "needs either values, such as values = [0.72, 0.75], or a curve over the matrix"
+        reader.mistakes.add(node.place, text)
+
+
 PUBLISHED_VALUES = Table(
     definition="published",
     keys={
-        **keys_from(
-            {
-                "metric": Field(
-                    METRIC,
-                    _PATH_MEANING,
-                    required=True,
-                )
-            }
-        ),
+        **keys_from({"metric": Field(METRIC, _PATH_MEANING, required=True)}),
         "values": Key(
             Items(
                 of=Field(NUMBER, ""),
                 noun="numbers",
                 least=1,
                 bounds="needs one reading or more, such as [0.72]",
-                make=tuple,
             ),
-            _VALUES,
-            required=True,
+            "One or several readings",
+        ),
+        "curve": Key(
+            Curve(),
+            "A value for each point of the matrix: { AXIS = …, value = … }, or a CSV file beside "
+            "the scenario whose first line names the axes and value",
         ),
         **keys_from({"note": Field(PROSE, "Why ours may differ")}),
     },
-    make=Published,
-    missing={
-        "metric": ', such as metric = "checkpoint.ratio"',
-        "values": ", such as values = [0.72, 0.75]",
-    },
+    check=_check_published,
+    missing={"metric": ', such as metric = "checkpoint.ratio"'},
+    words={"oneOf": [{"required": ["values"]}, {"required": ["curve"]}]},
 )
 PUBLISHED = Items(of=PUBLISHED_VALUES, most=MOST_METRICS)
 
@@ -182,9 +303,39 @@ def read_metrics(
     return tuple(found)
 
 
-def read_evidence(
-    node: Node | None, part: Items, reader: Reader, network: Network | None
-) -> tuple[Any, ...]:
-    """Return the members of a list that name metrics, with the aliases of queues resolved."""
-    found = part.read(node, reader) if node is not None else ()
+def read_expect(
+    node: Node | None, reader: Reader, network: Network | None = None
+) -> tuple[Expectation, ...]:
+    """Read the checks; those with a mistake are omitted."""
+    found = EXPECT.read(node, reader) if node is not None else ()
     return tuple(replace(each, metric=unaliased(each.metric, network)) for each in found or ())
+
+
+def read_published(
+    node: Node | None, reader: Reader, network: Network | None, at: Point
+) -> tuple[Published, ...]:
+    """Read the published values of a case at a point of its matrix."""
+    found = []
+    for each in (PUBLISHED.read(node, reader) or ()) if node is not None else ():
+        metric = unaliased(each["metric"], network)
+        note = each.get("note", "")
+        if (rows := each.get("curve")) is None:
+            found.append(Published(metric, tuple(each["values"]), note))
+        elif values := _values_at(rows, at, reader):
+            found.append(Published(metric, values, note, curve=True))
+    return tuple(found)
+
+
+def _values_at(rows: Sequence[Row], at: Point, reader: Reader) -> tuple[float, ...]:
+    """Return the values of a curve at a point; rows that are at no point are mistakes."""
+    here = {name: word_of(value) for name, value in at.parameters.items()}
+    known = {axis.name: [word_of(label) for label, _ in axis.values] for axis, _ in at.values}
+    for row in rows:
+        for name, word in row.at.items():
+            if name not in known:
+                text = f"the matrix has no axis {quote(name)}{did_you_mean(name, known)}"
+                reader.mistakes.add(row.place, row.line + text)
+            elif word not in known[name]:
+                text = f"axis {quote(name)} has no value {quote(word)}"
+                reader.mistakes.add(row.place, row.line + text + did_you_mean(word, known[name]))
+    return tuple(row.value for row in rows if row.at.items() <= here.items())

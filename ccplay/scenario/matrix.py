@@ -179,7 +179,7 @@ class Point(msgspec.Struct, frozen=True):
 
     def name(self, case: str) -> str:
         """Return the name of a case at this point: ``CASE, delay 50 ms, limit 10``."""
-        values = [f"{axis} {_word(value)}" for axis, value in self.parameters.items()]
+        values = [f"{axis} {word_of(value)}" for axis, value in self.parameters.items()]
         return ", ".join([case, *values] if case else values)
 
     def lay_over(self, case: Node, reader: Reader) -> Node:
@@ -291,18 +291,18 @@ def _values(
     if named and len(names) != len(values):
         text = f"{len(names)} names for {len(values)} values"
         reader.mistakes.add(named.place, text)
-    read: Callable[[Any], Parameter] = LINE.read if named else _label
+    read: Callable[[Any], Parameter] = LINE.read if named else label_of
     unnamed: Parameter = ""
     labels = [reader.value(each, read, unnamed) for each in names]
     seen: set[str] = set()
     for each, label in zip(names, labels, strict=True):
-        if label != "" and _word(label) in seen:
+        if label != "" and word_of(label) in seen:
             reader.mistakes.add(each.place, f"{quote(label)} is there already")
-        seen.add(_word(label))
+        seen.add(word_of(label))
     return tuple(zip(labels, values, strict=False))
 
 
-def _label(value: Any) -> Parameter:
+def label_of(value: Any) -> Parameter:
     """Return a value as its own name."""
     if isinstance(value, bool):
         return value
@@ -315,5 +315,6 @@ def _label(value: Any) -> Parameter:
     raise MisfitError('has no name of its own: give the axis names = ["…", "…"]')
 
 
-def _word(value: Parameter) -> str:
+def word_of(value: Parameter) -> str:
+    """Return a value as it stands in the name of a case."""
     return str(value).lower() if isinstance(value, bool) else str(value)

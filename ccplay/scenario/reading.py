@@ -18,7 +18,14 @@ from ccplay.model.texts import LINE, PROSE, choice
 from ccplay.model.topologies import plan
 from ccplay.scenario import document
 from ccplay.scenario.document import LARGEST_FILE, Mistakes
-from ccplay.scenario.evidence import EXPECT, METRICS, PUBLISHED, read_evidence, read_metrics
+from ccplay.scenario.evidence import (
+    EXPECT,
+    METRICS,
+    PUBLISHED,
+    read_expect,
+    read_metrics,
+    read_published,
+)
 from ccplay.scenario.keys import BUILD, HOSTS, LINKS, TOPOLOGY, read_build
 from ccplay.scenario.lesson import LESSON, read_lesson
 from ccplay.scenario.matrix import (
@@ -141,7 +148,7 @@ def read_cases(
         reader.mistakes.within(name or title)
         node = draft.point.lay_over(draft.node, reader)
         case = replace(
-            _case(node, reader),
+            _case(node, draft.point, reader),
             name=name or title,
             title=f"{title}: {name}" if name else title,
             parameters=draft.point.parameters,
@@ -195,7 +202,7 @@ def _merged(common: Node, cases: Node | None, reader: Reader) -> Iterator[tuple[
         yield name, overlay(common, Node(node.place, own))
 
 
-def _case(node: Node, reader: Reader) -> Case:
+def _case(node: Node, at: Point, reader: Reader) -> Case:
     table = reader.table(node, CASE_KEYS)
     if "duration" not in table:
         text = 'duration is missing: the longest duration of a run, such as "60 s"'
@@ -216,8 +223,8 @@ def _case(node: Node, reader: Reader) -> Case:
         build=build,
         timeline=check_timeline(drafts, names, reader.mistakes, whole=whole),
         metrics=read_metrics(table.get("metrics"), reader, names),
-        expect=read_evidence(table.get("expect"), EXPECT, reader, names),
-        published=read_evidence(table.get("published"), PUBLISHED, reader, names),
+        expect=read_expect(table.get("expect"), reader, names),
+        published=read_published(table.get("published"), reader, names, at),
         **{"about": "", **single},
     )
     _check_ends(case, table, reader)
@@ -254,7 +261,7 @@ def parse(text: str, path: Path, settings: Sequence[str] = ()) -> Scenario:
     text = text.replace("\r\n", "\n")
     mistakes = Mistakes(path.name, text)
     root = renewed(grow(_toml(text, path, mistakes)), mistakes)
-    scenario = _scenario(root, path, settings, Reader(mistakes))
+    scenario = _scenario(root, path, settings, Reader(mistakes, path.parent))
     mistakes.raise_any()
     return scenario
 
@@ -267,8 +274,9 @@ def _scenario(root: Node, path: Path, settings: Sequence[str], reader: Reader) -
     title = reader.value(table.get("title"), LINE.read, printable(path.stem))
     about = reader.value(table.get("about"), PROSE.read, "")
     cases = read_cases(table, title, over, reader)
+    lesson = read_pages(table, cases, reader)
     return Scenario(
-        path, title, about, tuple(cases), tuple(settings), lesson=read_pages(table, cases, reader)
+        *(path, title, about, tuple(cases), tuple(settings)), lesson=lesson, files=reader.files
     )
 
 

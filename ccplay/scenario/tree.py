@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -159,8 +160,12 @@ class Reader:
     Raises ``ScenarioError`` once it has read more than ``MOST_READ``.
     """
 
-    def __init__(self, mistakes: Mistakes) -> None:
+    def __init__(self, mistakes: Mistakes, folder: Path | None = None) -> None:
         self.mistakes = mistakes
+        self.folder = folder
+        """Folder of the scenario, whose files it may name; None if it is in none."""
+        self.files: dict[str, str] = {}
+        """Text of each file beside the scenario that was read, by its name there."""
         self._left = MOST_READ
 
     def spend(self, values: int = 1) -> None:

@@ -184,6 +184,8 @@ class Published(msgspec.Struct, frozen=True):
     """Values of the metric, one or several."""
     note: str = ""
     """Reason why our value may differ."""
+    curve: bool = False
+    """Whether they are those of a curve over the matrix at this point of it."""
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -240,6 +242,8 @@ class Scenario(msgspec.Struct, frozen=True):
     """Text of the scenario, if it is not from a file."""
     lesson: Lesson | None = None
     """Lesson contained in the file."""
+    files: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Text of the files beside the scenario that it names."""
 
     @property
     def name(self) -> str:

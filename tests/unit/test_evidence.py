@@ -92,6 +92,14 @@ metrics = ["drops", "loss"]
         ("published = [{ metric = 'a', values = 3 }]", "must be a list of numbers, not 3"),
         ("published = [{ metric = 'a', values = [true] }]", "published[0].values[0]: must be a"),
         ("published = [{ values = [1] }]", "metric is missing"),
+        ("published = [{ metric = 'a' }]", "needs either values"),
+        ("published = [{ metric = 'a', values = [1], curve = 'a.csv' }]", "needs either values"),
+        ("published = [{ metric = 'a', curve = [] }]", "needs one row or more"),
+        ("published = [{ metric = 'a', curve = [{ delay = '5 ms' }] }]", "value is missing"),
+        ("published = [{ metric = 'a', curve = [{ x = 1, value = 2 }] }]", 'no axis "x"'),
+        ("published = [{ metric = 'a', curve = '/etc/a.csv' }]", "beside the scenario"),
+        ("published = [{ metric = 'a', curve = '../a.csv' }]", "beside the scenario"),
+        ("published = [{ metric = 'a', curve = 'none.csv' }]", "No such file"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_its_place(line: str, said: str | None) -> None:
@@ -151,3 +159,61 @@ def test_a_key_under_both_names_is_a_mistake() -> None:
     )
     with pytest.raises(ScenarioError, match=r"expect\[0\].figure: the older name of metric"):
         parse(text, PATH)
+
+
+CURVE = """\
+published = [{ metric = "a", curve = %s, note = "theirs" }]
+[matrix]
+delay = { path = "links.bottleneck.delay", values = ["10 ms", "20 ms", "30 ms"] }
+limit = { path = "links.bottleneck.queue.limit", values = [10, 20] }
+[links.bottleneck]
+queue.kind = "pfifo"
+"""
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["in the file", "in a CSV file beside it"])
+def test_a_curve_has_a_value_for_each_point_of_the_matrix(tmp_path: Path, *, beside: bool) -> None:
+    """A point without a row has none; a row may leave out an axis; several are several readings."""
+    ours = '{ delay = "10 ms", limit = 10, value = 1 }, { delay = "10 ms", limit = 20, value = 2 }'
+    (tmp_path / "a.csv").write_text("\ufeffdelay, limit,value\n10 ms,10,1\n\n10 ms, 20, 2\n")
+    text = HEAD + CURVE % ('"a.csv"' if beside else f"[{ours}]")
+    scenario = parse(text, tmp_path / "t.toml")
+    assert [case.published for case in scenario.cases] == [
+        (Published("a", (1.0,), "theirs", curve=True),),
+        (Published("a", (2.0,), "theirs", curve=True),),
+        *[()] * 4,
+    ]
+    assert list(scenario.files) == (["a.csv"] if beside else [])
+    whole = HEAD + CURVE % '[{ delay = "20 ms", value = 1 }, { delay = "20 ms", value = 3 }]'
+    found = [case.published for case in parse(whole, PATH).cases]
+    assert found == [(), (), *[(Published("a", (1.0, 3.0), "theirs", curve=True),)] * 2, (), ()]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"delay,value\n10 ms,x\n", "a.csv:2: value is not a plain number"),
+        (b"delay,value\n10 ms,nan\n", "a.csv:2: value is not a plain number"),
+        (b"delay,value\n10 ms\n", "a.csv:2: value is not a plain number"),
+        (b"delay,value\n20  ms,1\n", 'a.csv:2: axis "delay" has no value "20  ms"; did you mean'),
+        (b"dealy,value\n10 ms,1\n", 'the matrix has no axis "dealy"; did you mean "delay"?'),
+        (b"delay\n10 ms\n", "a.csv:1: names the axes and value"),
+        (b"", "a.csv:1: names the axes and value"),
+        (b"delay,value\n\x1b]0;x\x07,1\n", "control character"),
+        (b"delay,value\n\xff,1\n", "not UTF-8"),
+        (b"delay,value\n" + b"10 ms,1\n" * 1001, "a.csv:1002: more than 1000 rows"),
+        (b"#" * 100_001, "it is larger than 100 kB"),
+        (None, "symlink"),
+    ],
+)
+def test_a_file_of_a_curve_is_small_plain_data_beside_the_scenario(
+    tmp_path: Path, content: bytes | None, said: str
+) -> None:
+    if content is None:
+        (tmp_path / "a.csv").symlink_to("/etc/hostname")
+    else:
+        (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(ScenarioError) as caught:
+        parse(HEAD + CURVE % '"a.csv"', tmp_path / "t.toml")
+    assert said in str(caught.value)
+    assert "t.toml:3: published[0].curve: " in str(caught.value)

@@ -4,10 +4,12 @@ import re
 from xml.etree import ElementTree as ET
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ccplay.analysis.results import PublishedResult
 from ccplay.analysis.statistics import Statistic
 from ccplay.report.data.charts import Chart, ChartLine, Estimate, charts
 from ccplay.report.data.findings import distribution, together
@@ -82,6 +84,30 @@ def test_what_was_published_of_a_whole_family_is_a_line_and_no_mark() -> None:
     assert (ratio.published, ratio.published_of_all) == (False, True)
     [(_, [line])] = ratio.panels
     assert line.published == list(PUBLISHED)
+
+
+def test_a_published_curve_is_drawn_over_ours_from_point_to_point() -> None:
+    """Its line joins the means of what was published; points without a value are left out."""
+    cases = matrix(("50 ms", "100 ms"), (10, 25, 300))
+    theirs = {10: [0.5, 0.7], 25: [0.8], 300: []}
+    metric = "checkpoint.ratio"
+    given = [
+        msgspec.structs.replace(
+            case,
+            published=[PublishedResult(metric=metric, values=values, note="", curve=True)]
+            if (values := theirs[int(case.parameters["limit"])])
+            else [],
+        )
+        for case in cases
+    ]
+    ratio = charts(given, [])[0]
+    assert ratio.published
+    assert all(line.joined == {10, 25} for _, lines in ratio.panels for line in lines)
+    with style.look():
+        [axes] = chart.draw(ratio, style.Inks([])).axes
+    drawn = [np.asarray(line.get_ydata()).tolist() for line in axes.lines]
+    assert drawn.count([0.6, 0.8]) == 2, "a curve over each line"
+    assert drawn.count([0.5, 0.7, 0.8]) == 2, "with a mark at each value"
 
 
 def test_a_chart_of_one_family_reports_of_which() -> None:

@@ -16,7 +16,7 @@ from ccplay.cli.runs import gather
 from ccplay.errors import RecordingError, UsageError
 from ccplay.experiment.plan import CollectedRuns, Run, plan_runs
 from ccplay.experiment.store import Folder, Store, read_run_directory, recording_of, scenario_of
-from ccplay.scenario.reading import parse
+from ccplay.scenario.reading import load, parse
 from ccplay.scenario.values import Scenario
 from ccplay.state.lab_state import LabState
 
@@ -83,6 +83,15 @@ def test_what_the_command_line_said_stands_above_the_scenario(tmp_path: Path) ->
     setting = "links.bottleneck.rate=5 Mbit/s"
     with Store(tmp_path / "out", parse(TEXT, path, [setting])):
         assert scenario_of(tmp_path / "out").startswith(f"# as run: --set {setting}\n")
+
+
+def test_the_file_of_a_published_curve_is_beside_the_scenario_that_was_run(tmp_path: Path) -> None:
+    (tmp_path / "theirs.csv").write_text("size,value\n50,0.7\n")
+    axis = 'matrix.size = { path = "links.bottleneck.queue.limit", values = [50] }\n'
+    curve = 'published = [{ metric = "jain", curve = "theirs.csv" }]\n'
+    with Store(tmp_path / "out", scenario(tmp_path, axis + curve + TEXT)):
+        (case, *_) = load(tmp_path / "out" / "scenario.toml").cases
+    assert case.published[0].values == (0.7,)
 
 
 @pytest.mark.parametrize(

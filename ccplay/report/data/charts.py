@@ -101,6 +101,8 @@ class ChartLine(msgspec.Struct, frozen=True):
     estimates: list[Estimate] = msgspec.field(default_factory=list)
     published: list[float] = msgspec.field(default_factory=list)
     """Published values for a whole family of cases rather than one point."""
+    joined: set[Parameter] = msgspec.field(default_factory=set)
+    """Values on the axis at which the published values are points of a curve."""
 
 
 class Chart(msgspec.Struct, frozen=True):
@@ -276,7 +278,10 @@ def _chart(
             )
             line.published[:] = line.published or values(shared[case.name], metric)
             each_run = [each[metric] for each in singles.get(case.name, []) if metric in each]
-            theirs = values(published_of(case, shared[case.name]), metric)
+            of_case = published_of(case, shared[case.name])
+            if any(each.curve and each.metric == metric for each in of_case):
+                line.joined.add(where[across.name])
+            theirs = values(of_case, metric)
             line.estimates.append(
                 Estimate(where[across.name], case.metrics[metric], each_run, theirs)
             )

@@ -413,7 +413,11 @@ def published_of_all(family: Sequence[CaseStatistics]) -> list[PublishedResult]:
     if not family or not all(case.parameters for case in family):
         return []
     first, *others = family
-    return [each for each in first.published if all(each in case.published for case in others)]
+    return [
+        each
+        for each in first.published
+        if not each.curve and all(each in case.published for case in others)
+    ]
 
 
 def published_by_case(cases: Sequence[CaseStatistics]) -> dict[str, list[PublishedResult]]:

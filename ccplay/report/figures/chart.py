@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 import matplotlib as mpl
@@ -308,6 +309,13 @@ def _line(
     ]
     if published:
         axes.plot(*zip(*published, strict=True), **{**PUBLISHED, "markeredgecolor": ink.colour})
+    curve = [
+        (x, fmean(estimate.published) / scale)
+        for x, estimate in zip(xs, estimates, strict=True)
+        if estimate.published and estimate.at in line.joined
+    ]
+    if len(curve) > 1:
+        axes.plot(*zip(*curve, strict=True), color=ink.colour, zorder=3, **_COMMON)
 
 
 def _axis_label(name: str, unit: str) -> str:
