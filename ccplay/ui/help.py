@@ -51,8 +51,9 @@ Answer = TypeVar("Answer")
 _PATIENCE_S = 2.0
 """Longest time in seconds that a key waits for the effect of the one before it."""
 
-_SHORT_PATIENCE_S = 0.1
-"""The same after a key whose patience was not enough: the machine is too slow for the screen."""
+_LATEST_S, _MOST = 10.0, 50
+"""Seconds since a key was typed, and number of keys that wait, beyond which none waits: on a busy
+machine, or if a key is held, a screen that is so far behind takes keys as fast as it can."""
 
 _LOOK_S = 0.001
 """Interval in seconds of checks whether that effect is complete."""
@@ -68,7 +69,6 @@ class OrderlyApp(App[Answer]):
         super().__init__(driver_class=driver_class)
         self._typed: deque[events.Event] = deque()
         self._waits_since = 0.0
-        self._patience_s = _PATIENCE_S
 
     @property
     def keys_wait(self) -> bool:
@@ -94,13 +94,13 @@ class OrderlyApp(App[Answer]):
             # The app is ending: nothing can take a key any more.
             self._typed.clear()
             return
-        busy = self._is_busy()
-        if busy and time.monotonic() - self._waits_since < self._patience_s:
+        now = time.monotonic()
+        waits = now < min(self._waits_since + _PATIENCE_S, self._typed[0].time + _LATEST_S)
+        if waits and len(self._typed) <= _MOST and self._is_busy():
             # Not with ``set_timer``: Textual drops a short timer if its task is interrupted.
             asyncio.get_running_loop().call_later(_LOOK_S, self.call_next, self._deliver)
             return
-        self._waits_since = time.monotonic()
-        self._patience_s = _SHORT_PATIENCE_S if busy else _PATIENCE_S
+        self._waits_since = now
         try:
             await super().on_event(self._typed[0])
         finally:
