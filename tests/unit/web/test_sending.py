@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import os
+import sys
 from types import SimpleNamespace
 from typing import cast
 
@@ -136,3 +139,16 @@ def test_a_code_is_square_and_has_room_around_it() -> None:
     assert abs(len(rows) * 2 - len(rows[0])) <= 1
     assert not rows[0].strip()
     assert all(row.startswith("  ") and row.endswith("  ") for row in rows)
+
+
+def test_the_gateway_names_a_library_that_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    for name in ("gateway", "pages"):
+        monkeypatch.delattr(f"ccplay.share.web.{name}")
+        monkeypatch.delitem(sys.modules, f"ccplay.share.web.{name}")
+    loaded = importlib.import_module("ccplay.share.web.gateway")
+    monkeypatch.setattr(os, "nice", lambda _: 0)
+    assert loaded.main(["socket", ""]) == 1
+    assert b"which are not installed" in capfdbinary.readouterr().out
