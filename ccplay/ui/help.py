@@ -206,6 +206,9 @@ class EventsScreen(Modal[None]):
 
     def on_mount(self) -> None:
         """Show the newest lines, and check for more at intervals."""
+        if not self.children:
+            # The app is ending, and has mounted nothing.
+            return
         self._look_again()
         self.query_one("#lines").scroll_end(animate=False)
         self.set_interval(_LOOK_AGAIN_S, self._look_again)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from textual import timer
 from textual._xterm_parser import XTermParser
+from textual.app import ComposeResult
 from textual.events import Key, Paste
 from textual.message import Message
 from textual.pilot import Pilot
@@ -54,7 +55,7 @@ from ccplay.ui.dialogs_traffic import (
     ShortFlowsDialog,
     UdpDialog,
 )
-from ccplay.ui.help import Modal
+from ccplay.ui.help import EventsScreen, Modal
 from ccplay.ui.palette import Palette
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.themes import load_looks
@@ -681,3 +682,18 @@ async def test_a_screen_that_is_never_done_takes_keys_that_have_waited(
         while not looks or app.keys_wait:
             await pilot.pause()
         assert 0.3 < looks[-1] - looks[0] < 10, "else 40 keys would take 20 s"
+
+
+async def test_a_list_of_events_that_opens_while_the_app_ends_shows_nothing() -> None:
+    class Bare(EventsScreen):
+        """A screen whose widgets are not mounted any more."""
+
+        def compose(self) -> ComposeResult:
+            yield from ()
+
+    app = Stage(lab(full=True, flows=2))
+    async with app.run_test() as pilot:
+        entry = Entry(t=1.0, kind="info", text="a line")
+        await app.push_screen(Bare(lambda: [entry], app.looks["dark"], UNICODE))
+        await pilot.press("escape")
+        assert app.screen is app.backdrop
