@@ -400,8 +400,8 @@ class HelpScreen(Modal[None]):
         ][:MOST_ESSENTIALS]
 
     def _keys_below(self) -> list[tuple[str, ActiveBinding]]:
-        stack = self.app.screen_stack
-        below = stack[stack.index(self) - 1]
+        # From Python 3.12 on a screen composes its widgets before it is on the stack.
+        below = [each for each in self.app.screen_stack if each is not self][-1]
         return [(self.app.get_key_display(each.binding), each) for each in bindings_of(below)]
 
     def _table(self, lines: Sequence[Keys]) -> Table:

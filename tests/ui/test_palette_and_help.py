@@ -322,3 +322,16 @@ async def test_a_palette_that_has_lost_its_widgets_may_still_search() -> None:
         palette._list_visible = not palette._list_visible
         await palette._gather_commands("rate").wait()
         await pilot.pause()
+
+
+async def test_the_help_is_composed_before_it_is_on_the_stack() -> None:
+    """From Python 3.12 on Textual's tasks begin at once, while the screen is being pushed."""
+    app = Stage(lab())
+    async with app.run_test() as pilot:
+        await pilot.press("question_mark")
+        helping = app.screen
+        assert isinstance(helping, HelpScreen)
+        shown = helping._keys_below()
+        await pilot.press("escape")
+        assert app.screen is app.backdrop
+        assert helping._keys_below() == shown
