@@ -333,5 +333,4 @@ async def test_the_help_is_composed_before_it_is_on_the_stack() -> None:
         assert isinstance(helping, HelpScreen)
         shown = helping._keys_below()
         await pilot.press("escape")
-        assert app.screen is app.backdrop
         assert helping._keys_below() == shown
