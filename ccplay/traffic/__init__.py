@@ -16,8 +16,9 @@ from ccplay.errors import CommandError
 from ccplay.model.base import Command, StartTraffic
 from ccplay.model.network import Network
 from ccplay.model.variables import QUEUE_VARIABLES, Subject, Variable, by_name
-from ccplay.traffic import download, flow, ping, short_flows, udp
+from ccplay.traffic import call, download, flow, ping, short_flows, udp
 from ccplay.traffic.base import TrafficKind, TrafficState
+from ccplay.traffic.call import CallResult
 from ccplay.traffic.download import DownloadResult
 from ccplay.traffic.flow import FlowResult
 from ccplay.traffic.ping import PingResult
@@ -30,6 +31,7 @@ TRAFFIC: tuple[TrafficKind, ...] = (
     ping.KIND,
     udp.KIND,
     short_flows.KIND,
+    call.KIND,
 )
 """Every kind of traffic, in the order of tables and results."""
 
@@ -92,6 +94,7 @@ class TrafficResults(RunResult, frozen=True, kw_only=True):
     downloads: list[DownloadResult] = msgspec.field(default_factory=list)
     udp: list[UdpResult] = msgspec.field(default_factory=list)
     short_flows: list[ShortFlowsResult] = msgspec.field(default_factory=list)
+    calls: list[CallResult] = msgspec.field(default_factory=list)
 
 
 def results(state: TrafficState) -> dict[str, list[Any]]:

@@ -16,14 +16,14 @@ from ccplay.traffic.flow import Subflow
 from ccplay.traffic.routes import Route
 from ccplay.traffic.short_flows import SizeClass
 from ccplay.traffic.udp import UdpResult
-from tests.unit import test_monitored, test_short_flows, test_summary
+from tests.unit import test_call, test_monitored, test_short_flows, test_summary
 
 
 @pytest.fixture(scope="module")
 def runs() -> list[CaseResult]:
     """Return results with each kind of traffic, a queue and an interface."""
     monitored = LabState()
-    for event in test_monitored.EVENTS:
+    for event in (*test_monitored.EVENTS, *test_call.EVENTS):
         monitored.apply(event)
     found = [
         summarise(state, "x")

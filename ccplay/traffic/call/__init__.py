@@ -1,0 +1,278 @@
+"""Video calls: 25 frames a second each way over UDP, whose senders adapt their rate (RFC 8698)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ccplay.model import settings
+from ccplay.model.base import (
+    FEW,
+    Count,
+    Duration,
+    Name,
+    StartTraffic,
+    StopTraffic,
+    TrafficEnded,
+    TrafficSample,
+    TrafficStarted,
+)
+from ccplay.model.columns import COUNT, MILLISECONDS, SECONDS, SHARE, Column, Table, rate_bps
+from ccplay.model.columns import RATE as RATE_COLUMN
+from ccplay.model.quantities import RATE, Field
+from ccplay.model.texts import NAME
+from ccplay.model.values import Monitored
+from ccplay.model.variables import DELAY, LOSS, RECEIVED
+from ccplay.traffic import monitored
+from ccplay.traffic.base import Handlers, Samples, TrafficKind, TrafficState
+from ccplay.traffic.monitored import CountedTraffic, MonitoredResult, delays
+from ccplay.traffic.plot import Line, Plot
+from ccplay.traffic.routes import ROUTES, routes
+from ccplay.units import format_rate, format_ratio, format_time_us
+
+_NAME = Field(NAME, "The name of the video call")
+
+
+class StartCall(StartTraffic, frozen=True):
+    """Start a video call between ``src`` and ``dst``: video flows both ways."""
+
+    WORD = "call"
+
+    call: Annotated[str | None, _NAME] = None
+    """Name of the direction from ``src`` to ``dst``; None takes the next free one: ``v1``, ``v2``
+    …"""
+    src: Annotated[str | None, settings.SRC] = None
+    dst: Annotated[str | None, settings.DST] = None
+    rate_bps: Annotated[
+        int,
+        Field(
+            RATE,
+            "Greatest rate of each direction, 1.5 Mbit/s by default",
+            *(150_000, 100_000_000),
+            key="rate",
+            label="rate up to",
+            hint="150 kbit/s to 100 Mbit/s, each way",
+        ),
+    ] = 1_500_000
+    duration_s: Annotated[float | None, settings.DURATION] = None
+    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
+    bidir: Annotated[bool, settings.BIDIR] = True
+    """Whether video flows both ways; the lab answers with a command for each direction."""
+
+    def detail(self) -> str:
+        """Return what the event log shows of the start, apart from its path."""
+        return f"up to {format_rate(self.rate_bps)}"
+
+
+class StopCall(StopTraffic, frozen=True):
+    """End one direction of a video call."""
+
+    WORD = "call"
+
+    call: Annotated[str, _NAME]
+
+
+class CallStarted(TrafficStarted, frozen=True):
+    """One direction of a video call has begun."""
+
+    call: Name
+    rate_bps: Count
+    """Greatest rate in bits per second."""
+
+
+class CallSample(TrafficSample, frozen=True):
+    """What has become of one direction so far, as the receiver reports it."""
+
+    call: str
+    monitored: Monitored
+    """Counts of packets."""
+    freezes: Count
+    """Number of freezes: times between two shown frames of at least 190 ms."""
+    frozen_us: Count
+    """Microseconds of all freezes together."""
+    rate_bps: Count
+    """Rate in bits per second at which the sender sends now."""
+
+
+class CallEnded(TrafficEnded, frozen=True):
+    """One direction of a video call has ended."""
+
+    call: str
+    sent: Count
+    """Packets sent, counted by the sender."""
+    duration_s: Duration
+
+
+class Call(CountedTraffic, kw_only=True):
+    """One direction of a video call."""
+
+    kind: str = "call"
+    target_bps: int
+    """Greatest rate in bits per second."""
+    freezes: int = 0
+    frozen_us: int = 0
+
+    def lines(self, t: float) -> tuple[str, ...]:
+        """Return the screen's text at ``t``: rate, loss, delay and freezes."""
+        if self.ended is not None and self.ended <= t:
+            return (f"call ended: {self.error or f'{self.freezes} freezes'}",)
+        tick = self.timeline.before_or_at(t)
+        if tick < self.timeline.first:
+            return (f"call {self.src} → {self.dst}", "call")
+        rate, loss, delay = (self.series[each.name].at(tick) for each in (RECEIVED, LOSS, DELAY))
+        if not rate:
+            return ("call, nothing arrives",)
+        text = f"call {format_rate(rate)}"
+        lost = f"{format_ratio(loss or 0.0)} lost"
+        late = "" if delay is None else f", {format_time_us(delay)}"
+        frozen = f", {self.freezes} freezes" if self.freezes else ""
+        return (f"{text}, {lost}{late}{frozen}", f"{text}, {lost}{late}", f"{text}, {lost}", text)
+
+
+class CallResult(MonitoredResult, frozen=True, kw_only=True):
+    """The result of one direction of a video call."""
+
+    duration_s: float | None
+    """Seconds for which frames were sent; null before the end."""
+    rate_bps: float | None
+    """Mean rate at which video arrived, in bits per second; null before the end."""
+    freezes: int
+    """Number of times between two shown frames of at least 190 ms."""
+    frozen_s: float
+    """Seconds of all freezes together."""
+
+
+def _result(state: TrafficState, call: Call) -> CallResult:
+    seen, seconds = call.monitored, call.duration_s
+    known = seconds if seconds is not None else state.now - call.started
+    return CallResult(
+        id=call.name,
+        src=call.src,
+        dst=call.dst,
+        started_s=round(call.started, 3),
+        duration_s=None if seconds is None else round(seconds, 3),
+        rate_bps=None if seen is None else rate_bps(seen.received_bytes, known),
+        loss=None if seen is None or not seen.sent else round(1 - seen.received / seen.sent, 6),
+        freezes=call.freezes,
+        frozen_s=round(call.frozen_us / 1e6, 3),
+        **delays(seen),
+        routes=routes(call.paths),
+        error=call.error,
+    )
+
+
+def _started(state: TrafficState, event: CallStarted) -> None:
+    ends = (event.src, event.dst)
+    state.add(
+        Call(
+            name=event.call,
+            src=ends[0],
+            dst=ends[1],
+            target_bps=event.rate_bps,
+            started=event.t,
+        )
+    )
+
+
+def _sample(state: TrafficState, event: CallSample) -> None:
+    if (call := state.find(Call, event.call)) is not None:
+        call.count(event.t, event.monitored)
+        call.freezes, call.frozen_us = event.freezes, event.frozen_us
+
+
+def _ended(state: TrafficState, event: CallEnded) -> None:
+    if (call := state.find(Call, event.call)) is None:
+        return
+    call.sent, call.duration_s = event.sent, event.duration_s
+    call.ended, call.error = event.t, event.error
+    if event.error:
+        state.write(event.t, "error", f"call {event.call} died: {event.error}")
+    else:
+        text = f"call {event.call} ended: {call.freezes} freezes"
+        state.write(event.t, "traffic", text)
+
+
+_HANDLERS: Handlers = {CallStarted: _started, CallSample: _sample, CallEnded: _ended}
+_VARIABLES = monitored.variables("call")
+_RECEIVED, _LOSS, _DELAY = _VARIABLES
+_MISSING = ("video call", "call")
+
+KIND = TrafficKind(
+    name="call",
+    plural="calls",
+    prefix="v",
+    start=StartCall,
+    stop=StopCall,
+    started=CallStarted,
+    ended=CallEnded,
+    samples=(CallSample,),
+    handlers=_HANDLERS,
+    result=_result,
+    tables=(
+        Table(
+            "Video calls",
+            (
+                Column("call", ("id",)),
+                Column("path", ("path",)),
+                Column("rate", ("rate_bps",), RATE_COLUMN),
+                Column("lost", ("loss",), SHARE),
+                Column("freezes", ("freezes",), COUNT),
+                Column("frozen", ("frozen_s",), SECONDS),
+                Column(
+                    "one-way delay",
+                    ("delay_mean_ms", "delay_min_ms", "delay_max_ms"),
+                    MILLISECONDS,
+                    ("mean", "min", "max"),
+                    short="delay",
+                ),
+            ),
+        ),
+        ROUTES,
+    ),
+    metrics={"rate_bps": "video rate", "frozen_s": "frozen time", **monitored.METRICS},
+    variables=_VARIABLES,
+    plots=(
+        Plot(
+            name="call",
+            title="call",
+            about="video that arrives",
+            help="rate of video that arrives of each call, over the last second",
+            lines=(Line(_RECEIVED),),
+            least=0.1,
+            missing=_MISSING,
+            height_in=0.65,
+            reported=True,
+        ),
+        Plot(
+            name="call-loss",
+            title="call loss",
+            help="share of a call's packets that were lost, over the last second",
+            lines=(Line(_LOSS),),
+            missing=_MISSING,
+            height_in=0.65,
+        ),
+        Plot(
+            name="call-delay",
+            title="call delay",
+            help="mean one-way delay of a call's packets, over the last second",
+            lines=(Line(_DELAY),),
+            missing=_MISSING,
+            height_in=0.65,
+            reported=True,
+        ),
+    ),
+    limits=("duration_s",),
+    limit_words="a duration",
+    exported=Samples(
+        CallSample,
+        {
+            "call": ("call", "text"),
+            "freezes": ("freezes", "whole"),
+            "frozen_us": ("frozen_us", "whole"),
+            "rate_bps": ("rate_bps", "whole"),
+        },
+        "freezes of a video call so far, and the rate of its sender",
+    ),
+    about="video call",
+    offer="video call",
+    offer_detail=StartCall.detail,
+)

@@ -1,0 +1,84 @@
+"""Starts one direction of a video call: one program in each host (``video``), and reports of it."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from ccplay.lab.htb import datagrams
+from ccplay.lab.paths import Packets
+from ccplay.lab.traffic.gate import Entry, Pair
+from ccplay.lab.traffic.program import Hold
+from ccplay.lab.traffic.site import Site
+from ccplay.model.values import Monitored
+from ccplay.traffic.call import CallEnded, CallSample, CallStarted, StartCall
+
+_FINDS_ITS_ADDRESS = Hold("connect")
+"""Hold just before the first packet, at the call by which the sender finds its source address."""
+
+
+async def start(command: StartCall, site: Site, entry: Entry) -> tuple[StartCall, Pair]:
+    """Start both programs; the first frame is sent at the moment of ``entry``."""
+    name, src, dst = command.call or "", command.src or "", command.dst or ""
+    nothing = Monitored(
+        sent=0,
+        received=0,
+        received_bytes=0,
+        delay_mean_us=None,
+        delay_min_us=None,
+        delay_max_us=None,
+    )
+    seen, freezes, frozen_us, rate_bps, sent = nothing, 0, 0, 0, 0
+
+    def read(line: str) -> None:
+        nonlocal seen, freezes, frozen_us, rate_bps, sent
+        match line.split():
+            case ["seen", *words]:
+                counts = [*map(int, words)]
+                seen = Monitored(
+                    sent=counts[0],
+                    received=counts[1],
+                    received_bytes=counts[2],
+                    delay_mean_us=counts[3] / counts[1],
+                    delay_min_us=counts[4],
+                    delay_max_us=counts[5],
+                )
+                freezes, frozen_us, rate_bps = counts[6:]
+            case ["sent", packets]:
+                sent = int(packets)
+
+    def report() -> None:
+        if seen.received:
+            sample = CallSample(
+                t=site.clock(),
+                call=name,
+                monitored=seen,
+                freezes=freezes,
+                frozen_us=frozen_us,
+                rate_bps=rate_bps,
+            )
+            site.emit(sample)
+
+    def end(error: str | None) -> None:
+        now = site.clock()
+        duration_s = max(now - began, 0.0)
+        site.emit(CallEnded(t=now, call=name, sent=sent, duration_s=duration_s, error=error))
+
+    port, (sport,), address = site.ports.server(), site.ports.senders(1), site.address(dst)
+    began = site.clock()
+    pair = Pair(src, dst, read, report, end)
+    packets = Packets((src, dst), socket.IPPROTO_UDP, range(sport, sport + 1), port)
+    site.follow(name, packets, command.via)
+    site.connected(name, name, sport, port)
+    words = str(port), str(sport), str(command.rate_bps), f"{command.duration_s or 0:g}"
+    with site.admitted(datagrams("calls", name, address, port)):
+        await pair.start(
+            Path(__file__).with_name("video.py"),
+            (site.namespace(dst), ["receive", str(port)]),
+            (site.namespace(src), ["send", address, *words]),
+            _FINDS_ITS_ADDRESS,
+            entry,
+        )
+    began = site.clock()
+    site.emit(CallStarted(t=began, call=name, src=src, dst=dst, rate_bps=command.rate_bps))
+    return command, pair
