@@ -63,7 +63,7 @@ def own_disciplines(arguments: argparse.Namespace) -> dict[str, str]:
         return {}
     import hashlib
 
-    from ccplay.lab.custom.declaring import custom_disciplines, library, read_bytes
+    from ccplay.lab.custom.loading import custom_disciplines, library, read_bytes
     from ccplay.scenario.rules import admit_disciplines
 
     found = custom_disciplines(files)

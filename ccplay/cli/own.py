@@ -13,7 +13,7 @@ from ccplay.visible import notify, printable, put
 
 if TYPE_CHECKING:
     from ccplay.bpf.build import Diagnostic
-    from ccplay.lab.custom.declaring import SourceError
+    from ccplay.lab.custom.loading import SourceError
     from ccplay.model.values import Feature
 
 
@@ -106,7 +106,7 @@ def _algorithm(name: str) -> tuple[Path, str]:
 
 
 def _discipline(name: str, origin: str | None) -> tuple[Path, str]:
-    from ccplay.lab.custom.declaring import check_name
+    from ccplay.lab.custom.loading import check_name
     from ccplay.lab.custom.writing import copy_source, fill_template
 
     name = name.removesuffix(".py")
@@ -254,7 +254,7 @@ def list_algorithms(arguments: argparse.Namespace) -> int:
 def _check_discipline(arguments: argparse.Namespace) -> int:
     from ccplay.errors import CcplayError
     from ccplay.lab.custom import trial
-    from ccplay.lab.custom.declaring import custom_disciplines, no_file, read_source
+    from ccplay.lab.custom.loading import custom_disciplines, no_file, read_source
     from ccplay.units import format_rate
 
     path: Path = arguments.file

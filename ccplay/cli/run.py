@@ -191,7 +191,7 @@ def _try_disciplines(arguments: argparse.Namespace) -> None:
     if not arguments.discipline or arguments.host is not None:
         return
     from ccplay.lab.custom import trial
-    from ccplay.lab.custom.declaring import custom_disciplines, read_source
+    from ccplay.lab.custom.loading import custom_disciplines, read_source
 
     for name, path in custom_disciplines(arguments.discipline).items():
         for mistake in trial.try_in_process(name, read_source(path)).mistakes:

@@ -14,11 +14,10 @@ from ccplay.assets import SUFFIX, find_tool, module_file
 from ccplay.bpf.loaded import library, offers
 from ccplay.bpf.support import is_root, lack, program
 from ccplay.lab import captures as capture_tools
-from ccplay.lab import htb, software
+from ccplay.lab import htb, qdiscs, software
 from ccplay.lab.delay import try_delay_line, try_netem
 from ccplay.lab.egress import lack_of_marking
-from ccplay.lab.probe.tracing import PROBE, STATE_SET, lack_of
-from ccplay.lab.queues import qdiscs
+from ccplay.lab.tracing import PROBE, STATE_SET, lack_of
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic import path_manager as mptcp
 from ccplay.model.algorithms import CATALOGUE

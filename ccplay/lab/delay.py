@@ -23,14 +23,13 @@ import msgspec
 
 from ccplay.assets import find_tool, module_file
 from ccplay.errors import LabError
-from ccplay.lab import child, delay_line
+from ccplay.lab import child, delay_line, qdiscs
 from ccplay.lab.child import Child, Logger, Supervisor
 from ccplay.lab.delay_line import Arrival, DelayReply, DelayRequest, Impairment
 from ccplay.lab.netns import Namespace
 from ccplay.lab.packet_loop import PacketQueue
-from ccplay.lab.queues import qdiscs
-from ccplay.lab.queues.options import NESTED, attribute, join, split
-from ccplay.lab.queues.qdiscs import LOOPBACK
+from ccplay.lab.qdisc_options import NESTED, attribute, join, split
+from ccplay.lab.qdiscs import LOOPBACK
 from ccplay.lab.rtnl import (
     CREATE,
     EXCLUSIVE,
@@ -243,7 +242,7 @@ def _table(name: str) -> bytes:
 
 
 def _read_netem(routes: RouteSocket, index: int, asked: Impairment) -> Impairment:
-    kind, image = qdiscs.find(routes, index, TC_H_ROOT)
+    kind, image = qdiscs.find_qdisc(routes, index, TC_H_ROOT)
     if kind != "netem":
         raise LabError(f"requested netem from the kernel, but it has {kind or 'none'}")
     # The kernel does not report the table.

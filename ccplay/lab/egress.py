@@ -20,14 +20,13 @@ from msgspec.structs import replace
 
 from ccplay.bpf.support import Lack, lack
 from ccplay.errors import CommandError, LabError, UnsupportedError
-from ccplay.lab import htb, rtnl
+from ccplay.lab import htb, qdiscs, rtnl
 from ccplay.lab.delay_line import Arrival, Impairment
 from ccplay.lab.htb import FIRST_HANDLE, Packets, SharedQueue, class_of
 from ccplay.lab.netns import Namespace
 from ccplay.lab.network import BuiltNetwork
-from ccplay.lab.queues import qdiscs
-from ccplay.lab.queues.qdiscs import Leaf, check_software
-from ccplay.lab.queues.statistics import PASSAGE
+from ccplay.lab.qdisc_counters import PASSAGE
+from ccplay.lab.qdiscs import Leaf, check_software
 from ccplay.lab.rtnl import TC_H_ROOT, RouteSocket
 from ccplay.lab.software import SendingEnd, Software
 from ccplay.model.disciplines import is_software
@@ -199,7 +198,7 @@ class Egress:
             is_new = not self.rate
             if is_new:
                 if self._leaf.asked is not None:
-                    qdiscs.remove(self._routes, self.index, TC_H_ROOT)
+                    qdiscs.remove_qdisc(self._routes, self.index, TC_H_ROOT)
                 qdisc = qdisc or self._leaf.asked or _DEFAULT_QDISC
                 self._leaf = self._new_leaf(htb.CLASS)
             htb.set_rate(self._routes, self.index, rate, new=is_new)
@@ -213,7 +212,7 @@ class Egress:
         """Remove the rate and the queue, and install ``qdisc`` if it is given."""
         # From here on it is not known what the kernel has, so a rate is set up afresh.
         self.rate = 0
-        qdiscs.remove(self._routes, self.index, TC_H_ROOT)
+        qdiscs.remove_qdisc(self._routes, self.index, TC_H_ROOT)
         self._leaf = self._new_leaf(TC_H_ROOT)
         if qdisc is not None:
             self._leaf.put(qdisc)

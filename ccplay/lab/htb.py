@@ -21,8 +21,8 @@ import msgspec
 
 from ccplay.errors import CommandError, LabError, UnsupportedError
 from ccplay.lab.netns import Namespace
-from ccplay.lab.queues.qdiscs import LOOPBACK, Leaf
-from ccplay.lab.queues.statistics import PASSAGE
+from ccplay.lab.qdisc_counters import PASSAGE
+from ccplay.lab.qdiscs import LOOPBACK, Leaf
 from ccplay.lab.rtnl import (
     CREATE,
     EXCLUSIVE,

@@ -20,12 +20,12 @@ from ccplay.lab.captures import Captures, Place
 from ccplay.lab.child import Child
 from ccplay.lab.health import Timekeeper
 from ccplay.lab.network import BuiltNetwork, build_network
-from ccplay.lab.probe.probe import Probe
-from ccplay.lab.probe.tracing import Tracing
-from ccplay.lab.queues.link_queues import DrainMeter
+from ccplay.lab.probe import Probe
+from ccplay.lab.qdisc_counters import DrainMeter
 from ccplay.lab.reloading import Reloader, watchers
 from ccplay.lab.shaping import HalfChangedError, Shaper, delay_engine, planned, requested
 from ccplay.lab.software import Forked, Software
+from ccplay.lab.tracing import Tracing
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.congestion import Watchdog
 from ccplay.lab.traffic.traffic import HANDSHAKES_S, LONGEST_S, Starting, Together, Traffic

@@ -9,7 +9,7 @@ from typing import Any
 from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError
 from ccplay.lab import software_shared
-from ccplay.lab.custom.declaring import library as disciplines
+from ccplay.lab.custom.loading import library as disciplines
 from ccplay.lab.shaping import Shaper
 from ccplay.lab.software import Software, SourceReloader
 from ccplay.lab.traffic.congestion import Watchdog

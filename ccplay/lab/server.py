@@ -21,7 +21,7 @@ from ccplay.errors import CcplayError, LabError
 from ccplay.lab import delay_line, software
 from ccplay.lab.captures import Place
 from ccplay.lab.child import Child, fork
-from ccplay.lab.custom.declaring import library as disciplines_of_users
+from ccplay.lab.custom.loading import library as disciplines_of_users
 from ccplay.lab.lab import Lab
 from ccplay.model.base import Command, Event
 from ccplay.model.commands import Build, StartTogether

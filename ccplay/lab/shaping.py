@@ -20,8 +20,8 @@ from ccplay.lab.delay_line import Arrival, DelayEngine, check_path
 from ccplay.lab.egress import Egress
 from ccplay.lab.htb import Packets, check_classes, set_mtu
 from ccplay.lab.network import BuiltNetwork
-from ccplay.lab.queues.qdiscs import Leaf, chosen
-from ccplay.lab.queues.statistics import Reading
+from ccplay.lab.qdisc_counters import Reading
+from ccplay.lab.qdiscs import Leaf, choose_qdisc
 from ccplay.lab.rtnl import Carried, NetlinkError, RouteSocket, carried
 from ccplay.lab.software import Software
 from ccplay.model.disciplines import NOT_OF_CLASS, is_software
@@ -324,7 +324,7 @@ class Shaper:
         if shared and not (interface.rate if setting.rate is None else setting.rate):
             raise CommandError(f"link {link.name} has no rate for classes to share")
         if setting.qdisc is not None:
-            qdisc = chosen(setting.qdisc, software=self._software is not None)
+            qdisc = choose_qdisc(setting.qdisc, software=self._software is not None)
             setting = msgspec.structs.replace(setting, qdisc=qdisc)
         egress.check_queue(interface, setting)
         if setting.classes:
@@ -343,7 +343,7 @@ class Shaper:
 
     def _of_class(self, link: Link, qdisc: Qdisc) -> Qdisc:
         """Return the queue of a class, which is always the kernel's. Raises ``CommandError``."""
-        found = chosen(qdisc, software=self._software is not None)
+        found = choose_qdisc(qdisc, software=self._software is not None)
         if is_software(found.kind):
             raise CommandError(f"link {link.name}: {found.kind} {NOT_OF_CLASS}")
         return found

@@ -38,9 +38,9 @@ from ccplay.errors import CcplayError, LabError
 from ccplay.lab import child, netns, software_queue, software_shared
 from ccplay.lab.child import Child, Logger, Supervisor
 from ccplay.lab.custom import limits
-from ccplay.lab.custom.declaring import SourceError, library
+from ccplay.lab.custom.loading import SourceError, library
 from ccplay.lab.netns import Namespace
-from ccplay.lab.queues.statistics import PASSAGE, Reading
+from ccplay.lab.qdisc_counters import PASSAGE, Reading
 from ccplay.lab.software_queue import MARKED, PACED
 from ccplay.lab.software_shared import (
     DisciplineReply,

@@ -30,14 +30,13 @@ import msgspec
 from ccplay.errors import CcplayError
 from ccplay.lab.child import introduce
 from ccplay.lab.custom import limits, loading, trial
-from ccplay.lab.custom.declaring import MisuseError
 from ccplay.lab.custom.limits import Printed
-from ccplay.lab.disciplines.base import CE, Discipline, Options, Packet
-from ccplay.lab.disciplines.fifo import FirstInFirstOut
+from ccplay.lab.custom.loading import MisuseError
+from ccplay.lab.disciplines.base import CE, Discipline, FirstInFirstOut, Options, Packet
 from ccplay.lab.disciplines.table import make_kind
 from ccplay.lab.netns import Namespace
 from ccplay.lab.packet_loop import Lateness, PacketLoop, PacketQueue, run_as
-from ccplay.lab.queues.statistics import Counts
+from ccplay.lab.qdisc_counters import Counts
 from ccplay.lab.software_shared import (
     MOST_STATISTICS,
     DisciplineReply,

@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from ccplay.lab import child
-from ccplay.lab.queues.statistics import Counts
+from ccplay.lab.qdisc_counters import Counts
 from ccplay.model.base import Event, Option
 from ccplay.model.events import SojournTimes
 

@@ -20,9 +20,9 @@ from pyroute2 import DiagSocket, IPRoute
 from rich.console import Console
 from rich.table import Table
 
+from ccplay.lab import inet_diag
 from ccplay.lab.netns import Namespace, write_sysctls
-from ccplay.lab.probe import inet_diag
-from ccplay.lab.probe.probe import Probe
+from ccplay.lab.probe import Probe
 from ccplay.session.launch import ROOTLESS, UNSHARE
 
 SIZES = (2, 20, 200, 2000)

@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from ccplay.lab.probe import tracing
-from ccplay.lab.probe.tracing import PROBE, complete, lack_of
+from ccplay.lab import tracing
+from ccplay.lab.tracing import PROBE, complete, lack_of
 from ccplay.model.commands import Build, TraceFlow, UntraceFlow
 from ccplay.model.network import Topology
 from ccplay.model.samples import TraceSamples

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from ccplay.errors import CommandError, UnsupportedError
+from ccplay.lab import qdisc_options, qdiscs
 from ccplay.lab.htb import CLASS
-from ccplay.lab.queues import options, qdiscs
 from ccplay.lab.rtnl import RouteSocket
 from ccplay.model import tc
 from ccplay.model.base import Option
@@ -122,9 +122,9 @@ def _image(made: Bench) -> dict[str, Any]:
     namespace = made.built.namespace(made.there.src)
     with RouteSocket(namespace) as routes:
         index = namespace.interface_index(made.there.interface)
-        kind, image = qdiscs.find(routes, index, CLASS)
+        kind, image = qdiscs.find_qdisc(routes, index, CLASS)
     return {
         "kind": kind,
-        "options": options.decode(kind, image) if kind else {},
+        "options": qdisc_options.decode(kind, image) if kind else {},
         "raw": image[: len(image) - _COUNTED.get(kind or "", 0)].hex(),
     }

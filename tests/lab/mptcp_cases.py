@@ -11,7 +11,7 @@ from ccplay.errors import CcplayError
 from ccplay.lab import capabilities
 from ccplay.lab.netns import write_sysctls
 from ccplay.lab.network import build_network
-from ccplay.lab.probe.probe import Probe
+from ccplay.lab.probe import Probe
 from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
 from ccplay.model.network import Topology

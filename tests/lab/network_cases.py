@@ -18,12 +18,11 @@ from msgspec.structs import replace
 from pyroute2.netlink.rtnl import RTM_GETQDISC, TC_H_ROOT
 
 from ccplay.errors import LabError
-from ccplay.lab import delay, htb, netns, shaping
+from ccplay.lab import delay, htb, netns, qdiscs, shaping
 from ccplay.lab.child import Supervisor
 from ccplay.lab.delay_line import Arrival
 from ccplay.lab.netns import Namespace
 from ccplay.lab.network import BuiltNetwork, build_network
-from ccplay.lab.queues import qdiscs
 from ccplay.lab.rtnl import NetlinkError, RouteSocket, is_up, traffic_control
 from ccplay.lab.shaping import HalfChangedError, Shaper, delay_engine
 from ccplay.lab.software import Software

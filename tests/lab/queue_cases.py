@@ -6,9 +6,9 @@ import asyncio
 from statistics import median
 from typing import Any
 
+from ccplay.lab import qdisc_options, qdiscs
 from ccplay.lab.htb import CLASS
-from ccplay.lab.queues import options, qdiscs
-from ccplay.lab.queues.statistics import QdiscCounters, QdiscSocket
+from ccplay.lab.qdisc_counters import QdiscCounters, QdiscSocket
 from ccplay.lab.rtnl import RouteSocket
 from ccplay.model.base import Option
 from ccplay.model.values import LinkSetting, Qdisc
@@ -35,11 +35,11 @@ async def _replace(made: Bench, qdisc: Qdisc) -> dict[str, Any]:
     namespace = made.built.namespace(made.there.src)
     with RouteSocket(namespace) as routes:
         index = namespace.interface_index(made.there.interface)
-        _, image = qdiscs.find(routes, index, CLASS)
+        _, image = qdiscs.find_qdisc(routes, index, CLASS)
     sampled = _read(made)
     return {
         "told": changed.setting.qdisc.options,
-        "held": options.decode(qdisc.kind, image),
+        "held": qdisc_options.decode(qdisc.kind, image),
         "sampled": sampled.kind,
         "frame": sampled.backlog / sampled.qlen if sampled.qlen else None,
         "marks": sampled.ecn_marks,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ccplay.lab.queues.qdiscs import _IN_TICKS, _UNREPORTED
+from ccplay.lab.qdiscs import _IN_TICKS, _UNREPORTED
 from ccplay.model.base import Option
 from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.qdiscs import KERNEL

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 import pytest
 
-from ccplay.lab.probe.tracing import PROBE, lack_of
+from ccplay.lab.tracing import PROBE, lack_of
 from ccplay.model.commands import Build, SetLink, TraceFlow, UntraceFlow
 from ccplay.model.network import Topology
 from ccplay.model.series import Series

@@ -15,7 +15,7 @@ import msgspec
 from ccplay.errors import UnsupportedError
 from ccplay.lab import capabilities
 from ccplay.lab.network import build_network
-from ccplay.lab.probe.probe import Probe
+from ccplay.lab.probe import Probe
 from ccplay.lab.rtnl import NetlinkError, RouteSocket
 from ccplay.lab.traffic import congestion, iperf
 from ccplay.lab.traffic.program import ports_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ccplay.lab.custom.declaring import read_declaration
+from ccplay.lab.custom.loading import read_declaration
 from ccplay.model import disciplines
 from ccplay.model.base import Event
 from ccplay.model.commands import SetQdisc

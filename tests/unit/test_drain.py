@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.lab.queues.link_queues import DrainMeter
+from ccplay.lab.qdisc_counters import DrainMeter
 from ccplay.model.samples import QdiscSamples
 
 RATE = 8_000_000

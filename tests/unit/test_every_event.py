@@ -12,7 +12,7 @@ import pytest
 from msgspec import inspect
 
 from ccplay.lab.netns import Namespace
-from ccplay.lab.probe.probe import Probe
+from ccplay.lab.probe import Probe
 from ccplay.model import blocks
 from ccplay.model.events import Hello
 from ccplay.model.samples import Sweep, Sweeps

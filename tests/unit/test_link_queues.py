@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ccplay.lab.queues.link_queues import LinkQueues
-from ccplay.lab.queues.statistics import QdiscCounters
+from ccplay.lab.qdisc_counters import LinkQueues, QdiscCounters
 
 
 def queue(handle: int, packets: int, qlen: int = 0, *, marks: int | None = None) -> QdiscCounters:

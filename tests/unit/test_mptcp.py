@@ -14,7 +14,7 @@ from ccplay.analysis.metrics import measurable, metrics_of
 from ccplay.analysis.summary import summarise
 from ccplay.analysis.trust import above_framing, delay_off
 from ccplay.errors import ScenarioError, UnsupportedError
-from ccplay.lab.probe.connection import (
+from ccplay.lab.connection import (
     INFO_SIZE,
     OPTION_ECN,
     OPTIONS,

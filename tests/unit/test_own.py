@@ -9,7 +9,7 @@ import pytest
 from ccplay.bpf.libbpf import LoadError, names_in
 from ccplay.cli import main
 from ccplay.errors import WireError
-from ccplay.lab.probe.inet_diag import variable_columns
+from ccplay.lab.inet_diag import variable_columns
 from ccplay.model import blocks
 from ccplay.model.events import Ended
 from ccplay.model.samples import Sweep, TcpSamples

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ccplay.lab.probe import inet_diag
-from ccplay.lab.probe.connection import INFO_SIZE, Connection, in_units
-from ccplay.lab.probe.inet_diag import LEAST, DiagSocket, columns
+from ccplay.lab import inet_diag
+from ccplay.lab.connection import INFO_SIZE, Connection, in_units
+from ccplay.lab.inet_diag import LEAST, DiagSocket, columns
 from tests.unit.test_probe import DONE, TWO_CONNECTIONS, Answers, attribute, record
 
 Change = Callable[[list[bytearray]], list[bytearray]]

@@ -9,9 +9,9 @@ import zlib
 
 import pytest
 
-from ccplay.lab.probe.connection import Connection
-from ccplay.lab.probe.inet_diag import DiagSocket, columns
-from ccplay.lab.queues.statistics import Monotonic, QdiscCounters, QdiscSocket
+from ccplay.lab.connection import Connection
+from ccplay.lab.inet_diag import DiagSocket, columns
+from ccplay.lab.qdisc_counters import Monotonic, QdiscCounters, QdiscSocket
 
 TWO_CONNECTIONS = (
     "c-mXQ$iN`Nz{CKgz?ccd4^$VZhj8Hloeu&X?g;h^W&~S%DkB3c0|%JR!N3ouc^E|D2Cy-RF$4i=8Agb`4D72IAIL"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ccplay.errors import CommandError
-from ccplay.lab.queues.options import decode, encode
-from ccplay.lab.queues.qdiscs import _IN_TICKS, _UNREPORTED, _as_asked, changed, validate
+from ccplay.lab.qdisc_options import decode, encode
+from ccplay.lab.qdiscs import _IN_TICKS, _UNREPORTED, _as_asked, changed_options, validate
 from ccplay.model.base import Option
 from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.qdiscs import KERNEL
@@ -307,9 +307,9 @@ def test_a_queue_changes_in_place_only_where_all_that_is_asked_comes_true(
     request_: dict[str, Option] | None,
 ) -> None:
     """An option that is left out returns to its default, in a new queue (None) if need be."""
-    asked = changed(Qdisc(kind=kind, options=before), Qdisc(kind=kind, options=wanted))
+    asked = changed_options(Qdisc(kind=kind, options=before), Qdisc(kind=kind, options=wanted))
     assert (asked.options if asked is not None else None) == request_
 
 
 def test_another_kind_is_a_new_queue() -> None:
-    assert changed(Qdisc(kind="codel"), Qdisc(kind="fq_codel")) is None
+    assert changed_options(Qdisc(kind="codel"), Qdisc(kind="fq_codel")) is None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ccplay.errors import WireError
-from ccplay.lab.queues.link_queues import LinkQueues
+from ccplay.lab.qdisc_counters import LinkQueues
 from ccplay.model import blocks
 from ccplay.model.samples import QdiscSamples, Sweep
 from ccplay.model.values import MOST_VARIABLES

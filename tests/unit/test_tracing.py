@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import ScenarioError, WireError
-from ccplay.lab.probe import tracing
-from ccplay.lab.probe.tracing import Record, SegmentCount, complete
+from ccplay.lab import tracing
+from ccplay.lab.tracing import Record, SegmentCount, complete
 from ccplay.model import blocks
 from ccplay.model.commands import Build, TraceFlow, UntraceFlow
 from ccplay.model.events import Failed, TraceEnded, TraceLost, TraceStarted

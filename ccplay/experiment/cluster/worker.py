@@ -36,7 +36,7 @@ from ccplay.experiment.pool import StartLimit
 from ccplay.experiment.store import Folder
 from ccplay.experiment.trial import RunOrder, RunOutcome, execute
 from ccplay.files.writing import Directory, passing_folder
-from ccplay.lab.custom.declaring import custom_disciplines
+from ccplay.lab.custom.loading import custom_disciplines
 from ccplay.model.commands import Build
 from ccplay.model.disciplines import SUFFIX
 from ccplay.model.values import Capabilities

@@ -33,7 +33,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from ccplay.lab.custom.declaring import MEMORY, MisuseError, SourceError, file_of
+from ccplay.lab.custom.loading import MEMORY, MisuseError, SourceError, file_of
 
 # --- text that the user's own disciplines print: a few lines each second --------------------------
 

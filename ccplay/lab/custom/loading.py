@@ -1,4 +1,12 @@
-"""Loads a discipline from its source: runs it once, finds its class, and makes an object.
+"""A user's own discipline: what its source declares, its class, an object of it, its mistakes.
+
+``PARAMETERS`` is a dictionary of literals, read without running the source. Each value gives a
+parameter its kind and default:
+
+    "5 ms"  "10 Mbit/s"  "1000 packets"  "150 kB"    a time, a rate, packets, bytes
+    "time"  "rate"  "packets"  "bytes"               one of these kinds, off by default
+    8  0.5  True                                     a whole number, a number, a switch
+    ("first", "second")                              one of these words, the first by default
 
 The source is code of the user who named its file on a command line. It runs with the rights of the
 process that loads it: in a lab that is ``software queue``, in the lab's namespaces.
@@ -6,17 +14,292 @@ process that loads it: in a lab that is ``software queue``, in the lab's namespa
 
 from __future__ import annotations
 
+import ast
+import keyword
 import re
 import sys
+import traceback
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from ccplay.lab.custom.declaring import SourceError, file_of, read_declaration, source_error
+from ccplay.errors import CcplayError, UsageError
+from ccplay.files.reading import SavedFiles, by_name, missing, open_regular
 from ccplay.lab.disciplines.base import Discipline, Options
+from ccplay.model import disciplines
 from ccplay.model.base import Option
+from ccplay.model.disciplines import DISCIPLINES, SUFFIX
+from ccplay.model.qdiscs import Discipline as Description
+from ccplay.model.qdiscs import Parameter, parameter
+from ccplay.model.quantities import COUNT, NUMBER, PACKETS, QUEUE_SIZE, RATE, SWITCH, TIME_US, Field
+from ccplay.model.texts import choice
 
-MOST_STATISTICS = 15
+# --- mistakes in a user's own discipline, with their lines ----------------------------------------
+
+MEMORY = 1 << 30
+"""Bytes of memory that a discipline may use, besides those of ccplay."""
+
+
+class SourceError(CcplayError):
+    """A mistake in the file of a discipline: ``mine.py:12: NameError: ...``."""
+
+    def __init__(self, name: str, line: int | None, words: str) -> None:
+        """``name`` is the discipline's; ``line`` counts from 1, None if no line is known."""
+        self.name, self.line, self.words = name, line, words
+        place = f"{name}{SUFFIX}" if line is None else f"{name}{SUFFIX}:{line}"
+        super().__init__(f"{place}: {words}")
+
+
+class MisuseError(RuntimeError):
+    """A discipline misused a packet; the text of the exception describes how."""
+
+
+def file_of(name: str) -> str:
+    """Return the file name under which the source of a discipline is compiled."""
+    return f"<discipline {name}>"
+
+
+def source_error(name: str, error: BaseException, otherwise: int | None = None) -> SourceError:
+    """Return a ``SourceError`` for an exception, with the file's innermost line in its traceback.
+
+    ``otherwise`` is the line to report if the traceback has no line of the file.
+    """
+    if isinstance(error, SourceError):
+        return error
+    if isinstance(error, SyntaxError) and error.filename == file_of(name):
+        return SourceError(name, error.lineno, f"{type(error).__name__}: {error.msg}")
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == file_of(name)]
+    words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, MisuseError):
+        words = str(error)
+    elif isinstance(error, MemoryError):
+        words = f"MemoryError: a discipline may use {MEMORY >> 30} GiB"
+    elif isinstance(error, PermissionError) and error.filename is None:
+        words += ": a discipline may not start or signal processes"
+    return SourceError(name, lines[-1] if lines else otherwise, words)
+
+
+# --- checks the names and reads the text of files with a user's own discipline, ``NAME.py`` -------
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,14}")
+
+_MOST_BYTES = 1 << 18
+
+_OF_LINUX = {
+    *("bpf", "cbs", "etf", "ets", "fifo", "gred", "hfsc", "hhf", "htb", "ingress", "mq", "mqprio"),
+    *("multiq", "netem", "noqueue", "pfifo_fast", "plug", "qfq", "sfb", "taprio", "teql"),
+}
+"""Names of disciplines of Linux, most of which ccplay lacks; a user's own can't have them."""
+
+
+def custom_disciplines(paths: Iterable[Path]) -> dict[str, Path]:
+    """Return the files by the names of their disciplines: ``mine`` for ``mine.py``.
+
+    Raises ``UsageError`` for names that are invalid or taken.
+    """
+    rule = f"a discipline is named after its file, NAME{SUFFIX}"
+    return by_name(paths, _name_of, check_name, rule)
+
+
+def _name_of(path: Path) -> str:
+    if path.suffix != SUFFIX:
+        raise UsageError(f"{path}: a discipline is named after its file, which ends in {SUFFIX}")
+    return path.name.removesuffix(SUFFIX)
+
+
+def no_file(path: Path) -> str:
+    """Return the message for a missing file, with a suggestion."""
+    return missing(path, SUFFIX)
+
+
+def check_name(name: str) -> None:
+    """Raise ``UsageError`` if a user's discipline can't have this name."""
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
+        raise UsageError(
+            f"{name!r} is not a valid name: use up to 15 characters of a-z, 0-9 and '_', "
+            "a letter first"
+        )
+    if name in DISCIPLINES or name in _OF_LINUX:
+        raise UsageError(f"there already is a queue discipline {name!r}: choose another name")
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a file. Raises ``UsageError`` with the reason if it can't be read."""
+    try:
+        with open_regular(path) as file:
+            data = file.read(_MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise UsageError(no_file(path)) from None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    if len(data) > _MOST_BYTES:
+        raise UsageError(f"{path}: more than {_MOST_BYTES // 1024} KiB can't be a discipline")
+    return data
+
+
+def read_source(path: Path) -> str:
+    """Return the source in a file. Raises ``CcplayError`` with the reason if it can't be read."""
+    data = read_bytes(path)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise CcplayError(f"{path.name}:{line}: not UTF-8 text") from None
+
+
+# --- reads what the source of a discipline declares -----------------------------------------------
+# Reads what the source of a discipline declares, its summary and parameters, without running it.
+
+_DECLARATION = "PARAMETERS"
+
+_MEASURES = {"time": TIME_US, "rate": RATE, "packets": PACKETS, "bytes": QUEUE_SIZE}
+"""Quantities by the word that declares a parameter of this quantity, off by default."""
+
+_BY_ITSELF = {"limit": "1000 packets"}
+"""Parameters of a source that declares none."""
+
+_MOST = 16
+
+
+def read_declaration(name: str, source: str) -> Description:
+    """Return the description of a discipline from its source. Raises ``SourceError``."""
+    try:
+        tree = ast.parse(source, file_of(name))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise source_error(name, error) from None
+    summary = (ast.get_docstring(tree) or "your own").strip().splitlines()[0].rstrip(".")
+    parameters = tuple(
+        _parameter(name, key, value, line) for key, (value, line) in _values(name, tree).items()
+    )
+    return Description(name, summary, parameters, in_kernel=False)
+
+
+def write_declaration(values: dict[str, tuple[Field, Option | None]]) -> str:
+    """Return the source text that declares parameters with these values."""
+    lines = (f"    {key!r}: {_literal(field, value)!r}," for key, (field, value) in values.items())
+    return "\n".join([f"{_DECLARATION} = {{", *lines, "}"]).replace("'", '"')
+
+
+def _literal(field: Field, value: Option | None) -> Any:
+    if isinstance(field.quantity.shape.get("enum"), list):
+        words = field.quantity.shape["enum"]
+        return (value, *(each for each in words if each != value))
+    for word, quantity in _MEASURES.items():
+        if quantity is field.quantity:
+            return word if value is None else field.show(value)
+    return value
+
+
+def _values(name: str, tree: ast.Module) -> dict[str, tuple[Any, int | None]]:
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == _DECLARATION:
+                return _literals(name, value)
+            case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value) if (
+                target == _DECLARATION
+            ):
+                return _literals(name, value)
+    return {key: (value, None) for key, value in _BY_ITSELF.items()}
+
+
+def _literals(name: str, value: ast.expr) -> dict[str, tuple[Any, int | None]]:
+    if not isinstance(value, ast.Dict):
+        raise SourceError(name, value.lineno, f"{_DECLARATION} must be a dictionary")
+    if len(value.keys) > _MOST:
+        raise SourceError(name, value.lineno, f"at most {_MOST} parameters")
+    found: dict[str, tuple[Any, int | None]] = {}
+    for key, each in zip(value.keys, value.values, strict=True):
+        try:
+            word, held = ast.literal_eval(key) if key is not None else None, ast.literal_eval(each)
+        except (ValueError, TypeError):
+            raise SourceError(
+                name, each.lineno, f"{_DECLARATION} may have literal values only"
+            ) from None
+        if not isinstance(word, str) or not word.isidentifier() or word in ("kind", "link"):
+            raise SourceError(name, each.lineno, f"{word!r} can't be the name of a parameter")
+        found[word] = held, each.lineno
+    return found
+
+
+def _parameter(name: str, key: str, value: Any, line: int | None) -> Parameter:
+    meaning = f"a parameter of {name}.py"
+    match value:
+        case bool():
+            return parameter(key, SWITCH, meaning, value)
+        case int() if 0 <= value < 2**31:
+            return parameter(key, COUNT, meaning, value)
+        case float():
+            return parameter(key, NUMBER, meaning, value)
+        case str() if value in _MEASURES:
+            return parameter(key, _MEASURES[value], meaning, unset="off")
+        case str() if (read := _measured(value)) is not None:
+            return parameter(key, read[0], meaning, read[1])
+        case (str(), *_) if all(isinstance(each, str) for each in value):
+            return parameter(key, choice(key, value), meaning, value[0])
+    raise SourceError(
+        name,
+        line,
+        f'{key}: {value!r} is not the value of a parameter: write "5 ms", "10 Mbit/s", '
+        '"1000 packets", "150 kB", "time" for one that is off, a number, True, or several words',
+    )
+
+
+def _measured(value: str) -> tuple[Any, int] | None:
+    """Return the quantity and the value of a text with a unit; None for any other text."""
+    for quantity in (TIME_US, RATE, QUEUE_SIZE, PACKETS):
+        if value.strip()[-1:].isdecimal():
+            break
+        try:
+            return quantity, quantity.parse(value)
+        except ValueError:
+            continue
+    return None
+
+
+# --- the user's own disciplines that a lab's command line names -----------------------------------
+
+
+class Library:
+    """The files of the user's disciplines, by name; a process has one library."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, Path] = {}
+        self._saved = SavedFiles()
+
+    def add(self, paths: Iterable[Path]) -> None:
+        """Add files, and their disciplines to ``model.disciplines``.
+
+        Raises ``CcplayError`` for invalid names and for mistakes in the files.
+        """
+        for name, path in custom_disciplines(paths).items():
+            self.files[name] = path
+            self.source(name)
+
+    def source(self, name: str) -> str:
+        """Read and return the current source of a discipline; empty for one of ccplay's.
+
+        Raises ``CcplayError`` with the reason if it can't be read or is not Python.
+        """
+        if (path := self.files.get(name)) is None:
+            return ""
+        self._saved.note(name, path)
+        source = read_source(path)
+        disciplines.custom[name] = read_declaration(name, source)
+        return source
+
+    def changed(self) -> list[str]:
+        """Return the names of disciplines whose files were saved after their source was read."""
+        return self._saved.changed(self.files.items())
+
+
+library = Library()
+"""The user's disciplines in this process."""
+
+
+MOST_OWN_STATISTICS = 15
 """Largest number of statistics that a user's own discipline may report."""
 
 _STATISTIC = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -111,9 +394,9 @@ def check_statistics(name: str, kind: type[Discipline], statistics: object) -> N
     line = line_of(kind, "statistics")
     if not isinstance(statistics, dict):
         raise SourceError(name, line, "statistics must return a dictionary")
-    if len(statistics) > MOST_STATISTICS:
+    if len(statistics) > MOST_OWN_STATISTICS:
         raise SourceError(
-            name, line, f"at most {MOST_STATISTICS} statistics, not {len(statistics)}"
+            name, line, f"at most {MOST_OWN_STATISTICS} statistics, not {len(statistics)}"
         )
     for each, value in statistics.items():
         if not isinstance(each, str) or _STATISTIC.fullmatch(each) is None:

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from ccplay.lab.custom import limits, loading
-from ccplay.lab.custom.declaring import MisuseError, SourceError
 from ccplay.lab.custom.limits import Printed
+from ccplay.lab.custom.loading import MisuseError, SourceError
 from ccplay.lab.disciplines.base import ECT_0, NOT_ECT, Discipline, Packet
 from ccplay.model.base import Option
 

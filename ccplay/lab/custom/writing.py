@@ -9,7 +9,7 @@ from pathlib import Path
 from ccplay.errors import UsageError
 from ccplay.lab import disciplines
 from ccplay.lab.custom import template
-from ccplay.lab.custom.declaring import write_declaration
+from ccplay.lab.custom.loading import write_declaration
 from ccplay.lab.disciplines.table import CLASSES
 from ccplay.model.base import Option
 from ccplay.model.disciplines import DISCIPLINES, SUFFIX, complete

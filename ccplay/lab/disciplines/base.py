@@ -3,6 +3,8 @@
 A discipline only decides on packets: it reads no clock and opens no socket. The caller of
 ``arrive`` and ``depart`` passes the time, in seconds of a monotonic clock. So the same class runs
 in front of a link, in a unit test and in a simulation.
+
+``FirstInFirstOut`` replaces a discipline that failed, so it is kept too simple to fail.
 """
 
 from __future__ import annotations
@@ -250,3 +252,26 @@ class Discipline:
 def spread(flow: int, perturbation: int, queues: int) -> int:
     """Return a flow's queue, from 0 to below ``queues``: a hash that ``perturbation`` changes."""
     return crc32(flow.to_bytes(4, "big"), perturbation) % queues
+
+
+class FirstInFirstOut(Discipline):
+    """First in, first out, with room for a number of packets; it drops those beyond that."""
+
+    def __init__(self, options: Options, seed: int = 0) -> None:
+        self.queue = Fifo()
+        super().__init__(options, seed)
+
+    def configure(self, options: Options) -> None:
+        """Set the limit."""
+        self.limit = options.count("limit")
+
+    def enqueue(self, packet: Packet, now: float) -> None:
+        """Append the packet if there is room, else drop it."""
+        if self.qlen < self.limit:
+            self.queue.push(packet)
+        else:
+            self.drop(packet, "limit")
+
+    def dequeue(self, now: float) -> Packet | None:
+        """Return the oldest packet."""
+        return self.queue.pop()

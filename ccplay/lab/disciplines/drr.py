@@ -22,9 +22,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from ccplay.lab.disciplines.base import Discipline, Options, Packet
-from ccplay.lab.disciplines.classes import SHOWN, Class, classifier
-from ccplay.lab.disciplines.fifo import FirstInFirstOut
+from ccplay.lab.disciplines.base import Discipline, FirstInFirstOut, Options, Packet
+from ccplay.lab.disciplines.rounds import SHOWN, Class, classifier
 
 
 class DRR(Discipline):

@@ -17,7 +17,7 @@ holds a discipline.
 from __future__ import annotations
 
 from ccplay.lab.disciplines.base import Discipline, Options, Packet
-from ccplay.lab.disciplines.classes import SHOWN, Class, classifier
+from ccplay.lab.disciplines.rounds import SHOWN, Class, classifier
 
 
 class Prio(Discipline):

@@ -12,7 +12,7 @@ from ccplay.lab import htb
 from ccplay.lab.netns import Namespace
 from ccplay.lab.network import Routing
 from ccplay.lab.paths import Packets, PathFinder
-from ccplay.lab.probe.probe import Probe
+from ccplay.lab.probe import Probe
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.iperf import Bypass
 from ccplay.lab.traffic.monitor import MonitoredStreams, Monitoring, Stream

@@ -13,7 +13,7 @@ from ccplay.errors import CcplayError, CommandError, UnsupportedError
 from ccplay.lab.netns import Namespace
 from ccplay.lab.network import Routing
 from ccplay.lab.paths import PathFinder
-from ccplay.lab.probe.probe import Probe
+from ccplay.lab.probe import Probe
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.gate import Entry, Gate, passed
 from ccplay.lab.traffic.site import Classifier, Connected, Runner, Site

@@ -16,7 +16,7 @@ from ccplay.errors import CommandError, LabError
 from ccplay.lab.htb import tcp_packets
 from ccplay.lab.netns import Namespace
 from ccplay.lab.paths import Packets
-from ccplay.lab.probe.probe import Probe
+from ccplay.lab.probe import Probe
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.gate import Entry
 from ccplay.lab.traffic.program import WEB, Hold, Program

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ccplay.lab import rtnl
+from ccplay.lab.connection import Connection, Joint
+from ccplay.lab.inet_diag import ATTRIBUTES, INET_DIAG_INFO
 from ccplay.lab.netns import Namespace
-from ccplay.lab.probe.connection import Connection, Joint
-from ccplay.lab.probe.inet_diag import ATTRIBUTES, INET_DIAG_INFO
-from ccplay.lab.probe.probe import Probe
+from ccplay.lab.probe import Probe
 from ccplay.lab.traffic.path_manager import Ends, PathManager, walk
 from ccplay.model.base import Event
 from ccplay.model.events import Log

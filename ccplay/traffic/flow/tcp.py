@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ccplay.assets import SUFFIX
 from ccplay.errors import CcplayError, LabError, UnsupportedError
 from ccplay.lab.netns import Namespace
-from ccplay.lab.probe.probe import Counters, Probe
+from ccplay.lab.probe import Counters, Probe
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.gate import Entry
 from ccplay.lab.traffic.iperf import BEFORE_DATA, COOKIE_OCTETS, Bypass, client_argv, server_argv

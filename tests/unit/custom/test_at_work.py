@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from ccplay.lab.custom import limits, trial
-from ccplay.lab.custom.declaring import SourceError
 from ccplay.lab.custom.limits import Printed
+from ccplay.lab.custom.loading import SourceError
 from ccplay.lab.software_queue import PATIENCE_S
 from tests.unit.custom.sources import FIFO, POP, POP_LINE, PUSH, PUSH_LINE, instead
 from tests.unit.software.test_serving import RATE, Link

@@ -1,4 +1,4 @@
-"""The example in the README is a working discipline."""
+"""The example of the tutorial is a working discipline."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pathlib import Path
 
 from ccplay.lab.custom.trial import try_discipline
 
-README = Path(__file__).parents[3] / "README.md"
+PAGE = Path(__file__).parents[3] / "docs/tutorials/own-discipline.md"
 
 
 def test_the_example_works() -> None:
-    text = README.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     source = text.partition("```python\n")[2].partition("```")[0]
     assert len(source.splitlines()) < 25
     found = try_discipline("late", source)

@@ -8,14 +8,14 @@ import pytest
 
 from ccplay.cli import main
 from ccplay.errors import CcplayError, ScenarioError, UsageError
-from ccplay.lab.custom.declaring import (
+from ccplay.lab.custom.loading import (
     Library,
     SourceError,
     custom_disciplines,
+    make_discipline,
     read_declaration,
     read_source,
 )
-from ccplay.lab.custom.loading import make_discipline
 from ccplay.lab.custom.trial import try_discipline
 from ccplay.lab.custom.writing import copy_source, fill_template
 from ccplay.lab.disciplines.table import CLASSES

@@ -6,8 +6,7 @@ from collections import Counter
 
 import pytest
 
-from ccplay.lab.disciplines.cake import CAKE
-from ccplay.lab.disciplines.cobalt import target_of
+from ccplay.lab.disciplines.cake import CAKE, target_of
 from ccplay.model.algorithms import CODE_POINTS
 from tests.unit.disciplines.traces import arrive, discipline, drain, packet
 

@@ -11,8 +11,7 @@ import pytest
 
 from ccplay.lab import software_shared
 from ccplay.lab.htb import CLASS
-from ccplay.lab.queues.link_queues import LinkQueues
-from ccplay.lab.queues.statistics import PASSAGE, Counts, QdiscCounters, Reading
+from ccplay.lab.qdisc_counters import PASSAGE, Counts, LinkQueues, QdiscCounters, Reading
 from ccplay.lab.software_queue import parse_header
 from ccplay.lab.software_shared import SLOTS, SharedCounters
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ccplay.lab.disciplines import table
-from ccplay.lab.disciplines.base import CE, ECT_0, Discipline, Packet
-from ccplay.lab.disciplines.fifo import FirstInFirstOut
+from ccplay.lab.disciplines.base import CE, ECT_0, Discipline, FirstInFirstOut, Packet
 from ccplay.lab.packet_loop import Lateness
 from ccplay.lab.software_queue import MARKED, PACED, PATIENCE_S, ServedQueue
 from ccplay.lab.software_shared import SharedCounters

@@ -19,8 +19,8 @@ import msgspec
 
 from ccplay.bpf.support import BTF, Lack, lack
 from ccplay.errors import CcplayError, CommandError, UnsupportedError
+from ccplay.lab.connection import Connection
 from ccplay.lab.netns import Namespace
-from ccplay.lab.probe.connection import Connection
 from ccplay.model import blocks
 from ccplay.model.base import Event
 from ccplay.model.events import TraceEnded, TraceLost, TraceStarted

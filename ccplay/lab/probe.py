@@ -9,19 +9,11 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from ccplay.bpf.loaded import library
+from ccplay.lab.connection import OPTION_ECN, OPTIONS, UNKNOWN_RTT, Connection, Joint, in_units
+from ccplay.lab.inet_diag import Column, DiagSocket, Plan, columns, joined
+from ccplay.lab.inet_diag import variable_columns as own_columns
 from ccplay.lab.netns import Namespace
-from ccplay.lab.probe.connection import (
-    OPTION_ECN,
-    OPTIONS,
-    UNKNOWN_RTT,
-    Connection,
-    Joint,
-    in_units,
-)
-from ccplay.lab.probe.inet_diag import Column, DiagSocket, Plan, columns, joined
-from ccplay.lab.probe.inet_diag import variable_columns as own_columns
-from ccplay.lab.queues.link_queues import LinkQueues, Row
-from ccplay.lab.queues.statistics import QdiscSocket, Reading
+from ccplay.lab.qdisc_counters import LinkQueues, QdiscSocket, Reading, Row
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 
 _LONGEST_REST_S = 0.002

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ccplay.errors import CommandError, UnsupportedError
-from ccplay.lab.queues.options import NESTED, attribute, decode, encode, split
+from ccplay.lab.qdisc_options import NESTED, attribute, decode, encode, split
 from ccplay.lab.rtnl import (
     ACK,
     CREATE,
@@ -102,7 +102,7 @@ def attach(routes: RouteSocket, index: int, parent: int, handle: int, qdisc: Qdi
         raise RefusedError(f"the kernel refuses this {error.strerror}") from None
 
 
-def changed(before: Qdisc, wanted: Qdisc) -> Qdisc | None:
+def changed_options(before: Qdisc, wanted: Qdisc) -> Qdisc | None:
     """Return the request that turns a queue requested as ``before`` into ``wanted``.
 
     The kernel keeps parameters that a request does not name, so those that only ``before`` named
@@ -125,7 +125,7 @@ def changed(before: Qdisc, wanted: Qdisc) -> Qdisc | None:
     return Qdisc(kind=wanted.kind, options=options)
 
 
-def remove(routes: RouteSocket, index: int, parent: int) -> None:
+def remove_qdisc(routes: RouteSocket, index: int, parent: int) -> None:
     """Remove the discipline under ``parent``, if there is one."""
     try:
         routes.request([traffic_control(RTM_DELQDISC, 0, index, (), parent=parent)], "remove")
@@ -140,7 +140,7 @@ def read_back(routes: RouteSocket, index: int, parent: int, asked: Qdisc) -> Qdi
     Its options are those that ``asked`` names, and the limit. Raises ``CommandError`` if the
     kernel has another kind there, or has ignored or altered a parameter.
     """
-    kind, image = find(routes, index, parent)
+    kind, image = find_qdisc(routes, index, parent)
     if kind != asked.kind:
         raise CommandError(f"requested {asked.kind} from the kernel, but it has {kind or 'none'}")
     held = decode(kind, image)
@@ -158,7 +158,7 @@ def read_back(routes: RouteSocket, index: int, parent: int, asked: Qdisc) -> Qdi
     return Qdisc(kind=kind, options=shown)
 
 
-def find(routes: RouteSocket, index: int, parent: int) -> tuple[str | None, bytes]:
+def find_qdisc(routes: RouteSocket, index: int, parent: int) -> tuple[str | None, bytes]:
     """Return kind and ``TCA_OPTIONS`` of the discipline under ``parent``; None if there is none."""
     _, attributes = _held(routes, index, parent)
     if not attributes:
@@ -221,12 +221,12 @@ def _refused(qdisc: Qdisc) -> str | None:
 
 def _rehearse(qdisc: Qdisc) -> None:
     with RouteSocket() as routes:
-        remove(routes, LOOPBACK, TC_H_ROOT)
+        remove_qdisc(routes, LOOPBACK, TC_H_ROOT)
         attach(routes, LOOPBACK, TC_H_ROOT, 0x10000, qdisc)
         try:
             read_back(routes, LOOPBACK, TC_H_ROOT, qdisc)
         finally:
-            remove(routes, LOOPBACK, TC_H_ROOT)
+            remove_qdisc(routes, LOOPBACK, TC_H_ROOT)
 
 
 def available(kinds: Iterable[str]) -> dict[str, str]:
@@ -298,7 +298,7 @@ _lacking: set[str] = set()
 """Kinds that this kernel was found to lack."""
 
 
-def chosen(qdisc: Qdisc, *, software: bool) -> Qdisc:
+def choose_qdisc(qdisc: Qdisc, *, software: bool) -> Qdisc:
     """Return a queue validated and tried; its kind ends with ``SUFFIX`` if it is ccplay's own.
 
     ``software`` is whether disciplines in software are possible. Raises ``CommandError`` or
@@ -401,7 +401,7 @@ class Leaf:
 
         Raises ``CommandError`` or ``UnsupportedError``.
         """
-        change = changed(self.asked, qdisc) if self.asked is not None else None
+        change = changed_options(self.asked, qdisc) if self.asked is not None else None
         before = self.handle
         if change is None:
             # The kernel refuses another kind under the same handle.

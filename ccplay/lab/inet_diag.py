@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from ccplay.lab import rtnl
-from ccplay.lab.probe.connection import FIELDS, INFO_SIZE, Connection, in_units
+from ccplay.lab.connection import FIELDS, INFO_SIZE, Connection, in_units
 from ccplay.lab.rtnl import ends
 
 # --- variables of a kernel congestion control -----------------------------------------------------

@@ -1,1 +1,0 @@
-"""Queue disciplines in the kernel: attached, changed, read back, counted."""
