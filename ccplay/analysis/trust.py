@@ -202,8 +202,9 @@ def delay_off(state: LabState) -> str | None:
         allowed = max(LEAST_DELAY_OFF_US, MOST_DELAY_OFF * base)
         off = max(least - base - slack - allowed, base - least - allowed)
         if off > 0 and (worst is None or off > worst[0]):
-            text = f"the minimum RTT of {name} was {least / 1000:.1f} ms"
-            worst = (off, f"{text}, that of the links is {base / 1000:.1f} ms")
+            verb = "never got below" if least > base else "got down to"
+            text = f"{name} {verb} {least / 1000:.1f} ms; the links alone give {base / 1000:.1f} ms"
+            worst = (off, text)
     return worst[1] if worst else None
 
 
