@@ -71,7 +71,7 @@ _ccplay() {
     report:--plot) COMPREPLY=($(compgen -f -- "$current")); return ;;
     export:--to|export:--out) COMPREPLY=($(compgen -f -- "$current")); return ;;
     export:--format) COMPREPLY=($(compgen -W "csv parquet scenario" -- "$current")); return ;;
-    export:--table) COMPREPLY=($(compgen -W "runs tcp queues downloads pings udp short-flows monitor intervals interfaces sojourn-times trace ca-states events variables queue-variables health" -- "$current")); return ;;
+    export:--table) COMPREPLY=($(compgen -W "runs tcp queues downloads pings udp short-flows calls monitor intervals interfaces sojourn-times trace ca-states events variables queue-variables health" -- "$current")); return ;;
     export:--interval) COMPREPLY=($(compgen -f -- "$current")); return ;;
     export:--until) COMPREPLY=($(compgen -f -- "$current")); return ;;
     export:--title) COMPREPLY=($(compgen -f -- "$current")); return ;;

@@ -97,7 +97,7 @@ complete -c ccplay -n __fish_use_subcommand -a export -d 'write samples as CSV o
 complete -c ccplay -n '__fish_seen_subcommand_from export' -l to -r -d 'a directory for all tables, or a file (.csv, .parquet) for one (default: stdout); FILE.toml is a scenario'
 complete -c ccplay -n '__fish_seen_subcommand_from export' -l out -r -d 'a directory for all tables, or a file (.csv, .parquet) for one (default: stdout); FILE.toml is a scenario'
 complete -c ccplay -n '__fish_seen_subcommand_from export' -l format -xa 'csv parquet scenario' -d 'default: the ending of FILE, or csv'
-complete -c ccplay -n '__fish_seen_subcommand_from export' -l table -xa 'runs tcp queues downloads pings udp short-flows monitor intervals interfaces sojourn-times trace ca-states events variables queue-variables health' -d 'write only this table (default: all into a directory; tcp into a file or to stdout)'
+complete -c ccplay -n '__fish_seen_subcommand_from export' -l table -xa 'runs tcp queues downloads pings udp short-flows calls monitor intervals interfaces sojourn-times trace ca-states events variables queue-variables health' -d 'write only this table (default: all into a directory; tcp into a file or to stdout)'
 complete -c ccplay -n '__fish_seen_subcommand_from export' -l interval -r -d 'length of an interval in the table intervals, in seconds, 0.1 to 3600 (default: 1)'
 complete -c ccplay -n '__fish_seen_subcommand_from export' -l until -r -d 'scenario: leave out what happened after T: 90 (seconds), or 1:30'
 complete -c ccplay -n '__fish_seen_subcommand_from export' -l title -r -d 'scenario: its title (default: the recording'\''s name)'
