@@ -16,6 +16,7 @@ from ccplay.model.network import Network
 from ccplay.model.values import Capabilities
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import TRAFFIC
+from ccplay.traffic.call import StartCall
 from ccplay.traffic.download import StartDownload
 from ccplay.traffic.flow import PATH_MANAGERS, StartFlow
 from ccplay.traffic.ping import StartPing
@@ -389,6 +390,37 @@ class UdpDialog(PathDialog):
         )
 
 
+# --- the dialog that starts a video call ----------------------------------------------------------
+
+
+class CallDialog(PathDialog):
+    """Asks for a video call, whose senders adapt their rate to delay and loss."""
+
+    HEADING = "Video call"
+    AUTO_FOCUS = "Input"
+    VERB = "start"
+
+    def __init__(self, state: LabState, selected_flow: str | None) -> None:
+        """Offer the first sender and its peer."""
+        super().__init__(state, selected_flow)
+        self.entries = entries(StartCall, self.glyphs)
+
+    def controls(self) -> Iterable[Widget]:
+        """Return the rate, which has the focus, then the rest, whose defaults usually fit."""
+        rate, *others = self.entries.values()
+        return (
+            rate,
+            LabelledRow("from", self.source),
+            LabelledRow("to", self.sink),
+            *others,
+        )
+
+    def command(self) -> StartCall:
+        """Return the command that starts the call."""
+        source, sink = self.path()
+        return StartCall(**typed(self.entries), src=source, dst=sink)
+
+
 # --- the menu of all kinds of traffic, which leads to the dialog of one ---------------------------
 
 STARTING: dict[str, tuple[type[PathDialog], str]] = {
@@ -396,6 +428,7 @@ STARTING: dict[str, tuple[type[PathDialog], str]] = {
     "download": (DownloadDialog, "a file from a web server, over TCP"),
     "ping": (PingDialog, "the round trip time, several times a second"),
     "udp": (UdpDialog, "packets at a constant rate, whatever happens"),
+    "call": (CallDialog, "video both ways, its rate adapts to delay and loss"),
     "short-flows": (ShortFlowsDialog, "small TCP transfers that arrive at random"),
 }
 """Dialog that starts traffic and what the traffic is, by the name of its kind."""

@@ -90,7 +90,7 @@ async def presses(app: Recorded, pilot: Pilot[int], *keys: str) -> list[type]:
 async def test_scrubbing_writes_cells_and_nothing_else() -> None:
     async with playing() as (app, pilot):
         await presses(app, pilot, "space")
-        updates = await presses(app, pilot, *["left"] * 6, *["right"] * 2, "down", "up", "j")
+        updates = await presses(app, pilot, *["left"] * 6, *["right"] * 2, "down", "up", "K")
         assert updates
         assert set(updates) == {CellsUpdate}
 
