@@ -16,7 +16,7 @@ exception, or sends nothing for 0.5 s while packets wait, a FIFO takes over; ``s
 holds all waiting packets, so a discipline can lose none.
 
 A user's own discipline is a file that only a command line names. The lab reads it
-(``custom/source``) and sends its text with the order. The process ``queue trial`` first runs it in
+(``custom/loading``) and sends its text with the order. The process ``queue trial`` first runs it in
 a child; then the process ``software queue`` does, with limits of time, memory and processes
 (``custom/limits``). If it ends that process, the lab learns from ``software_shared`` whose call
 ran. Its parameters are read from the text without running it, so scenarios, menus and the lab know

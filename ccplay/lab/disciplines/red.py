@@ -26,7 +26,7 @@ from __future__ import annotations
 from ccplay.lab.disciplines.base import Discipline, Fifo, Options, Packet
 
 _AVERAGE_PACKET = 1000
-"""Length of an average packet in bytes, as for the kernel's RED in ``lab/queues/averages.py``."""
+"""Length of an average packet in bytes, as for the kernel's RED in ``lab/qdisc_options.py``."""
 
 _MAX_P = 0.02
 _ADAPT_S = 0.5
