@@ -51,7 +51,7 @@ Answer = TypeVar("Answer")
 _PATIENCE_S = 2.0
 """Longest time in seconds that a key waits for the effect of the one before it."""
 
-_LATEST_S, _MOST = 10.0, 50
+_LATEST_S, _MOST = 10.0, 1000
 """Seconds since a key was typed, and number of keys that wait, beyond which none waits: on a busy
 machine, or if a key is held, a screen that is so far behind takes keys as fast as it can."""
 

@@ -3,13 +3,13 @@
 import os
 import re
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
 import tomlkit
 from msgspec.structs import replace
 
-from ccplay.assets import assets
 from ccplay.errors import ScenarioError, UnsupportedError, UsageError
 from ccplay.guest import boot
 from ccplay.model.commands import SetLink, SetQdisc
@@ -28,6 +28,7 @@ from ccplay.traffic.ping import StartPing
 
 HEAD = 'title = "T"\nduration = "60 s"\ntopology.kind = "linear"\n'
 PATH = Path("t.toml")
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
 
 def refusal(text: str) -> str:
@@ -153,12 +154,14 @@ def test_shipped_scenarios_are_right(name: str) -> None:
 
 def test_the_examples_of_the_documentation_are_right() -> None:
     """The first example is a complete file; the others are valid as changes to it."""
-    text = (assets("scenarios") / "README.md").read_text()
-    whole, *parts = map(tomllib.loads, re.findall(r"```toml\n(.*?)```", text, re.DOTALL))
+    pages = (REFERENCE / name for name in ("scenarios.md", "experiments.md"))
+    texts = (re.findall(r"```toml\n(.*?)```", page.read_text(), re.DOTALL) for page in pages)
+    whole, *others = map(tomllib.loads, chain.from_iterable(texts))
+    parts = [each for each in others if "duration" not in each]
     assert len(parts) >= 4
     for part in parts:
         tree = plain(overlay(grow(whole), grow(part)))
-        assert parse(tomlkit.dumps(tree), PATH).case().timeline
+        assert all(case.timeline for case in parse(tomlkit.dumps(tree), PATH).cases), part
 
 
 def test_the_playground_is_over_within_a_minute_and_leaves_traffic_running() -> None:
