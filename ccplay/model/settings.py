@@ -52,8 +52,8 @@ BIDIR = Field(
 )
 LINK_RATE = Field(
     quantities.LINK_RATE,
-    'On the wire, Ethernet header included: 100 kbit/s to 1 Gbit/s, or "unlimited"',
-    *(100_000, 1_000_000_000),
+    'On the wire, Ethernet header included: 8 kbit/s to 1 Gbit/s, or "unlimited"',
+    *(8_000, 1_000_000_000),
     label="rate",
     hint="10 Mbit/s; unlimited",
 )

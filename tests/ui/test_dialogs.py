@@ -356,7 +356,7 @@ async def test_a_dialog_opens_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch)
             "9" * 320 + " M b i t / s",
             f'"{"9" * 57}..." is not a rate such as "10 Mbit/s"',
         ),
-        (LinkDialog, "9 k b i t / s", "must be from 100 kbit/s to 1 Gbit/s, not 9 kbit/s"),
+        (LinkDialog, "7 k b i t / s", "must be from 8 kbit/s to 1 Gbit/s, not 7 kbit/s"),
         (LinkDialog, "tab tab tab tab tab 0", 'must be yes or no, not "0"'),
         (LinkDialog, "0 k b i t / s", '"0kbit/s" is not a rate; for no limit write "unlimited"'),
     ],

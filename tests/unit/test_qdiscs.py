@@ -279,9 +279,9 @@ def test_pfifo_holds_100_packets_by_default() -> None:
     assert validate(Qdisc(kind="pfifo")).options == {"limit": 100}
 
 
-@pytest.mark.parametrize("rate", [99_999, 1_000_000_001])
+@pytest.mark.parametrize("rate", [7_999, 1_000_000_001])
 def test_rates_out_of_range_are_refused(rate: int) -> None:
-    with pytest.raises(CommandError, match="100 kbit/s to 1 Gbit/s"):
+    with pytest.raises(CommandError, match="8 kbit/s to 1 Gbit/s"):
         check(LinkSetting(rate=rate), "link r->h2")
 
 

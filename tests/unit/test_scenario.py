@@ -222,7 +222,7 @@ def test_windows_line_ends_and_a_byte_order_mark_are_fine(tmp_path: Path) -> Non
         ('at = "0 s", do = "mark"', "text is missing"),
         ('at = "0 s", do = "set-link"', "changes nothing"),
         ('at = "0 s", do = "set-link", link = "h1-h2", rate = "1 Mbit/s"', "there is no link"),
-        ('at = "0 s", do = "set-link", rate = "5 kbit/s"', "100 kbit/s to 1 Gbit/s, not 5 kbit/s"),
+        ('at = "0 s", do = "set-link", rate = "5 kbit/s"', "8 kbit/s to 1 Gbit/s, not 5 kbit/s"),
         ('at = "0 s", do = "set-link", rate = "10 Gbit/s"', "not 10 Gbit/s"),
         ('at = "0 s", do = "set-link", rate = "10 ms"', '"10 ms" is not a rate'),
         ('at = "0 s", do = "set-link", rate = "unlimited"', "needs a rate"),

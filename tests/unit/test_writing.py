@@ -612,8 +612,8 @@ def test_a_topology_that_is_none_is_refused(topology: Topology) -> None:
 
 
 def test_a_network_that_no_scenario_can_express_is_refused() -> None:
-    state = session(Build(links={"bottleneck": LinkSetting(rate=50_000)}))
-    with pytest.raises(ScenarioError, match="100 kbit/s"):
+    state = session(Build(links={"bottleneck": LinkSetting(rate=5_000)}))
+    with pytest.raises(ScenarioError, match="8 kbit/s"):
         write(state)
 
 
