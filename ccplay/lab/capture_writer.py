@@ -1,8 +1,9 @@
 """The process of a capture: writes a capture program's packets to one bounded pcapng file.
 
-``python -m ccplay.lab.capture_writer ORDER`` runs in the namespace of the interface and writes
-until SIGINT. It prints a ``News`` as one line of JSON when it begins to capture packets, and
-another when the file is complete. The file can be read at any moment, however the process ends.
+``python -m ccplay.lab.capture_writer REQUEST`` runs in the namespace of the interface and writes
+until SIGINT. It prints ``CaptureStarted`` as one line of JSON when it begins to capture, and
+``CaptureEnded`` when the file is complete; the lab adds the moments. The file can be read at any
+moment, however the process ends.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -25,6 +27,7 @@ import msgspec
 
 from ccplay import __version__
 from ccplay.files import writing
+from ccplay.model.events import CaptureEnded, CaptureStarted
 
 # --- reads the pcap of capture programs -----------------------------------------------------------
 # Reads the pcap of capture programs, and encodes the blocks of a pcapng file for Wireshark.
@@ -49,7 +52,7 @@ _PACKET_TAIL = struct.Struct("=HHIHHI")
 repeated."""
 
 
-class Record(NamedTuple):
+class CapturedPacket(NamedTuple):
     """A captured packet."""
 
     nanoseconds: int
@@ -74,7 +77,7 @@ def interface(name: str, description: str, link_type: int, snaplen: int) -> byte
     return _block(_INTERFACE, body + options + _option(0, b""))
 
 
-def packet(record: Record, *, outbound: bool) -> bytes:
+def packet(record: CapturedPacket, *, outbound: bool) -> bytes:
     """Return the block of one packet, with its direction at the interface."""
     data = record.data + bytes(-len(record.data) % 4)
     total = _PACKET_HEAD.size + len(data) + _PACKET_TAIL.size
@@ -102,7 +105,7 @@ class PcapStream:
         self._header = struct.Struct("=IIII")
         self._unit_ns = 1000
 
-    def feed(self, data: bytes) -> Iterator[Record]:
+    def feed(self, data: bytes) -> Iterator[CapturedPacket]:
         """Process bytes and yield complete packets. Raises ``ValueError`` if this is not pcap."""
         data = self._rest + data
         at = 0
@@ -119,7 +122,7 @@ class PcapStream:
             if end > len(data):
                 break
             when = seconds * 1_000_000_000 + fraction * self._unit_ns
-            yield Record(when, data[at + size : end], length)
+            yield CapturedPacket(when, data[at + size : end], length)
             at = end
         self._rest = data[at:]
 
@@ -215,7 +218,7 @@ class CaptureProgram:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            preexec_fn=_die_with_parent,  # noqa: PLW1509 - there are no threads yet
+            preexec_fn=partial(_libc.prctl, _DEATH_SIGNAL, signal.SIGKILL),  # noqa: PLW1509
         )
         self._reader = threading.Thread(target=self._read_output, daemon=True)
         self._reader.start()
@@ -285,24 +288,22 @@ class CaptureProgram:
         self._listening.set()
 
 
-def _die_with_parent() -> None:
-    _libc.prctl(_DEATH_SIGNAL, signal.SIGKILL)
-
-
 # --- the process of a capture: writes a capture program's packets to one bounded pcapng file ------
 
 _READ = 1 << 16
 
 
-class Order(msgspec.Struct, frozen=True):
+class CaptureRequest(msgspec.Struct, frozen=True):
     """The packets to capture, and the file for them."""
 
+    capture: str
+    """Name of the capture."""
+    link: str
     program: list[str]
     """Command line of a program that writes pcap to stdout until SIGINT."""
     grace_s: float
     """Seconds that the program needs to write the packets it has captured."""
     interface: str
-    description: str
     mac: str
     """MAC address of the interface; frames from this address are outgoing."""
     snaplen: int
@@ -312,36 +313,24 @@ class Order(msgspec.Struct, frozen=True):
     """Name of the file without its extension; if the file exists, a number is added."""
 
 
-class News(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A report of a capture."""
-
-    path: str
-    packets: int = 0
-    bytes: int = 0
-    dropped: int = 0
-    full: bool = False
-    error: str | None = None
-    ended: bool = False
-
-
 def main() -> None:
     """Capture until SIGINT, until the file is full, or until the capture program ends."""
-    order = msgspec.json.decode(sys.argv[1], type=Order)
+    request = msgspec.json.decode(sys.argv[1], type=CaptureRequest)
     try:
-        path, file = writing.create_numbered(Path(order.directory), order.stem, ".pcapng")
+        path, file = writing.create_numbered(Path(request.directory), request.stem, ".pcapng")
     except OSError as error:
-        sys.exit(f"{order.directory}: {error.strerror} (choose a directory with --captures DIR)")
-    with CaptureProgram(order.program, order.grace_s) as program:
+        sys.exit(f"{request.directory}: {error.strerror} (choose a directory with --captures DIR)")
+    with CaptureProgram(request.program, request.grace_s) as program:
         if not program.listens():
             path.unlink()
             sys.exit(program.last_words())
-        _send(News(path=str(path)))
-        _send(_write(order, program, File(file.fileno(), order.max_bytes), str(path)))
+        _send(CaptureStarted(t=0, capture=request.capture, link=request.link, path=str(path)))
+        _send(_write(request, program, File(file.fileno(), request.max_bytes), str(path)))
 
 
-def _write(order: Order, program: CaptureProgram, file: File, path: str) -> News:
+def _write(request: CaptureRequest, program: CaptureProgram, file: File, path: str) -> CaptureEnded:
     """Write the program's packets to the file, and return the final report."""
-    own = bytes.fromhex(order.mac.replace(":", ""))
+    own = bytes.fromhex(request.mac.replace(":", ""))
     stream = PcapStream()
     packets, full, gone = 0, False, False
     while not (full or gone) and file.error is None:
@@ -349,7 +338,7 @@ def _write(order: Order, program: CaptureProgram, file: File, path: str) -> News
         gone = not data
         records = list(stream.feed(data))
         if not file.size and stream.link_type is not None:
-            file.write(_head(order, stream.link_type))
+            file.write(_head(request, stream.link_type))
         blocks = bytearray()
         for record in records:
             block = packet(record, outbound=record.data[6:12] == own)
@@ -362,26 +351,28 @@ def _write(order: Order, program: CaptureProgram, file: File, path: str) -> News
     dropped = program.dropped()
     if file.size and file.error is None:
         file.write(statistics(time.time_ns(), packets + dropped, dropped))
-    return News(
+    return CaptureEnded(
+        t=0,
+        capture=request.capture,
         path=path,
         packets=packets,
         bytes=file.size,
         dropped=dropped,
         full=full,
         error=file.error or program.refusal(),
-        ended=True,
     )
 
 
-def _head(order: Order, link_type: int) -> bytes:
+def _head(request: CaptureRequest, link_type: int) -> bytes:
     system = f"{os.uname().sysname} {os.uname().release}"
+    about = f"{request.link} as packets leave, and the other direction as they arrive"
     return section(f"ccplay {__version__}", system) + interface(
-        order.interface, order.description, link_type, order.snaplen
+        request.interface, about, link_type, request.snaplen
     )
 
 
-def _send(news: News) -> None:
-    sys.stdout.write(msgspec.json.encode(news).decode() + "\n")
+def _send(event: CaptureStarted | CaptureEnded) -> None:
+    sys.stdout.write(msgspec.json.encode(event).decode() + "\n")
     sys.stdout.flush()
 
 

@@ -28,7 +28,7 @@ from ccplay.model.network import Link, Network
 from ccplay.model.quantities import check
 
 if TYPE_CHECKING:
-    from ccplay.lab.capture_writer import News, Order
+    from ccplay.lab.capture_writer import CaptureRequest
 
 
 # --- chooses the program that captures packets, one that works here, and its command line ---------
@@ -139,27 +139,30 @@ class Captures:
         Raises ``CommandError`` for an impossible request, ``UnsupportedError`` if no program can
         capture here, and ``LabError`` if it does not start.
         """
-        from ccplay.lab.capture_writer import Order  # noqa: PLC0415 - labs start without it
+        from ccplay.lab.capture_writer import (  # noqa: PLC0415 - labs start without it
+            CaptureRequest,
+        )
 
         command = replace(command, link=link.name, capture=self._new_name(command.capture))
         check(command, "capture")
         program = capture_program(link.interface, command.snaplen)
         if isinstance(program, str):
             raise UnsupportedError(f"capture {command.capture}: {program}")
-        order = Order(
+        request = CaptureRequest(
+            capture=command.capture or "",
+            link=link.name,
             program=program.argv,
             grace_s=program.grace_s,
             interface=link.interface,
-            description=f"{link.name} as packets leave, and the other direction as they arrive",
             mac=mac(link),
             snaplen=command.snaplen,
             max_bytes=command.max_bytes,
             directory=str(self._place.directory.absolute()),
             stem=self._stem(link),
         )
-        capture = _Capture(command, self._place, self._emit, self._clock)
-        await capture.start(self._namespace(link.src), order)
-        self._captures[capture.name] = capture
+        capture = _Capture(request.capture, self._place, self._emit, self._clock)
+        await capture.start(self._namespace(link.src), request)
+        self._captures[request.capture] = capture
         return command
 
     def stop(self, name: str) -> None:
@@ -200,35 +203,23 @@ class _Capture:
 
     def __init__(
         self,
-        command: StartCapture,
+        name: str,
         place: Place,
         emit: Callable[[Event], None],
         clock: Callable[[], float],
     ) -> None:
-        assert command.capture is not None  # noqa: S101
-        self.name = command.capture
         self.ended = False
-        self._link = command.link
-        self._place, self._emit, self._clock = place, emit, clock
+        self._name, self._place, self._emit, self._clock = name, place, emit, clock
         self._stopping: asyncio.Task[int] | None = None
-        self._started: asyncio.Future[News] = asyncio.get_running_loop().create_future()
+        self._started: asyncio.Future[CaptureStarted] = asyncio.get_running_loop().create_future()
 
-    async def start(self, namespace: Namespace, order: Order) -> None:
+    async def start(self, namespace: Namespace, request: CaptureRequest) -> None:
         """Start the capture and wait until it captures packets. Raises ``LabError``."""
-        text = msgspec.json.encode(order).decode()
+        text = msgspec.json.encode(request).decode()
         argv = [sys.executable, "-P", "-m", "ccplay.lab.capture_writer", text]
         self._program = await Program.start(namespace, argv)
         self._attending = asyncio.create_task(self._attend())
-        news = await self._started
-        self._path = news.path
-        self._emit(
-            CaptureStarted(
-                t=self._clock(),
-                capture=self.name,
-                link=self._link,
-                path=self._place.spell(news.path),
-            )
-        )
+        self._report(await self._started)
 
     def begin_stop(self) -> None:
         """End the capture without waiting for its file to be complete."""
@@ -241,29 +232,28 @@ class _Capture:
         await self._attending
 
     async def _attend(self) -> None:
-        from ccplay.lab.capture_writer import News  # noqa: PLC0415 - labs start without it
-
-        last: News | None = None
+        last: CaptureStarted | CaptureEnded | None = None
         async for line in self._program.lines():
-            last = msgspec.json.decode(line, type=News)
-            if not self._started.done():
+            last = _REPORTS.decode(line)
+            if isinstance(last, CaptureStarted):
                 self._started.set_result(last)
         await self._program.wait()
         self.ended = True
+        words = self._program.last_words()
         if last is None:
-            words = self._program.last_words()
-            self._started.set_exception(LabError(f"capture {self.name}: {words}"))
-            return
-        error = last.error if last.ended else self._program.last_words()
-        self._emit(
-            CaptureEnded(
-                t=self._clock(),
-                capture=self.name,
-                path=self._place.spell(last.path),
-                packets=last.packets,
-                bytes=last.bytes,
-                dropped=last.dropped,
-                full=last.full,
-                error=error,
+            self._started.set_exception(LabError(f"capture {self._name}: {words}"))
+        elif isinstance(last, CaptureEnded):
+            self._report(last)
+        else:
+            ended = CaptureEnded(
+                t=0, capture=self._name, path=last.path, packets=0, bytes=0, dropped=0, error=words
             )
-        )
+            self._report(ended)
+
+    def _report(self, event: CaptureStarted | CaptureEnded) -> None:
+        """Emit an event of the capture's process, now, with the path as the user needs it."""
+        self._emit(replace(event, t=self._clock(), path=self._place.spell(event.path)))
+
+
+_REPORTS = msgspec.json.Decoder(CaptureStarted | CaptureEnded)
+"""Decoder of what the process of a capture prints."""

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import select
 import signal
 import sys
 import time
@@ -52,7 +53,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Child:
-    """A running child. Call ``connect`` first, then ``send`` and ``replies``."""
+    """A running child. Call ``connect`` first, then ``send`` and ``replies``; or ``read_all``."""
 
     def __init__(self, pid: int, requests: int, replies: int) -> None:
         """Take the lab's ends of its stdin, ``requests``, and of its stdout, ``replies``."""
@@ -81,6 +82,32 @@ class Child:
         async for each in self._reader:
             yield each
 
+    def read_all(self, deadline: float) -> bytes | None:
+        """Return what a process that was never connected writes until it ends.
+
+        None if it has not ended at ``deadline``, a moment of ``time.monotonic``.
+        """
+        found, end = b"", os.pidfd_open(self.pid)
+        try:
+            poll = select.poll()
+            poll.register(self._replies, select.POLLIN)
+            poll.register(end, select.POLLIN)
+            while (left := deadline - time.monotonic()) > 0:
+                for descriptor, _ in poll.poll(left * 1e3):
+                    if descriptor == end:
+                        os.set_blocking(self._replies, False)
+                        with contextlib.suppress(BlockingIOError):
+                            while data := os.read(self._replies, 1 << 16):
+                                found += data
+                        return found
+                    if data := os.read(self._replies, 1 << 16):
+                        found += data
+                    else:
+                        poll.unregister(self._replies)
+        finally:
+            os.close(end)
+        return None
+
     def kill(self) -> None:
         """Kill the process. Packets that it holds are lost."""
         os.kill(self.pid, signal.SIGKILL)
@@ -95,12 +122,12 @@ class Child:
         _, status = os.waitpid(self.pid, 0)
         return os.waitstatus_to_exitcode(status)
 
-    def dismiss(self) -> None:
-        """End a process that was never connected."""
+    def dismiss(self) -> int:
+        """End a process that was never connected, and return its exit code, as ``wait`` does."""
         os.close(self._requests)
         os.close(self._replies)
         self.kill()
-        self.wait()
+        return self.wait()
 
 
 def introduce(name: bytes) -> None:

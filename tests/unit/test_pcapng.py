@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccplay.lab import capture_writer
-from ccplay.lab.capture_writer import File, PcapStream, Record
+from ccplay.lab.capture_writer import CapturedPacket, File, PcapStream
 
 NANO, MICRO = 0xA1B23C4D, 0xA1B2C3D4
 
@@ -30,7 +30,7 @@ def test_times_are_nanoseconds_whatever_the_stream_counts_in(
 ) -> None:
     stream = PcapStream()
     (found,) = stream.feed(pcap((7, 5, b"abc", 60), magic=magic, order=order))
-    assert found == Record(7_000_000_000 + 5 * unit, b"abc", 60)
+    assert found == CapturedPacket(7_000_000_000 + 5 * unit, b"abc", 60)
     assert stream.link_type == 1
 
 
@@ -66,7 +66,7 @@ def test_a_packet_block_has_time_lengths_data_and_direction(
     data: bytes, nanoseconds: int, outbound: bool
 ) -> None:
     ((kind, body),) = blocks(
-        capture_writer.packet(Record(nanoseconds, data, 1514), outbound=outbound)
+        capture_writer.packet(CapturedPacket(nanoseconds, data, 1514), outbound=outbound)
     )
     interface, high, low, captured, length = struct.unpack_from("=IIIII", body)
     assert (kind, interface, high << 32 | low) == (6, 0, nanoseconds)

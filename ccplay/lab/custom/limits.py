@@ -22,7 +22,6 @@ import os
 import platform
 import re
 import resource
-import select
 import signal
 import struct
 import time
@@ -31,8 +30,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from ccplay.lab import child
 from ccplay.lab.custom.loading import MEMORY, MisuseError, SourceError, file_of
 
 # --- text that the user's own disciplines print: a few lines each second --------------------------
@@ -303,22 +303,15 @@ def run_alone(name: str, work: Callable[[], bytes], within_s: float) -> bytes:
     ``work`` runs code of the discipline ``name``. Raises ``SourceError`` if the process ends
     before, or is not ready ``within_s`` seconds from now.
     """
-    reader, writer = os.pipe()
     last = os.memfd_create("last words")
     with warnings.catch_warnings():
         # The child runs nothing but the discipline, and waits for no lock of another thread.
         warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if not child:
-        _be_child(work, writer, last)
-    os.close(writer)
+        running = child.fork(lambda: _work_confined(work), last)
     try:
-        with os.fdopen(reader, "rb", 0) as results:
-            result = _read(results, child, time.monotonic() + within_s)
+        result = running.read_all(time.monotonic() + within_s)
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        status = running.dismiss()
         words = os.pread(last, 1 << 16, 0).decode(errors="replace")
         os.close(last)
     if result is None:
@@ -329,45 +322,17 @@ def run_alone(name: str, work: Callable[[], bytes], within_s: float) -> bytes:
     return result
 
 
-def _be_child(work: Callable[[], bytes], writer: int, last: int) -> NoReturn:
-    code = 1
-    try:
-        set_parent_death_signal = 1
-        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL, 0, 0, 0)
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, signal.SIG_DFL)
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for standard in (0, 1, 2):
-            os.dup2(nothing, standard)
-        gc.freeze()
-        confine(last)
-        with watched():
-            result = work()
-        os.set_blocking(writer, True)
-        with os.fdopen(writer, "wb") as results:
-            results.write(result.replace(b"\n", b" ") + b"\n")
-        code = 0
-    finally:
-        _exit(code)
-
-
-def _read(results: Any, child: int, deadline: float) -> bytes | None:
-    """Return what the child writes until it ends; None if it has not ended at ``deadline``."""
-    found = b""
-    end = os.pidfd_open(child)
-    try:
-        poll = select.poll()
-        poll.register(results, select.POLLIN)
-        poll.register(end, select.POLLIN)
-        while (left := deadline - time.monotonic()) > 0:
-            for descriptor, _ in poll.poll(left * 1e3):
-                if descriptor == end:
-                    os.set_blocking(results.fileno(), False)
-                    return found + (results.read() or b"")
-                if data := os.read(results.fileno(), 1 << 16):
-                    found += data
-                else:
-                    poll.unregister(results)
-    finally:
-        os.close(end)
-    return None
+def _work_confined(work: Callable[[], bytes]) -> None:
+    """Write the result of ``work`` to stdout; descriptor 3 is for the last words."""
+    child.introduce(b"ccplay-trial")
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_DFL)
+    results, nothing = os.dup(1), os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nothing, standard)
+    gc.freeze()
+    confine(3)
+    with watched():
+        result = work()
+    with os.fdopen(results, "wb") as file:
+        file.write(result.replace(b"\n", b" ") + b"\n")
