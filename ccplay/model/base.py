@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 import msgspec
 
+from ccplay.model import settings
+
 Option: TypeAlias = bool | int | float | str
 """The value of one parameter of a queue discipline."""
 
@@ -112,7 +114,7 @@ def _name(record: msgspec.Struct) -> str | None:
     return found
 
 
-class StartTraffic(Command, frozen=True):
+class StartTraffic(Command, frozen=True, kw_only=True):
     """A command that starts traffic; its first field is the traffic's name.
 
     Each kind of traffic is a package below ``ccplay.traffic`` and has its own subclass.
@@ -121,9 +123,10 @@ class StartTraffic(Command, frozen=True):
     WORD: ClassVar[str]
     """Name of the kind for people: ``flow``, ``UDP``."""
 
-    if TYPE_CHECKING:
-        src: str | None
-        dst: str | None
+    src: Annotated[str | None, settings.SRC] = None
+    """Sending host; None takes the first sender."""
+    dst: Annotated[str | None, settings.DST] = None
+    """Receiving host; None takes the peer of ``src``."""
 
     @property
     def name(self) -> str | None:
@@ -140,6 +143,12 @@ class StartTraffic(Command, frozen=True):
         what = ", ".join(filter(None, (self.detail(), path)))
         named = self.WORD if self.name is None else f"{self.WORD} {self.name}"
         return f"{named} starts: {what}"
+
+
+class StartRoutedTraffic(StartTraffic, frozen=True, kw_only=True):
+    """A command that starts traffic whose path can be chosen."""
+
+    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
 
 
 class StopTraffic(Command, frozen=True):

@@ -470,10 +470,15 @@ class Field(msgspec.Struct, frozen=True):
 
 @cache
 def fields_of(struct: type[msgspec.Struct]) -> Mapping[str, Field]:
-    """Return the fields described in a struct's annotations, by name, in the struct's order."""
+    """Return the fields described in a struct's annotations, by name.
+
+    The struct's first field comes first, then those of its bases and its own.
+    """
     known = {each.name: each for each in msgspec.structs.fields(struct)}
+    hints = get_type_hints(struct, include_extras=True)
     found = {}
-    for name, annotation in get_type_hints(struct, include_extras=True).items():
+    for name in dict.fromkeys([*known][:1] + [*hints]):
+        annotation = hints[name]
         marks = annotation.__metadata__ if get_origin(annotation) is Annotated else ()
         for field in (each for each in marks if isinstance(each, Field)):
             default = known[name].default

@@ -255,7 +255,7 @@ def _together(*tables: Handlers) -> dict[type, tuple[Callable[[Any, Any], None],
 _HANDLERS = _together(
     race.HANDLERS,
     samples.HANDLERS,
-    *(each.handlers for each in KINDS.values()),
+    *(table for each in KINDS.values() for table in each.handlers),
     _OF_THE_LAB,
 )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from ccplay.model.base import (
     Event,
+    StartRoutedTraffic,
     StartTraffic,
     StopTraffic,
     TrafficEnded,
@@ -97,6 +98,8 @@ class Traffic(msgspec.Struct, kw_only=True):
 
     WORD: ClassVar[str] = ""
     """Name of the kind for people; if empty, ``kind``."""
+    DIED: ClassVar[str] = "died"
+    """Word for an end that nobody requested."""
     MANY_PATHS: ClassVar[bool] = False
     """Whether it consists of transfers that may take different paths."""
 
@@ -119,6 +122,25 @@ class Traffic(msgspec.Struct, kw_only=True):
     series: dict[str, Series] = msgspec.field(default_factory=dict)
     """Values of the kind's variables over time, by the variable's name."""
 
+    @classmethod
+    def begin(cls, event: Any) -> Self:
+        """Return the traffic that an event reports as started, with the fields that both have."""
+        common = {each: getattr(event, each) for each in _common(cls, event)}
+        return cls(name=event.name, started=event.t, **common)
+
+    def measure(self, event: Any) -> None:
+        """Apply a measurement while the traffic runs."""
+
+    def end(self, event: Any) -> None:
+        """Apply the end, with the fields that the event has, too."""
+        for each in _common(type(self), event):
+            setattr(self, each, getattr(event, each))
+        self.ended = event.t
+
+    def outcome(self) -> str:
+        """Return how the traffic ended, as text after its name, unless it died."""
+        return "ended"
+
     @property
     def word(self) -> str:
         """Name of the kind for people: ``flow``, ``UDP``."""
@@ -131,6 +153,14 @@ class Traffic(msgspec.Struct, kw_only=True):
         """
         del t
         return ("",)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the fields that every result has."""
+        return {"id": self.name, "src": self.src, "dst": self.dst, "error": self.error}
+
+
+def _common(kind: type[msgspec.Struct], event: msgspec.Struct) -> list[str]:
+    return [each for each in event.__struct_fields__ if each in kind.__struct_fields__]
 
 
 T = TypeVar("T", bound=Traffic)
@@ -188,13 +218,15 @@ Handlers: TypeAlias = dict[type, Callable[[Any, Any], None]]
 # --- results --------------------------------------------------------------------------------------
 
 
-class TrafficResult(msgspec.Struct, frozen=True):
+class TrafficResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one traffic; each kind adds what it measured."""
 
     id: str
     """Name of the traffic."""
     src: str
     dst: str
+    error: str | None
+    """Reason why the traffic died, if it was not stopped."""
 
     @property
     def path(self) -> str:
@@ -232,8 +264,10 @@ class TrafficKind(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """Events sent while the traffic runs, at their own moments between the sweeps."""
     others: tuple[type[Event], ...] = ()
     """Further events of the kind."""
-    handlers: Handlers
-    """Functions that apply the kind's events to the state."""
+    state: type[Traffic] | None = None
+    """State of one traffic, which its events begin, measure and end; None for connections."""
+    more: Handlers = msgspec.field(default_factory=dict)
+    """Functions that apply further events to the state, or do more for those above."""
     result: Callable[[Any, Any], TrafficResult]
     """Function that returns a result from the state and the traffic in it."""
     tables: tuple[Table, ...]
@@ -289,7 +323,33 @@ class TrafficKind(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     @property
     def routed(self) -> bool:
         """Whether the path of its packets can be chosen."""
-        return "via" in self.start.__struct_fields__
+        return issubclass(self.start, StartRoutedTraffic)
+
+    @property
+    def handlers(self) -> tuple[Handlers, ...]:
+        """Functions that apply the kind's events to the state, in the order of their calls."""
+        if (kind := self.state) is None:
+            return (self.more,)
+
+        def begin(state: TrafficState, event: TrafficStarted) -> None:
+            state.add(kind.begin(event))
+
+        def measure(state: TrafficState, event: TrafficSample) -> None:
+            if (found := state.find_of(self.name, event.name)) is not None:
+                found.measure(event)
+
+        own: Handlers = {self.started: begin, self.ended: self._apply_end}
+        return (own | dict.fromkeys(self.samples, measure), self.more)
+
+    def _apply_end(self, state: TrafficState, event: TrafficEnded) -> None:
+        if (found := state.find_of(self.name, event.name)) is None:
+            return
+        found.end(event)
+        what = f"{self.word} {event.name}"
+        if event.error:
+            state.write(event.t, "error", f"{what} {found.DIED}: {event.error}")
+        else:
+            state.write(event.t, "traffic", f"{what} {found.outcome()}")
 
     def name_of(self, record: object) -> str | None:
         """Return the traffic's name in a command or event of the kind."""

@@ -13,6 +13,7 @@ from ccplay.model.series import Series, Timeline
 from ccplay.model.values import Monitored
 from ccplay.model.variables import DELAY, LOSS, MONITORED, RECEIVED, Variable
 from ccplay.traffic.base import Traffic, TrafficResult
+from ccplay.traffic.plot import Line, Plot
 from ccplay.traffic.routes import Route
 
 _OVER_S = 0.95
@@ -33,6 +34,46 @@ METRICS = {
 def variables(kind: str) -> tuple[Variable, ...]:
     """Return the variables of a kind of traffic whose packets are counted."""
     return tuple(replace(each, subject=kind) for each in MONITORED.values())
+
+
+def plots(
+    kind: str, word: str, lacking: str, of: str, own: tuple[Variable, ...], **rate: Any
+) -> tuple[Plot, ...]:
+    """Return the plots of the variables ``own`` of a kind: rate, loss and one-way delay.
+
+    ``lacking`` names the traffic that an empty plot lacks, ``of`` its packets in a sentence, and
+    ``rate`` has further values of the first plot.
+    """
+    received, loss, delay = own
+    missing = (lacking, kind)
+    return (
+        Plot(
+            name=kind,
+            title=word,
+            lines=(Line(received, "area" if rate.get("settings") else "line"),),
+            least=0.1,
+            missing=missing,
+            height_in=0.65,
+            reported=True,
+            **rate,
+        ),
+        Plot(
+            name=f"{kind}-loss",
+            title=f"{word} loss",
+            help=f"share of {of} packets that were lost, over the last second",
+            lines=(Line(loss),),
+            missing=missing,
+            height_in=0.65,
+        ),
+        Plot(
+            name=f"{kind}-delay",
+            title=f"{word} delay",
+            help=f"mean one-way delay of {of} packets, over the last second",
+            lines=(Line(delay),),
+            missing=missing,
+            height_in=0.65,
+        ),
+    )
 
 
 def rates_between(
@@ -84,8 +125,9 @@ class CountedTraffic(Traffic, kw_only=True):
         """Bytes that have arrived so far."""
         return self.series.setdefault(BYTES_RECEIVED, Series(self.timeline))
 
-    def count(self, t: float, seen: Monitored) -> None:
-        """Apply the counts of packets at ``t``."""
+    def measure(self, event: Any) -> None:
+        """Apply the counts of packets in an event."""
+        t, seen = event.t, event.monitored
         counts = self.counts
         while len(counts) > 1 and counts[1][0] <= t - _OVER_S:
             counts.popleft()
@@ -118,8 +160,6 @@ class MonitoredResult(TrafficResult, frozen=True, kw_only=True):
     delay_max_ms: float | None = None
     routes: list[Route] = []
     """Paths that the traffic took, if there were several."""
-    error: str | None
-    """Reason why the traffic died, if it was not stopped."""
 
 
 def delays(seen: Monitored | None) -> dict[str, Any]:

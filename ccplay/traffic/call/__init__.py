@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from msgspec.structs import replace
+
 from ccplay.model import settings
 from ccplay.model.base import (
-    FEW,
     Count,
     Duration,
     Name,
-    StartTraffic,
+    StartRoutedTraffic,
     StopTraffic,
     TrafficEnded,
     TrafficSample,
@@ -23,16 +24,15 @@ from ccplay.model.texts import NAME
 from ccplay.model.values import Monitored
 from ccplay.model.variables import DELAY, LOSS, RECEIVED
 from ccplay.traffic import monitored
-from ccplay.traffic.base import Handlers, Samples, TrafficKind, TrafficState
+from ccplay.traffic.base import Samples, TrafficKind, TrafficState
 from ccplay.traffic.monitored import CountedTraffic, MonitoredResult, delays
-from ccplay.traffic.plot import Line, Plot
 from ccplay.traffic.routes import ROUTES, routes
 from ccplay.units import format_rate, format_ratio, format_time_us
 
 _NAME = Field(NAME, "The name of the video call")
 
 
-class StartCall(StartTraffic, frozen=True):
+class StartCall(StartRoutedTraffic, frozen=True):
     """Start a video call between ``src`` and ``dst``: video flows both ways."""
 
     WORD = "call"
@@ -40,8 +40,6 @@ class StartCall(StartTraffic, frozen=True):
     call: Annotated[str | None, _NAME] = None
     """Name of the direction from ``src`` to ``dst``; None takes the next free one: ``v1``, ``v2``
     …"""
-    src: Annotated[str | None, settings.SRC] = None
-    dst: Annotated[str | None, settings.DST] = None
     rate_bps: Annotated[
         int,
         Field(
@@ -54,7 +52,6 @@ class StartCall(StartTraffic, frozen=True):
         ),
     ] = 1_500_000
     duration_s: Annotated[float | None, settings.DURATION] = None
-    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
     bidir: Annotated[bool, settings.BIDIR] = True
     """Whether video flows both ways; the lab answers with a command for each direction."""
 
@@ -106,15 +103,22 @@ class Call(CountedTraffic, kw_only=True):
     """One direction of a video call."""
 
     kind: str = "call"
-    target_bps: int
-    """Greatest rate in bits per second."""
     freezes: int = 0
     frozen_us: int = 0
+
+    def measure(self, event: CallSample) -> None:
+        """Apply the counts of packets and freezes."""
+        super().measure(event)
+        self.freezes, self.frozen_us = event.freezes, event.frozen_us
+
+    def outcome(self) -> str:
+        """Return the number of freezes."""
+        return f"ended: {self.freezes} freezes"
 
     def lines(self, t: float) -> tuple[str, ...]:
         """Return the screen's text at ``t``: rate, loss, delay and freezes."""
         if self.ended is not None and self.ended <= t:
-            return (f"call ended: {self.error or f'{self.freezes} freezes'}",)
+            return (f"call ended: {self.error}" if self.error else f"call {self.outcome()}",)
         tick = self.timeline.before_or_at(t)
         if tick < self.timeline.first:
             return (f"call {self.src} → {self.dst}", "call")
@@ -145,9 +149,7 @@ def _result(state: TrafficState, call: Call) -> CallResult:
     seen, seconds = call.monitored, call.duration_s
     known = seconds if seconds is not None else state.now - call.started
     return CallResult(
-        id=call.name,
-        src=call.src,
-        dst=call.dst,
+        **call.identity(),
         started_s=round(call.started, 3),
         duration_s=None if seconds is None else round(seconds, 3),
         rate_bps=None if seen is None else rate_bps(seen.received_bytes, known),
@@ -156,45 +158,17 @@ def _result(state: TrafficState, call: Call) -> CallResult:
         frozen_s=round(call.frozen_us / 1e6, 3),
         **delays(seen),
         routes=routes(call.paths),
-        error=call.error,
     )
 
 
-def _started(state: TrafficState, event: CallStarted) -> None:
-    ends = (event.src, event.dst)
-    state.add(
-        Call(
-            name=event.call,
-            src=ends[0],
-            dst=ends[1],
-            target_bps=event.rate_bps,
-            started=event.t,
-        )
-    )
-
-
-def _sample(state: TrafficState, event: CallSample) -> None:
-    if (call := state.find(Call, event.call)) is not None:
-        call.count(event.t, event.monitored)
-        call.freezes, call.frozen_us = event.freezes, event.frozen_us
-
-
-def _ended(state: TrafficState, event: CallEnded) -> None:
-    if (call := state.find(Call, event.call)) is None:
-        return
-    call.sent, call.duration_s = event.sent, event.duration_s
-    call.ended, call.error = event.t, event.error
-    if event.error:
-        state.write(event.t, "error", f"call {event.call} died: {event.error}")
-    else:
-        text = f"call {event.call} ended: {call.freezes} freezes"
-        state.write(event.t, "traffic", text)
-
-
-_HANDLERS: Handlers = {CallStarted: _started, CallSample: _sample, CallEnded: _ended}
 _VARIABLES = monitored.variables("call")
-_RECEIVED, _LOSS, _DELAY = _VARIABLES
-_MISSING = ("video call", "call")
+
+
+_RATE, _LOSS, _DELAYS = monitored.plots(
+    *("call", "call", "video call", "a call's", _VARIABLES),
+    about="video that arrives",
+    help="rate of video that arrives of each call, over the last second",
+)
 
 KIND = TrafficKind(
     name="call",
@@ -205,7 +179,7 @@ KIND = TrafficKind(
     started=CallStarted,
     ended=CallEnded,
     samples=(CallSample,),
-    handlers=_HANDLERS,
+    state=Call,
     result=_result,
     tables=(
         Table(
@@ -230,36 +204,7 @@ KIND = TrafficKind(
     ),
     metrics={"rate_bps": "video rate", "frozen_s": "frozen time", **monitored.METRICS},
     variables=_VARIABLES,
-    plots=(
-        Plot(
-            name="call",
-            title="call",
-            about="video that arrives",
-            help="rate of video that arrives of each call, over the last second",
-            lines=(Line(_RECEIVED),),
-            least=0.1,
-            missing=_MISSING,
-            height_in=0.65,
-            reported=True,
-        ),
-        Plot(
-            name="call-loss",
-            title="call loss",
-            help="share of a call's packets that were lost, over the last second",
-            lines=(Line(_LOSS),),
-            missing=_MISSING,
-            height_in=0.65,
-        ),
-        Plot(
-            name="call-delay",
-            title="call delay",
-            help="mean one-way delay of a call's packets, over the last second",
-            lines=(Line(_DELAY),),
-            missing=_MISSING,
-            height_in=0.65,
-            reported=True,
-        ),
-    ),
+    plots=(_RATE, _LOSS, replace(_DELAYS, reported=True)),
     limits=("duration_s",),
     limit_words="a duration",
     exported=Samples(

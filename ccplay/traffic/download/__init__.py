@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from msgspec.structs import replace
 
 from ccplay.model import settings
 from ccplay.model.base import (
-    FEW,
     Name,
-    StartTraffic,
+    StartRoutedTraffic,
     StopTraffic,
     TrafficEnded,
     TrafficSample,
@@ -20,7 +19,7 @@ from ccplay.model.columns import RATE, SECONDS, SEGMENTS, TEXT, Column, Table, p
 from ccplay.model.quantities import Field
 from ccplay.model.texts import NAME
 from ccplay.model.variables import Variable, columns
-from ccplay.traffic.base import Handlers, Samples, Traffic, TrafficKind, TrafficResult
+from ccplay.traffic.base import Samples, Traffic, TrafficKind, TrafficResult
 from ccplay.traffic.connections import Connections
 from ccplay.traffic.routes import ROUTES, Route, routes
 from ccplay.units import format_size
@@ -29,19 +28,16 @@ _NAME = Field(NAME, "The name of the download")
 _BYTES = Variable("bytes", "arrived", "bytes", "download", named="bytes")
 
 
-class StartDownload(StartTraffic, frozen=True):
+class StartDownload(StartRoutedTraffic, frozen=True):
     """Fetch ``bytes`` from a web server on ``src`` with wget on ``dst``."""
 
     WORD = "download"
 
     download: Annotated[str | None, _NAME] = None
-    src: Annotated[str | None, settings.SRC] = None
-    dst: Annotated[str | None, settings.DST] = None
     cc: Annotated[str | None, settings.CC] = None
     bytes: Annotated[
         int, replace(settings.PAYLOAD, label="size", hint="50 MB, 178 kB", unset="")
     ] = 177_669
-    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
 
     def detail(self) -> str:
         """Return what the event log shows of the start, apart from its path."""
@@ -83,9 +79,25 @@ class Download(Traffic, kw_only=True):
     """A download with its progress; its connection is in the state's ``flows``."""
 
     kind: str = "download"
+    DIED = "failed"
+
     total: int
     bytes: int = 0
     duration_s: float | None = None
+
+    @classmethod
+    def begin(cls, event: DownloadStarted) -> Self:
+        """Return a download of which nothing has arrived."""
+        name, src, dst = event.download, event.src, event.dst
+        return cls(name=name, src=src, dst=dst, started=event.t, total=event.bytes)
+
+    def measure(self, event: DownloadProgress) -> None:
+        """Apply the progress."""
+        self.bytes = event.bytes
+
+    def outcome(self) -> str:
+        """Return how long it took."""
+        return f"done in {self.duration_s or 0:.2f} s"
 
 
 class DownloadResult(TrafficResult, frozen=True, kw_only=True):
@@ -103,7 +115,6 @@ class DownloadResult(TrafficResult, frozen=True, kw_only=True):
     """Largest cwnd of the web server in segments."""
     routes: list[Route] = []
     """Paths that the data took, if there were several."""
-    error: str | None
 
     @property
     def arrived(self) -> str:
@@ -143,51 +154,23 @@ def result(state: Connections, download: Download) -> DownloadResult:
     seconds = download.duration_s if finished else None
     flow = state.flows.get(download.name)
     return DownloadResult(
-        id=download.name,
-        src=download.src,
-        dst=download.dst,
+        **download.identity(),
         bytes=download.bytes,
         total=download.total,
         seconds=None if seconds is None else round(seconds, 6),
         rate_bps=None if seconds is None else rate_bps(download.bytes, seconds),
         cwnd_max=percentile(flow.series["cwnd"].all(), 100) if flow else None,
         routes=routes(flow.paths) if flow else [],
-        error=download.error,
     )
 
 
-def _download_started(state: Connections, event: DownloadStarted) -> None:
-    state.add(
-        Download(
-            name=event.download, src=event.src, dst=event.dst, total=event.bytes, started=event.t
-        )
-    )
+def _open(state: Connections, event: DownloadStarted) -> None:
     state.open(event.download, "download", event, event.cc)
 
 
-def _download_progress(state: Connections, event: DownloadProgress) -> None:
-    if (download := state.find(Download, event.download)) is not None:
-        download.bytes = event.bytes
-
-
-def _download_ended(state: Connections, event: DownloadEnded) -> None:
+def _close(state: Connections, event: DownloadEnded) -> None:
     if (flow := state.flows.get(event.download)) is not None:
         flow.ended, flow.error = event.t, event.error
-    if (download := state.find(Download, event.download)) is not None:
-        download.bytes, download.duration_s = event.bytes, event.duration_s
-        download.ended, download.error = event.t, event.error
-    if event.error:
-        state.write(event.t, "error", f"download {event.download} failed: {event.error}")
-    else:
-        text = f"download {event.download} done in {event.duration_s:.2f} s"
-        state.write(event.t, "traffic", text)
-
-
-HANDLERS: Handlers = {
-    DownloadStarted: _download_started,
-    DownloadProgress: _download_progress,
-    DownloadEnded: _download_ended,
-}
 
 
 KIND = TrafficKind(
@@ -199,7 +182,8 @@ KIND = TrafficKind(
     started=DownloadStarted,
     ended=DownloadEnded,
     samples=(DownloadProgress,),
-    handlers=HANDLERS,
+    state=Download,
+    more={DownloadStarted: _open, DownloadEnded: _close},
     result=result,
     tables=TABLES,
     metrics=METRICS,

@@ -14,11 +14,10 @@ from msgspec.structs import replace
 from ccplay.model import settings
 from ccplay.model.algorithms import DEFAULT
 from ccplay.model.base import (
-    FEW,
     ConnectionName,
     Count,
     Name,
-    StartTraffic,
+    StartRoutedTraffic,
     StopTraffic,
     TrafficEnded,
     TrafficEvent,
@@ -57,17 +56,13 @@ PATH_MANAGERS = ("ndiffports", "fullmesh", *KERNEL_PATH_MANAGERS)
 """Ways in which an MPTCP connection obtains its subflows; the first is the default."""
 
 
-class StartFlow(StartTraffic, frozen=True):
+class StartFlow(StartRoutedTraffic, frozen=True):
     """Start a long-lived iperf3 transfer from ``src`` to ``dst``."""
 
     WORD = "flow"
 
     flow: Annotated[str | None, settings.FLOW] = None
     """Name of the flow; None takes the next free number."""
-    src: Annotated[str | None, settings.SRC] = None
-    """Sending host; None takes the first sender."""
-    dst: Annotated[str | None, settings.DST] = None
-    """Receiving host; None takes the peer of ``src``."""
     cc: Annotated[str | None, settings.CC] = None
     """Congestion control; None takes the sending host's default."""
     streams: Annotated[
@@ -94,7 +89,6 @@ class StartFlow(StartTraffic, frozen=True):
     the host."""
     dscp: Annotated[str, settings.DSCP] = DEFAULT
     monitor: Annotated[bool, settings.MONITOR] = False
-    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
     bidir: Annotated[bool, settings.BIDIR] = False
     """Whether data flow both ways, as with iperf3's ``--bidir`` and iperf's ``-d``; the lab answers
     with two commands."""
@@ -434,11 +428,9 @@ def result(state: Connections, flow: Flow) -> FlowResult:
     slow_start_s, slow_start_cwnd = _slow_start(state, first)
     changes = first.cc_changes or [(first.started, first.cc)]
     return FlowResult(
-        id=first.name,
+        **first.identity(),
         cc=changes[0][1],
         switches=[Switch(round(t, 3), cc) for t, cc in changes[1:]],
-        src=first.src,
-        dst=first.dst,
         streams=len(streams),
         started_s=round(first.started, 3),
         goodput_bps=rate_bps(sent, duration),
@@ -465,7 +457,6 @@ def result(state: Connections, flow: Flow) -> FlowResult:
         routes=[route for stream in (*streams, *first.subflows) for route in routes(stream.paths)],
         mptcp=first.mptcp,
         subflows=[subflow_result(state, first, each) for each in first.subflows],
-        error=first.error,
     )
 
 
@@ -598,7 +589,7 @@ KIND = TrafficKind(
     started=FlowStarted,
     ended=FlowEnded,
     others=(SubflowStarted, SubflowEnded),
-    handlers=HANDLERS,
+    more=HANDLERS,
     result=result,
     tables=TABLES,
     metrics=monitored.METRICS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from ccplay.model import settings
 from ccplay.model.algorithms import DEFAULT
@@ -21,7 +21,6 @@ from ccplay.model.series import Series, Timeline
 from ccplay.model.texts import NAME, choice
 from ccplay.model.variables import Variable, columns
 from ccplay.traffic.base import (
-    Handlers,
     Samples,
     Traffic,
     TrafficKind,
@@ -43,8 +42,6 @@ class StartPing(StartTraffic, frozen=True):
     WORD = "ping"
 
     ping: Annotated[str | None, _NAME] = None
-    src: Annotated[str | None, settings.SRC] = None
-    dst: Annotated[str | None, settings.DST] = None
     interval_s: Annotated[
         float,
         Field(
@@ -120,10 +117,28 @@ class Ping(Traffic, kw_only=True):
     sent: int = 0
     lost: int = 0
 
+    @classmethod
+    def begin(cls, event: PingStarted) -> Self:
+        """Return a ping without replies."""
+        ping = super().begin(event)
+        ping.series[_RTT.name] = Series(Timeline())
+        return ping
+
+    def measure(self, event: PingSample) -> None:
+        """Apply a reply, or its absence."""
+        self.sent += 1
+        self.lost += event.rtt_us is None
+        rtt_us = self.series[_RTT.name]
+        rtt_us.put(rtt_us.timeline.append(event.t), event.rtt_us)
+
+    def outcome(self) -> str:
+        """Return the number of pings sent and lost."""
+        return f"ended: {self.sent} sent, {self.lost} lost"
+
     def lines(self, t: float) -> tuple[str, ...]:
         """Return the screen's text at ``t``: the last reply and the range of all."""
         if self.ended is not None and self.ended <= t:
-            return (f"ping ended: {self.error or f'{self.sent} sent, {self.lost} lost'}",)
+            return (f"ping ended: {self.error}" if self.error else f"ping {self.outcome()}",)
         rtt_us = self.series["rtt_us"]
         tick = rtt_us.timeline.before_or_at(t)
         if (found := rtt_us.extremes(0, tick + 1)) is None:
@@ -146,7 +161,6 @@ class PingResult(TrafficResult, frozen=True, kw_only=True):
     p50_ms: float | None
     p95_ms: float | None
     max_ms: float | None
-    error: str | None
 
 
 TABLES = (
@@ -183,48 +197,14 @@ def result(_: TrafficState, ping: Ping) -> PingResult:
     """Return the result of a ping so far."""
     least, p50, p95, most = percentiles_ms(ping.series["rtt_us"].all(), 0, 50, 95, 100)
     return PingResult(
-        id=ping.name,
-        src=ping.src,
-        dst=ping.dst,
+        **ping.identity(),
         sent=ping.sent,
         lost=ping.lost,
         min_ms=least,
         p50_ms=p50,
         p95_ms=p95,
         max_ms=most,
-        error=ping.error,
     )
-
-
-def _ping_started(state: TrafficState, event: PingStarted) -> None:
-    series = {_RTT.name: Series(Timeline())}
-    state.add(Ping(name=event.ping, src=event.src, dst=event.dst, started=event.t, series=series))
-
-
-def _ping_sample(state: TrafficState, event: PingSample) -> None:
-    if (ping := state.find(Ping, event.ping)) is not None:
-        ping.sent += 1
-        ping.lost += event.rtt_us is None
-        rtt_us = ping.series[_RTT.name]
-        rtt_us.put(rtt_us.timeline.append(event.t), event.rtt_us)
-
-
-def _ping_ended(state: TrafficState, event: PingEnded) -> None:
-    if (ping := state.find(Ping, event.ping)) is not None:
-        ping.sent, ping.lost = event.sent, event.lost
-        ping.ended, ping.error = event.t, event.error
-    if event.error:
-        state.write(event.t, "error", f"ping {event.ping} died: {event.error}")
-    else:
-        text = f"ping {event.ping} ended: {event.sent} sent, {event.lost} lost"
-        state.write(event.t, "traffic", text)
-
-
-HANDLERS: Handlers = {
-    PingStarted: _ping_started,
-    PingSample: _ping_sample,
-    PingEnded: _ping_ended,
-}
 
 
 KIND = TrafficKind(
@@ -236,7 +216,7 @@ KIND = TrafficKind(
     started=PingStarted,
     ended=PingEnded,
     samples=(PingSample,),
-    handlers=HANDLERS,
+    state=Ping,
     result=result,
     tables=TABLES,
     metrics=METRICS,

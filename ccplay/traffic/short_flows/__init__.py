@@ -12,12 +12,11 @@ from msgspec.structs import replace
 
 from ccplay.model import settings
 from ccplay.model.base import (
-    FEW,
     MANY,
     Count,
     Duration,
     Name,
-    StartTraffic,
+    StartRoutedTraffic,
     StopTraffic,
     TrafficEnded,
     TrafficSample,
@@ -30,7 +29,6 @@ from ccplay.model.quantities import RATE, SIZE, WHOLE, Field
 from ccplay.model.texts import NAME, choice
 from ccplay.model.variables import Variable, columns
 from ccplay.traffic.base import (
-    Handlers,
     Samples,
     Traffic,
     TrafficKind,
@@ -52,15 +50,13 @@ SIZES_IN_WORDS = {"small": "below 100 kB", "medium": "100 kB to 1 MB", "large": 
 """Names of the size classes in print."""
 
 
-class StartShortFlows(StartTraffic, frozen=True):
+class StartShortFlows(StartRoutedTraffic, frozen=True):
     """Start TCP transfers that arrive at random, each over a connection of its own."""
 
     WORD = "short flows"
 
     short_flows: Annotated[str | None, _NAME] = None
     """Name that all these short flows share; None takes the next free one: ``x1``, ``x2`` …"""
-    src: Annotated[str | None, settings.SRC] = None
-    dst: Annotated[str | None, settings.DST] = None
     cc: Annotated[str | None, settings.CC] = None
     rate_bps: Annotated[
         int,
@@ -112,7 +108,6 @@ class StartShortFlows(StartTraffic, frozen=True):
             unset="no limit",
         ),
     ] = None
-    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
 
     def detail(self) -> str:
         """Return what the event log shows of the start, apart from its path."""
@@ -212,7 +207,6 @@ class ShortFlowsResult(TrafficResult, frozen=True, kw_only=True):
     large_goodput_bps: float | None = None
     routes: list[Route] = []
     """Paths with the number of transfers that took each, if there were several."""
-    error: str | None
 
 
 class SizeClass(msgspec.Struct, frozen=True):
@@ -302,7 +296,8 @@ class ShortFlows(Traffic, kw_only=True):
 
     kind: str = "short-flows"
     cc: str
-    load_bps: int
+    rate_bps: int
+    """Mean load as requested, in bits per second."""
     moments: list[float] = msgspec.field(default_factory=list)
     """Moments of the reports; the lists below have the counts of each at the same index."""
     begun: list[int] = msgspec.field(default_factory=list)
@@ -315,6 +310,25 @@ class ShortFlows(Traffic, kw_only=True):
     taken: list[int] = msgspec.field(default_factory=list)
     """Number of finished transfers on each of ``paths``, which are in the order of the first
     transfer on each."""
+
+    def measure(self, event: ShortFlowsProgress) -> None:
+        """Apply the outcome of transfers."""
+        # A stranger's recording may have columns of any length.
+        for size, took in zip(event.bytes, event.fct_us, strict=False):
+            self.sizes.append(size)
+            self.fct_us.append(took)
+        for place in event.path:
+            if place < MOST_PATHS:
+                self.taken += [0] * (place + 1 - len(self.taken))
+                self.taken[place] += 1
+        self.moments.append(event.t)
+        self.begun.append(event.started)
+        self.failed.append(event.failed)
+        self.done.append(len(self.sizes))
+
+    def outcome(self) -> str:
+        """Return how many transfers have finished."""
+        return f"ended: {len(self.sizes):,} of {(self.begun or [0])[-1]:,} done"
 
     def lines(self, t: float) -> tuple[str, ...]:
         """Return the screen's texts at ``t``, the longest first."""
@@ -352,12 +366,10 @@ def result(state: TrafficState, flows: ShortFlows) -> ShortFlowsResult:
             **_times(f"{name}_", [took for _, took in within]),
         }
     values = {
-        "id": flows.name,
-        "src": flows.src,
-        "dst": flows.dst,
+        **flows.identity(),
         "cc": flows.cc,
         "started_s": round(flows.started, 3),
-        "load_bps": flows.load_bps,
+        "load_bps": flows.rate_bps,
         "started": begun,
         "finished": len(done),
         "failed": failed,
@@ -366,7 +378,6 @@ def result(state: TrafficState, flows: ShortFlows) -> ShortFlowsResult:
         "duration_s": round(duration, 3),
         "goodput_bps": rate_bps(sum(flows.sizes), duration),
         "routes": routes(flows.paths, flows.taken),
-        "error": flows.error,
     }
     return msgspec.convert(values | metrics, ShortFlowsResult)
 
@@ -389,56 +400,6 @@ def _ms(value: float | None) -> str:
     return f"{value:.0f} ms" if value >= 100 else f"{value:.1f} ms"
 
 
-def _started(state: TrafficState, event: ShortFlowsStarted) -> None:
-    load = event.rate_bps
-    state.add(
-        ShortFlows(
-            name=event.short_flows,
-            src=event.src,
-            dst=event.dst,
-            cc=event.cc,
-            load_bps=load,
-            started=event.t,
-        )
-    )
-
-
-def _progress(state: TrafficState, event: ShortFlowsProgress) -> None:
-    if (flows := state.find(ShortFlows, event.short_flows)) is None:
-        return
-    # A stranger's recording may have columns of any length.
-    for size, took in zip(event.bytes, event.fct_us, strict=False):
-        flows.sizes.append(size)
-        flows.fct_us.append(took)
-    for place in event.path:
-        if place < MOST_PATHS:
-            flows.taken += [0] * (place + 1 - len(flows.taken))
-            flows.taken[place] += 1
-    flows.moments.append(event.t)
-    flows.begun.append(event.started)
-    flows.failed.append(event.failed)
-    flows.done.append(len(flows.sizes))
-
-
-def _ended(state: TrafficState, event: ShortFlowsEnded) -> None:
-    if (flows := state.find(ShortFlows, event.short_flows)) is None:
-        return
-    flows.ended, flows.error = event.t, event.error
-    if event.error:
-        state.write(event.t, "error", f"short flows {event.short_flows} died: {event.error}")
-    else:
-        begun = (flows.begun or [0])[-1]
-        text = f"short flows {event.short_flows} ended: {len(flows.sizes):,} of {begun:,} done"
-        state.write(event.t, "traffic", text)
-
-
-HANDLERS: Handlers = {
-    ShortFlowsStarted: _started,
-    ShortFlowsProgress: _progress,
-    ShortFlowsEnded: _ended,
-}
-
-
 KIND = TrafficKind(
     name="short-flows",
     plural="short-flows",
@@ -448,7 +409,7 @@ KIND = TrafficKind(
     started=ShortFlowsStarted,
     ended=ShortFlowsEnded,
     samples=(ShortFlowsProgress,),
-    handlers=HANDLERS,
+    state=ShortFlows,
     result=result,
     tables=TABLES,
     metrics=METRICS,

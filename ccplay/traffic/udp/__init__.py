@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from msgspec.structs import replace
+
 from ccplay.model import settings
 from ccplay.model.base import (
-    FEW,
     Count,
     Duration,
-    StartTraffic,
+    StartRoutedTraffic,
     StopTraffic,
     TrafficEnded,
     TrafficSample,
@@ -35,24 +36,22 @@ from ccplay.model.values import Monitored
 from ccplay.model.variables import DELAY, LOSS, RECEIVED
 from ccplay.model.wording import describe_loss
 from ccplay.traffic import monitored
-from ccplay.traffic.base import Handlers, Samples, TrafficKind, TrafficState
+from ccplay.traffic.base import Samples, TrafficKind, TrafficState
 from ccplay.traffic.monitored import PACKETS_TABLE, CountedTraffic, MonitoredResult, delays
-from ccplay.traffic.plot import Changes, Line, Plot, Setting
+from ccplay.traffic.plot import Changes, Setting
 from ccplay.traffic.routes import ROUTES, routes
 from ccplay.units import format_part, format_rate, format_ratio, format_time_us
 
 _NAME = Field(NAME, "The name of the cross traffic")
 
 
-class StartUdp(StartTraffic, frozen=True):
+class StartUdp(StartRoutedTraffic, frozen=True):
     """Send UDP packets from ``src`` to ``dst`` at a constant rate: cross traffic."""
 
     WORD = "UDP"
 
     udp: Annotated[str | None, _NAME] = None
     """Name of the UDP traffic; None takes the next free one: ``u1``, ``u2`` …"""
-    src: Annotated[str | None, settings.SRC] = None
-    dst: Annotated[str | None, settings.DST] = None
     rate_bps: Annotated[
         int,
         Field(
@@ -79,7 +78,6 @@ class StartUdp(StartTraffic, frozen=True):
     """Payload of each packet in bytes; one that exceeds the links' MTU is fragmented."""
     duration_s: Annotated[float | None, settings.DURATION] = None
     monitor: Annotated[bool, settings.MONITOR] = False
-    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
     bidir: Annotated[bool, settings.BIDIR] = False
     """Whether data flow both ways, as with iperf3's ``--bidir`` and iperf's ``-d``; the lab answers
     with two commands."""
@@ -164,6 +162,10 @@ class Udp(CountedTraffic, kw_only=True):
         ends += [self.started + self.duration_s] if self.duration_s is not None else []
         return min(ends, default=None)
 
+    def outcome(self) -> str:
+        """Return what was sent, and the share that was lost."""
+        return f"ended: {self.sent:,} sent, {describe_loss(self.loss, self.monitored)}"
+
     def lines(self, t: float) -> tuple[str, ...]:
         """Return the screen's text at ``t``: the rate sent, and what arrived."""
         if self.ended is not None and self.ended <= t:
@@ -226,9 +228,7 @@ def result(_: TrafficState, udp: Udp) -> UdpResult:
     counted = udp.ended is not None and udp.sent > 0
     seconds, size = udp.duration_s, udp.packet_bytes
     return UdpResult(
-        id=udp.name,
-        src=udp.src,
-        dst=udp.dst,
+        **udp.identity(),
         packet_bytes=size,
         started_s=round(udp.started, 3),
         duration_s=None if seconds is None else round(seconds, 3),
@@ -240,53 +240,12 @@ def result(_: TrafficState, udp: Udp) -> UdpResult:
         jitter_ms=milliseconds(udp.jitter_us),
         **delays(udp.monitored),
         routes=routes(udp.paths),
-        error=udp.error,
     )
-
-
-def _udp_started(state: TrafficState, event: UdpStarted) -> None:
-    size = event.packet_bytes
-    state.add(
-        Udp(
-            name=event.udp,
-            src=event.src,
-            dst=event.dst,
-            started=event.t,
-            rate_bps=event.rate_bps,
-            packet_bytes=size,
-        )
-    )
-
-
-def _udp_sample(state: TrafficState, event: UdpSample) -> None:
-    if (udp := state.find(Udp, event.udp)) is not None:
-        udp.count(event.t, event.monitored)
-
-
-def _udp_ended(state: TrafficState, event: UdpEnded) -> None:
-    if (udp := state.find(Udp, event.udp)) is None:
-        return
-    udp.sent, udp.received, udp.under_way = event.sent, event.received, event.under_way
-    udp.jitter_us, udp.monitored = event.jitter_us, event.monitored
-    udp.duration_s, udp.ended, udp.error = event.duration_s, event.t, event.error
-    if event.error:
-        state.write(event.t, "error", f"UDP {event.udp} died: {event.error}")
-    else:
-        lost = describe_loss(udp.loss, udp.monitored)
-        state.write(event.t, "traffic", f"UDP {event.udp} ended: {event.sent:,} sent, {lost}")
 
 
 def _applied(state: TrafficState, event: Applied) -> None:
     if isinstance(event.command, StopUdp) and (udp := state.find(Udp, event.command.udp)):
         udp.stopped = event.t
-
-
-HANDLERS: Handlers = {
-    Applied: _applied,
-    UdpStarted: _udp_started,
-    UdpSample: _udp_sample,
-    UdpEnded: _udp_ended,
-}
 
 
 def _sent_rates(scope: Any) -> Changes:
@@ -302,8 +261,14 @@ def _sent_rates(scope: Any) -> Changes:
 
 
 _VARIABLES = monitored.variables("udp")
-_RECEIVED, _LOSS, _DELAY = _VARIABLES
-_MISSING = ("cross traffic", "udp")
+
+
+_RATE, _LOSS, _DELAYS = monitored.plots(
+    *("udp", "UDP", "cross traffic", "cross traffic's", _VARIABLES),
+    about="cross traffic",
+    help="rate of cross traffic that arrives, over the last second; a line shows what is sent",
+    settings=(Setting("queue_limit", "sent", _sent_rates, short="sent"),),
+)
 
 KIND = TrafficKind(
     name="udp",
@@ -314,7 +279,8 @@ KIND = TrafficKind(
     started=UdpStarted,
     ended=UdpEnded,
     samples=(UdpSample,),
-    handlers=HANDLERS,
+    state=Udp,
+    more={Applied: _applied},
     result=result,
     tables=(
         Table(
@@ -335,37 +301,7 @@ KIND = TrafficKind(
     ),
     metrics={"sent": "packets sent", "received": "packets received", **monitored.METRICS},
     variables=_VARIABLES,
-    plots=(
-        Plot(
-            name="udp",
-            title="UDP",
-            about="cross traffic",
-            help="rate of cross traffic that arrives, over the last second; a line shows what is "
-            "sent",
-            lines=(Line(_RECEIVED, "area"),),
-            settings=(Setting("queue_limit", "sent", _sent_rates, short="sent"),),
-            least=0.1,
-            missing=_MISSING,
-            height_in=0.65,
-            reported=True,
-        ),
-        Plot(
-            name="udp-loss",
-            title="UDP loss",
-            help="share of cross traffic's packets that were lost, over the last second",
-            lines=(Line(_LOSS),),
-            missing=_MISSING,
-            height_in=0.65,
-        ),
-        Plot(
-            name="udp-delay",
-            title="UDP delay",
-            help="mean one-way delay of cross traffic, over the last second",
-            lines=(Line(_DELAY),),
-            missing=("cross traffic that is monitored", "udp"),
-            height_in=0.65,
-        ),
-    ),
+    plots=(_RATE, _LOSS, replace(_DELAYS, missing=("cross traffic that is monitored", "udp"))),
     limits=("duration_s",),
     limit_words="a duration",
     exported=Samples(
