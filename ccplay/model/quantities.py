@@ -475,9 +475,9 @@ def fields_of(struct: type[msgspec.Struct]) -> Mapping[str, Field]:
     The struct's first field comes first, then those of its bases and its own.
     """
     known = {each.name: each for each in msgspec.structs.fields(struct)}
-    hints = get_type_hints(struct, include_extras=True)
+    first, hints = [*known][:1], get_type_hints(struct, include_extras=True)
     found = {}
-    for name in dict.fromkeys([*known][:1] + [*hints]):
+    for name in dict.fromkeys((*first, *hints)):
         annotation = hints[name]
         marks = annotation.__metadata__ if get_origin(annotation) is Annotated else ()
         for field in (each for each in marks if isinstance(each, Field)):
