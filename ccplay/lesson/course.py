@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.summary import summarise
 from ccplay.model.base import Command
-from ccplay.model.commands import Build, SetClasses, SetCongestionControl, restoring_link
+from ccplay.model.commands import Build, restore_hosts, restore_link
 from ccplay.model.network import BOTTLENECK
 from ccplay.model.series import Series
 from ccplay.model.variables import variable
@@ -29,7 +29,6 @@ from ccplay.session.steps import DueStep, Script
 from ccplay.share.frames import Board
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import KINDS, TRAFFIC, started_by, stopped_by
-from ccplay.traffic.ping import Ping
 
 # --- judges answers to a page's question by the measurements of its run ---------------------------
 
@@ -161,17 +160,16 @@ def _taken(
     ``path`` is the group of results, its member, and the variable.
     """
     group, member, name = path
-    subject = lesson.SUBJECTS.get(group)
-    if subject == "ping":
-        ping = state.of(Ping).get(member)
-        return None if ping is None else _of(ping.series["rtt_us"], take, between)
-    if subject == "flow":
+    if lesson.SUBJECTS.get(group) == "flow":
         flow = state.flows.get(member)
         if flow is None:
             return None
         if name == lesson.GOODPUT:
             return _scaled(_rate(flow.series["bytes_acked"], between), 8)
         return _sampled({**flow.series, **flow.own}, name, take, between)
+    if group != "queues":
+        other = state.find_of(lesson.SUBJECTS.get(group, ""), member)
+        return None if other is None else _sampled(other.series, name, take, between)
     queue = state.queues.get(member)
     if queue is None:
         return None
@@ -233,7 +231,10 @@ def _rate(series: Series, between: tuple[float, float]) -> float | None:
 
 def restoring(state: LabState) -> list[Command]:
     """Return the commands that stop all traffic and undo every change of links and hosts."""
-    return [*_stops(state), *_links(state), *_hosts(state)]
+    first: dict[str, str] = {}
+    for change in state.host_changes:
+        first.setdefault(change.host, change.cc)
+    return [*_stops(state), *_links(state), *restore_hosts(first, state.hosts)]
 
 
 def is_clear(state: LabState) -> bool:
@@ -255,16 +256,7 @@ def _links(state: LabState) -> Iterator[Command]:
     for link, changes in state.links.items():
         was, now = changes[0].setting, changes[-1].setting
         if was != now:
-            yield from restoring_link(link, was, now)
-
-
-def _hosts(state: LabState) -> Iterator[Command]:
-    first: dict[str, str] = {}
-    for change in state.host_changes:
-        first.setdefault(change.host, change.cc)
-    for host, cc in first.items():
-        if state.hosts.get(host) != cc:
-            yield SetCongestionControl(cc=cc, host=host)
+            yield from restore_link(link, was, now)
 
 
 # --- A lesson in words: its Markdown, answers and measurements, for terminals and pages -----------
@@ -625,22 +617,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 def _moved(step: Step, since: float, names: dict[str, str]) -> Step:
     """Return a step ``since`` seconds later, with the lab's names of traffic."""
-    command = step.command
-    for kind in (started_by(command), stopped_by(command)):
-        if kind is not None and (name := kind.name_of(command)) in names:
-            command = msgspec.structs.replace(command, **{kind.field: names[name]})
-    for key in ("flow", "traffic"):
-        name = getattr(command, key, None)
-        if isinstance(name, str) and name in names:
-            command = msgspec.structs.replace(command, **{key: names[name]})
-    if isinstance(command, SetClasses):
-        command = msgspec.structs.replace(
-            command,
-            classes=[
-                msgspec.structs.replace(each, traffic=[names.get(n, n) for n in each.traffic])
-                for each in command.classes
-            ],
-        )
+    command = step.command.rename_traffic(names)
     if step.after is not None:
         return replace(step, command=command, after=names.get(step.after, step.after))
     return replace(step, command=command, at_s=step.at_s + since)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.model import settings
 
@@ -90,14 +92,39 @@ class Command(
     """Fields of which at least one must be given, or the command changes nothing."""
     ONE_OF: ClassVar[tuple[str, ...]] = ()
     """Fields of which exactly one must be given."""
+    TRAFFIC: ClassVar[str] = ""
+    """Field with the name of running traffic that the command changes; empty if there is none."""
 
     def describe(self) -> str:
         """Return the command as one short line; empty for traffic, which its kind describes."""
         return ""
 
+    def describe_effect(self, cc: str | None, *, renewed: bool) -> str:
+        """Return the line of the event log about the command once it took effect.
+
+        ``cc`` is the earlier algorithm of the flow that it changes, None if it changes none;
+        ``renewed`` is whether a saved file of an algorithm or a discipline was the cause.
+        """
+        del cc, renewed
+        return self.describe()
+
     def is_setting(self) -> bool:
         """Return whether the command only changes a link, a queue or the default of a host."""
         return False
+
+    def needs(self) -> str:
+        """Return the name of the traffic that must be running for the command to make sense."""
+        return getattr(self, self.TRAFFIC, None) or ""
+
+    @property
+    def name_field(self) -> str:
+        """The field with the name of traffic that the command starts, stops or changes."""
+        return self.TRAFFIC
+
+    def rename_traffic(self, names: Mapping[str, str]) -> Self:
+        """Return the command with other names of traffic, given by the names in the command."""
+        name = names.get(getattr(self, self.name_field, None) or "")
+        return self if name is None else replace(self, **{self.name_field: name})
 
 
 class Event(
@@ -129,6 +156,11 @@ class StartTraffic(Command, frozen=True, kw_only=True):
     """Receiving host; None takes the peer of ``src``."""
 
     @property
+    def name_field(self) -> str:
+        """The field with the name of the traffic."""
+        return self.__struct_fields__[0]
+
+    @property
     def name(self) -> str | None:
         """Name of the traffic; None takes the next free one."""
         return _name(self)
@@ -158,9 +190,18 @@ class StopTraffic(Command, frozen=True):
     """Name of the kind for people."""
 
     @property
+    def name_field(self) -> str:
+        """The field with the name of the traffic."""
+        return self.__struct_fields__[0]
+
+    @property
     def name(self) -> str:
         """Name of the traffic."""
         return _name(self) or ""
+
+    def needs(self) -> str:
+        """Return the name of the traffic."""
+        return self.name
 
     def describe(self) -> str:
         """Return the command as one short line."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Generic, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Generic, Self, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -114,14 +114,23 @@ Thing: TypeAlias = tuple[str, str]
 class Change(Command, frozen=True):
     """A command that changes a running lab, other than a start or stop of traffic."""
 
+    IN_SCENARIOS: ClassVar[bool] = True
+    """Whether a step of a scenario's timeline may be this command."""
+    THING: ClassVar[str] = ""
+    """Setting of the traffic in ``TRAFFIC`` that the command makes or ends; empty if none."""
+
     def sets(self, network: Network) -> set[Thing]:
         """Return the settings that the command makes or ends; empty if it only adds something."""
         del network
-        return set()
+        return {(self.THING, self.needs())} if self.THING else set()
 
-    def needs(self) -> str:
-        """Return the name of the traffic that must be running for the command to make sense."""
-        return ""
+    def split_off(self, things: set[Thing]) -> tuple[Self | None, Self]:
+        """Return the command without what makes or ends these settings, and the rest of it.
+
+        The first is None if nothing else is left, as of a command that sets one thing.
+        """
+        del things
+        return None, self
 
     def inverse(self, was: InForce) -> Inverse:
         """Return what undoes the command, given the settings in force before it."""
@@ -135,7 +144,7 @@ class Change(Command, frozen=True):
         del network, now
         return []
 
-    def again(self, at: float) -> Command:
+    def redo(self, at: float) -> Command:
         """Return the command that redoes this one, which took effect at the moment ``at``."""
         del at
         return self
@@ -145,6 +154,7 @@ class SetCongestionControl(Change, frozen=True):
     """Switch a running flow or the default of a host's new sockets; exactly one must be named."""
 
     ONE_OF = ("flow", "host")
+    TRAFFIC = "flow"
 
     cc: Annotated[str, settings.CC]
     flow: Annotated[str | None, settings.FLOW] = None
@@ -158,6 +168,16 @@ class SetCongestionControl(Change, frozen=True):
             return f"{self.host}: new connections use {self.cc}"
         return f"flow {self.flow} switches to {self.cc}"
 
+    def describe_effect(self, cc: str | None, *, renewed: bool) -> str:
+        """Return the line of the event log, with the algorithm before the switch."""
+        if cc is None:
+            return self.describe()
+        if renewed:
+            return f"flow {self.flow} continues with the new {self.cc}"
+        if cc == self.cc:
+            return f"flow {self.flow} stays with {self.cc}"
+        return f"flow {self.flow} switches {cc} → {self.cc}"
+
     def is_setting(self) -> bool:
         """Return whether the command changes the default of a host."""
         return self.flow is None
@@ -166,10 +186,6 @@ class SetCongestionControl(Change, frozen=True):
         """Return the algorithm of the flow, or the default of the host."""
         del network
         return {("host", self.host or "") if self.flow is None else ("algorithm", self.flow)}
-
-    def needs(self) -> str:
-        """Return the name of the flow."""
-        return self.flow or ""
 
     def inverse(self, was: InForce) -> Inverse:
         """Switch back to the earlier algorithm."""
@@ -186,7 +202,10 @@ class SetCongestionControl(Change, frozen=True):
 class SetPath(Change, frozen=True):
     """Move running traffic to another of several paths, without ``via`` to the next one."""
 
-    traffic: Annotated[str, Field(NAME, "The name of a flow, a download, UDP or short flows")]
+    TRAFFIC = "traffic"
+    THING = "path"
+
+    traffic: Annotated[str, Field(NAME, "The name of traffic with a choice of paths")]
     via: Annotated[
         Annotated[list[str], FEW] | None,
         Field(NAMES, "Nodes that its packets pass; if empty, the routers' hash chooses"),
@@ -197,22 +216,50 @@ class SetPath(Change, frozen=True):
         way = f"via {', '.join(self.via)}" if self.via else "chosen by the routers' hash"
         return f"path of {self.traffic} → {'another' if self.via is None else way}"
 
-    def sets(self, network: Network) -> set[Thing]:
-        """Return the path of the traffic."""
-        del network
-        return {("path", self.traffic)}
-
-    def needs(self) -> str:
-        """Return the name of the traffic."""
-        return self.traffic
-
     def inverse(self, was: InForce) -> Inverse:
         """Choose the earlier path, or leave the choice to the routers."""
         back = SetPath(traffic=self.traffic, via=was.paths.get(self.traffic, []))
         return Inverse((back,), _back(back))
 
 
-class SetQdisc(Change, frozen=True):
+class LinkChange(Change, frozen=True):
+    """A command that changes a link or the queue in front of it."""
+
+    if TYPE_CHECKING:
+        link: str = BOTTLENECK
+
+    def is_setting(self) -> bool:
+        """Return True: the command changes a link or its queue."""
+        return True
+
+    def sets(self, network: Network) -> set[Thing]:
+        """Return the queue of each direction."""
+        return {("queue", each) for each in _directions(network, self.link)}
+
+    def restore(self, link: str, setting: LinkSetting) -> Iterator[Command]:
+        """Yield the commands that restore, at a link, what this one changes of its setting."""
+        raise NotImplementedError
+
+    def inverse(self, was: InForce) -> Inverse:
+        """Restore the earlier settings of each direction, or of the link if both agree."""
+        try:
+            links = was.network.resolve(self.link)
+        except CommandError as error:
+            return Inverse(refusal=str(error))
+        # A link that was never set is unlimited and has no other effect.
+        settings_of = {each.name: was.links.get(each.name, LinkSetting()) for each in links}
+        # Under the name in the command, so that equal directions need only one command.
+        alike = [list(self.restore(self.link, each)) for each in settings_of.values()]
+        if all(each == alike[0] for each in alike):
+            commands = alike[0]
+        else:
+            commands = [each for pair in settings_of.items() for each in self.restore(*pair)]
+        if not commands:
+            return Inverse(refusal=f"link {self.link} had none before")
+        return Inverse(tuple(commands), "; ".join(map(_back, commands)))
+
+
+class SetQdisc(LinkChange, frozen=True, kw_only=True):
     """Replace the queue in front of a link while traffic flows; the rate stays."""
 
     qdisc: Qdisc
@@ -226,13 +273,12 @@ class SetQdisc(Change, frozen=True):
         where = " ".join(each for each in (self.link, self.traffic_class) if each)
         return f"queue {where} → {describe_qdisc(self.qdisc)}"
 
-    def is_setting(self) -> bool:
-        """Return True: the command changes a link or its queue."""
-        return True
-
-    def sets(self, network: Network) -> set[Thing]:
-        """Return the queue of each direction."""
-        return {("queue", each) for each in _directions(network, self.link)}
+    def describe_effect(self, cc: str | None, *, renewed: bool) -> str:
+        """Return the line of the event log."""
+        del cc
+        if renewed:
+            return f"queue {self.link} continues with the new {self.qdisc.kind}"
+        return self.describe()
 
     def as_tc(self, network: Network, now: Callable[[str], LinkSetting]) -> list[str]:
         """Return the command for each interface of the link."""
@@ -242,21 +288,17 @@ class SetQdisc(Change, frozen=True):
         links = network.resolve(self.link)
         return tc.queue_lines(self.qdisc, self.traffic_class, links, classes)
 
-    def inverse(self, was: InForce) -> Inverse:
-        """Restore the earlier queue; a link that had none was unlimited."""
-
-        def put(link: str, setting: LinkSetting) -> Iterator[Command]:
-            qdisc = setting.queue_of(self.traffic_class)
-            if qdisc is not None:
-                yield replace(self, link=link, qdisc=qdisc)
-            elif not setting.rate:
-                # Only an unlimited link has no queue; setting no limit removes the queue.
-                yield SetLink(link=link, rate=0)
-
-        return _of_directions(self.link, was, put)
+    def restore(self, link: str, setting: LinkSetting) -> Iterator[Command]:
+        """Yield the command for the earlier queue; a link that had none was unlimited."""
+        qdisc = setting.queue_of(self.traffic_class)
+        if qdisc is not None:
+            yield replace(self, link=link, qdisc=qdisc)
+        elif not setting.rate:
+            # Only an unlimited link has no queue; setting no limit removes the queue.
+            yield SetLink(link=link, rate=0)
 
 
-class SetClasses(Change, frozen=True):
+class SetClasses(LinkChange, frozen=True, kw_only=True):
     """Put several queues in front of a link, each with a share of its rate.
 
     An empty list restores the single queue. The new queues are empty; packets in the old ones are
@@ -270,27 +312,23 @@ class SetClasses(Change, frozen=True):
         """Return the command as one short line."""
         return f"link {self.link} shared → {describe_classes(self.classes)}"
 
-    def is_setting(self) -> bool:
-        """Return True: the command changes a link or its queue."""
-        return True
+    def rename_traffic(self, names: Mapping[str, str]) -> Self:
+        """Return the command with other names of the traffic in classes."""
+        classes = [
+            replace(each, traffic=[names.get(name, name) for name in each.traffic])
+            for each in self.classes
+        ]
+        return replace(self, classes=classes)
 
-    def sets(self, network: Network) -> set[Thing]:
-        """Return the queue of each direction."""
-        return {("queue", each) for each in _directions(network, self.link)}
-
-    def inverse(self, was: InForce) -> Inverse:
-        """Restore the earlier classes, or the single queue."""
-
-        def put(link: str, setting: LinkSetting) -> Iterator[Command]:
-            yield SetClasses(link=link, classes=setting.classes or [])
-            if setting.qdisc is not None and is_software(setting.qdisc.kind):
-                # Without classes, the link has the kernel's queue that was behind it.
-                yield SetQdisc(link=link, qdisc=setting.qdisc)
-
-        return _of_directions(self.link, was, put)
+    def restore(self, link: str, setting: LinkSetting) -> Iterator[Command]:
+        """Yield the commands for the earlier classes, or the single queue."""
+        yield SetClasses(link=link, classes=setting.classes or [])
+        if setting.qdisc is not None and is_software(setting.qdisc.kind):
+            # Without classes, the link has the kernel's queue that was behind it.
+            yield SetQdisc(link=link, qdisc=setting.qdisc)
 
 
-class SetLink(Change, LinkFields, frozen=True):
+class SetLink(LinkChange, LinkFields, frozen=True):
     """Change the settings of a link, or take it down; the queue stays."""
 
     ANY_OF = LINK_FIELDS
@@ -301,33 +339,32 @@ class SetLink(Change, LinkFields, frozen=True):
         """Return the command as one short line."""
         return f"link {self.link} → {describe_link(self, zeros=True)}"
 
-    def is_setting(self) -> bool:
-        """Return True: the command changes a link or its queue."""
-        return True
-
     def sets(self, network: Network) -> set[Thing]:
         """Return each changed setting of each direction."""
         directions = _directions(network, self.link)
         return {(field, each) for field in self.changes() for each in directions}
+
+    def split_off(self, things: set[Thing]) -> tuple[Self | None, Self]:
+        """Return the command without the fields of these settings, and one of these fields."""
+        fields = {field for field, _ in things}
+        rest = replace(self, **dict.fromkeys(fields))
+        undoing = replace(self, **dict.fromkeys({*LINK_FIELDS} - fields))
+        return (rest if rest.changes() else None), undoing
 
     def as_tc(self, network: Network, now: Callable[[str], LinkSetting]) -> list[str]:
         """Return the commands for each interface of the link, among them those of netem."""
         links = [network.link(each) for each in _directions(network, self.link)]
         return tc.link_lines(self, links, network, now)
 
-    def inverse(self, was: InForce) -> Inverse:
-        """Restore the earlier settings, and the queue that went with the rate."""
-
-        def put(link: str, setting: LinkSetting) -> Iterator[Command]:
-            yield SetLink(link=link, **{each: setting.restored(each) for each in self.changes()})
-            if self.rate == 0 and setting.qdisc is not None:
-                # Removing the rate has removed the queue, too.
-                yield SetQdisc(link=link, qdisc=setting.qdisc)
-
-        return _of_directions(self.link, was, put)
+    def restore(self, link: str, setting: LinkSetting) -> Iterator[Command]:
+        """Yield the commands for the earlier settings, and the queue that went with the rate."""
+        yield SetLink(link=link, **{each: setting.restored(each) for each in self.changes()})
+        if self.rate == 0 and setting.qdisc is not None:
+            # Removing the rate has removed the queue, too.
+            yield SetQdisc(link=link, qdisc=setting.qdisc)
 
 
-def restoring_link(link: str, was: LinkSetting, now: LinkSetting) -> Iterator[Command]:
+def restore_link(link: str, was: LinkSetting, now: LinkSetting) -> Iterator[Command]:
     """Yield the commands that restore the settings ``was`` of a link."""
     fields = {each: was.restored(each) for each in LINK_FIELDS}
     changed = {each: value for each, value in fields.items() if value != now.restored(each)}
@@ -347,25 +384,11 @@ def _directions(network: Network, link: str) -> list[str]:
         return []
 
 
-def _of_directions(
-    link: str, was: InForce, put: Callable[[str, LinkSetting], Iterator[Command]]
-) -> Inverse:
-    """Return the inverse that ``put`` yields for each direction, or for the link if all agree."""
-    try:
-        links = was.network.resolve(link)
-    except CommandError as error:
-        return Inverse(refusal=str(error))
-    # A link that was never set is unlimited and has no other effect.
-    settings_of = {each.name: was.links.get(each.name, LinkSetting()) for each in links}
-    # Under the name in the command, so that equal directions need only one command.
-    alike = [list(put(link, setting)) for setting in settings_of.values()]
-    if all(each == alike[0] for each in alike):
-        commands = alike[0]
-    else:
-        commands = [each for name, setting in settings_of.items() for each in put(name, setting)]
-    if not commands:
-        return Inverse(refusal=f"link {link} had none before")
-    return Inverse(tuple(commands), "; ".join(map(_back, commands)))
+def restore_hosts(first: Mapping[str, str], now: Mapping[str, str]) -> Iterator[Command]:
+    """Yield the commands that restore the default congestion controls of hosts, by host."""
+    for host, cc in first.items():
+        if now.get(host) != cc:
+            yield SetCongestionControl(cc=cc, host=host)
 
 
 def _back(command: Command) -> str:
@@ -414,7 +437,7 @@ class StartCapture(Change, frozen=True):
         stop = StopCapture(capture=self.capture or "")
         return Inverse((stop,), stop.describe())
 
-    def again(self, at: float) -> Command:
+    def redo(self, at: float) -> Command:
         """Start another capture, under the next free name."""
         del at
         return replace(self, capture=None)
@@ -446,20 +469,14 @@ class TraceFlow(Change, frozen=True):
     The lab then sends ``TraceSamples`` and ``CaStateChanged`` for each of its connections.
     """
 
+    TRAFFIC = "flow"
+    THING = "trace"
+
     flow: Annotated[str, settings.FLOW]
 
     def describe(self) -> str:
         """Return the command as one short line."""
         return f"flow {self.flow} is traced"
-
-    def sets(self, network: Network) -> set[Thing]:
-        """Return the trace of the flow."""
-        del network
-        return {("trace", self.flow)}
-
-    def needs(self) -> str:
-        """Return the name of the flow."""
-        return self.flow
 
     def inverse(self, was: InForce) -> Inverse:
         """End the trace."""
@@ -471,20 +488,14 @@ class TraceFlow(Change, frozen=True):
 class UntraceFlow(Change, frozen=True):
     """End a trace; sampling continues."""
 
+    TRAFFIC = "flow"
+    THING = "trace"
+
     flow: Annotated[str, settings.FLOW]
 
     def describe(self) -> str:
         """Return the command as one short line."""
         return f"flow {self.flow} is no longer traced"
-
-    def sets(self, network: Network) -> set[Thing]:
-        """Return the trace of the flow."""
-        del network
-        return {("trace", self.flow)}
-
-    def needs(self) -> str:
-        """Return the name of the flow."""
-        return self.flow
 
     def inverse(self, was: InForce) -> Inverse:
         """Trace the flow again."""
@@ -511,13 +522,15 @@ class Mark(Change, frozen=True):
         del was
         return Inverse((RemoveMark(name=self.name or ""),), f"mark {self.text!r} is removed")
 
-    def again(self, at: float) -> Command:
+    def redo(self, at: float) -> Command:
         """Put the mark where it was."""
         return self if self.at is not None else replace(self, at=at)
 
 
 class ChangeMark(Change, frozen=True):
     """Change the text of a mark, or move it to another moment; None keeps either."""
+
+    IN_SCENARIOS = False
 
     name: Name
     text: str | None = None
@@ -539,6 +552,8 @@ class ChangeMark(Change, frozen=True):
 
 class RemoveMark(Change, frozen=True):
     """Remove a mark from the time axis."""
+
+    IN_SCENARIOS = False
 
     name: Name
 

@@ -11,10 +11,8 @@ DAY_S = 86_400
 """Longest run in seconds."""
 
 FLOW = Field(NAME, "The name of the flow", label="name", hint="any name", unset="the next number")
-DOWNLOAD = Field(NAME, "The name of the download")
-PING = Field(NAME, "The name of the ping")
 CAPTURE = Field(NAME, "The name of the capture")
-SRC = Field(NAME, "The host that sends; for a download the web server")
+SRC = Field(NAME, "The host that sends")
 DST = Field(NAME, "The host that receives")
 CC = Field(ALGORITHM, "The congestion control", key="cc")
 LINK = Field(LINE, "Which link; by default the bottleneck")

@@ -121,7 +121,7 @@ TOLERANCE = Quantity(
     {"type": ["number", "string"], "minimum": 0, "pattern": f"^{PATTERNS['share']}$"},
 )
 _BOUND: Shape = {"anyOf": [{"required": ["at_least"]}, {"required": ["at_most"]}]}
-_PATH_MEANING = "Path in the result: checkpoint.ratio, flows.1.goodput_bps, pings.p1.p50_ms"
+_PATH_MEANING = "Path in the result: checkpoint.ratio, flows.1.goodput_bps, queues.bottleneck.drops"
 
 METRICS = Items(
     of=Field(METRIC, ""), noun="metrics", most=MOST_METRICS, instead="", words={"uniqueItems": True}

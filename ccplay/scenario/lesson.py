@@ -59,7 +59,14 @@ FACTORS: dict[str, dict[str, float]] = {
 }
 """Factors from the units that a metric may have, by the unit of the measure."""
 
-SUBJECTS = {"flows": "flow", "downloads": "flow", "queues": "queue", "pings": "ping"}
+SUBJECTS = {
+    "queues": "queue",
+    **{
+        kind.group: "flow" if kind.connection else kind.name
+        for kind in TRAFFIC
+        if kind.connection or any(each.kept for each in kind.variables)
+    },
+}
 """Subjects of variables by the group of a result; those of other groups are not sampled."""
 
 GOODPUT = "goodput_bps"
@@ -149,7 +156,7 @@ MEASURES = Named(
                 "take": Field(
                     choice("take", TAKES),
                     "Statistic of a variable's samples during the page's run: flows.1.cwnd, "
-                    "queues.bottleneck.qlen, pings.p1.rtt_us, flows.1.goodput_bps",
+                    "queues.bottleneck.qlen, flows.1.goodput_bps",
                 ),
                 "from": Field(
                     SECONDS, "Seconds of the run from which on samples count", 0, 600, name="from_s"
@@ -219,7 +226,11 @@ def _problems(
 # --- the question of a page: choices, a number, or a region of a plot -----------------------------
 
 MOST_CHOICES = 9
-PLOTS = ("cwnd", "unacked", "queue", "udp", "rtt", "throughput", "pacing-rate", "acked")
+PLOTS = (
+    *("cwnd", "unacked", "queue"),
+    *(plot.name for kind in TRAFFIC for plot in kind.plots),
+    *("rtt", "throughput", "pacing-rate", "acked"),
+)
 """Plots that a page may show."""
 
 _BOUNDS = keys_from(

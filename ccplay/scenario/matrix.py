@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from ccplay.model.commands import SetCongestionControl, SetPath, TraceFlow, UntraceFlow
+from ccplay.model.base import StopTraffic
 from ccplay.model.quantities import NUMBER, Field, MisfitError, Quantity, Shape, quote, same
 from ccplay.model.texts import LINE
 from ccplay.scenario.document import Place, spell
@@ -53,12 +53,10 @@ def repeated(case: Case, repeat: int) -> Case:
 
 def flow_of(step: Step) -> str | None:
     """Return the flow that a step starts or acts on; None if there is none."""
-    match step.command:
-        case StartFlow() | StopFlow() | SetCongestionControl() | TraceFlow() | UntraceFlow():
-            return step.command.flow
-        case SetPath():
-            return step.command.traffic
-    return None
+    command = step.command
+    if isinstance(command, StartFlow | StopFlow):
+        return command.flow
+    return None if isinstance(command, StopTraffic) else command.needs() or None
 
 
 def _starts(timeline: Iterable[Step]) -> _Together:

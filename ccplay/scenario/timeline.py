@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from ccplay.errors import CommandError, UsageError
 from ccplay.model.base import Command
 from ccplay.model.commands import (
-    Mark,
+    CHANGES,
     SetClasses,
-    SetCongestionControl,
     SetLink,
     SetPath,
     SetQdisc,
@@ -54,8 +53,7 @@ MOST_STEPS = 10_000
 
 _COMMANDS: tuple[type[Command], ...] = (
     *(command for kind in TRAFFIC for command in (kind.start, kind.stop)),
-    *(SetCongestionControl, SetPath, SetQdisc, SetClasses, SetLink, StartCapture, StopCapture),
-    *(TraceFlow, UntraceFlow, Mark),
+    *(command for command in CHANGES if command.IN_SCENARIOS),
 )
 ACTIONS = {str(kind.__struct_config__.tag): kind for kind in _COMMANDS}
 """Actions of a step, by the value of ``do``."""
@@ -494,10 +492,10 @@ def _check_path(draft: Draft, name: str, traffic: dict[str, Draft], mistakes: Mi
 
 def _references(command: Command) -> Iterator[tuple[TrafficKind, str]]:
     """Yield the traffic that a command expects to be running."""
-    if (kind := stopped_by(command)) is not None and (name := kind.name_of(command)) is not None:
-        yield kind, name
-    elif isinstance(command, SetCongestionControl | TraceFlow | UntraceFlow) and command.flow:
-        yield KINDS["flow"], command.flow
+    if (kind := stopped_by(command)) is not None:
+        yield kind, command.needs()
+    elif command.TRAFFIC == "flow" and (name := command.needs()):
+        yield KINDS["flow"], name
 
 
 def _check_waits(drafts: list[Draft], traffic: dict[str, Draft], mistakes: Mistakes) -> None:

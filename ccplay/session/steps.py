@@ -19,7 +19,6 @@ from ccplay.model.commands import (
     Inverse,
     Mark,
     SetCongestionControl,
-    SetLink,
     StartTogether,
     StopCapture,
     Thing,
@@ -28,7 +27,6 @@ from ccplay.model.commands import (
 from ccplay.model.events import Applied, Failed
 from ccplay.model.network import Network
 from ccplay.model.quantities import quote
-from ccplay.model.values import LINK_FIELDS
 from ccplay.scenario.values import Step
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import ends_of, started_by, stopped_by
@@ -342,12 +340,12 @@ def redo_of(done: Applied, undo: Applied) -> Command:
         return replace(command, **{kind.field: None})
     if (kind := stopped_by(command)) is not None:
         return kind.stopping(kind.name_of(undo.command) or "")
-    return command.again(done.t) if isinstance(command, Change) else command
+    return command.redo(done.t) if isinstance(command, Change) else command
 
 
 def find_obstacle(command: Command, state: LabState) -> str:
     """Return why a command can have no effect any more; empty if it can."""
-    name = _needs(command)
+    name = command.needs()
     traffic = state.traffic.get(name)
     if traffic is not None and traffic.ended is not None:
         return f"{traffic.kind} {name} has ended"
@@ -359,13 +357,6 @@ def find_obstacle(command: Command, state: LabState) -> str:
 def _name(command: StartTraffic) -> str:
     kind = started_by(command)
     return (kind.name_of(command) if kind else None) or ""
-
-
-def _needs(command: Command) -> str:
-    """Return the traffic that must be running for a command to make sense; empty if none."""
-    if (kind := stopped_by(command)) is not None:
-        return kind.name_of(command) or ""
-    return command.needs() if isinstance(command, Change) else ""
 
 
 # --- keeps the user's changes in a session, in order, to undo and redo them -----------------------
@@ -536,12 +527,10 @@ def _parted(
     undone = (_sets(command, network) | _needed(command)) & taken
     if not undone:
         return [command], []
-    if not isinstance(command, SetLink):
+    if not isinstance(command, Change):
         return [], [command]
-    fields = {field for field, _ in undone}
-    rest = replace(command, **dict.fromkeys(fields))
-    undoing = replace(command, **dict.fromkeys({*LINK_FIELDS} - fields))
-    return ([] if rest == SetLink(link=command.link) else [rest]), [undoing]
+    rest, undoing = command.split_off(undone)
+    return ([] if rest is None else [rest]), [undoing]
 
 
 def _sets(command: Command, network: Network) -> set[Thing]:
@@ -551,5 +540,5 @@ def _sets(command: Command, network: Network) -> set[Thing]:
 
 
 def _needed(command: Command) -> set[Thing]:
-    name = _needs(command)
+    name = command.needs()
     return {("traffic", name)} if name else set()

@@ -12,8 +12,6 @@ from ccplay.model.commands import (
     ChangeMark,
     Mark,
     RemoveMark,
-    SetCongestionControl,
-    SetQdisc,
     TraceFlow,
     UntraceFlow,
 )
@@ -37,26 +35,11 @@ from ccplay.model.network import Network
 from ccplay.model.samples import Sweep
 from ccplay.model.values import LinkSetting
 from ccplay.state import race, samples
-from ccplay.state.samples import QUEUE_SERIES, Queue, Sampled
+from ccplay.state.samples import Sampled
 from ccplay.state.sojourns import SojournCounts
 from ccplay.traffic import KINDS
-from ccplay.traffic.base import Entry, Handlers, Traffic, lateness
-from ccplay.traffic.connections import FLOW_SERIES, Flow
-from ccplay.traffic.download import Download
-from ccplay.traffic.ping import Ping
+from ccplay.traffic.base import Handlers, lateness
 from ccplay.units import format_size
-
-__all__ = [
-    "FLOW_SERIES",
-    "QUEUE_SERIES",
-    "Download",
-    "Entry",
-    "Flow",
-    "LabState",
-    "Ping",
-    "Queue",
-    "Traffic",
-]
 
 
 class LabState(Sampled):
@@ -181,16 +164,8 @@ def _applied(state: LabState, event: Applied) -> None:
     if isinstance(command, Mark | ChangeMark | RemoveMark):
         state.mark(event, command)
         return
-    text = command.describe()
-    if isinstance(command, SetCongestionControl) and command.flow in state.flows:
-        before = state.flows[command.flow].cc
-        text = f"flow {command.flow} switches {before} → {command.cc}"
-        if event.renewed:
-            text = f"flow {command.flow} continues with the new {command.cc}"
-        elif before == command.cc:
-            text = f"flow {command.flow} stays with {command.cc}"
-    if isinstance(command, SetQdisc) and event.renewed:
-        text = f"queue {command.link} continues with the new {command.qdisc.kind}"
+    flow = state.flows.get(command.needs())
+    text = command.describe_effect(flow.cc if flow else None, renewed=event.renewed)
     state.write(event.t, "applied", text + lateness(event), _as_tc(state, command))
 
 

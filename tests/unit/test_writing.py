@@ -177,14 +177,17 @@ def classes(draw: st.DrawFn) -> list[TrafficClass]:
 def settings(draw: st.DrawFn) -> LinkSetting:
     delay = draw(st.none() | between(LinkSetting, "delay_us"))
     rate = draw(st.none() | rates)
+    shares = draw(st.none() | classes()) if rate else None
+    # With classes the queue is that of each class that names none.
+    fits = queues().filter(lambda each: not (shares and software_only(each.kind)))
     return LinkSetting(
         rate=rate,
         delay_us=delay,
         jitter_us=draw(st.none() | st.integers(0, delay)) if delay is not None else None,
         loss=draw(st.none() | losses),
         mark=draw(st.none() | st.integers(0, 10_000)) if rate else None,
-        qdisc=draw(st.none() | queues()),
-        classes=draw(st.none() | classes()) if rate else None,
+        qdisc=draw(st.none() | fits),
+        classes=shares,
     )
 
 

@@ -2,8 +2,13 @@
 
 import pytest
 
-from ccplay.lesson.course import is_right, judge
-from ccplay.scenario.values import Bound, Choice, Measure, Page, Question, Range
+from ccplay.lesson.course import Span, is_right, judge, measured
+from ccplay.model.samples import Sweep
+from ccplay.model.values import Monitored
+from ccplay.scenario.values import Bound, Choice, Measure, Page, Question, Range, Take
+from ccplay.traffic.ping import PingSample, PingStarted
+from ccplay.traffic.udp import UdpSample, UdpStarted
+from tests.unit.test_state import START, folded, qdisc, tcp
 
 MEASURES = {"rtt": Measure("pings.p.rtt_us", "RTT", "ms", take="mean")}
 
@@ -51,3 +56,48 @@ def test_a_number_is_right_within_its_tolerance_of_the_measured_one() -> None:
     assert answers == {74.0: False, 75.0: True, 125.0: True, 126.0: False}
     assert verdict.usual
     assert not judge(page(NUMBER), {"rtt": 80.0}).usual
+
+
+def counts(received: int) -> Monitored:
+    payload = 1000 * received
+    return Monitored(
+        sent=received,
+        received=received,
+        received_bytes=payload,
+        delay_mean_us=50_000.0,
+        delay_min_us=50_000.0,
+        delay_max_us=50_000.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "take", "unit", "expected"),
+    [
+        ("flows.1.cwnd", "mean", "", 20),
+        ("flows.1.cwnd", "least", "segments", 10),
+        ("queues.r1->r2.qlen", "greatest", "packets", 5),
+        ("queues.r1->r2.qlen", "growth", "", 5),
+        ("pings.p1.rtt_us", "last", "ms", 40),
+        ("udp.u1.monitor_one_way_delay_us", "mean", "ms", 50),
+        ("flows.9.cwnd", "mean", "", None),
+        ("pings.p9.rtt_us", "mean", "ms", None),
+        ("udp.u1.monitor_what", "mean", "", None),
+    ],
+)
+def test_samples_of_every_subject_are_measured(
+    metric: str, take: Take, unit: str, expected: float | None
+) -> None:
+    state = folded(
+        START,
+        PingStarted(t=1.0, ping="p1", src="s1", dst="d1", interval_s=0.2),
+        UdpStarted(t=1.0, udp="u1", src="s1", dst="d1", rate_bps=1, packet_bytes=1, port=1),
+        Sweep(t=1.1, tcp=tcp("1", cwnd=10), qdisc=qdisc("r1->r2", qlen=3)),
+        UdpSample(t=1.2, udp="u1", monitored=counts(10)),
+        PingSample(t=1.2, ping="p1", seq=1, rtt_us=20_000.0),
+        Sweep(t=1.3, tcp=tcp("1", cwnd=30), qdisc=qdisc("r1->r2", qlen=5)),
+        PingSample(t=1.4, ping="p1", seq=2, rtt_us=40_000.0),
+        UdpSample(t=1.4, udp="u1", monitored=counts(20)),
+        Sweep(t=9.0, tcp=tcp("1", cwnd=99), qdisc=qdisc("r1->r2", qlen=99)),
+    )
+    measure = Measure(metric, "what", unit, take)
+    assert measured(state, {"m": measure}, Span(1.0, 2.0)) == {"m": expected}
