@@ -96,7 +96,8 @@ def parameter(
     bounded = quantity.type is int
     return Parameter(
         *(quantity, meaning, low if bounded else None, high if bounded else None),
-        *(default, required),
+        default=default,
+        required=required,
         key=name,
         unset=unset,
         name=name,

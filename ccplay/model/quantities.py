@@ -391,7 +391,19 @@ SWITCH = Quantity(
 # The description of a setting of a command, link, queue or topology, shared by all its users.
 
 
-class Field(msgspec.Struct, frozen=True):
+class Described(msgspec.Struct, frozen=True, kw_only=True):
+    """What may stand under a key of a file: its name in the model, and whether it must be there."""
+
+    default: Any = None
+    """Default value; None if the lab or the kernel chooses one. A missing key stands for it."""
+    required: bool = False
+    """Whether the setting must be present: ``default`` replaces a missing one; without it, an
+    error."""
+    name: str = ""
+    """Name of the struct's field, or of the parameter; if empty, the key's own."""
+
+
+class Field(Described, frozen=True):
     """A setting: its quantity, its bounds, and its names for people and files.
 
     It annotates a field of a struct, ``Annotated[int, Field(…)]``; ``fields_of`` adds what the
@@ -399,16 +411,11 @@ class Field(msgspec.Struct, frozen=True):
     """
 
     quantity: Quantity
-    meaning: str
+    meaning: str = ""
     """Meaning of the setting in one line, for editors and dialogs."""
     low: float | None = None
     high: float | None = None
     """Upper bound, inclusive; None if there is none."""
-    default: Any = None
-    """Default value; None if the lab or the kernel chooses one."""
-    required: bool = False
-    """Whether the setting must be present: ``default`` replaces a missing one; without it, an
-    error."""
     key: str = ""
     """Key of the setting in scenario files."""
     label: str = ""
@@ -417,8 +424,6 @@ class Field(msgspec.Struct, frozen=True):
     """Hint in a dialog: a few words, or examples."""
     unset: str = ""
     """Text for a missing value without ``default``: ``no limit``."""
-    name: str = ""
-    """Name of the struct's field, or of the parameter."""
 
     def read(self, value: Any) -> Any:
         """Read a value from TOML. Raises ``ValueError`` with an example."""

@@ -156,6 +156,25 @@ LINE = worded(
 PROSE = worded("prose", "text", lambda value: _text(value).strip(), {"type": "string"})
 """Text of any number of lines."""
 NAME = worded("name", "a name", _name, {"type": "string", "pattern": f"^{NAME_PATTERN}$"})
+
+_METRIC_PATTERN = r"[a-z][a-z0-9_]*(\.[A-Za-z0-9_.:/> -]*[A-Za-z0-9_])?"
+
+
+def _metric(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > 100 or not re.fullmatch(_METRIC_PATTERN, value):
+        raise MisfitError(
+            f'{quote(value)} is not a metric: give its path in the result: "flows.1.goodput_bps"'
+        )
+    return value
+
+
+METRIC = worded(
+    *("metric", "a metric", _metric),
+    {"type": "string", "maxLength": 100, "pattern": f"^{_METRIC_PATTERN}$"},
+)
+"""A metric's path in a result: ``flows.1.goodput_bps``, ``queues.r->h2 bulk.drops``. Whether runs
+measure it is not checked."""
+
 _MOST_NODES = 16
 
 

@@ -21,7 +21,7 @@ from ccplay.model.quantities import WHOLE, Field, did_you_mean, quote
 
 def parameter(name: str, low: int, high: int, default: int, meaning: str) -> Field:
     """Return a numeric parameter of a topology, named by the plural of what it counts, or ``k``."""
-    return Field(WHOLE, meaning, low, high, default, key=name, name=name)
+    return Field(WHOLE, meaning, low, high, default=default, key=name, name=name)
 
 
 def value_of(parameter: Field, topology: Topology) -> int:

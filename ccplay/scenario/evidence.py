@@ -23,10 +23,10 @@ from ccplay.model.quantities import (
     quote,
     same,
 )
-from ccplay.model.texts import LINE, PROSE, worded
+from ccplay.model.texts import LINE, METRIC, PROSE
 from ccplay.scenario.document import ControlError, Place, spell
 from ccplay.scenario.matrix import Parameter, Point, label_of, word_of
-from ccplay.scenario.parts import WRONG, Items, Key, Part, Table, keys_from
+from ccplay.scenario.parts import WRONG, Items, Part, Table
 from ccplay.scenario.tree import Node, Reader, plain
 from ccplay.scenario.values import Expectation, Published
 from ccplay.units import PATTERNS, parse_ratio
@@ -38,26 +38,7 @@ MOST_ROWS = 1000
 LARGEST_CURVE = 100_000
 """Size of the largest CSV file of a curve in bytes."""
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\.csv")
-METRIC_PATTERN = r"[a-z][a-z0-9_]*(\.[A-Za-z0-9_.:/> -]*[A-Za-z0-9_])?"
-"""Pattern of a metric's path in a result: ``flows.1.goodput_bps``, ``queues.r->h2 bulk.drops``."""
-
-_METRIC = re.compile(METRIC_PATTERN)
 _ALIAS = re.compile(rf"queues\.{BOTTLENECK}(?=[. ])")
-
-
-def metric(value: Any) -> str:
-    """Read the name of a metric, without a check whether runs measure it."""
-    if not isinstance(value, str) or len(value) > 100 or not _METRIC.fullmatch(value):
-        raise MisfitError(
-            f'{quote(value)} is not a metric: give its path in the result: "flows.1.goodput_bps"'
-        )
-    return value
-
-
-METRIC = worded(
-    *("metric", "a metric", metric),
-    {"type": "string", "maxLength": 100, "pattern": f"^{METRIC_PATTERN}$"},
-)
 
 
 def unaliased(name: str, network: Network | None) -> str:
@@ -124,26 +105,29 @@ _BOUND: Shape = {"anyOf": [{"required": ["at_least"]}, {"required": ["at_most"]}
 _PATH_MEANING = "Path in the result: checkpoint.ratio, flows.1.goodput_bps, queues.bottleneck.drops"
 
 METRICS = Items(
-    of=Field(METRIC, ""), noun="metrics", most=MOST_METRICS, instead="", words={"uniqueItems": True}
+    meaning="Metrics to report first, each by its path in the result",
+    of=Field(METRIC),
+    noun="metrics",
+    most=MOST_METRICS,
+    instead="",
+    words={"uniqueItems": True},
 )
 EXPECTATION = Table(
     definition="expectation",
     make=Expectation,
     check=_check_expectation,
-    keys=keys_from(
-        {
-            "metric": Field(
-                METRIC,
-                _PATH_MEANING,
-                required=True,
-            ),
-            "value": Field(NUMBER, "Expected value"),
-            "tolerance": Field(TOLERANCE, 'Tolerance: a share such as "15 %", or a plain number'),
-            "at_least": Field(NUMBER, "Least allowed value", name="low"),
-            "at_most": Field(NUMBER, "Greatest allowed value", name="high"),
-            "why": Field(LINE, "Reason for the expectation", required=True),
-        }
-    ),
+    keys={
+        "metric": Field(
+            METRIC,
+            _PATH_MEANING,
+            required=True,
+        ),
+        "value": Field(NUMBER, "Expected value"),
+        "tolerance": Field(TOLERANCE, 'Tolerance: a share such as "15 %", or a plain number'),
+        "at_least": Field(NUMBER, "Least allowed value", name="low"),
+        "at_most": Field(NUMBER, "Greatest allowed value", name="high"),
+        "why": Field(LINE, "Reason for the expectation", required=True),
+    },
     missing={
         "metric": ', such as metric = "checkpoint.ratio"',
         "why": ', such as why = "the queue holds 800 ms"',
@@ -153,7 +137,11 @@ EXPECTATION = Table(
         "oneOf": [{"required": ["value"]}, _BOUND],
     },
 )
-EXPECT = Items(of=EXPECTATION, most=MOST_METRICS)
+EXPECT = Items(
+    of=EXPECTATION,
+    most=MOST_METRICS,
+    meaning="Checks of every run: the required value of a metric, and why",
+)
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -189,7 +177,7 @@ class Curve(Part, frozen=True, kw_only=True, eq=False):
         """Return the JSON Schema of a file's name and of rows."""
         row = {
             "type": "object",
-            "properties": {"value": {"description": "The value", **Field(NUMBER, "").shape}},
+            "properties": {"value": {"description": "The value", **Field(NUMBER).shape}},
             "additionalProperties": {"type": ["string", "number", "boolean"]},
             "required": ["value"],
         }
@@ -265,28 +253,29 @@ def _check_published(values: dict[str, Any], node: Node, reader: Reader) -> None
 PUBLISHED_VALUES = Table(
     definition="published",
     keys={
-        **keys_from({"metric": Field(METRIC, _PATH_MEANING, required=True)}),
-        "values": Key(
-            Items(
-                of=Field(NUMBER, ""),
-                noun="numbers",
-                least=1,
-                bounds="needs one reading or more, such as [0.72]",
-            ),
-            "One or several readings",
+        "metric": Field(METRIC, _PATH_MEANING, required=True),
+        "values": Items(
+            of=Field(NUMBER),
+            noun="numbers",
+            least=1,
+            bounds="needs one reading or more, such as [0.72]",
+            meaning="One or several readings",
         ),
-        "curve": Key(
-            Curve(),
-            "A value for each point of the matrix: { AXIS = …, value = … }, or a CSV file beside "
-            "the scenario whose first line names the axes and value",
+        "curve": Curve(
+            meaning="A value for each point of the matrix: { AXIS = …, value = … }, or a CSV file "
+            "beside the scenario whose first line names the axes and value"
         ),
-        **keys_from({"note": Field(PROSE, "Why ours may differ")}),
+        "note": Field(PROSE, "Why ours may differ"),
     },
     check=_check_published,
     missing={"metric": ', such as metric = "checkpoint.ratio"'},
     words={"oneOf": [{"required": ["values"]}, {"required": ["curve"]}]},
 )
-PUBLISHED = Items(of=PUBLISHED_VALUES, most=MOST_METRICS)
+PUBLISHED = Items(
+    of=PUBLISHED_VALUES,
+    most=MOST_METRICS,
+    meaning="Values measured by others, shown beside ours",
+)
 
 
 def read_metrics(

@@ -56,11 +56,10 @@ from ccplay.scenario import parts
 from ccplay.scenario.parts import (
     WRONG,
     Items,
-    Key,
+    Keys,
     Named,
     Part,
     Table,
-    keys_from,
     keys_of,
     table_shape,
 )
@@ -219,8 +218,8 @@ CLASSES = Classes(
     of=Table(
         keys=keys_of(
             TrafficClass,
-            traffic=Key(Items(of=Field(NAME, ""), noun="names"), _TAKEN, default=[]),
-            queue=Key(QUEUE, "Its queue; by default the link's own", "qdisc"),
+            traffic=Items(of=Field(NAME), noun="names", meaning=_TAKEN, default=[]),
+            queue=replace(QUEUE, meaning="Its queue; by default the link's own", name="qdisc"),
         ),
         make=TrafficClass,
         check=_check_class,
@@ -250,8 +249,8 @@ LINK = Table(
     definition="link",
     keys=keys_of(
         LinkSetting,
-        queue=Key(QUEUE, "The queue in front of the link", "qdisc"),
-        classes=Key(CLASSES, OF_LINK),
+        queue=replace(QUEUE, meaning="The queue in front of the link", name="qdisc"),
+        classes=replace(CLASSES, meaning=OF_LINK),
     ),
     make=LinkSetting,
     check=_check_setting,
@@ -269,9 +268,13 @@ class _Links(Named, frozen=True, kw_only=True, eq=False):
         return Named(of=self.of, pattern=pattern).form()
 
 
-LINKS = _Links(of=LINK)
+LINKS = _Links(
+    of=LINK,
+    meaning="Settings of links by name: bottleneck, h1-r (both directions), h1->r (one)",
+)
 HOSTS = Named(
-    of=Table(definition="host", keys={"cc": Key(settings.CC, settings.CC.meaning)}),
+    meaning="By name: h1, h2, or s1, d1, s2 …",
+    of=Table(definition="host", keys={"cc": settings.CC}),
     pattern=rf"^{NODE_PATTERN}$",
 )
 
@@ -299,52 +302,56 @@ _NO_ENDS = ("", "")
 """Placeholder for the ends of a link that could not be read."""
 _NODE: Shape = {"type": "string", "pattern": f"^{NODE_PATTERN}$"}
 _TWO: Shape = {"type": "array", "items": _NODE, "minItems": 2, "maxItems": 2}
-_NODES = Field(worded("", "a node", _text, _NODE), "")
+_NODES = Field(worded("", "a node", _text, _NODE))
 _DIRECTIONS = Items(
-    of=Field(worded("", "a direction", _text, {"type": "string"}), ""), noun="names", instead=""
+    of=Field(worded("", "a direction", _text, {"type": "string"})), noun="names", instead=""
 )
 
 
-WRITTEN_KEYS = {
-    "hosts": Key(
-        Items(of=_NODES, noun="names", instead="", words={"minItems": 2, "maxItems": MOST_HOSTS}),
-        "Names of hosts; those of the first half send to those of the second by default",
+WRITTEN_KEYS: Keys = {
+    "hosts": Items(
+        of=_NODES,
+        noun="names",
+        instead="",
+        words={"minItems": 2, "maxItems": MOST_HOSTS},
+        meaning="Names of hosts; those of the first half send to those of the second by default",
         required=True,
     ),
-    "routers": Key(
-        Items(of=_NODES, noun="names", instead="", words={"maxItems": MOST_ROUTERS}),
-        "Names of routers, which forward packets",
+    "routers": Items(
+        of=_NODES,
+        noun="names",
+        instead="",
+        words={"maxItems": MOST_ROUTERS},
+        meaning="Names of routers, which forward packets",
     ),
-    "links": Key(
-        Items(
-            of=Table(
-                keys={
-                    "ends": Key(
-                        Field(worded("", "two names of nodes", _ends, _TWO), ""),
-                        "The two nodes that the link joins",
-                        required=True,
-                    ),
-                    **LINK.keys,
-                },
-                make=lambda ends=_NO_ENDS, **values: (ends, LinkSetting(**values)),
-                check=_check_setting,
-                partial=True,
-                missing={"ends": ', such as ends = ["h1", "r1"]'},
-            ),
-            instead=(_NO_ENDS, LinkSetting()),
-            words={"maxItems": MOST_LINKS},
+    "links": Items(
+        of=Table(
+            keys={
+                "ends": Field(
+                    worded("", "two names of nodes", _ends, _TWO),
+                    "The two nodes that the link joins",
+                    required=True,
+                ),
+                **LINK.keys,
+            },
+            make=lambda ends=_NO_ENDS, **values: (ends, LinkSetting(**values)),
+            check=_check_setting,
+            partial=True,
+            missing={"ends": ', such as ends = ["h1", "r1"]'},
         ),
-        "The two nodes that each link joins, and the settings of both directions",
+        instead=(_NO_ENDS, LinkSetting()),
+        words={"maxItems": MOST_LINKS},
+        meaning="The two nodes that each link joins, and the settings of both directions",
         required=True,
     ),
-    "observed": Key(
+    "observed": replace(
         _DIRECTIONS,
-        'Directions whose queue is observed, such as "r1->r2", in the order of the screen; '
+        meaning='Directions whose queue is observed, such as "r1->r2", in the order of the screen; '
         "by default of links with a rate, where routers send",
     ),
-    "name": Key(Field(LINE, ""), "What people call the network"),
-    "remarks": Key(
-        Items(of=Field(LINE, ""), noun="lines"), "Lines that the lab reports as warnings"
+    "name": Field(LINE, "What people call the network"),
+    "remarks": Items(
+        of=Field(LINE), noun="lines", meaning="Lines that the lab reports as warnings"
     ),
 }
 """Keys of a written topology. Others have ``observed`` too."""
@@ -407,7 +414,9 @@ class _Topology(Part, frozen=True, kw_only=True, eq=False):
         return {"anyOf": [table_shape(known), table_shape(written, ("kind", *needed))]}
 
 
-TOPOLOGY = _Topology()
+TOPOLOGY = _Topology(
+    meaning="What to build: a kind of network with its numbers, or nodes and links by name"
+)
 _TOPOLOGY = choice("topology", TOPOLOGIES)
 
 
@@ -454,16 +463,14 @@ def _is_unread(written: Written, where: Where) -> bool:
 
 # --- the network of a scenario: its topology, links and hosts, read into ``model.Build`` ----------
 
-BUILD = keys_from(
-    {
-        "sampling": fields_of(Build)["sample_hz"],
-        "seed": Field(
-            WHOLE,
-            "Seed of random loss, delay variation and jitter of starts; each repeat adds one",
-            *(0, 2**31 - 1),
-        ),
-    }
-)
+BUILD = {
+    "sampling": fields_of(Build)["sample_hz"],
+    "seed": Field(
+        WHOLE,
+        "Seed of random loss, delay variation and jitter of starts; each repeat adds one",
+        *(0, 2**31 - 1),
+    ),
+}
 """Single values of a case that the network has."""
 
 

@@ -12,24 +12,20 @@ from msgspec.structs import replace
 
 from ccplay.model.network import Network
 from ccplay.model.quantities import (
-    FLAG,
-    NUMBER,
-    SECONDS,
     Field,
-    MisfitError,
     did_you_mean,
     quote,
 )
-from ccplay.model.settings import DAY_S
-from ccplay.model.texts import LINE, NAME, PROSE, choice
+from ccplay.model.texts import LINE, choice
 from ccplay.model.variables import Variable
 from ccplay.scenario.document import spell
-from ccplay.scenario.evidence import METRIC
 from ccplay.scenario.keys import link_problem
-from ccplay.scenario.parts import Items, Key, Named, Table, keys_from
+from ccplay.scenario.parts import Items, Named, Table, keys_of
 from ccplay.scenario.timeline import STEP, check_timeline, read_timeline
 from ccplay.scenario.tree import Node, Reader
 from ccplay.scenario.values import (
+    FACTORS,
+    PLOTS,
     Bound,
     Choice,
     Lesson,
@@ -43,21 +39,6 @@ from ccplay.scenario.values import (
 from ccplay.traffic import TRAFFIC, VARIABLES, started_by
 
 # --- the units of a lesson's measures, and the factors to them from the units of metrics ----------
-
-FACTORS: dict[str, dict[str, float]] = {
-    "": {"": 1.0, "segments": 1.0, "packets": 1.0},
-    "ms": {"us": 1e-3, "ms": 1.0, "s": 1e3},
-    "s": {"us": 1e-6, "ms": 1e-3, "s": 1.0},
-    "kbit/s": {"bps": 1e-3},
-    "Mbit/s": {"bps": 1e-6},
-    "%": {"": 100.0, "share": 100.0},
-    "times": {"": 1.0},
-    "segments": {"": 1.0, "segments": 1.0},
-    "packets": {"": 1.0, "packets": 1.0},
-    "kB": {"bytes": 1e-3, "": 1e-3},
-    "MB": {"bytes": 1e-6, "": 1e-6},
-}
-"""Factors from the units that a metric may have, by the unit of the measure."""
 
 SUBJECTS = {
     "queues": "queue",
@@ -135,8 +116,6 @@ MOST_MEASURES = 12
 UNREAD = ""
 """Name that stands for all traffic of a step that could not be read."""
 
-TAKES = ("mean", "least", "greatest", "last", "growth")
-
 
 def _check_measure(values: dict[str, Any], node: Node, reader: Reader) -> None:
     if "to_s" in values and values["to_s"] <= values.get("from_s", 0.0):
@@ -145,36 +124,11 @@ def _check_measure(values: dict[str, Any], node: Node, reader: Reader) -> None:
 
 MEASURES = Named(
     of=Table(
-        definition="lesson-measure",
-        keys=keys_from(
-            {
-                "metric": Field(
-                    METRIC, "Path in the result, or with take of a variable", required=True
-                ),
-                "text": Field(LINE, "What it is", required=True),
-                "unit": Field(choice("unit", FACTORS), "Unit in which it is shown and compared"),
-                "take": Field(
-                    choice("take", TAKES),
-                    "Statistic of a variable's samples during the page's run: flows.1.cwnd, "
-                    "queues.bottleneck.qlen, flows.1.goodput_bps",
-                ),
-                "from": Field(
-                    SECONDS, "Seconds of the run from which on samples count", 0, 600, name="from_s"
-                ),
-                "to": Field(
-                    SECONDS, "Seconds of the run until which samples count", 0, 600, name="to_s"
-                ),
-                "relative_to": Field(
-                    METRIC,
-                    "The metric that it is divided by, or the name of another measure of the page",
-                ),
-            }
-        ),
-        make=Measure,
-        check=_check_measure,
+        definition="lesson-measure", keys=keys_of(Measure), make=Measure, check=_check_measure
     ),
     most=MOST_MEASURES,
     bounds=f"more than {MOST_MEASURES} measures",
+    meaning="Measures of the page's run, by name",
 )
 
 
@@ -226,19 +180,7 @@ def _problems(
 # --- the question of a page: choices, a number, or a region of a plot -----------------------------
 
 MOST_CHOICES = 9
-PLOTS = (
-    *("cwnd", "unacked", "queue"),
-    *(plot.name for kind in TRAFFIC for plot in kind.plots),
-    *("rtt", "throughput", "pacing-rate", "acked"),
-)
-"""Plots that a page may show."""
-
-_BOUNDS = keys_from(
-    {
-        "at_least": Field(NUMBER, "Least value, in the measure's unit", name="low"),
-        "at_most": Field(NUMBER, "Greatest value, in the measure's unit", name="high"),
-    }
-)
+_BOUNDS = {key: each for key, each in keys_of(Bound).items() if key != "measure"}
 
 
 def _check_bound(values: dict[str, Any], node: Node, reader: Reader) -> None:
@@ -250,59 +192,38 @@ def _check_bound(values: dict[str, Any], node: Node, reader: Reader) -> None:
         )
 
 
-BOUND = Table(
-    definition="lesson-bound",
-    keys=keys_from({"measure": Field(NAME, "Name of the measure", required=True)}) | _BOUNDS,
-    make=Bound,
-    check=_check_bound,
-)
-_WHEN = "Conditions on measures; the answer is right if all of them hold"
+BOUND = Table(definition="lesson-bound", keys=keys_of(Bound), make=Bound, check=_check_bound)
 _LACK = 'what the run measures if it is right, such as when = [{ measure = "rtt", at_least = 100 }]'
 CHOICE = Table(
     definition="lesson-choice",
-    keys={
-        **keys_from(
-            {
-                "text": Field(LINE, "The answer", required=True),
-                "usual": Field(FLAG, "Whether this is the usual outcome, which why explains"),
-            }
-        ),
-        "when": Key(
-            Items(of=BOUND, least=1, bounds=f"needs a condition: {_LACK}", make=tuple),
-            _WHEN,
+    keys=keys_of(
+        Choice,
+        when=Items(
+            of=BOUND,
+            least=1,
+            bounds=f"needs a condition: {_LACK}",
+            make=tuple,
+            meaning="Conditions on measures; the answer is right if all of them hold",
             required=True,
         ),
-    },
+    ),
     make=Choice,
     missing={"when": f": {_LACK}"},
 )
-_NUMBER = keys_from(
-    {
-        "measure": Field(NAME, "Name of the measure that is predicted", required=True),
-        "low": Field(NUMBER, "Least answer, in the measure's unit", required=True),
-        "high": Field(NUMBER, "Greatest answer, in the measure's unit", required=True),
-    }
+_OF_RANGE = keys_of(
+    Range,
+    usual=Table(
+        keys=_BOUNDS,
+        make=lambda **bounds: Bound("", **bounds),
+        check=_check_bound,
+        meaning="The usual outcome, which why explains",
+    ),
 )
-_REGION = keys_from(
-    {
-        "plot": Field(choice("plot", PLOTS), "The plot on which it is predicted", required=True),
-        "width": Field(NUMBER, "Height of the region, in the measure's unit", required=True),
-    }
-)
-_TOLERANCE = keys_from(
-    {
-        "tolerance": Field(
-            NUMBER,
-            "Share of the measured value by which the answer may differ, 0.25 by default",
-            *(0, 1),
-        )
-    }
-)
-_USUAL = {
-    "usual": Key(
-        Table(keys=_BOUNDS, make=lambda **bounds: Bound("", **bounds), check=_check_bound),
-        "The usual outcome, which why explains",
-    )
+_NUMBER = {key: each for key, each in _OF_RANGE.items() if key not in ("plot", "width")}
+_REGION = {
+    key: replace(each, required=True) if key in ("plot", "width") else each
+    for key, each in _OF_RANGE.items()
+    if key != "tolerance"
 }
 
 
@@ -321,25 +242,23 @@ def _check_range(values: dict[str, Any], node: Node, reader: Reader) -> None:
 
 
 _KINDS = {
-    "choices": Key(
-        Items(
-            of=CHOICE,
-            least=2,
-            most=MOST_CHOICES,
-            bounds=f"a question has 2 to {MOST_CHOICES} choices",
-            make=tuple,
-        ),
-        "Answers, each with the measurements that make it right",
+    "choices": Items(
+        of=CHOICE,
+        least=2,
+        most=MOST_CHOICES,
+        bounds=f"a question has 2 to {MOST_CHOICES} choices",
+        make=tuple,
+        meaning="Answers, each with the measurements that make it right",
     ),
-    "number": Key(
-        Table(keys=_NUMBER | _TOLERANCE | _USUAL, make=_range, check=_check_range),
-        "A number to predict",
-        "range",
+    "number": Table(
+        keys=_NUMBER, make=_range, check=_check_range, meaning="A number to predict", name="range"
     ),
-    "region": Key(
-        Table(keys=_NUMBER | _REGION | _USUAL, make=_range, check=_check_range),
-        "A region of a plot to predict",
-        "range",
+    "region": Table(
+        keys=_REGION,
+        make=_range,
+        check=_check_range,
+        meaning="A region of a plot to predict",
+        name="range",
     ),
 }
 
@@ -353,10 +272,11 @@ def _check_question(values: dict[str, Any], node: Node, reader: Reader) -> None:
 
 QUESTION = Table(
     definition="lesson-question",
-    keys=keys_from({"ask": Field(LINE, "The question", required=True)}) | _KINDS,
+    keys=keys_of(Question, **_KINDS),
     make=Question,
     check=_check_question,
     words={"oneOf": [{"required": [key]} for key in _KINDS]},
+    meaning="The question asked before the steps run",
 )
 
 
@@ -382,67 +302,42 @@ def check_question(
 # --- the pages ------------------------------------------------------------------------------------
 
 MOST_PAGES = 30
-LONGEST_TEXT = 4000
-"""Largest length in characters of a page's text or explanation: spectators receive it in one
-line."""
-
-
-def _markdown(value: Any) -> str:
-    text = str(PROSE.read(value))
-    if len(text) > LONGEST_TEXT:
-        raise MisfitError(f"more than {LONGEST_TEXT:,} characters")
-    return text
-
-
-_MARKDOWN = replace(PROSE, read=_markdown)
-
 LOOK = Table(
-    keys={
-        **keys_from(
-            {
-                "flow": Field(NAME, "The traffic that is selected"),
-                "queue": Field(LINE, 'The direction whose queue is shown: "r1->r2"'),
-                "window": Field(SECONDS, "Seconds that the plots show", 1, DAY_S, name="window_s"),
-            }
+    keys=keys_of(
+        Look,
+        plots=Items(
+            of=Field(choice("plot", PLOTS)),
+            noun="plots",
+            make=tuple,
+            meaning="Names of plots, from left to right",
         ),
-        "plots": Key(
-            Items(of=Field(choice("plot", PLOTS), ""), noun="plots", make=tuple),
-            "Names of plots, from left to right",
-        ),
-    },
+    ),
     make=Look,
+    meaning="What the page shows of the network",
 )
 PAGE = Table(
     definition="lesson-page",
-    keys={
-        **keys_from(
-            {
-                "title": Field(LINE, "Title of the page", required=True),
-                "text": Field(_MARKDOWN, "Text to read before the run, in Markdown", required=True),
-                "run": Field(
-                    *(SECONDS, "Seconds that the steps run before the answer is revealed", 0, 600),
-                    name="run_s",
-                ),
-                "why": Field(_MARKDOWN, "Explanation, revealed with the result, in Markdown"),
-            }
+    keys=keys_of(
+        Page,
+        look=LOOK,
+        steps=Items(
+            of=STEP,
+            meaning="Steps as in timeline; they run once the question is answered, and each page "
+            "that has some begins with the network as the file describes it",
         ),
-        "look": Key(LOOK, "What the page shows of the network"),
-        "steps": Key(
-            Items(of=STEP),
-            "Steps as in timeline; they run once the question is answered, and each page that has "
-            "some begins with the network as the file describes it",
-        ),
-        "measures": Key(MEASURES, "Measures of the page's run, by name"),
-        "question": Key(QUESTION, "The question asked before the steps run"),
-    },
+        measures=MEASURES,
+        question=QUESTION,
+    ),
 )
 LESSON = Table(
     definition="lesson",
+    meaning="Pages beside the running network: ccplay lesson FILE",
     keys={
-        "aim": Key(Field(LINE, ""), "One line: what one can explain afterwards"),
-        "pages": Key(
-            Items(of=PAGE, words={"minItems": 1, "maxItems": MOST_PAGES}),
-            "The pages, in order",
+        "aim": Field(LINE, "One line: what one can explain afterwards"),
+        "pages": Items(
+            of=PAGE,
+            words={"minItems": 1, "maxItems": MOST_PAGES},
+            meaning="The pages, in order",
             required=True,
         ),
     },

@@ -15,7 +15,7 @@ from ccplay.model.base import StopTraffic
 from ccplay.model.quantities import NUMBER, Field, MisfitError, Quantity, Shape, quote, same
 from ccplay.model.texts import LINE
 from ccplay.scenario.document import Place, spell
-from ccplay.scenario.parts import Items, Key, Table
+from ccplay.scenario.parts import Items, Table
 from ccplay.scenario.tree import NOWHERE, KeyPath, Node, Reader, Setting, read_path, renewed_path
 from ccplay.scenario.values import Case, Step
 from ccplay.traffic.flow import StartFlow, StopFlow
@@ -117,9 +117,9 @@ MOST_PATHS = 1000
 Parameter: TypeAlias = str | int | float | bool
 
 
-def _as_it_is(shape: Shape, meaning: str) -> Key:
+def _as_it_is(shape: Shape, meaning: str) -> Field:
     """Return a key whose value is read by the functions below."""
-    return Key(Field(Quantity("", "", object, same, same, shape), ""), meaning)
+    return Field(Quantity("", "", object, same, same, shape), meaning)
 
 
 _PATH: Shape = {"type": "string", "minLength": 1}
@@ -149,9 +149,10 @@ AXIS = _AxisPart(
             'Path to set, such as "links.bottleneck.queue.limit", or a list of paths',
         ),
         "values": _as_it_is({"type": "array", "minItems": 1}, "Its values, used in turn"),
-        "names": Key(
-            Items(of=Field(LINE, ""), words={"minItems": 1, "uniqueItems": True}),
-            "Names of the values; needed if they are tables or lists",
+        "names": Items(
+            of=Field(LINE),
+            words={"minItems": 1, "uniqueItems": True},
+            meaning="Names of the values; needed if they are tables or lists",
         ),
     },
 )

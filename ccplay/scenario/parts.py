@@ -9,20 +9,22 @@ struct in the model needs only its ``Field`` there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
-from ccplay.model.quantities import Field, Plain, Shape, fields_of
+from ccplay.model.quantities import Described, Field, Plain, Shape, fields_of
 from ccplay.scenario.tree import TODAYS, Node, Reader
 
 WRONG: Any = None
 """What a part returns for a value with a mistake, which it has recorded."""
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class Part(Described, frozen=True, kw_only=True, eq=False):
     """What may stand at one place of a file."""
 
+    meaning: str = ""
+    """Meaning of what stands there in one line, for editors."""
     definition: str = ""
     """Name of its definition in the JSON Schema; empty if its shape is repeated where it stands."""
 
@@ -69,7 +71,7 @@ class Items(Part, frozen=True, kw_only=True, eq=False):
     instead: Any = WRONG
     """What stands in the place of a member with a mistake, if its place matters."""
     make: Callable[[list[Any]], Any] = list
-    words: Shape = {}
+    words: Shape = msgspec.field(default_factory=dict)
     """Other words of its JSON Schema."""
 
     def read(self, node: Node, reader: Reader) -> Any:
@@ -124,33 +126,13 @@ class Named(Part, frozen=True, kw_only=True, eq=False):
         return {"type": "object", "patternProperties": by_name, "additionalProperties": False}
 
 
-class Key(msgspec.Struct, frozen=True, eq=False):
-    """A key of a table: what stands under it, what it means, and whether it must be there."""
-
-    part: Part | Field
-    meaning: str = ""
-    name: str = ""
-    """Name of the value in the struct; empty if it is the key's own."""
-    required: bool = False
-    default: Any = None
-    """Value that is not written, because a missing key stands for it."""
+Keys: TypeAlias = Mapping[str, Part | Field]
+"""What may stand under each key of a table."""
 
 
-def keys_of(struct: type[msgspec.Struct], **others: Key) -> dict[str, Key]:
+def keys_of(struct: type[msgspec.Struct], **others: Part | Field) -> dict[str, Part | Field]:
     """Return the keys of a table that stands for a struct: its fields, then ``others``."""
-    fields = {
-        each.key: Key(each, each.meaning, each.name, each.required, each.default)
-        for each in fields_of(struct).values()
-    }
-    return fields | others
-
-
-def keys_from(fields: Mapping[str, Field]) -> dict[str, Key]:
-    """Return the keys of a table of single values; a field without a name has the key's."""
-    return {
-        key: Key(field, field.meaning, field.name or key, field.required, field.default)
-        for key, field in fields.items()
-    }
+    return {each.key: each for each in fields_of(struct).values()} | others
 
 
 Check = Callable[[dict[str, Any], Node, Reader], None]
@@ -161,14 +143,14 @@ could be read."""
 class Table(Part, frozen=True, kw_only=True, eq=False):
     """A table with known keys, read into whatever ``make`` makes of its values by name."""
 
-    keys: Mapping[str, Key]
+    keys: Keys
     make: Callable[..., Any] = dict
     check: Check | None = None
     partial: bool = False
     """Whether a table with a mistake is made of the values that could be read."""
     missing: Mapping[str, str] = {}
     """What a message says of a missing key after ``KEY is missing``; by default its meaning."""
-    words: Shape = {}
+    words: Shape = msgspec.field(default_factory=dict)
     """Other words of its JSON Schema."""
 
     def read(self, node: Node, reader: Reader) -> Any:
@@ -189,7 +171,7 @@ class Table(Part, frozen=True, kw_only=True, eq=False):
         found = {}
         for key, entry in self.keys.items():
             if key in node.value:
-                found[entry.name or key] = read_part(entry.part, node.value[key], reader)
+                found[entry.name or key] = read_part(entry, node.value[key], reader)
             elif entry.required:
                 rest = self.missing.get(key, f": {entry.meaning}")
                 reader.mistakes.add(node.place, f"{key} is missing{rest}")
@@ -201,7 +183,7 @@ class Table(Part, frozen=True, kw_only=True, eq=False):
         for key, entry in self.keys.items():
             each = getattr(value, entry.name or key)
             if entry.required or each != entry.default:
-                written[key] = entry.part.write(each)
+                written[key] = entry.write(each)
         return written
 
     def form(self) -> Shape:
@@ -210,11 +192,11 @@ class Table(Part, frozen=True, kw_only=True, eq=False):
         return table_shape(dict(described(self.keys)), needed, **self.words)
 
 
-def described(keys: Mapping[str, Key]) -> Iterator[tuple[str, Shape]]:
+def described(keys: Keys) -> Iterator[tuple[str, Shape]]:
     """Yield the JSON Schema of each key, with its meaning."""
     for key, entry in keys.items():
         meaning = {"description": entry.meaning} if entry.meaning else {}
-        yield key, {**meaning, **entry.part.shape}
+        yield key, {**meaning, **entry.shape}
 
 
 def table_shape(

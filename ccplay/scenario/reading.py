@@ -38,7 +38,7 @@ from ccplay.scenario.matrix import (
     read_matrix,
     size,
 )
-from ccplay.scenario.parts import Items, Key, Named, Table, keys_from
+from ccplay.scenario.parts import Items, Named, Table
 from ccplay.scenario.timeline import (
     MOST_STEPS,
     STEP,
@@ -67,48 +67,43 @@ MOST_CASES = 1000
 ENDS = ("duration", "all", "first")
 """Conditions that can end a case."""
 
-VALUES = keys_from(
-    {
-        "about": Field(PROSE, "Description for people"),
-        "duration": Field(SECONDS, "Longest duration of a run", 1e-6, DAY_S, name="duration_s"),
-        "until": Field(
-            choice("end", ENDS),
-            '"all": end once all steps are done and all limited traffic has ended; '
-            '"first": once the first flow of a fixed size is done',
-        ),
-        "repeats": Field(WHOLE, "How often every case is run", 1, MOST_REPEATS),
-        "jitter": Field(
-            *(SECONDS, "Each repeat starts each flow later by a random time up to this", 0, DAY_S),
-            name="jitter_s",
-        ),
-        "balanced": Field(
-            FLAG, "Over the repeats, flows that start together take turns at being first"
-        ),
-        "published_in": Field(LINE, "Source of the published values: reports cite it"),
-    }
-)
+VALUES = {
+    "about": Field(PROSE, "Description for people"),
+    "duration": Field(SECONDS, "Longest duration of a run", 1e-6, DAY_S, name="duration_s"),
+    "until": Field(
+        choice("end", ENDS),
+        '"all": end once all steps are done and all limited traffic has ended; '
+        '"first": once the first flow of a fixed size is done',
+    ),
+    "repeats": Field(WHOLE, "How often every case is run", 1, MOST_REPEATS),
+    "jitter": Field(
+        *(SECONDS, "Each repeat starts each flow later by a random time up to this", 0, DAY_S),
+        name="jitter_s",
+    ),
+    "balanced": Field(
+        FLAG, "Over the repeats, flows that start together take turns at being first"
+    ),
+    "published_in": Field(LINE, "Source of the published values: reports cite it"),
+}
 """Single values of a case, apart from those of its network."""
 TABLES = {
-    "topology": Key(
-        TOPOLOGY, "What to build: a kind of network with its numbers, or nodes and links by name"
-    ),
-    "links": Key(
-        LINKS, "Settings of links by name: bottleneck, h1-r (both directions), h1->r (one)"
-    ),
-    "hosts": Key(HOSTS, "By name: h1, h2, or s1, d1, s2 …"),
-    "timeline": Key(Items(of=STEP, most=MOST_STEPS), "The steps, each with its moment"),
-    "metrics": Key(METRICS, "Metrics to report first, each by its path in the result"),
-    "expect": Key(EXPECT, "Checks of every run: the required value of a metric, and why"),
-    "published": Key(PUBLISHED, "Values measured by others, shown beside ours"),
+    "topology": TOPOLOGY,
+    "links": LINKS,
+    "hosts": HOSTS,
+    "timeline": Items(of=STEP, most=MOST_STEPS, meaning="The steps, each with its moment"),
+    "metrics": METRICS,
+    "expect": EXPECT,
+    "published": PUBLISHED,
 }
 CASE_KEYS = VALUES | BUILD | TABLES
 """Keys of a case, in the common part of a file or in a ``[[case]]``."""
-_TITLE = keys_from({"title": Field(LINE, "One line, for people")})
-_NAME = keys_from({"name": Field(LINE, "Name of this case", required=True)})
+_TITLE = {"title": Field(LINE, "One line, for people")}
+_NAME = {"name": Field(LINE, "Name of this case", required=True)}
 _MATRIX = {
-    "matrix": Key(
-        Named(of=AXIS),
-        'Every case is run at every point: NAME = { path = …, values = […] } or "PATH" = […]',
+    "matrix": Named(
+        of=AXIS,
+        meaning="Every case is run at every point: NAME = { path = …, values = […] } or "
+        '"PATH" = […]',
     )
 }
 OWN_KEYS = _NAME | CASE_KEYS | _MATRIX
@@ -117,11 +112,12 @@ FILE_KEYS = {
     **_TITLE,
     **CASE_KEYS,
     **_MATRIX,
-    "case": Key(
-        Items(of=Table(keys=OWN_KEYS), words={"minItems": 1, "maxItems": MOST_CASES}),
-        "Cases, each run in its own lab; each has only the keys that differ from the rest",
+    "case": Items(
+        of=Table(keys=OWN_KEYS),
+        words={"minItems": 1, "maxItems": MOST_CASES},
+        meaning="Cases, each run in its own lab; each has only the keys that differ from the rest",
     ),
-    "lesson": Key(LESSON, "Pages beside the running network: ccplay lesson FILE"),
+    "lesson": LESSON,
 }
 
 

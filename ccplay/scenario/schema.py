@@ -19,9 +19,9 @@ from ccplay.model.quantities import (
     WHOLE,
     Shape,
 )
-from ccplay.model.texts import ALGORITHM, GEMODEL, LINE, NAME, PROSE
+from ccplay.model.texts import ALGORITHM, GEMODEL, LINE, METRIC, NAME, PROSE
 from ccplay.scenario import lesson
-from ccplay.scenario.evidence import EXPECTATION, METRIC, PUBLISHED_VALUES, TOLERANCE
+from ccplay.scenario.evidence import EXPECTATION, PUBLISHED_VALUES, TOLERANCE
 from ccplay.scenario.keys import CLASSES, HOSTS, LINK, QUEUE, TOPOLOGY
 from ccplay.scenario.matrix import AXIS
 from ccplay.scenario.parts import Part, described, table_shape

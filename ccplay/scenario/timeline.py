@@ -40,7 +40,7 @@ from ccplay.scenario.keys import (
     is_observed,
     link_problem,
 )
-from ccplay.scenario.parts import WRONG, Key, Part, Table, described, keys_of, ref, table_shape
+from ccplay.scenario.parts import WRONG, Part, Table, described, keys_of, ref, table_shape
 from ccplay.scenario.tree import Node, Reader
 from ccplay.scenario.values import Case, Scenario, Step
 from ccplay.traffic import KINDS, TRAFFIC, several, singly, started_by, stopped_by
@@ -113,9 +113,9 @@ class _StepPart(Part, frozen=True, kw_only=True, eq=False):
 STEP = _StepPart()
 
 
-def keys_of_action(action: type[Command]) -> dict[str, Key]:
+def keys_of_action(action: type[Command]) -> dict[str, Part | Field]:
     """Return the keys of a step with this action, without those of its queue and its moment."""
-    nested = {"classes": Key(CLASSES, OF_LINK, required=True)}
+    nested = {"classes": replace(CLASSES, meaning=OF_LINK, required=True)}
     return keys_of(action, **{k: v for k, v in nested.items() if k in action.__struct_fields__})
 
 

@@ -5,14 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import UsageError
-from ccplay.model.quantities import did_you_mean, quote
+from ccplay.model.quantities import (
+    FLAG,
+    NUMBER,
+    SECONDS,
+    Field,
+    MisfitError,
+    did_you_mean,
+    quote,
+)
+from ccplay.model.settings import DAY_S
+from ccplay.model.texts import LINE, METRIC, NAME, PROSE, choice
 from ccplay.stream.wire import AnyBuild, AnyCommand
+from ccplay.traffic import TRAFFIC
 from ccplay.traffic.flow import StartFlow
 from ccplay.visible import printable
 
@@ -37,35 +48,86 @@ class Step(msgspec.Struct, frozen=True):
 # --- the content of a lesson ----------------------------------------------------------------------
 # The content of a lesson: pages beside a running network, with their questions and measures.
 
+FACTORS: dict[str, dict[str, float]] = {
+    "": {"": 1.0, "segments": 1.0, "packets": 1.0},
+    "ms": {"us": 1e-3, "ms": 1.0, "s": 1e3},
+    "s": {"us": 1e-6, "ms": 1e-3, "s": 1.0},
+    "kbit/s": {"bps": 1e-3},
+    "Mbit/s": {"bps": 1e-6},
+    "%": {"": 100.0, "share": 100.0},
+    "times": {"": 1.0},
+    "segments": {"": 1.0, "segments": 1.0},
+    "packets": {"": 1.0, "packets": 1.0},
+    "kB": {"bytes": 1e-3, "": 1e-3},
+    "MB": {"bytes": 1e-6, "": 1e-6},
+}
+"""Factors from the units that a metric may have, by the unit of the measure."""
+
+PLOTS = (
+    *("cwnd", "unacked", "queue"),
+    *(plot.name for kind in TRAFFIC for plot in kind.plots),
+    *("rtt", "throughput", "pacing-rate", "acked"),
+)
+"""Plots that a page may show."""
+
+LONGEST_TEXT = 4000
+"""Largest length in characters of a page's text or explanation: spectators receive it in one
+line."""
+
+
+def _markdown(value: Any) -> str:
+    text = str(PROSE.read(value))
+    if len(text) > LONGEST_TEXT:
+        raise MisfitError(f"more than {LONGEST_TEXT:,} characters")
+    return text
+
+
+_MARKDOWN = replace(PROSE, read=_markdown)
+
 Take: TypeAlias = Literal["", "mean", "least", "greatest", "last", "growth"]
 
 
 class Measure(msgspec.Struct, frozen=True):
     """A number that the run of a page measures."""
 
-    metric: str
-    """Path of a metric in the result, or with ``take`` of a variable: ``flows.1.cwnd``."""
-    text: str
-    """Description of the measure for people."""
-    unit: str = ""
-    """Unit in which the measure is shown and compared: ``ms``, ``Mbit/s``, ``%``."""
-    take: Take = ""
-    """Statistic of a variable's samples; empty for a metric of the result."""
-    from_s: float = 0.0
-    """Seconds of the page's run from which on samples count."""
-    to_s: float | None = None
-    """Seconds of the page's run until which samples count; None for the end of the run."""
-    relative_to: str = ""
-    """Path of a metric, or name of another measure, to divide by; empty for none."""
+    metric: Annotated[str, Field(METRIC, "Path in the result, or with take of a variable")]
+    text: Annotated[str, Field(LINE, "What it is")]
+    unit: Annotated[
+        str, Field(choice("unit", FACTORS), "Unit in which it is shown and compared")
+    ] = ""
+    take: Annotated[
+        Take,
+        Field(
+            choice("take", get_args(Take)[1:]),
+            "Statistic of a variable's samples during the page's run: flows.1.cwnd, "
+            "queues.bottleneck.qlen, flows.1.goodput_bps",
+        ),
+    ] = ""
+    from_s: Annotated[
+        float, Field(SECONDS, "Seconds of the run from which on samples count", 0, 600, key="from")
+    ] = 0.0
+    to_s: Annotated[
+        float | None,
+        Field(SECONDS, "Seconds of the run until which samples count", 0, 600, key="to"),
+    ] = None
+    relative_to: Annotated[
+        str,
+        Field(
+            METRIC, "The metric that it is divided by, or the name of another measure of the page"
+        ),
+    ] = ""
 
 
 class Bound(msgspec.Struct, frozen=True):
     """A condition on a measure, in the measure's unit."""
 
-    measure: str
-    low: float | None = None
-    high: float | None = None
-    """Upper bound, inclusive; None if there is none."""
+    measure: Annotated[str, Field(NAME, "Name of the measure")]
+    low: Annotated[
+        float | None, Field(NUMBER, "Least value, in the measure's unit", key="at_least")
+    ] = None
+    high: Annotated[
+        float | None, Field(NUMBER, "Greatest value, in the measure's unit", key="at_most")
+    ] = None
 
     def holds(self, value: float | None) -> bool:
         """Return whether a measured value is within the bounds, which None never is."""
@@ -77,25 +139,30 @@ class Bound(msgspec.Struct, frozen=True):
 class Choice(msgspec.Struct, frozen=True):
     """One of several answers, which is right if all of its conditions hold."""
 
-    text: str
+    text: Annotated[str, Field(LINE, "The answer")]
     when: tuple[Bound, ...]
-    usual: bool = False
-    """Whether ``Page.why`` explains this choice, the usual outcome."""
+    usual: Annotated[bool, Field(FLAG, "Whether this is the usual outcome, which why explains")] = (
+        False
+    )
 
 
 class Range(msgspec.Struct, frozen=True):
     """A question for a number, typed or marked as a region of a plot."""
 
-    measure: str
-    low: float
-    high: float
-    """Highest accepted answer in the measure's unit; ``low`` is the lowest."""
-    tolerance: float = 0.25
-    """Share of the measured value by which a typed number may differ."""
-    plot: str = ""
+    measure: Annotated[str, Field(NAME, "Name of the measure that is predicted")]
+    low: Annotated[float, Field(NUMBER, "Least answer, in the measure's unit")]
+    high: Annotated[float, Field(NUMBER, "Greatest answer, in the measure's unit")]
+    tolerance: Annotated[
+        float,
+        Field(
+            NUMBER,
+            "Share of the measured value by which the answer may differ, 0.25 by default",
+            *(0, 1),
+        ),
+    ] = 0.25
+    plot: Annotated[str, Field(choice("plot", PLOTS), "The plot on which it is predicted")] = ""
     """Plot on which a region is predicted; empty if a number is typed."""
-    width: float = 0.0
-    """Height of the region in the measure's unit."""
+    width: Annotated[float, Field(NUMBER, "Height of the region, in the measure's unit")] = 0.0
     usual: Bound | None = None
     """Usual outcome, which ``Page.why`` explains."""
 
@@ -103,7 +170,7 @@ class Range(msgspec.Struct, frozen=True):
 class Question(msgspec.Struct, frozen=True):
     """The question that a page asks before its steps run."""
 
-    ask: str
+    ask: Annotated[str, Field(LINE, "The question")]
     choices: tuple[Choice, ...] = ()
     """Answers to choose from, two or more; none if the question asks for a number."""
     range: Range | None = None
@@ -114,30 +181,31 @@ class Look(msgspec.Struct, frozen=True):
 
     plots: tuple[str, ...] = ()
     """Names of plots from left to right."""
-    flow: str = ""
-    """Name of the traffic that is selected."""
-    queue: str = ""
-    """Direction whose queue is shown: ``r1->r2``."""
-    window_s: float | None = None
-    """Seconds that the plots show."""
+    flow: Annotated[str, Field(NAME, "The traffic that is selected")] = ""
+    queue: Annotated[str, Field(LINE, 'The direction whose queue is shown: "r1->r2"')] = ""
+    window_s: Annotated[
+        float | None, Field(SECONDS, "Seconds that the plots show", 1, DAY_S, key="window")
+    ] = None
 
 
 class Page(msgspec.Struct, frozen=True):
     """A page: read, predict, see, ask why."""
 
-    title: str
-    text: str
-    """Text of the page in Markdown."""
+    title: Annotated[str, Field(LINE, "Title of the page")]
+    text: Annotated[str, Field(_MARKDOWN, "Text to read before the run, in Markdown")]
     steps: tuple[Step, ...] = ()
     """Steps; settings at 0 s take effect as the page opens, all others once the question is
     answered, and moments count from then."""
-    run_s: float = 0.0
-    """Seconds from the answer until the result can be revealed."""
+    run_s: Annotated[
+        float,
+        Field(
+            SECONDS, "Seconds that the steps run before the answer is revealed", 0, 600, key="run"
+        ),
+    ] = 0.0
     look: Look = msgspec.field(default_factory=Look)
     measures: Mapping[str, Measure] = msgspec.field(default_factory=dict)
     question: Question | None = None
-    why: str = ""
-    """Explanation in Markdown, shown with the result."""
+    why: Annotated[str, Field(_MARKDOWN, "Explanation, revealed with the result, in Markdown")] = ""
 
 
 class Lesson(msgspec.Struct, frozen=True):
