@@ -33,7 +33,6 @@ from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import RecordingLimits, check_recording, complete_lines, recorded_events
 from ccplay.stream.wire import UnknownEvent
-from ccplay.traffic import TRAFFIC
 from ccplay.traffic.flow import FlowStarted
 from ccplay.units import format_size
 
@@ -53,21 +52,6 @@ def read_recording(path: Path) -> LabState:
 BEFORE_S, AFTER_S = 60.0, 30.0
 """Seconds read before and after the moment: more than the plots show at first."""
 
-_SAMPLES = tuple(
-    f'{{"event":"{kind}"'.encode()
-    for kind in (
-        *("sweep", "sweeps", "trace-samples", "ca-state-changed", "health"),
-        *(each.__struct_config__.tag for kind in TRAFFIC for each in kind.samples),
-    )
-)
-"""First bytes of the lines of samples, which make up nearly all of a recording."""
-
-_MOMENT = re.compile(rb'.*"t":([0-9.]{1,20})}\n')
-"""Pattern of the moment at the end of an event."""
-
-_TAIL = 40
-"""Bytes at the end of a line that contain the event's moment."""
-
 
 def glimpse(path: Path, t: float) -> LabState | None:
     """Return the state of a recording with only the samples around ``t``.
@@ -80,8 +64,8 @@ def glimpse(path: Path, t: float) -> LabState | None:
         with path.open("rb") as file:
             state.apply(wire.decode_hello(next(complete_lines(file)), str(path)))
             for line in complete_lines(file):
-                if line.startswith(_SAMPLES):
-                    moment = _moment(line)
+                if line.startswith(wire.SAMPLE_LINES):
+                    moment = wire.moment_of_line(line)
                     if moment > t + AFTER_S:
                         break
                     # A block begins some seconds before its last sweep.
@@ -93,13 +77,6 @@ def glimpse(path: Path, t: float) -> LabState | None:
     except (OSError, StopIteration, RecordingError, WireError):
         return None
     return state
-
-
-def _moment(line: bytes) -> float:
-    found = _MOMENT.fullmatch(line[-_TAIL:])
-    if found is None:
-        raise WireError("a line does not end with its moment")
-    return float(found[1])
 
 
 # --- lists the recordings in a folder, from a quick look at each file -----------------------------

@@ -19,7 +19,6 @@ from ccplay.session.steps import (
     ByHand,
     DueStep,
     History,
-    Outbox,
     UserChange,
     is_separate_answer,
     moment_of,
@@ -95,7 +94,6 @@ class Session:
         """The recording that leaving would lose, because no file keeps it; None if one does."""
         self._script = script
         self._by_hand = ByHand()
-        self._outbox = Outbox()
         self._history = History()
 
     @property
@@ -128,14 +126,14 @@ class Session:
     @property
     def unanswered(self) -> tuple[DueStep, ...]:
         """Steps of the timeline that were sent, but are not yet carried out or refused."""
-        return self._outbox.unanswered
+        return self._history.unanswered
 
     async def run(self) -> None:
         """Process events until the source ends; ``failure`` then has the error, if any."""
         try:
             await self._look_ahead()
             async for event in self._source.events():
-                self._process(self._outbox.match(event), apart=is_separate_answer(event))
+                self._process(self._history.match(event), apart=is_separate_answer(event))
                 if self._shown is not self._whole and self._whole.now > self._shown.now:
                     self._show_whole()
                 if self._script is not None and not self._swept:
@@ -192,8 +190,8 @@ class Session:
         self._process(Log(t=self.state.now, level="info", text=text))
         *first, last = change.inverse.commands
         for command in first:
-            self._send(command, None)
-        self._send(last, None, undoes=change)
+            self._send(command)
+        self._send(last, undoes=change)
         return text
 
     def redo(self) -> str:
@@ -216,7 +214,7 @@ class Session:
 
     def _do(self, command: Command) -> None:
         self._by_hand.ask(command)
-        self._send(command, None, by_hand=True)
+        self._send(command, by_hand=True)
 
     def join(self, sink: Sink) -> None:
         """Pass every event from now on to ``sink``, too."""
@@ -274,25 +272,24 @@ class Session:
         for at, steps in groupby(due, lambda step: moment_of(step) if step.together else None):
             if at is None:
                 for step in steps:
-                    self._send(step.command, step)
+                    self._send(step.command, step=step)
                 continue
             commands: list[StartTraffic] = []
             for step in steps:
-                self._outbox.record_sent(step)
+                self._history.prepare(step)
                 commands.append(cast("StartTraffic", step.command))
             self._source.send(StartTogether(at=at, commands=commands))
 
     def _send(
         self,
         command: Command,
-        step: DueStep | None,
         *,
+        step: DueStep | None = None,
         by_hand: bool = False,
         undoes: UserChange | None = None,
     ) -> None:
         self._fold()
-        self._outbox.record_sent(step)
-        self._history.send(command, self._whole, by_hand=by_hand, undoes=undoes)
+        self._history.send(command, self._whole, step=step, by_hand=by_hand, undoes=undoes)
         self._source.send(command)
 
     def _pass_to_sinks(self, event: Event | UnknownEvent) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice, takewhile
-from typing import Any, TypeVar, cast
+from typing import Any, TypeGuard, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError
-from ccplay.model.base import Command, StartTraffic
+from ccplay.model.base import Command, Event, StartTraffic
 from ccplay.model.commands import (
     Build,
     Change,
@@ -29,13 +29,12 @@ from ccplay.model.network import Network
 from ccplay.model.quantities import quote
 from ccplay.scenario.values import Step
 from ccplay.state.lab_state import LabState
+from ccplay.stream.wire import UnknownEvent
 from ccplay.traffic import ends_of, started_by, stopped_by
 from ccplay.traffic.base import Traffic
 from ccplay.traffic.routes import nodes_of
 
-# --- matches the commands of a timeline that were sent with the lab's replies ---------------------
-
-Answer = TypeVar("Answer")
+# --- the steps of a timeline ----------------------------------------------------------------------
 
 
 class DueStep(msgspec.Struct, frozen=True):
@@ -60,45 +59,6 @@ def moment_of(step: DueStep) -> float:
 def is_separate_answer(event: object) -> bool:
     """Whether an event answers a start that was prepared, so it is out of the commands' order."""
     return isinstance(event, Applied | Failed) and event.due is not None
-
-
-class Outbox:
-    """Commands sent to a lab, which carries them out in order and answers each once."""
-
-    def __init__(self) -> None:
-        self._unanswered: deque[DueStep | None] = deque()
-        self._together: dict[float, deque[DueStep]] = {}
-        """Steps that start together, by their moment; the lab answers them only at that moment,
-        out of order."""
-
-    @property
-    def unanswered(self) -> tuple[DueStep, ...]:
-        """Steps that were sent, but are not yet carried out or refused."""
-        preparing = chain.from_iterable(self._together.values())
-        return (*(step for step in self._unanswered if step is not None), *preparing)
-
-    def record_sent(self, step: DueStep | None) -> None:
-        """Record that a step was sent; None stands for a command from no timeline."""
-        if step is not None and step.together:
-            self._together.setdefault(moment_of(step), deque()).append(step)
-        else:
-            self._unanswered.append(step)
-
-    def match(self, event: Answer) -> Answer:
-        """Return an event of the lab; if it answers a step, with the step's moment in ``due``."""
-        answers = isinstance(event, Failed) or (isinstance(event, Applied) and not event.renewed)
-        if not answers:
-            return event
-        if isinstance(event, Applied | Failed) and event.due is not None:
-            if waiting := self._together.get(event.due):
-                waiting.popleft()
-            return event
-        if not self._unanswered:
-            return event
-        step = self._unanswered.popleft()
-        if step is None or not isinstance(event, Applied):
-            return event
-        return replace(event, due=moment_of(step))
 
 
 # --- plays a timeline: finds the commands that are due in a given state ---------------------------
@@ -287,7 +247,7 @@ def in_force(state: LabState, network: Network) -> InForce:
         links={name: changes[-1].setting for name, changes in state.links.items()},
         hosts=dict(state.hosts),
         algorithms={name: each.cc for name, each in state.flows.items()} | _switched(state),
-        starts={_name(each): each for each in started},
+        starts={each.name or "": each for each in started},
         marks={each.name: Mark(name=each.name, text=each.text, at=each.t) for each in marks},
         paths={name: _pinned(state.flows.get(name, each)) for name, each in state.traffic.items()},
     )
@@ -354,12 +314,7 @@ def find_obstacle(command: Command, state: LabState) -> str:
     return ""
 
 
-def _name(command: StartTraffic) -> str:
-    kind = started_by(command)
-    return (kind.name_of(command) if kind else None) or ""
-
-
-# --- keeps the user's changes in a session, in order, to undo and redo them -----------------------
+# --- the commands sent to a lab, and the user's changes among them, to undo and redo them ---------
 
 
 class UserChange(msgspec.Struct, frozen=True):
@@ -375,14 +330,22 @@ class _Sent(msgspec.Struct):
     """A command that the lab has not answered yet."""
 
     command: Command
-    by_hand: bool
+    step: DueStep | None = None
+    """Step of the timeline; None for another command."""
+    by_hand: bool = False
     undoes: UserChange | None = None
     """Change that is undone once the command has taken effect."""
     was: InForce | None = None
+    """Settings before the command, if it is the user's."""
+
+
+def _is_answer(event: object) -> TypeGuard[Applied | Failed]:
+    """Return whether an event answers a command that was sent."""
+    return isinstance(event, Failed) or (isinstance(event, Applied) and not event.renewed)
 
 
 class History:
-    """The user's changes that can be undone, and the undone ones that can be redone.
+    """The commands sent to a lab, and the user's changes that can be undone and redone.
 
     A lab carries out commands in order and answers each once, so the settings before a command
     are those in the state once the command before it was answered.
@@ -390,8 +353,17 @@ class History:
 
     def __init__(self) -> None:
         self._sent: deque[_Sent] = deque()
+        self._together: dict[float, deque[DueStep]] = {}
+        """Steps that start together, by their moment; the lab answers them only at that moment,
+        out of order."""
         self._done: list[UserChange] = []
         self._undone: list[Command] = []
+
+    @property
+    def unanswered(self) -> tuple[DueStep, ...]:
+        """Steps that were sent, but are not yet carried out or refused."""
+        preparing = chain.from_iterable(self._together.values())
+        return (*(each.step for each in self._sent if each.step is not None), *preparing)
 
     @property
     def next(self) -> UserChange | None:
@@ -403,18 +375,33 @@ class History:
         command: Command,
         state: LabState,
         *,
-        by_hand: bool,
+        step: DueStep | None = None,
+        by_hand: bool = False,
         undoes: UserChange | None = None,
     ) -> None:
-        """Record that a command was sent; ``undoes`` is the change that it undoes, if any."""
-        self._sent.append(_Sent(command, by_hand, undoes))
+        """Record that a command was sent: a step's, the user's, or one that undoes a change."""
+        self._sent.append(_Sent(command, step, by_hand, undoes))
         if len(self._sent) == 1:
             self._record_settings(state)
 
+    def prepare(self, step: DueStep) -> None:
+        """Record that a step was sent, to be started together with others of its moment."""
+        self._together.setdefault(moment_of(step), deque()).append(step)
+
+    def match(self, event: Event | UnknownEvent) -> Event | UnknownEvent:
+        """Return an event of the lab; if it answers a step, with the step's moment in ``due``."""
+        if not _is_answer(event):
+            return event
+        if event.due is not None:
+            if waiting := self._together.get(event.due):
+                waiting.popleft()
+        elif isinstance(event, Applied) and self._sent and (step := self._sent[0].step) is not None:
+            return replace(event, due=moment_of(step))
+        return event
+
     def answer(self, event: object, state: LabState) -> None:
         """Process an event of the lab that was already applied to ``state``."""
-        answers = isinstance(event, Failed) or (isinstance(event, Applied) and not event.renewed)
-        if not answers or not self._sent:
+        if not _is_answer(event) or not self._sent:
             return
         sent = self._sent.popleft()
         # An untrusted lab may report another command than the one that was sent.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -16,14 +17,12 @@ import msgspec
 from ccplay.errors import RecordingError, WireError
 from ccplay.files import writing
 from ccplay.model.base import Event
-from ccplay.model.events import Health, Hello
-from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
+from ccplay.model.events import Hello
 from ccplay.share import frames
 from ccplay.share.frames import Packed
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.wire import UnknownEvent
-from ccplay.traffic import TRAFFIC
 
 # --- removes what spectators must not learn: paths, and the user names in them --------------------
 
@@ -164,16 +163,6 @@ MOST_KEPT = 64 << 20
 """Bytes of events other than samples kept in memory for spectators who join late or fall behind;
 these spectators miss the events after that."""
 
-_SAMPLES: tuple[type[Event], ...] = (
-    Sweep,
-    Sweeps,
-    TraceSamples,
-    CaStateChanged,
-    Health,
-    *(sample for kind in TRAFFIC for sample in kind.samples),
-)
-"""Events that a spectator can miss without missing any other part of the state."""
-
 
 class Chunk(msgspec.Struct):
     """Complete lines that are sent together."""
@@ -261,7 +250,7 @@ class Backlog(msgspec.Struct):
         """Add an event of the stream."""
         if isinstance(event, Hello):
             event = msgspec.structs.replace(event, format=wire.FORMAT)
-        if not isinstance(event, _SAMPLES):
+        if not isinstance(event, wire.SAMPLES):
             line = remove_paths(wire.encode(event))
             event = wire.decode_event(line)
             self._keep(line)
@@ -341,9 +330,9 @@ class Backlog(msgspec.Struct):
 
     def _read(self, line: bytes) -> bytes:
         """Return a line of a recording without paths; keep it unless it holds samples."""
-        if line.startswith(_SAMPLE_LINES):
-            if (moment := _MOMENT.fullmatch(line[-_TAIL:])) is not None:
-                self.now = max(self.now, float(moment[1]))
+        if line.startswith(wire.SAMPLE_LINES):
+            with contextlib.suppress(WireError):
+                self.now = max(self.now, wire.moment_of_line(line))
             return line
         line = remove_paths(line)
         self._keep(line)
@@ -378,12 +367,4 @@ class Backlog(msgspec.Struct):
         self.full, self._recorder = True, None
 
 
-_SAMPLE_LINES = tuple(f'{{"event":"{kind.__struct_config__.tag}",'.encode() for kind in _SAMPLES)
-
 _UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
-
-_MOMENT = re.compile(rb'.*"t":([0-9.]{1,20})}\n')
-"""Pattern of the moment at the end of an event."""
-
-_TAIL = 40
-"""Bytes at the end of a line that contain the event's moment."""

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ccplay.model.base import Command, Event, StopTraffic
+from ccplay.model.base import Event, StopTraffic
 from ccplay.model.commands import (
     Change,
     ChangeMark,
@@ -106,59 +106,74 @@ class LabState(Sampled):
         return changes[-1].setting if changes else LinkSetting()
 
 
-def _hello(state: LabState, event: Hello) -> None:
-    state.hello = event
-    state.building = None
-    state.phase = "building"
+def _apply_to_network(state: LabState, event: Event) -> None:
+    """Apply an event about the lab, its network or its health."""
+    match event:
+        case Hello():
+            state.hello, state.building, state.phase = event, None, "building"
+        case Building():
+            state.building = event
+        case Ready():
+            state.phase, state.ready_at = "ready", event.t
+        case LinkChanged():
+            state.links.setdefault(event.link, []).append(event)
+        case HostChanged():
+            state.hosts[event.host] = event.cc
+            state.host_changes.append(event)
+        case InterfaceCounters():
+            state.interfaces = event
+        case SojournTimes():
+            state.sojourns.add(event)
+        case Health():
+            state.health = event
+            state.healths.append(event)
+        case Ended():
+            state.phase, state.end_reason = "ended", event.reason
 
 
-def _building(state: LabState, event: Building) -> None:
-    state.building = event
+def _apply_to_log(state: LabState, event: Event) -> None:
+    """Apply an event that the log shows: a capture, a command, or a message."""
+    match event:
+        case CaptureStarted():
+            state.captures[event.capture] = event
+            text = f"capture {event.capture} of {event.link} goes to {event.path}"
+            state.write(event.t, "file", text)
+        case CaptureEnded():
+            state.captures.pop(event.capture, None)
+            state.write(event.t, *_describe_end(event))
+        case Applied():
+            _apply_command(state, event)
+        case Failed():
+            # A trace only adds to the samples, and traffic that can't be stopped has just ended.
+            harmless = isinstance(event.command, TraceFlow | UntraceFlow | StopTraffic)
+            state.write(event.t, "warning" if harmless else "error", event.message)
+        case Log():
+            state.write(event.t, event.level, event.text)
+            if event.spoils:
+                state.spoiled.append(event.text)
 
 
-def _ready(state: LabState, event: Ready) -> None:
-    state.phase = "ready"
-    state.ready_at = event.t
+_OF_NETWORK = (
+    *(Hello, Building, Ready, LinkChanged, HostChanged, InterfaceCounters, SojournTimes),
+    *(Health, Ended),
+)
+_OF_LOG = (CaptureStarted, CaptureEnded, Applied, Failed, Log)
 
 
-def _link_changed(state: LabState, event: LinkChanged) -> None:
-    state.links.setdefault(event.link, []).append(event)
-
-
-def _host_changed(state: LabState, event: HostChanged) -> None:
-    state.hosts[event.host] = event.cc
-    state.host_changes.append(event)
-
-
-def _interface_counters(state: LabState, event: InterfaceCounters) -> None:
-    state.interfaces = event
-
-
-def _sojourn_times(state: LabState, event: SojournTimes) -> None:
-    state.sojourns.add(event)
-
-
-def _capture_started(state: LabState, event: CaptureStarted) -> None:
-    state.captures[event.capture] = event
-    text = f"capture {event.capture} of {event.link} goes to {event.path}"
-    state.write(event.t, "file", text)
-
-
-def _capture_ended(state: LabState, event: CaptureEnded) -> None:
-    state.captures.pop(event.capture, None)
+def _describe_end(event: CaptureEnded) -> tuple[str, str]:
+    """Return the kind of the log's line about the end of a capture, and its text."""
     text = f"capture {event.capture}: {event.packets:,} packets in {event.path}"
     if event.full:
         text += f", full at {format_size(event.bytes)}"
     if event.dropped:
         text += f", {event.dropped:,} more dropped"
-    # A trace only adds to the samples, and traffic that can't be stopped has just ended by itself.
-    level = "warning" if event.dropped or event.full else "file"
     if event.error:
-        level, text = "error", f"{text}: {event.error}"
-    state.write(event.t, level, text)
+        return "error", f"{text}: {event.error}"
+    return "warning" if event.dropped or event.full else "file", text
 
 
-def _applied(state: LabState, event: Applied) -> None:
+def _apply_command(state: LabState, event: Applied) -> None:
+    """Log a command that took effect, with the equivalent lines of tc(8)."""
     state.applied.append(event)
     command = event.command
     if isinstance(command, Mark | ChangeMark | RemoveMark):
@@ -166,56 +181,10 @@ def _applied(state: LabState, event: Applied) -> None:
         return
     flow = state.flows.get(command.needs())
     text = command.describe_effect(flow.cc if flow else None, renewed=event.renewed)
-    state.write(event.t, "applied", text + lateness(event), _as_tc(state, command))
-
-
-def _as_tc(state: LabState, command: Command) -> str:
-    """Return the equivalent lines of tc(8); empty if there are none."""
-    if state.hello is None or not isinstance(command, Change):
-        return ""
-    return "\n".join(command.as_tc(state.hello.network, state.setting_now))
-
-
-def _failed(state: LabState, event: Failed) -> None:
-    # A trace only adds to the samples, and traffic that can't be stopped has just ended by itself.
-    level = (
-        "warning" if isinstance(event.command, TraceFlow | UntraceFlow | StopTraffic) else "error"
-    )
-    state.write(event.t, level, event.message)
-
-
-def _health(state: LabState, event: Health) -> None:
-    state.health = event
-    state.healths.append(event)
-
-
-def _log(state: LabState, event: Log) -> None:
-    state.write(event.t, event.level, event.text)
-    if event.spoils:
-        state.spoiled.append(event.text)
-
-
-def _ended(state: LabState, event: Ended) -> None:
-    state.phase = "ended"
-    state.end_reason = event.reason
-
-
-_OF_THE_LAB: Handlers = {
-    Hello: _hello,
-    Building: _building,
-    Ready: _ready,
-    LinkChanged: _link_changed,
-    HostChanged: _host_changed,
-    InterfaceCounters: _interface_counters,
-    SojournTimes: _sojourn_times,
-    CaptureStarted: _capture_started,
-    CaptureEnded: _capture_ended,
-    Applied: _applied,
-    Failed: _failed,
-    Health: _health,
-    Log: _log,
-    Ended: _ended,
-}
+    detail = ""
+    if state.hello is not None and isinstance(command, Change):
+        detail = "\n".join(command.as_tc(state.hello.network, state.setting_now))
+    state.write(event.t, "applied", text + lateness(event), detail)
 
 
 def _together(*tables: Handlers) -> dict[type, tuple[Callable[[Any, Any], None], ...]]:
@@ -231,7 +200,8 @@ _HANDLERS = _together(
     race.HANDLERS,
     samples.HANDLERS,
     *(table for each in KINDS.values() for table in each.handlers),
-    _OF_THE_LAB,
+    dict.fromkeys(_OF_NETWORK, _apply_to_network),
+    dict.fromkeys(_OF_LOG, _apply_to_log),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from functools import cache, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,8 +15,8 @@ from ccplay.errors import RecordingError, WireError
 from ccplay.model import blocks, events
 from ccplay.model.base import Command, Event, Moment, StartTraffic
 from ccplay.model.commands import CHANGES, Build, StartTogether
-from ccplay.model.events import Applied, Failed, Hello
-from ccplay.model.samples import Sweep, Sweeps, TraceSamples
+from ccplay.model.events import Applied, Failed, Health, Hello
+from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
 from ccplay.traffic import TRAFFIC
 from ccplay.visible import printable as printable  # noqa: PLC0414 - others find it here
 from ccplay.visible import printable_json
@@ -102,6 +103,28 @@ EVENTS: tuple[Any, ...] = (
     *(_HOLDING.get(each, each) for each in events.EVENTS),
 )
 """All events that a stream may contain."""
+
+
+SAMPLES: tuple[type[Event], ...] = (
+    *(Sweep, Sweeps, TraceSamples, CaStateChanged, Health),
+    *(sample for kind in TRAFFIC for sample in kind.samples),
+)
+"""Events that can be left out without changing any other part of the state. They make up nearly all
+of a recording."""
+
+SAMPLE_LINES = tuple(f'{{"event":"{kind.__struct_config__.tag}",'.encode() for kind in SAMPLES)
+"""First bytes of the lines of samples."""
+
+_MOMENT = re.compile(rb'.*"t":([0-9.]{1,20})}\n')
+_TAIL = 40
+"""Bytes at the end of a line that contain the event's moment."""
+
+
+def moment_of_line(line: bytes) -> float:
+    """Return the moment at the end of an event's line. Raises ``WireError`` if there is none."""
+    if (found := _MOMENT.fullmatch(line[-_TAIL:])) is None:
+        raise WireError("a line does not end with its moment")
+    return float(found[1])
 
 
 # Built on first use: each decoder takes some milliseconds, and a lab decodes no events.
