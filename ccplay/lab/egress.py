@@ -22,7 +22,7 @@ from ccplay.bpf.support import Lack, lack
 from ccplay.errors import CommandError, LabError, UnsupportedError
 from ccplay.lab import htb, qdiscs, rtnl
 from ccplay.lab.delay_line import Arrival, Impairment
-from ccplay.lab.htb import FIRST_HANDLE, Packets, SharedQueue, class_of
+from ccplay.lab.htb import FIRST_HANDLE, Selection, SharedQueue, class_of
 from ccplay.lab.netns import Namespace
 from ccplay.lab.network import BuiltNetwork
 from ccplay.lab.qdisc_counters import PASSAGE
@@ -99,7 +99,7 @@ class Egress:
             )
         raise CommandError(f"link {self.link.name} has no classes, so none named {name!r}")
 
-    def shape(self, setting: LinkSetting, running: Iterable[Packets]) -> None:
+    def shape(self, setting: LinkSetting, running: Iterable[Selection]) -> None:
         """Set the rate, queue and classes that ``setting`` has, and read them from the kernel.
 
         ``running`` is the traffic to direct into the classes.
@@ -231,7 +231,7 @@ class Egress:
 
     # --- classes ----------------------------------------------------------------------------
 
-    def _share(self, wanted: list[TrafficClass], running: Iterable[Packets]) -> None:
+    def _share(self, wanted: list[TrafficClass], running: Iterable[Selection]) -> None:
         """Replace the queue by classes; packets that wait in it are lost."""
         own = self._leaf.asked or _DEFAULT_QDISC
         self.classes = [
@@ -272,7 +272,7 @@ class Egress:
     def _filters_there(self) -> set[int]:
         return htb.filter_priorities(self._routes, self.index)
 
-    def admit(self, packets: Packets) -> None:
+    def admit(self, packets: Selection) -> None:
         """Direct traffic into its class, if there are classes."""
         if not self.classes:
             return
@@ -301,7 +301,7 @@ class Egress:
 
 
 async def shape_link(
-    software: Software | None, interface: Egress, setting: LinkSetting, running: Iterable[Packets]
+    software: Software | None, interface: Egress, setting: LinkSetting, running: Iterable[Selection]
 ) -> None:
     """Set rate, queue and classes of a link; the kind of queue decides where packets wait.
 

@@ -267,51 +267,35 @@ MISSING = "class filters need the u32 classifier, which this kernel lacks (modul
 
 _ETH_P_IP = 0x0800
 _PLAIN_IPV4 = "0x45/0xff+0"
-_TCP, _ICMP, _UDP = "0x6/0xff+9", "0x1/0xff+9", "0x11/0xff+9"
 _EVERYTHING: Keys = ("0x0/0x0+0",)
 
 
-class Packets(msgspec.Struct, frozen=True):
+class Selection(msgspec.Struct, frozen=True):
     """The packets of some traffic: its name, and the keys of its packets in either direction."""
 
     kind: str
-    """Plural name of a kind of traffic; see ``model.traffic``."""
+    """Plural name of a kind of traffic."""
     name: str
     matches: tuple[Keys, ...]
 
 
-def tcp_packets(kind: str, name: str, address: str, port: int) -> Packets:
-    """Return the packets to and from a TCP port that no other traffic uses."""
-    return Packets(kind, name, _both_ways(_TCP, address, port))
+def port_keys(protocol: int, address: str, port: int) -> tuple[Keys, Keys]:
+    """Return the keys of packets to and from a port of a host that no other traffic uses.
 
-
-def udp_packets(name: str, address: str, port: int) -> Packets:
-    """Return the packets to and from a UDP port, and those of iperf3's control connection.
-
-    Only the first fragment of a packet has ports, so the filters miss the others.
+    Only the first fragment of a packet has ports, so they miss the others.
     """
-    udp = datagrams("udp", name, address, port)
-    return Packets("udp", name, (*udp.matches, *_both_ways(_TCP, address, port)))
-
-
-def datagrams(kind: str, name: str, address: str, port: int) -> Packets:
-    """Return the packets to and from a UDP port that no other traffic uses."""
-    return Packets(kind, name, _both_ways(_UDP, address, port))
-
-
-def _both_ways(protocol: str, address: str, port: int) -> tuple[Keys, Keys]:
     host = f"0x{socket.inet_aton(address).hex()}/0xffffffff"
-    there = (_PLAIN_IPV4, protocol, f"{host}+16", f"{port:#x}/0xffff+22")
-    back = (_PLAIN_IPV4, protocol, f"{host}+12", f"{port:#x}/0xffff+20")
-    return there, back
+    to = (*protocol_keys(protocol), f"{host}+16", f"{port:#x}/0xffff+22")
+    back = (*protocol_keys(protocol), f"{host}+12", f"{port:#x}/0xffff+20")
+    return to, back
 
 
-def echo_packets(name: str, identifier: int) -> Packets:
-    """Return the echo requests and replies of one ping(8), by their identifier (RFC 792)."""
-    return Packets("pings", name, ((_PLAIN_IPV4, _ICMP, f"{identifier:#x}/0xffff+24"),))
+def protocol_keys(protocol: int) -> Keys:
+    """Return the keys of all packets of a protocol, whose headers have no options."""
+    return _PLAIN_IPV4, f"{protocol:#x}/0xff+9"
 
 
-def filter_requests(index: int, priority: int, packets: Packets | None, target: int) -> list[Any]:
+def filter_requests(index: int, priority: int, packets: Selection | None, target: int) -> list[Any]:
     """Return requests that direct packets into class ``target``; None means all packets."""
     matches = (_EVERYTHING,) if packets is None else packets.matches
     return [

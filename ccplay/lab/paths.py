@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -20,13 +19,17 @@ from ccplay.model.network import Link, Network
 # While a cable of its path is down, the hash chooses the packets' path.
 
 
+STREAMS, DATAGRAMS = 6, 17
+"""Numbers of the protocols TCP and UDP; protocols(5)."""
+
+
 class Packets(NamedTuple):
     """The packets that some traffic sends from its source to its destination."""
 
     ends: tuple[str, str]
     """Source and destination hosts."""
     protocol: int
-    """Protocol: ``socket.IPPROTO_TCP`` or ``IPPROTO_UDP``."""
+    """Protocol: ``STREAMS`` or ``DATAGRAMS``."""
     sports: range | None
     """Source ports; None for any."""
     dport: int | None
@@ -260,7 +263,7 @@ class PathFinder:
     def _find(self, followed: _Followed) -> None:
         only, pinned = self._shortest(followed), followed.pinned
         ends, protocol = followed.packets.ends, followed.packets.protocol
-        answered = protocol == socket.IPPROTO_TCP
+        answered = protocol == STREAMS
         implied = None
         if len(only) == 1:
             # The only path need not be reported, unless one of its cables is down.

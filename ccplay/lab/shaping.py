@@ -18,7 +18,7 @@ from ccplay.lab.child import Child, Logger
 from ccplay.lab.delay import LineDelay, NetemDelay
 from ccplay.lab.delay_line import Arrival, DelayEngine, check_path
 from ccplay.lab.egress import Egress
-from ccplay.lab.htb import Packets, check_classes, set_mtu
+from ccplay.lab.htb import Selection, check_classes, set_mtu
 from ccplay.lab.network import BuiltNetwork
 from ccplay.lab.qdisc_counters import Reading
 from ccplay.lab.qdiscs import Leaf, choose_qdisc
@@ -113,7 +113,7 @@ class Shaper:
         self._engine = engine
         self._software = software
         self._interfaces: dict[str, Egress] = {}
-        self._running: dict[tuple[str, str], Packets] = {}
+        self._running: dict[tuple[str, str], Selection] = {}
         self._before: dict[str, Carried] = {}
         """Packets and bytes that the interfaces of each node had carried before ``with``."""
         self._stack = ExitStack()
@@ -289,7 +289,7 @@ class Shaper:
         interface = self._interfaces[link]
         return {each.leaf.parent: each.asked.name for each in interface.classes}
 
-    def admit(self, packets: Packets) -> None:
+    def admit(self, packets: Selection) -> None:
         """Direct traffic that is about to start into its class, on all links with classes."""
         self._running[packets.kind, packets.name] = packets
         try:

@@ -23,6 +23,7 @@ from ccplay.lab.child import Supervisor
 from ccplay.lab.delay_line import Arrival
 from ccplay.lab.netns import Namespace
 from ccplay.lab.network import BuiltNetwork, build_network
+from ccplay.lab.paths import STREAMS
 from ccplay.lab.rtnl import NetlinkError, RouteSocket, is_up, traffic_control
 from ccplay.lab.shaping import HalfChangedError, Shaper, delay_engine
 from ccplay.lab.software import Software
@@ -420,7 +421,7 @@ async def failing_anywhere() -> dict[str, Any]:
     htb.set_offloads = faults.among(htb.set_offloads)
     shares = [TrafficClass(name="one", share=0.5), TrafficClass(name="two", share=0.5)]
     async with bench(classes=shares, delay_us=1_000, software=True) as made:
-        made.shaper.admit(htb.tcp_packets("flows", "1", "10.0.0.1", 5201))
+        made.shaper.admit(htb.Selection("flows", "1", htb.port_keys(STREAMS, "10.0.0.1", 5201)))
         software = made.shaper._software
         assert software is not None
 

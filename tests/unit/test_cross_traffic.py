@@ -10,7 +10,6 @@ import pytest
 from ccplay.analysis.metrics import measurable, metrics_of
 from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
-from ccplay.lab.htb import udp_packets
 from ccplay.lab.traffic.iperf import looks_after_each_packet
 from ccplay.model.events import InterfaceCounters
 from ccplay.report.data.curves import cross_traffic
@@ -18,7 +17,7 @@ from ccplay.scenario.reading import parse
 from ccplay.session.steps import ended_at
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.udp import StartUdp, StopUdp, Udp, UdpEnded, UdpStarted
-from ccplay.traffic.udp.run import Lines, _sending_s, client_argv
+from ccplay.traffic.udp.run import Lines, _sending_s, client_argv, keys_of
 
 HEAD = 'title = "x"\nduration = "20 s"\ntopology = { kind = "linear" }\n'
 
@@ -87,10 +86,8 @@ def test_an_iperf3_with_threads_is_ended_by_the_labs_own_clock(said: str, looks:
 
 
 def test_filters_know_its_packets_and_the_connection_that_steers_it() -> None:
-    packets = udp_packets("u1", "10.0.1.2", 5202)
-    protocols = [keys[1] for keys in packets.matches]
+    protocols = [keys[1] for keys in keys_of("10.0.1.2", 5202)]
     assert protocols == ["0x11/0xff+9"] * 2 + ["0x6/0xff+9"] * 2
-    assert packets.kind == "udp"
 
 
 def test_a_file_says_it_with_units() -> None:

@@ -13,9 +13,10 @@ import msgspec
 
 from ccplay.errors import UnsupportedError
 from ccplay.lab import delay, rtnl
-from ccplay.lab.htb import Keys, udp_packets
+from ccplay.lab.htb import Keys, port_keys
 from ccplay.lab.netns import Namespace
 from ccplay.lab.network import mac
+from ccplay.lab.paths import DATAGRAMS, STREAMS
 from ccplay.lab.rtnl import NetlinkError, RouteSocket
 from ccplay.lab.traffic.program import Hold
 from ccplay.model.algorithms import DEFAULT, type_of_service
@@ -159,7 +160,9 @@ class Bypass:
 
     def _talk(self, src: str, dst: str, port: int) -> list[tuple[_End, list[Keys]]]:
         """Return both ends, each with the keys of the packets that it sends."""
-        hello, answer, there, back = udp_packets("", self._network.address(dst), port).matches
+        address = self._network.address(dst)
+        hello, answer = port_keys(DATAGRAMS, address, port)
+        there, back = port_keys(STREAMS, address, port)
         return [
             (self._ends[src, dst], [(*hello, _HELLO), (*there, _CHOSEN_FROM)]),
             (self._ends[dst, src], [(*answer, _HELLO), (*back, _CHOSEN_TO)]),

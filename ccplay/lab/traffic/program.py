@@ -14,6 +14,7 @@ import select
 import signal
 import socket
 import struct
+import sys
 from collections import deque
 from collections.abc import AsyncIterator, Generator, Sequence
 from pathlib import Path
@@ -281,6 +282,26 @@ class Program:
             raise LabError("nsenter is not installed (apt install util-linux)") from error
         return cls(name or argv[0].rpartition("/")[2], process)
 
+    @classmethod
+    async def start_server(
+        cls,
+        namespace: Namespace,
+        argv: Sequence[str],
+        name: str,
+        *,
+        what: str = "",
+        says: str = "ready",
+    ) -> Self:
+        """Start a program and wait until it ``says`` on stdout that it listens.
+
+        Raises ``LabError`` with its own message, after ``what`` it is, if it does not.
+        """
+        program = await cls.start(namespace, argv, name)
+        if not await program.prints(says):
+            await program.stop()
+            raise LabError(f"{what or name}: {program.last_words()}")
+        return program
+
     @property
     def pid(self) -> int:
         """PID of the program: nsenter(1) becomes the program itself."""
@@ -358,6 +379,12 @@ class Program:
     async def _drain(self) -> None:
         async for _ in self.lines():
             pass
+
+
+def script_argv(script: Path, *words: str) -> list[str]:
+    """Return the command line of a program of ccplay that imports nothing of it."""
+    # -I: nothing from the environment; -S: no site-packages, which take time to find.
+    return [sys.executable, "-I", "-S", str(script), *words]
 
 
 def sockets_of(pid: int) -> Generator[socket.socket]:

@@ -14,9 +14,10 @@ from ccplay.lab.netns import Namespace
 from ccplay.lab.network import Routing
 from ccplay.lab.paths import PathFinder
 from ccplay.lab.probe import Probe
+from ccplay.lab.shaping import Shaper
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.gate import Entry, Gate, passed
-from ccplay.lab.traffic.site import Classifier, Connected, Runner, Site
+from ccplay.lab.traffic.site import Connected, Running, Site
 from ccplay.model.base import (
     LONGEST_NAME,
     Event,
@@ -32,7 +33,7 @@ from ccplay.model.quantities import check
 from ccplay.traffic import TRAFFIC, started_by, stopped_by
 from ccplay.traffic.base import TrafficKind
 
-_Starter: TypeAlias = Callable[[Any, Site, Entry], Coroutine[Any, Any, tuple[Any, Runner]]]
+_Starter: TypeAlias = Callable[[Any, Site, Entry], Coroutine[Any, Any, tuple[Any, Running]]]
 
 
 STARTERS: dict[str, _Starter] = {
@@ -69,7 +70,7 @@ class Traffic:
         clock: Callable[[], float],
         network: Network,
         *,
-        classifier: Classifier | None = None,
+        classifier: Shaper | None = None,
         routing: Routing | None = None,
         reserved: Iterable[str] = (),
     ) -> None:
@@ -91,8 +92,8 @@ class Traffic:
             paths=self._paths,
             routing=routing,
         )
-        self._runners: dict[str, Runner] = {}
-        self._starting: dict[str, asyncio.Task[tuple[Any, Runner]]] = {}
+        self._running: dict[str, Running] = {}
+        self._starting: dict[str, asyncio.Task[tuple[Any, Running]]] = {}
         self._kinds: dict[str, TrafficKind] = {}
         """Kind of all traffic by name: about to start, running or ended."""
         probe.after_sweep.append(self._watch)
@@ -114,7 +115,7 @@ class Traffic:
         entry = entry or passed(self._site.clock)
         self._starting[name] = asyncio.create_task(STARTERS[kind.name](command, self._site, entry))
         try:
-            command, self._runners[name] = await self._starting[name]
+            command, self._running[name] = await self._starting[name]
         except asyncio.CancelledError:
             self._drop(name)
             if (task := asyncio.current_task()) is not None and task.cancelling():
@@ -138,7 +139,7 @@ class Traffic:
             if self._kinds.get(name) is kind and name in self._starting:
                 self._starting[name].cancel()
                 return
-            self._running(name, (kind,)).begin_stop()
+            self._find(name, (kind,)).begin_stop()
 
     def switch_flow(self, name: str, cc: str) -> None:
         """Change the congestion control of a running flow or download.
@@ -177,7 +178,7 @@ class Traffic:
         """End all traffic, and wait until it has ended."""
         for each in self._starting.values():
             each.cancel()
-        running = [each for each in self._runners.values() if not each.ended.is_set()]
+        running = [each for each in self._running.values() if not each.ended.is_set()]
         await asyncio.gather(*(each.stop() for each in running))
         self._probe.after_sweep.remove(self._watch)
         await self._site.close()
@@ -186,17 +187,17 @@ class Traffic:
     def _sampled(self) -> dict[str, Connected]:
         return {
             name: cast("Connected", each)
-            for name, each in self._runners.items()
+            for name, each in self._running.items()
             if self._kinds[name].connection
         }
 
     def _connected(self, name: str) -> Connected:
         kinds = tuple(kind for kind in TRAFFIC if kind.connection)
-        return cast("Connected", self._running(name, kinds))
+        return cast("Connected", self._find(name, kinds))
 
-    def _running(self, name: str, kinds: tuple[TrafficKind, ...]) -> Runner:
+    def _find(self, name: str, kinds: tuple[TrafficKind, ...]) -> Running:
         """Return the running traffic ``name``. Raises ``CommandError``, which lists what runs."""
-        things = {key: each for key, each in self._runners.items() if self._kinds[key] in kinds}
+        things = {key: each for key, each in self._running.items() if self._kinds[key] in kinds}
         thing = things.get(name)
         if thing is None or thing.ended.is_set():
             there = [each for each, other in things.items() if not other.ended.is_set()]
@@ -228,7 +229,7 @@ class Traffic:
 
         Raises ``CommandError``, ``UnsupportedError`` or ``LabError``.
         """
-        self._running(command.traffic, _ROUTED)
+        self._find(command.traffic, _ROUTED)
         if self._paths is None:
             raise UnsupportedError(
                 "this kernel does not report which of several paths packets take "

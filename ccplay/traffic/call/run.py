@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
-from ccplay.lab.htb import datagrams
-from ccplay.lab.paths import Packets
-from ccplay.lab.traffic.gate import Entry, Pair
+from ccplay.lab.paths import DATAGRAMS, Packets
+from ccplay.lab.traffic.gate import Entry
 from ccplay.lab.traffic.program import Hold
-from ccplay.lab.traffic.site import Site
+from ccplay.lab.traffic.site import Pair, Site
 from ccplay.model.values import Monitored
 from ccplay.traffic.call import CallEnded, CallSample, CallStarted, StartCall
 
@@ -64,18 +62,18 @@ async def start(command: StartCall, site: Site, entry: Entry) -> tuple[StartCall
         duration_s = max(now - began, 0.0)
         site.emit(CallEnded(t=now, call=name, sent=sent, duration_s=duration_s, error=error))
 
-    port, (sport,), address = site.ports.server(), site.ports.senders(1), site.address(dst)
+    port, (sport,) = site.ports.server(), site.ports.senders(1)
     began = site.clock()
-    pair = Pair(src, dst, read, report, end)
-    packets = Packets((src, dst), socket.IPPROTO_UDP, range(sport, sport + 1), port)
-    site.follow(name, packets, command.via)
+    pair = Pair(command, site, read, report, end)
+    packets = Packets((src, dst), DATAGRAMS, range(sport, sport + 1), port)
+    site.follow(command, packets)
     site.connected(name, name, sport, port)
     words = str(port), str(sport), str(command.rate_bps), f"{command.duration_s or 0:g}"
-    with site.admitted(datagrams("calls", name, address, port)):
+    with site.sending(command, packets):
         await pair.start(
             Path(__file__).with_name("video.py"),
-            (site.namespace(dst), ["receive", str(port)]),
-            (site.namespace(src), ["send", address, *words]),
+            ["receive", str(port)],
+            ["send", site.network.address(dst), *words],
             _FINDS_ITS_ADDRESS,
             entry,
         )

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from ccplay.errors import CommandError, LabError
-from ccplay.lab.htb import tcp_packets
+from ccplay.errors import CommandError
 from ccplay.lab.netns import Namespace
-from ccplay.lab.paths import Packets
-from ccplay.lab.probe import Probe
+from ccplay.lab.paths import STREAMS, Packets
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.gate import Entry
-from ccplay.lab.traffic.program import WEB, Hold, Program
-from ccplay.lab.traffic.site import Site
-from ccplay.model.base import Event
+from ccplay.lab.traffic.program import WEB, Hold, Program, script_argv
+from ccplay.lab.traffic.site import Connected, Site
 from ccplay.traffic.download import DownloadEnded, DownloadProgress, DownloadStarted, StartDownload
 
 PROGRESS_INTERVAL_S = 0.1
@@ -65,13 +60,13 @@ class WebServer:
 
         Raises ``LabError`` with the server's message if it does not start.
         """
-        # -I: nothing from the environment; -S: no site-packages, which take time to find.
-        path = str(Path(__file__).with_name("webserver.py"))
-        ports = [str(WEB.start), str(len(WEB))]
-        program = await Program.start(namespace, [sys.executable, "-I", "-S", path, *ports])
-        if not await program.prints("ready"):
-            await program.stop()
-            raise LabError(f"host {namespace.name}: web server: {program.last_words()}")
+        script = Path(__file__).with_name("webserver.py")
+        program = await Program.start_server(
+            namespace,
+            script_argv(script, str(WEB.start), str(len(WEB))),
+            script.stem,
+            what=f"host {namespace.name}: web server",
+        )
         return cls(program, on_request)
 
     @property
@@ -98,12 +93,13 @@ class WebServer:
 class WebServers:
     """The web servers of a lab, one in each host that downloads are fetched from."""
 
-    def __init__(self, namespace: Callable[[str], Namespace]) -> None:
-        """Start empty; ``namespace`` returns that of a host."""
-        self._namespace = namespace
+    def __init__(self, site: Site) -> None:
+        """Start empty; they end with the lab."""
+        self._namespace = site.namespace
         self._servers: dict[str, WebServer] = {}
         self._one_at_a_time = asyncio.Lock()
         self._serving: dict[str, Callable[[int], None]] = {}
+        site.closing.push_async_callback(self._close)
 
     async def of(self, host: str, download: str, served_on: Callable[[int], None]) -> WebServer:
         """Return the web server of a host; it calls ``served_on`` with the port of wget.
@@ -118,8 +114,7 @@ class WebServers:
                 self._servers[host] = server
         return server
 
-    async def close(self) -> None:
-        """End all of them."""
+    async def _close(self) -> None:
         await asyncio.gather(*(server.stop() for server in self._servers.values()))
 
     def _served(self, download: str, port: int) -> None:
@@ -127,35 +122,18 @@ class WebServers:
             self._serving[download](port)
 
 
-class Download:
+class RunningDownload(Connected):
     """A running download. It ends when it is complete, is stopped, or wget dies."""
 
-    def __init__(
-        self,
-        command: StartDownload,
-        server: WebServer,
-        probe: Probe,
-        emit: Callable[[Event], None],
-        clock: Callable[[], float],
-        *,
-        port: int,
-    ) -> None:
-        """Prepare a download; ``command`` has all names, and the server listens on ``port``."""
-        assert command.download is not None  # noqa: S101
-        assert command.src is not None  # noqa: S101
-        assert command.dst is not None  # noqa: S101
-        self.name = command.download
-        self.src, self.dst = command.src, command.dst
-        self.ended = asyncio.Event()
-        self._command, self._server = command, server
-        self._probe, self._emit, self._clock = probe, emit, clock
-        self._started = clock()
+    def __init__(self, command: StartDownload, site: Site, server: WebServer, port: int) -> None:
+        """Prepare a download; the server listens on ``port``."""
+        super().__init__(command, site)
+        self._command, self._server, self._probe = command, server, site.probe
+        self._started = self._reported_at = site.clock()
         self._arrived = 0
-        self._reported_at = self._started
         self.sports = range(port, port + 1)
         self._server_port = port
         self._port: int | None = None
-        self._asked = False
 
     @property
     def opening_under(self) -> str | None:
@@ -163,13 +141,14 @@ class Download:
         known = self._probe.counters(self.name) is not None
         return None if known or self.ended.is_set() else self._command.cc
 
-    async def start(self, namespace: Namespace, address: str, entry: Entry) -> None:
+    async def start(self, entry: Entry) -> None:
         """Start wget. Raises ``LabError`` if that fails."""
         command = self._command
         cc = congestion.require(command.cc) if command.cc else None
-        line = wget_argv(f"{address}:{self._server_port}", command.bytes, self.name, cc)
-        self._wget, self._started = await entry.start(namespace, line, Hold("connect"))
-        self._wget.ignore_output()
+        server = f"{self._site.network.address(self.src)}:{self._server_port}"
+        line = wget_argv(server, command.bytes, self.name, cc)
+        self._program, self._started = await entry.start(self.receiver, line, Hold("connect"))
+        self._program.ignore_output()
         self._emit(
             DownloadStarted(
                 t=self._started,
@@ -210,32 +189,23 @@ class Download:
             raise CommandError(f"download {self.name} has no connection yet")
         congestion.switch(self._server.pid, [(self._server_port, self._port)], cc)
 
-    def begin_stop(self) -> None:
-        """End the download without waiting."""
-        if not self._asked:
-            self._asked = True
-            self._stopping = asyncio.create_task(self._wget.stop())
-
-    async def stop(self) -> None:
-        """End the download and wait until it has ended."""
-        self.begin_stop()
-        await self.ended.wait()
-
     async def _attend(self) -> None:
-        status = await self._wget.wait()
-        result = read_result(self._wget.last_words()) if status == 0 else None
+        status = await self._program.wait()
+        result = read_result(self._program.last_words()) if status == 0 else None
         if self._port is not None:
             self._probe.untrack(self.name)
         now = self._clock()
         size, seconds = result or (self._arrived, now - self._started)
-        error = None if result or self._asked else self._wget.last_words()
+        error = None if result or self._asked else self._program.last_words()
         self.ended.set()
         self._emit(
             DownloadEnded(t=now, download=self.name, bytes=size, duration_s=seconds, error=error)
         )
 
 
-async def start(command: StartDownload, site: Site, entry: Entry) -> tuple[StartDownload, Download]:
+async def start(
+    command: StartDownload, site: Site, entry: Entry
+) -> tuple[StartDownload, RunningDownload]:
     """Start wget, and the web server of its host if need be."""
     name, src, dst = command.download or "", command.src or "", command.dst or ""
     command = replace(command, cc=site.choose_cc(src, command.cc))
@@ -244,12 +214,11 @@ async def start(command: StartDownload, site: Site, entry: Entry) -> tuple[Start
         download.served_on(there)
         site.connected(name, name, port, there)
 
-    servers = site.shared(WebServers, lambda: WebServers(site.namespace))
-    server = await servers.of(src, name, served_on)
-    port, address = site.ports.web(), site.address(src)
-    packets = Packets((src, dst), socket.IPPROTO_TCP, range(port, port + 1), None)
-    site.follow(name, packets, command.via)
-    download = Download(command, server, site.probe, site.emit, site.clock, port=port)
-    with site.admitted(tcp_packets("downloads", name, address, port)):
-        await download.start(site.namespace(dst), address, entry)
+    server = await site.shared(WebServers, lambda: WebServers(site)).of(src, name, served_on)
+    port = site.ports.web()
+    packets = Packets((src, dst), STREAMS, range(port, port + 1), None)
+    site.follow(command, packets)
+    download = RunningDownload(command, site, server, port)
+    with site.sending(command, packets):
+        await download.start(entry)
     return command, download

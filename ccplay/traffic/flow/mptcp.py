@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from ccplay.errors import CcplayError, CommandError, UnsupportedError
-from ccplay.lab.netns import Namespace
 from ccplay.lab.traffic import congestion, path_manager
 from ccplay.lab.traffic.gate import Entry
 from ccplay.lab.traffic.path_manager import CANDIDATES, Ends, PathManager, choose
-from ccplay.lab.traffic.program import Hold
+from ccplay.lab.traffic.program import Hold, script_argv
 from ccplay.lab.traffic.site import Site
 from ccplay.model.base import Event
 from ccplay.model.network import Network
 from ccplay.traffic.flow import KERNEL_PATH_MANAGERS, StartFlow, conflict
 from ccplay.traffic.flow.subflows import Subflows
-from ccplay.traffic.flow.tcp import Flow
+from ccplay.traffic.flow.tcp import RunningFlow
 
 _SCRIPT = Path(__file__).with_name("transfer.py")
 
@@ -26,40 +24,37 @@ _MOST = 8
 """Largest number of subflows of a connection besides the first (``MPTCP_PM_ADDR_MAX``)."""
 
 
-class MptcpFlow(Flow):
+class RunningMptcpFlow(RunningFlow):
     """A running flow over several paths: one connection with several subflows."""
 
     hold = Hold("connect")
     program = _SCRIPT.stem
 
     def __init__(self, command: StartFlow, site: Site, emit: Callable[[Event], None]) -> None:
-        """Prepare a flow; ``command`` has all names and is within bounds."""
-        super().__init__(command, site.ports, site.probe, emit, site.clock, bypass=site.bypass)
+        """Prepare a flow; ``emit`` receives its events."""
+        super().__init__(command, site, emit)
         # None of them belongs to other traffic; the subflows send from some of them.
         self.sports = site.ports.senders(CANDIDATES)
         self._by_kernel = command.path_manager in KERNEL_PATH_MANAGERS
-        self._network = site.network
-        self._ends = self._choose(site)
+        self._ends = self._choose()
         self._cc = command.cc
         self._undo = ExitStack()
 
-    async def start(
-        self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
-    ) -> None:
+    async def start(self, entry: Entry) -> None:
         """Start both programs; ``FlowStarted`` follows when the first subflow is open.
 
         Raises ``LabError`` if a program does not start, ``UnsupportedError`` if the kernel has no
         MPTCP.
         """
         try:
-            accepting = PathManager(receiver)
+            accepting = PathManager(self.receiver)
             self._undo.callback(accepting.close)
             accepting.accept(_MOST)
             if self._by_kernel:
-                self._leave_to_kernel(accepting, sender)
+                self._leave_to_kernel(accepting)
             self._subflows = Subflows(
                 self.name,
-                sender,
+                self.sender,
                 self._probe,
                 emit=self._emit,
                 clock=self._clock,
@@ -70,16 +65,16 @@ class MptcpFlow(Flow):
             self._undo.callback(self._subflows.untrack)
         except OSError as error:
             raise UnsupportedError(f"flow {self.name}: no MPTCP: {error.strerror}") from error
-        await super().start(receiver, address, sender, entry)
+        await super().start(entry)
 
-    def _leave_to_kernel(self, accepting: PathManager, sender: Namespace) -> None:
+    def _leave_to_kernel(self, accepting: PathManager) -> None:
         """Set the limits of the kernel's path manager; make all but the first address endpoints."""
-        opening = PathManager(sender)
+        opening = PathManager(self.sender)
         self._undo.callback(opening.close)
         opening.limit(self._command.subflows - 1)
         at_receiver = self._command.path_manager == "kernel-signal"
         manager, host = (accepting, self.dst) if at_receiver else (opening, self.src)
-        others = _addresses(self._network, host)[1:]
+        others = _addresses(self._site.network, host)[1:]
         for address in others:
             manager.add_endpoint(address, self._command.path_manager)
         if not others and self._command.subflows > 1:
@@ -117,15 +112,15 @@ class MptcpFlow(Flow):
     def _untrack(self) -> None:
         self._undo.close()
 
-    def _choose(self, site: Site) -> list[Ends]:
-        command, network = self._command, site.network
+    def _choose(self) -> list[Ends]:
+        command, network = self._command, self._site.network
         addresses = _addresses(network, self.src), _addresses(network, self.dst)
         return choose(
             command.path_manager,
             addresses,
             (self.sports, self.port),
             1 if self._by_kernel else command.subflows,
-            lambda ends: site.path(self.src, self.dst, ends),
+            lambda ends: self._site.path(self.src, self.dst, ends),
         )
 
     def _commands(self, address: str) -> tuple[list[str], list[str]]:
@@ -134,17 +129,13 @@ class MptcpFlow(Flow):
         ports = str(self.port), str(self.sports[0])
         manager = "kernel" if self._by_kernel else "userspace"
         sending = ["send", address, *ports, cc, command.scheduler or "-", manager]
-        return [*_PYTHON, "receive", ports[0]], [*_PYTHON, *sending]
+        return script_argv(_SCRIPT, "receive", ports[0]), script_argv(_SCRIPT, *sending)
 
 
 def _addresses(network: Network, host: str) -> list[str]:
     """Return the addresses of a host's links, beginning with the host's own address."""
     every = (link.address for link in network.links if link.src == host)
     return list(dict.fromkeys([network.address(host), *every]))
-
-
-# -I: nothing from the environment; -S: no site-packages, which take time to find.
-_PYTHON = [sys.executable, "-I", "-S", str(_SCRIPT)]
 
 
 def require(command: StartFlow) -> None:

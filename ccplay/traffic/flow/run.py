@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from contextlib import ExitStack, suppress
 
 from msgspec.structs import replace
 
-from ccplay.lab.htb import tcp_packets
-from ccplay.lab.paths import Packets
+from ccplay.lab.paths import STREAMS, Packets
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.gate import Entry
 from ccplay.lab.traffic.monitor import Stream
 from ccplay.lab.traffic.site import Site
 from ccplay.model.base import Event
 from ccplay.traffic.flow import FlowEnded, StartFlow, SubflowStarted
-from ccplay.traffic.flow.mptcp import MptcpFlow, require
-from ccplay.traffic.flow.tcp import Flow
+from ccplay.traffic.flow.mptcp import RunningMptcpFlow, require
+from ccplay.traffic.flow.tcp import RunningFlow
 
 
-async def start(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow, Flow]:
+async def start(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow, RunningFlow]:
     """Start iperf3 and return; ``FlowStarted`` follows when its connections are open."""
-    name, src, dst = command.flow or "", command.src or "", command.dst or ""
-    command = replace(command, cc=site.choose_cc(src, command.cc))
-
-    sender, rules = site.namespace(src), ExitStack()
+    command = replace(command, cc=site.choose_cc(command.src or "", command.cc))
+    rules = ExitStack()
 
     def emit(event: Event) -> None:
         if isinstance(event, FlowEnded):
@@ -35,32 +31,30 @@ async def start(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow
         site.emit(event)
         if isinstance(event, SubflowStarted):
             for subflow, sport, addresses in flow.connections():
-                site.connected(name, subflow, sport, flow.port, addresses)
+                site.connected(flow.name, subflow, sport, flow.port, addresses)
 
     require(command)
-    flow: Flow
-    if command.mptcp:
-        flow = MptcpFlow(command, site, emit)
-    else:
-        flow = Flow(command, site.ports, site.probe, emit, site.clock, bypass=site.bypass)
-    site.follow(name, Packets((src, dst), socket.IPPROTO_TCP, flow.sports, flow.port), command.via)
+    flow = (RunningMptcpFlow if command.mptcp else RunningFlow)(command, site, emit)
+    packets = Packets((flow.src, flow.dst), STREAMS, flow.sports, flow.port)
+    site.follow(command, packets)
     if not command.mptcp:
         for stream, sport in zip(flow.streams, flow.sports, strict=True):
-            site.connected(name, stream, sport, flow.port)
-    address = site.address(dst)
+            site.connected(flow.name, stream, sport, flow.port)
     try:
         if command.l4s:
-            sending = asyncio.create_task(congestion.send_ect_1(sender, flow.port))
-            rules.callback(lambda: site.later(congestion.stop_ect_1(sender, flow.port, sending)))
+            sending = asyncio.create_task(congestion.send_ect_1(flow.sender, flow.port))
+            rules.callback(
+                lambda: site.later(congestion.stop_ect_1(flow.sender, flow.port, sending))
+            )
             await asyncio.shield(sending)
         if flow.asks_for_ecn:
-            congestion.ask_for_ecn(sender, flow.port)
-            rules.callback(congestion.stop_asking, sender, flow.port)
+            congestion.ask_for_ecn(flow.sender, flow.port)
+            rules.callback(congestion.stop_asking, flow.sender, flow.port)
         if command.monitor:
-            streams = [Stream(socket.IPPROTO_TCP, sport, flow.port) for sport in flow.sports]
-            flow.watched = await site.watched(src, dst, streams)
-        with site.admitted(tcp_packets("flows", name, address, flow.port)):
-            await flow.start(site.namespace(dst), address, sender, entry)
+            streams = [Stream(STREAMS, sport, flow.port) for sport in flow.sports]
+            flow.watched = await site.watched(flow.src, flow.dst, streams)
+        with site.sending(command, packets):
+            await flow.start(entry)
     except BaseException:
         flow.abandon()
         with suppress(OSError):

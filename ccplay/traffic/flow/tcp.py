@@ -11,14 +11,14 @@ from functools import partial
 from typing import NamedTuple
 
 from ccplay.assets import SUFFIX
-from ccplay.errors import CcplayError, LabError, UnsupportedError
-from ccplay.lab.netns import Namespace
-from ccplay.lab.probe import Counters, Probe
+from ccplay.errors import CcplayError, UnsupportedError
+from ccplay.lab.probe import Counters
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.gate import Entry
-from ccplay.lab.traffic.iperf import BEFORE_DATA, COOKIE_OCTETS, Bypass, client_argv, server_argv
+from ccplay.lab.traffic.iperf import BEFORE_DATA, COOKIE_OCTETS, client_argv, server_argv
 from ccplay.lab.traffic.monitor import MonitoredStreams
-from ccplay.lab.traffic.program import Ports, Program
+from ccplay.lab.traffic.program import Program
+from ccplay.lab.traffic.site import Connected, Site
 from ccplay.model.base import Event
 from ccplay.model.events import Log
 from ccplay.model.values import Monitored
@@ -115,34 +115,20 @@ _NETLINK_S = 0.01
 """Seconds that ending a bypass may keep the lab busy."""
 
 
-class Flow:
+class RunningFlow(Connected):
     """A running flow. It ends when it reaches a limit, is stopped, or a program dies."""
 
     hold, program = BEFORE_DATA, "iperf3"
     """Call at which the sender is held until its start, and name of both programs for messages."""
 
-    def __init__(
-        self,
-        command: StartFlow,
-        ports: Ports,
-        probe: Probe,
-        emit: Callable[[Event], None],
-        clock: Callable[[], float],
-        *,
-        bypass: Bypass,
-    ) -> None:
-        """Prepare a flow; ``command`` has all names, ``ports`` provides the flow's own ports."""
-        assert command.flow is not None  # noqa: S101
-        assert command.src is not None  # noqa: S101
-        assert command.dst is not None  # noqa: S101
-        self.name = command.flow
-        self.src, self.dst = command.src, command.dst
-        self.ended = asyncio.Event()
+    def __init__(self, command: StartFlow, site: Site, emit: Callable[[Event], None]) -> None:
+        """Prepare a flow with its own ports; ``emit`` receives its events."""
+        super().__init__(command, site)
+        self._emit, self._probe, self._bypass = emit, site.probe, site.bypass
         self.watched: MonitoredStreams | None = None
         """Streams that are monitored; set before the start if monitoring was requested."""
         self._command = command
-        self.port, self.sports = ports.server(), ports.senders(command.streams)
-        self._probe, self._emit, self._clock, self._bypass = probe, emit, clock, bypass
+        self.port, self.sports = site.ports.server(), site.ports.senders(command.streams)
         self.streams = [
             self.name if number == 1 else f"{self.name}/{number}"
             for number in range(1, command.streams + 1)
@@ -176,26 +162,29 @@ class Flow:
         """Algorithm requested for the flow's connections; None once they are open or have ended."""
         return None if self._reported or self.ended.is_set() else self._command.cc
 
-    async def start(
-        self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
-    ) -> None:
+    async def start(self, entry: Entry) -> None:
         """Start both programs; ``FlowStarted`` is emitted once data has been sent.
 
         Raises ``LabError`` with iperf3's own message if it does not start.
         """
-        receiving, sending = self._commands(address)
-        server = await Program.start(receiver, receiving, self.program)
+        receiving, sending = self._commands(self._site.network.address(self.dst))
+        server = await Program.start_server(
+            self.receiver,
+            receiving,
+            self.program,
+            what=f"flow {self.name}: {self.program} server",
+            says="listening",
+        )
         self._programs.append(server)
-        if not await server.prints("listening"):
-            await server.stop()
-            raise LabError(f"flow {self.name}: {self.program} server: {server.last_words()}")
         server.ignore_output()
         if self.program == "iperf3":
             # Without a bypass it starts some round trips later.
             with contextlib.suppress(UnsupportedError):
                 self._bypass.open(self.src, self.dst, self.port)
         ports = [(sport, self.port) for sport in self.sports]
-        client, self._started = await entry.start(sender, sending, self.hold, self.program, ports)
+        client, self._started = await entry.start(
+            self.sender, sending, self.hold, self.program, ports
+        )
         self._was_held = entry.holds
         self._read = Reading(self._started, 0)
         client.ignore_output()

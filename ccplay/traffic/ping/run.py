@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
-from ccplay.errors import LabError
-from ccplay.lab.htb import datagrams, echo_packets
-from ccplay.lab.netns import Namespace
+from ccplay.lab.htb import Keys, port_keys, protocol_keys
+from ccplay.lab.paths import DATAGRAMS
 from ccplay.lab.traffic.gate import Entry
-from ccplay.lab.traffic.program import Hold, Program
-from ccplay.lab.traffic.site import Site
+from ccplay.lab.traffic.program import Hold, Program, script_argv
+from ccplay.lab.traffic.site import Running, Site
 from ccplay.model.algorithms import type_of_service
-from ccplay.model.base import Event
-from ccplay.traffic.ping import PingEnded, PingSample, PingStarted, StartPing
+from ccplay.traffic.ping import PING_PROTOCOLS, PingEnded, PingSample, PingStarted, StartPing
 
 _ANSWER = re.compile(r"seq=(\d+) .*time[=<]([\d.]+) ms")
 _NO_ANSWER = re.compile(r"no answer yet for (?:icmp_)?seq=(\d+)")
@@ -26,7 +22,10 @@ _FINDS_ITS_ADDRESS = Hold("connect")
 """Hold just before a ping sends, at the call by which ping(8) and ``udp_echo`` find their source
 address."""
 
-_UDP_ECHO = Path(__file__).with_name("udp_echo.py")
+_ECHO = Path(__file__).with_name("udp_echo.py")
+
+_ICMP = 1
+"""Number of the protocol of echo requests and replies, whose identifier (RFC 792) is a ping's."""
 
 _LATER_ANSWERS = 3
 """Number of later replies after which a missing one counts as lost, like duplicate ACKs in RFC
@@ -101,48 +100,27 @@ class Ledger:
         return [(number, None) for number in numbers]
 
 
-class Ping:
+class RunningPing(Running):
     """A running ping. It ends after its count, when stopped, or when the program dies."""
 
-    def __init__(
-        self,
-        command: StartPing,
-        emit: Callable[[Event], None],
-        clock: Callable[[], float],
-        *,
-        identifier: int,
-        sport: int,
-    ) -> None:
-        """Prepare a ping; ``command`` has all names, and ``identifier`` identifies its packets.
-
-        Over UDP ``identifier`` is the destination port of datagrams, ``sport`` the source port.
-        """
-        assert command.ping is not None  # noqa: S101
-        assert command.src is not None  # noqa: S101
-        assert command.dst is not None  # noqa: S101
-        self.name = command.ping
-        self.src, self.dst = command.src, command.dst
-        self.ended = asyncio.Event()
-        self._command = command
-        self._emit, self._clock = emit, clock
+    def __init__(self, command: StartPing, site: Site, identifier: int) -> None:
+        """Prepare a ping; ``identifier`` identifies its packets: over UDP, by their port."""
+        super().__init__(command, site)
+        self._command, self._identifier = command, identifier
         self._ledger = Ledger(command.interval_s)
-        self._identifier, self._sport = identifier, sport
-        self._receiver: Program | None = None
-        self._asked = False
+        self._echo: Program | None = None
 
-    async def start(
-        self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
-    ) -> None:
+    async def start(self, entry: Entry) -> None:
         """Start the programs of the ping. Raises ``LabError`` if that fails."""
-        command = self._command
+        command, address = self._command, self._site.network.address(self.dst)
         line = argv(address, command, self._identifier)
-        if command.protocol == "udp":
-            line = await self._start_receiver(receiver, address)
+        if command.protocol != PING_PROTOCOLS[0]:
+            line = await self._start_echo(address)
         try:
-            self._program, began = await entry.start(sender, line, _FINDS_ITS_ADDRESS)
+            self._program, began = await entry.start(self.sender, line, _FINDS_ITS_ADDRESS)
         except BaseException:
-            if self._receiver is not None:
-                self._receiver.kill()
+            if self._echo is not None:
+                self._echo.kill()
             raise
         self._emit(
             PingStarted(
@@ -155,38 +133,25 @@ class Ping:
         )
         self._attending = asyncio.create_task(self._attend())
 
-    async def _start_receiver(self, namespace: Namespace, address: str) -> list[str]:
-        """Start the receiver of datagrams; return the command line of the sender."""
+    async def _start_echo(self, address: str) -> list[str]:
+        """Start the program that returns datagrams; return the command line of the sender."""
         command, port = self._command, str(self._identifier)
+        (sport,) = self._site.ports.senders(1)
         tos = str(type_of_service(command.dscp))
-        script = [sys.executable, "-I", "-S", str(_UDP_ECHO)]
-        self._receiver = await Program.start(
-            namespace, [*script, "receive", port, tos], _UDP_ECHO.stem
+        receiving = script_argv(_ECHO, "receive", port, tos)
+        self._echo = await Program.start_server(
+            self.receiver, receiving, _ECHO.stem, what=f"ping {self.name}"
         )
-        if not await self._receiver.prints("ready"):
-            await self._receiver.stop()
-            raise LabError(f"ping {self.name}: {self._receiver.last_words()}")
-        self._receiver.ignore_output()
-        to = [address, port, str(self._sport)]
-        return [*script, "send", *to, f"{command.interval_s:g}", str(command.count or 0), tos]
-
-    def begin_stop(self) -> None:
-        """Stop the ping without waiting; requests in flight do not count as lost."""
-        if not self._asked:
-            self._asked = True
-            self._stopping = asyncio.create_task(self._program.stop())
-
-    async def stop(self) -> None:
-        """Stop the ping and wait for its end."""
-        self.begin_stop()
-        await self.ended.wait()
+        self._echo.ignore_output()
+        often = f"{command.interval_s:g}", str(command.count or 0)
+        return script_argv(_ECHO, "send", address, port, str(sport), *often, tos)
 
     async def _attend(self) -> None:
         async for line in self._program.lines():
             self._report(self._ledger.read(line))
         await self._program.wait()
-        if self._receiver is not None:
-            await self._receiver.stop()
+        if self._echo is not None:
+            await self._echo.stop()
         complete = self._command.count is not None and self._ledger.sent >= self._command.count
         if not self._asked:
             self._report(self._ledger.close())
@@ -206,18 +171,15 @@ class Ping:
             self._emit(PingSample(t=self._clock(), ping=self.name, seq=number, rtt_us=rtt_us))
 
 
-async def start(command: StartPing, site: Site, entry: Entry) -> tuple[StartPing, Ping]:
+async def start(command: StartPing, site: Site, entry: Entry) -> tuple[StartPing, RunningPing]:
     """Start the programs of a ping."""
-    name, src, dst = command.ping or "", command.src or "", command.dst or ""
-    address = site.address(dst)
-    if command.protocol == "udp":
-        identifier = site.ports.server()
-        packets = datagrams("pings", name, address, identifier)
-    else:
+    if command.protocol == PING_PROTOCOLS[0]:
         identifier = site.ports.echo()
-        packets = echo_packets(name, identifier)
-    (sport,) = site.ports.senders(1)
-    ping = Ping(command, site.emit, site.clock, identifier=identifier, sport=sport)
-    with site.admitted(packets):
-        await ping.start(site.namespace(dst), address, site.namespace(src), entry)
+        keys: tuple[Keys, ...] = ((*protocol_keys(_ICMP), f"{identifier:#x}/0xffff+24"),)
+    else:
+        identifier = site.ports.server()
+        keys = port_keys(DATAGRAMS, site.network.address(command.dst or ""), identifier)
+    ping = RunningPing(command, site, identifier)
+    with site.selected(command, *keys):
+        await ping.start(entry)
     return command, ping

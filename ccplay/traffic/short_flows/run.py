@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from ccplay.lab.htb import tcp_packets
-from ccplay.lab.paths import Packets
+from ccplay.lab.paths import STREAMS, Packets
 from ccplay.lab.traffic import congestion
-from ccplay.lab.traffic.gate import Entry, Pair
+from ccplay.lab.traffic.gate import Entry
 from ccplay.lab.traffic.program import Hold
-from ccplay.lab.traffic.site import Site
+from ccplay.lab.traffic.site import Pair, Site
 from ccplay.traffic.short_flows import (
     ShortFlowsEnded,
     ShortFlowsProgress,
@@ -63,23 +61,30 @@ async def start(command: StartShortFlows, site: Site, entry: Entry) -> tuple[Sta
     def end(error: str | None) -> None:
         site.emit(ShortFlowsEnded(t=site.clock(), short_flows=name, error=error))
 
-    pair = Pair(src, dst, read, report, end)
-    port, address, rate = site.ports.server(), site.address(dst), command.rate_bps
+    pair = Pair(command, site, read, report, end)
+    port, address = site.ports.server(), site.network.address(dst)
     limits = f"{command.duration_s or 0:g}", str(command.count or 0)
-    drawn = str(rate), str(command.bytes), command.sizes, str(command.seed)
+    drawn = str(command.rate_bps), str(command.bytes), command.sizes, str(command.seed)
     sending = ["send", address, str(port), congestion.require(cc), *drawn, *limits]
-    site.follow(name, Packets((src, dst), socket.IPPROTO_TCP, None, port), command.via)
-    with site.admitted(tcp_packets("short-flows", name, address, port)):
+    packets = Packets((src, dst), STREAMS, None, port)
+    site.follow(command, packets)
+    with site.sending(command, packets):
         await pair.start(
             Path(__file__).with_name("transfers.py"),
-            (site.namespace(dst), ["receive", str(port)]),
-            (site.namespace(src), sending),
+            ["receive", str(port)],
+            sending,
             _BEFORE_FIRST_ARRIVAL,
             entry,
         )
     site.emit(
         ShortFlowsStarted(
-            t=site.clock(), short_flows=name, src=src, dst=dst, cc=cc, rate_bps=rate, port=port
+            t=site.clock(),
+            short_flows=name,
+            src=src,
+            dst=dst,
+            cc=cc,
+            rate_bps=command.rate_bps,
+            port=port,
         )
     )
     return command, pair

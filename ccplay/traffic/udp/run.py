@@ -5,19 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import socket
-from collections.abc import Callable
 
 from ccplay.errors import LabError, UnsupportedError
-from ccplay.lab.htb import udp_packets
-from ccplay.lab.netns import Namespace
-from ccplay.lab.paths import Packets
+from ccplay.lab.htb import Keys, port_keys
+from ccplay.lab.paths import DATAGRAMS, STREAMS, Packets
 from ccplay.lab.traffic.gate import Entry, passed
-from ccplay.lab.traffic.iperf import BEFORE_DATAGRAMS, Bypass, server_argv, stops_in_time
+from ccplay.lab.traffic.iperf import BEFORE_DATAGRAMS, server_argv, stops_in_time
 from ccplay.lab.traffic.monitor import MonitoredStreams, Stream
 from ccplay.lab.traffic.program import Program
-from ccplay.lab.traffic.site import Site
-from ccplay.model.base import Event
+from ccplay.lab.traffic.site import Running, Site
 from ccplay.model.values import Monitored
 from ccplay.traffic.udp import StartUdp, UdpEnded, UdpSample, UdpStarted
 
@@ -110,31 +106,16 @@ class Lines:
         return False
 
 
-class Udp:
+class RunningUdp(Running):
     """Running cross traffic. It ends after its duration, when stopped, or when a program dies."""
 
-    def __init__(
-        self,
-        command: StartUdp,
-        emit: Callable[[Event], None],
-        clock: Callable[[], float],
-        bypass: Bypass,
-        *,
-        port: int,
-        sport: int,
-    ) -> None:
-        """Prepare; ``command`` has all names, and no other traffic uses ``port`` and ``sport``."""
-        assert command.udp is not None  # noqa: S101
-        assert command.src is not None  # noqa: S101
-        assert command.dst is not None  # noqa: S101
-        self.name = command.udp
-        self.src, self.dst = command.src, command.dst
-        self.port, self.sport = port, sport
-        self.ended = asyncio.Event()
+    def __init__(self, command: StartUdp, site: Site) -> None:
+        """Prepare; no other traffic uses its ports."""
+        super().__init__(command, site)
+        self.port, (self.sport,) = site.ports.server(), site.ports.senders(1)
         self.watched: MonitoredStreams | None = None
         """Streams that are monitored; set before the start if monitoring was requested."""
-        self._command = command
-        self._emit, self._clock, self._bypass = emit, clock, bypass
+        self._command, self._bypass = command, site.bypass
         self._account = Lines()
         self._sends = asyncio.Event()
         self._started: float | None = None
@@ -143,14 +124,11 @@ class Udp:
         self._sampling: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    async def start(
-        self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
-    ) -> None:
+    async def start(self, entry: Entry) -> None:
         """Start both programs; ``UdpStarted`` is emitted when the first packets are sent.
 
         Raises ``LabError`` with iperf3's own message if it does not start.
         """
-        self._receiver, self._address, self._sender = receiver, address, sender
         await self._start_programs(entry)
         self._attending = asyncio.create_task(self._attend())
 
@@ -159,7 +137,7 @@ class Udp:
         if self._stopped is None and not self.ended.is_set():
             self._stopped = self._clock()
             self._sends.set()
-            self._stopping = asyncio.create_task(self._client.stop(_HEED_S))
+            self._stopping = asyncio.create_task(self._program.stop(_HEED_S))
 
     async def stop(self) -> None:
         """End the traffic and wait until it has ended, but not for packets in flight."""
@@ -168,20 +146,22 @@ class Udp:
         await self.ended.wait()
 
     async def _start_programs(self, entry: Entry) -> None:
-        self._server = await Program.start(self._receiver, server_argv(self.port, _SAMPLE_S))
-        if not await self._server.prints("listening"):
-            await self._server.stop()
-            raise LabError(f"UDP {self.name}: iperf3 server: {self._server.last_words()}")
+        self._server = await Program.start_server(
+            self.receiver,
+            server_argv(self.port, _SAMPLE_S),
+            "iperf3",
+            what=f"UDP {self.name}: iperf3 server",
+            says="listening",
+        )
         # Without a bypass it starts some round trips later.
         with contextlib.suppress(UnsupportedError):
             self._bypass.open(self.src, self.dst, self.port)
         self._ends_itself = await stops_in_time()
-        argv = client_argv(
-            self._command, self._address, self.port, self.sport, itself=self._ends_itself
-        )
+        address = self._site.network.address(self.dst)
+        argv = client_argv(self._command, address, self.port, self.sport, itself=self._ends_itself)
         try:
-            self._client, self._released_at = await entry.start(
-                self._sender, argv, BEFORE_DATAGRAMS, "iperf3"
+            self._program, self._released_at = await entry.start(
+                self.sender, argv, BEFORE_DATAGRAMS, "iperf3"
             )
         except BaseException:
             self._server.kill()
@@ -191,7 +171,7 @@ class Udp:
             raise
         self._was_held = entry.holds
         self._reading = [
-            asyncio.create_task(self._read(self._client, "sender")),
+            asyncio.create_task(self._read(self._program, "sender")),
             asyncio.create_task(self._read(self._server, "receiver")),
         ]
 
@@ -213,12 +193,12 @@ class Udp:
         except LabError as error:
             self._report_end(str(error))
             return
-        status = await self._client.wait()
+        status = await self._program.wait()
         await self._end_server()
         account = self._account
         problem = None
         if self._stopped is None and (status or account.sent is None):
-            problem = self._client.last_words()
+            problem = self._program.last_words()
         elif self._started is not None and account.received is None:
             problem = f"the receiver did not report what it received: {self._server.last_words()}"
         self._report_end(problem)
@@ -229,7 +209,7 @@ class Udp:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._sends.wait(), patience_s)
                 return
-            self._client.kill()
+            self._program.kill()
             self._server.kill()
             await asyncio.gather(*self._reading)
             if self._stopped is not None:
@@ -238,7 +218,7 @@ class Udp:
             await self._start_programs(passed(self._clock))
             if self._stopped is not None:
                 # Stopped meanwhile: the new programs have not been.
-                self._client.kill()
+                self._program.kill()
 
     async def _end_server(self) -> None:
         """Wait for the receiver's last lines, unless it never learns of the end."""
@@ -328,17 +308,20 @@ class Udp:
             self.watched.end()
 
 
-async def start(command: StartUdp, site: Site, entry: Entry) -> tuple[StartUdp, Udp]:
+def keys_of(address: str, port: int) -> tuple[Keys, ...]:
+    """Return the keys of the packets to and from a port, and of iperf3's control connection."""
+    return (*port_keys(DATAGRAMS, address, port), *port_keys(STREAMS, address, port))
+
+
+async def start(command: StartUdp, site: Site, entry: Entry) -> tuple[StartUdp, RunningUdp]:
     """Start iperf3 and return; ``UdpStarted`` follows when it sends."""
-    name, src, dst = command.udp or "", command.src or "", command.dst or ""
-    port, (sport,) = site.ports.server(), site.ports.senders(1)
-    udp = Udp(command, site.emit, site.clock, site.bypass, port=port, sport=sport)
-    packets = Packets((src, dst), socket.IPPROTO_UDP, range(sport, sport + 1), port)
-    site.follow(name, packets, command.via)
-    site.connected(name, name, sport, port)
+    udp = RunningUdp(command, site)
+    port, sport = udp.port, udp.sport
+    packets = Packets((udp.src, udp.dst), DATAGRAMS, range(sport, sport + 1), port)
+    site.follow(command, packets)
+    site.connected(udp.name, udp.name, sport, port)
     if command.monitor:
-        udp.watched = await site.watched(src, dst, [Stream(socket.IPPROTO_UDP, sport, port)])
-    address = site.address(dst)
-    with site.admitted(udp_packets(name, address, udp.port)):
-        await udp.start(site.namespace(dst), address, site.namespace(src), entry)
+        udp.watched = await site.watched(udp.src, udp.dst, [Stream(DATAGRAMS, sport, port)])
+    with site.selected(command, *keys_of(site.network.address(udp.dst), port)):
+        await udp.start(entry)
     return command, udp
