@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ccplay.assets import SUFFIX, algorithms
-from ccplay.bpf.support import Lack, custom_algorithms, lack, program
+from ccplay.bpf.support import Lack, custom_algorithms, feature, lack
 from ccplay.errors import CommandError, UnsupportedError
 from ccplay.files.reading import SavedFiles
 from ccplay.model.values import Feature
@@ -158,7 +158,7 @@ def offers() -> Iterator[Feature]:
     """Yield every algorithm of ccplay and of the user, available or not."""
     missing = lack()
     for name, path in (algorithms() | library.custom).items():
-        yield program(name, summary(path), missing or _LACKS.get(name, lambda: None)())
+        yield feature(name, summary(path), missing or _LACKS.get(name, lambda: None)())
 
 
 def _lack_of_mptcp() -> Lack | None:

@@ -33,10 +33,15 @@ class Lack(NamedTuple):
     remedy: str
 
 
-def program(name: str, summary: str, missing: Lack | None) -> Feature:
-    """Return a BPF program as a feature, with the missing requirement, if any."""
-    reason, remedy = missing or ("", "")
-    return Feature(name, missing is None, summary, reason, remedy)
+def feature(
+    name: str, summary: str, missing: tuple[str, str] | None, *, required: bool = False
+) -> Feature:
+    """Return a feature that is available unless a requirement is missing: reason and remedy.
+
+    Without a reason it is available, whatever the remedy.
+    """
+    reason, remedy = missing if missing and missing[0] else ("", "")
+    return Feature(name, not reason, summary, reason, remedy, required)
 
 
 def lack(kernel: tuple[int, int] = _FIRST_KERNEL) -> Lack | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ccplay.assets import SUFFIX, find_tool, module_file
 from ccplay.bpf.loaded import library, offers
-from ccplay.bpf.support import is_root, lack, program
+from ccplay.bpf.support import feature, is_root, lack
 from ccplay.lab import captures as capture_tools
 from ccplay.lab import htb, qdiscs, software
 from ccplay.lab.delay import try_delay_line, try_netem
@@ -24,17 +24,21 @@ from ccplay.model.algorithms import CATALOGUE
 from ccplay.model.disciplines import DISCIPLINES, MOST_RATE, custom, is_software
 from ccplay.model.disciplines import SUFFIX as PY
 from ccplay.model.values import Capabilities, Feature
+from ccplay.traffic import TRAFFIC
+from ccplay.traffic.base import Tool
 from ccplay.units import format_rate
 
 _TOOLS = (
-    # name, package of Debian and Ubuntu, purpose, whether a lab needs it
-    ("iperf3", "iperf3", "generates long-lived flows", True),
-    ("wget", "wget", "generates downloads", True),
-    ("ping", "iputils-ping", "measures the RTT", True),
-    ("mnexec", "mininet", "starts Mininet's nodes", True),
-    ("nsenter", "util-linux", "starts programs in a node", True),
-    ("unshare", "util-linux", "starts labs", True),
-    ("iptables-legacy", "iptables", "directs packets to the delay line and our disciplines", False),
+    *(tool for kind in TRAFFIC for tool in kind.tools),
+    Tool("mnexec", "mininet", "starts Mininet's nodes"),
+    Tool("nsenter", "util-linux", "starts programs in a node"),
+    Tool("unshare", "util-linux", "starts labs"),
+    Tool(
+        "iptables-legacy",
+        "iptables",
+        "directs packets to the delay line and our disciplines",
+        required=False,
+    ),
 )
 
 _IN_SOFTWARE = f"in software, up to {format_rate(MOST_RATE)}"
@@ -62,9 +66,9 @@ def discover() -> Capabilities:
         delay_engines=engines,
         tools=[*_tools(version), *_capture_programs()],
         classifiers=[_u32()],
-        markers=[program("threshold", _MARKER, lack_of_marking())],
-        monitors=[program("packets", _MONITOR, lack())],
-        tracepoints=[program(*each, lack_of(each[0])) for each in _TRACEPOINTS.items()],
+        markers=[feature("threshold", _MARKER, lack_of_marking())],
+        monitors=[feature("packets", _MONITOR, lack())],
+        tracepoints=[feature(*each, lack_of(each[0])) for each in _TRACEPOINTS.items()],
         mptcp=[mptcp.connections()],
         schedulers=list(mptcp.schedulers()),
         cpus=len(os.sched_getaffinity(0)),
@@ -95,20 +99,13 @@ def _congestion_controls(*, root: bool) -> Iterator[Feature]:
         summary = known.summary if known else "not part of Linux"
         # The kernel loads a module when a socket of root first requests its algorithm.
         if name in there or (root and module_file(f"tcp_{name}")):
-            yield Feature(name=name, available=True, summary=summary)
+            yield feature(name, summary, None)
         elif (program := programs.get(name + SUFFIX)) is not None and program.available:
-            yield Feature(
-                name=name, available=True, summary=f"{summary} ({program.name} takes its place)"
-            )
+            yield feature(name, f"{summary} ({program.name} takes its place)", None)
         else:
-            yield Feature(
-                name=name,
-                available=False,
-                summary=summary,
-                reason=congestion.absence(name),
-                remedy=congestion.remedy(name)
-                + (f"; or, for {program.name}: {program.remedy}" if program else ""),
-            )
+            remedy = congestion.remedy(name)
+            remedy += f"; or, for {program.name}: {program.remedy}" if program else ""
+            yield feature(name, summary, (congestion.absence(name), remedy))
     yield from programs.values()
 
 
@@ -119,50 +116,30 @@ def _qdiscs(reason: str, remedy: str) -> Iterator[Feature]:
     """
     # The user's own come first, because they were named in order to be chosen.
     for name, known in custom.items():
-        yield Feature(
-            name=name,
-            available=not reason,
-            summary=f"your own: {known.summary}",
-            reason=reason,
-            remedy=remedy,
-        )
+        yield feature(name, f"your own: {known.summary}", (reason, remedy))
     in_kernel = [each.kind for each in DISCIPLINES.values() if each.in_kernel]
     refusals = qdiscs.available(in_kernel)
     for name, known in DISCIPLINES.items():
-        absence = refusals.get(name, "ccplay's own only")
-        available, summary = not absence, known.summary
+        absence, summary = refusals.get(name, "ccplay's own only"), known.summary
         if absence and known.software and not reason:
-            available, absence, summary = True, "", f"{_IN_SOFTWARE}: {summary}"
-        elif not known.in_kernel:
+            absence, summary = "", f"{_IN_SOFTWARE}: {summary}"
+        elif absence and not known.in_kernel:
             absence = reason
-        yield Feature(
-            name=name,
-            available=available,
-            summary=summary,
-            reason=absence,
-            remedy=(_qdisc_remedy(name) if known.in_kernel else remedy) if absence else "",
-            required=name in ("pfifo", "bfifo"),
-        )
+        help_ = remedy
+        if known.in_kernel:
+            help_ = f"a kernel with CONFIG_NET_SCH_{name.upper()} has it"
+            if module_file(f"sch_{name}"):
+                help_ = f"as root: modprobe sch_{name}"
+        yield feature(name, summary, (absence, help_), required=name in ("pfifo", "bfifo"))
     for known in DISCIPLINES.values():
         if known.software:
-            yield Feature(
-                name=f"{known.kind}{PY}",
-                available=not reason,
-                summary=f"{_IN_SOFTWARE}: {known.summary}",
-                reason=reason,
-                remedy=remedy,
-            )
+            own = f"{known.kind}{PY}"
+            yield feature(own, f"{_IN_SOFTWARE}: {known.summary}", (reason, remedy))
 
 
 def has_software(capabilities: Capabilities) -> bool:
     """Return whether disciplines in software can be used here."""
     return any(each.available and is_software(each.name) for each in capabilities.qdiscs)
-
-
-def _qdisc_remedy(kind: str) -> str:
-    if module_file(f"sch_{kind}"):
-        return f"as root: modprobe sch_{kind}"
-    return f"a kernel with CONFIG_NET_SCH_{kind.upper()} has it"
 
 
 def _u32() -> Feature:
@@ -171,27 +148,18 @@ def _u32() -> Feature:
     remedy = "a kernel with CONFIG_NET_CLS_U32 has it"
     if module_file("cls_u32"):
         remedy = "as root: modprobe cls_u32"
-    return Feature(
-        name="u32",
-        available=not reason,
-        summary="directs traffic into classes that share a link's rate",
-        reason=reason,
-        remedy=remedy if reason else "",
-    )
+    return feature("u32", "directs traffic into classes that share a link's rate", (reason, remedy))
 
 
 def _tools(iperf3: subprocess.Popen[str] | None) -> Iterator[Feature]:
-    for name, package, purpose, required in _TOOLS:
-        path = find_tool(name)
-        version = f" ({_iperf3_version(iperf3)})" if iperf3 and name == "iperf3" else ""
-        yield Feature(
-            name=name,
-            available=path is not None,
-            summary=purpose + version,
-            reason="" if path else "not installed",
-            remedy="" if path else f"apt install {package}",
-            required=required,
-        )
+    for tool in _TOOLS:
+        reason = "" if find_tool(tool.name) else "not installed"
+        summary = tool.purpose
+        if iperf3 and tool.name == "iperf3":
+            words = iperf3.communicate()[0].split()
+            summary += f" ({words[1] if len(words) > 1 else 'unknown version'})"
+        remedy = f"apt install {tool.package}" if reason else ""
+        yield feature(tool.name, summary, (reason, remedy), required=tool.required)
 
 
 def _capture_programs() -> Iterator[Feature]:
@@ -202,13 +170,8 @@ def _capture_programs() -> Iterator[Feature]:
             reason, remedy = "not installed", f"apt install {package}"
         elif name == "tcpdump" and (reason := capture_tools.tcpdump_refusal(path)):
             remedy = capture_tools.ROOTLESS_REMEDY
-        yield Feature(
-            name=name,
-            available=not reason,
-            summary=f"captures packets; one of the two is enough ({package})",
-            reason=reason,
-            remedy=remedy,
-        )
+        summary = f"captures packets; one of the two is enough ({package})"
+        yield feature(name, summary, (reason, remedy))
 
 
 def _ask_iperf3() -> subprocess.Popen[str] | None:
@@ -217,9 +180,3 @@ def _ask_iperf3() -> subprocess.Popen[str] | None:
         return None
     pipe = subprocess.PIPE
     return subprocess.Popen([path, "--version"], stdout=pipe, stderr=pipe, text=True)
-
-
-def _iperf3_version(asked: subprocess.Popen[str]) -> str:
-    """Return the version in the first line of ``iperf3 --version``."""
-    words = asked.communicate()[0].split()
-    return words[1] if len(words) > 1 else "unknown version"

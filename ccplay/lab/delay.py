@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from ccplay.assets import find_tool, module_file
+from ccplay.bpf.support import feature
 from ccplay.errors import LabError
 from ccplay.lab import child, delay_line, qdiscs
 from ccplay.lab.child import Child, Logger, Supervisor
@@ -485,13 +486,7 @@ def try_netem() -> Feature:
         remedy = f"a kernel with CONFIG_{option} has it"
         if module_file(module):
             remedy = f"as root: modprobe {module}"
-    return Feature(
-        name="netem",
-        available=not reason,
-        summary="the kernel's own delay, jitter and loss",
-        reason=reason,
-        remedy=remedy,
-    )
+    return feature("netem", "the kernel's own delay, jitter and loss", (reason, remedy))
 
 
 def _netem_refusal() -> tuple[str, str]:
@@ -541,13 +536,8 @@ def try_delay_line() -> Feature:
             remedy = "as root: modprobe -a xt_NFQUEUE iptable_raw iptable_mangle"
             if find_tool("iptables-legacy") is None:
                 remedy = "apt install iptables"
-    return Feature(
-        name="delay line",
-        available=not reason,
-        summary="ccplay's own: packets wait in a netfilter queue",
-        reason=reason,
-        remedy=remedy,
-    )
+    summary = "ccplay's own: packets wait in a netfilter queue"
+    return feature("delay line", summary, (reason, remedy))
 
 
 def _iptables_refusal() -> str:

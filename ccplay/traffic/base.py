@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -247,6 +247,17 @@ class Samples(msgspec.Struct, frozen=True, eq=False):
     """Meaning of a row."""
 
 
+class Tool(NamedTuple):
+    """A program that a lab starts, which the machine must have."""
+
+    name: str
+    package: str
+    """Package of Debian and Ubuntu that has it."""
+    purpose: str
+    required: bool = True
+    """Whether no lab can run without it."""
+
+
 class TrafficKind(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """A kind of traffic: its names, its commands and events, its state, results and plots."""
 
@@ -280,6 +291,8 @@ class TrafficKind(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """Plots of the kind's variables."""
     lines: Mapping[str, Line] = msgspec.field(default_factory=dict)
     """Lines that the kind adds to other plots, by the plot's name."""
+    tools: tuple[Tool, ...] = ()
+    """Programs that send or receive the traffic, other than those of ccplay."""
     limits: tuple[str, ...] = ()
     """Fields of ``start`` any of which makes the traffic end by itself."""
     always_ends: bool = False

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ccplay.bpf.support import feature
 from ccplay.lab import rtnl
 from ccplay.lab.netns import Namespace
 from ccplay.model.values import Feature
@@ -220,10 +221,7 @@ _SCHEDULERS = {
 
 def connections() -> Feature:
     """Return whether flows can use MPTCP, by a trial in the namespace of the caller."""
-    reason, remedy = _lack()
-    return Feature(
-        name="mptcp", available=not reason, summary=_SUMMARY, reason=reason, remedy=remedy
-    )
+    return feature("mptcp", _SUMMARY, _lack())
 
 
 def _lack() -> tuple[str, str]:
@@ -252,4 +250,4 @@ def schedulers() -> Iterator[Feature]:
         # The list came with Linux 6.10; before, only the one in use could be read.
         found = ["default"]
     for name in found:
-        yield Feature(name=name, available=True, summary=_SCHEDULERS.get(name, "not part of Linux"))
+        yield feature(name, _SCHEDULERS.get(name, "not part of Linux"), None)

@@ -19,7 +19,7 @@ from ccplay.model.columns import RATE, SECONDS, SEGMENTS, TEXT, Column, Table, p
 from ccplay.model.quantities import Field
 from ccplay.model.texts import NAME
 from ccplay.model.variables import Variable, columns
-from ccplay.traffic.base import Samples, Traffic, TrafficKind, TrafficResult
+from ccplay.traffic.base import Samples, Tool, Traffic, TrafficKind, TrafficResult
 from ccplay.traffic.connections import Connections
 from ccplay.traffic.routes import ROUTES, Route, routes
 from ccplay.units import format_size
@@ -34,6 +34,7 @@ class StartDownload(StartRoutedTraffic, frozen=True):
     WORD = "download"
 
     download: Annotated[str | None, _NAME] = None
+    src: Annotated[str | None, replace(settings.SRC, meaning="The web server, which sends")] = None
     cc: Annotated[str | None, settings.CC] = None
     bytes: Annotated[
         int, replace(settings.PAYLOAD, label="size", hint="50 MB, 178 kB", unset="")
@@ -188,6 +189,7 @@ KIND = TrafficKind(
     tables=TABLES,
     metrics=METRICS,
     variables=(_BYTES,),
+    tools=(Tool("wget", "wget", "generates downloads"),),
     always_ends=True,
     connection=True,
     exported=Samples(

@@ -44,7 +44,7 @@ from ccplay.model.values import Monitored
 from ccplay.model.variables import FLOW_VARIABLES
 from ccplay.model.wording import one_way
 from ccplay.traffic import connections, monitored
-from ccplay.traffic.base import Handlers, TrafficKind
+from ccplay.traffic.base import Handlers, Tool, TrafficKind
 from ccplay.traffic.connections import Connections, Flow
 from ccplay.traffic.monitored import PACKETS_TABLE, MonitoredResult, delays
 from ccplay.traffic.routes import ROUTES, nodes_of, routes
@@ -594,6 +594,7 @@ KIND = TrafficKind(
     tables=TABLES,
     metrics=monitored.METRICS,
     variables=FLOW_VARIABLES,
+    tools=(Tool("iperf3", "iperf3", "generates long-lived flows"),),
     limits=("bytes", "duration_s"),
     limit_words="bytes, a duration",
     connection=True,

@@ -22,6 +22,7 @@ from ccplay.model.texts import NAME, choice
 from ccplay.model.variables import Variable, columns
 from ccplay.traffic.base import (
     Samples,
+    Tool,
     Traffic,
     TrafficKind,
     TrafficResult,
@@ -222,6 +223,7 @@ KIND = TrafficKind(
     metrics=METRICS,
     variables=(_RTT,),
     lines={"rtt": Line(_RTT, "dots", ink="ping")},
+    tools=(Tool("ping", "iputils-ping", "measures the RTT"),),
     limits=("count",),
     limit_words="a count",
     fills=False,
