@@ -79,6 +79,21 @@ class StartTogether(Command, Generic[AnyStart_co], frozen=True):
     commands: Annotated[list[AnyStart_co], MANY]
 
 
+class TraceData(Command, frozen=True):
+    """A piece of what moves a link; the whole is known by its digest. Only a session sends it.
+
+    It may come before ``Build``, whose links may need it, and is not answered.
+    """
+
+    digest: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    """SHA-256 of the whole."""
+    size: Annotated[int, msgspec.Meta(ge=0)]
+    """Bytes of the whole, unpacked."""
+    piece: Annotated[bytes, msgspec.Meta(max_length=1 << 20)]
+    """Bytes of the whole, compressed as in RFC 1950."""
+    last: bool = False
+
+
 class InForce(msgspec.Struct, frozen=True):
     """The settings in force at one moment, which a command may change and its inverse restores."""
 

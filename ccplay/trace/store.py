@@ -1,0 +1,116 @@
+"""Contents by their digest: read once from a scenario's files, and sent to each lab that asks.
+
+The side that reads the files has no privilege. A lab receives a content in pieces (``TraceData``,
+each a line of the stream), checks its digest and every number of it, and keeps at most
+``MOST_BYTES`` of them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ccplay.model.commands import TraceData
+from ccplay.model.moving import Trace
+from ccplay.trace import formats
+from ccplay.trace.content import Content, TraceError, digest_of, pack, unpack
+from ccplay.trace.models import compute
+
+MOST_BYTES = 512 << 20
+"""Most bytes of contents that a process keeps; the file of a day has about 50 MB."""
+
+_PIECE = 1 << 20
+
+files: dict[str, bytes] = {}
+"""Packed contents of files that this process has read, by digest."""
+
+
+def load(trace: Trace, folder: Path) -> Trace:
+    """Read the files of a trace beside a scenario; return it with the digest of what they contain.
+
+    Raises ``TraceError`` with file, line and reason.
+    """
+    if not (trace.rate or trace.delay):
+        return trace
+    content = formats.read(folder / trace.rate) if trace.rate else None
+    if trace.delay:
+        content = formats.with_delays(content, formats.read_delays(folder / trace.delay))
+    assert content is not None  # noqa: S101 - one of the two files is there
+    image = pack(content)
+    digest = digest_of(image)
+    if digest not in files:
+        if sum(map(len, files.values())) + len(image) > MOST_BYTES:
+            raise TraceError(f"{trace.rate or trace.delay}: the traces take more than 512 MiB")
+        files[digest] = image
+    return _with(trace, digest)
+
+
+def _with(trace: Trace, digest: str) -> Trace:
+    return Trace(rate=trace.rate, delay=trace.delay, loop=trace.loop, digest=digest)
+
+
+def data_of(digest: str) -> Iterator[TraceData]:
+    """Yield the pieces of a content for a lab; none if this process has not read it."""
+    if (image := files.get(digest)) is None:
+        return
+    packed = zlib.compress(image, 1)
+    for begin in range(0, len(packed), _PIECE):
+        end = begin + _PIECE
+        yield TraceData(
+            digest=digest, size=len(image), piece=packed[begin:end], last=end >= len(packed)
+        )
+
+
+class Received:
+    """The contents that a lab has received, by digest."""
+
+    def __init__(self) -> None:
+        self._whole: dict[str, bytes] = {}
+        self._partial: dict[str, bytearray] = {}
+
+    def add(self, data: TraceData) -> None:
+        """Add a piece. Raises ``TraceError`` for one too many, or for a content that is wrong."""
+        if data.digest in self._whole:
+            return
+        parts = self._partial.setdefault(data.digest, bytearray())
+        parts += data.piece
+        kept = sum(map(len, (*self._whole.values(), *self._partial.values())))
+        if kept > MOST_BYTES or data.size > MOST_BYTES:
+            self._partial.clear()
+            raise TraceError("the traces take more than 512 MiB")
+        if not data.last:
+            return
+        del self._partial[data.digest]
+        unpacker = zlib.decompressobj()
+        try:
+            image = unpacker.decompress(bytes(parts), data.size + 1)
+        except zlib.error as error:
+            raise TraceError(f"a trace can't be unpacked: {error}") from None
+        if len(image) != data.size or digest_of(image) != data.digest:
+            raise TraceError("a trace differs from its digest")
+        unpack(image)
+        self._whole[data.digest] = image
+
+    def content(self, trace: Trace) -> tuple[Content, bytes]:
+        """Return what moves a link, also packed. Raises ``TraceError`` for an unknown file."""
+        if trace.rate or trace.delay:
+            image = self._whole.get(trace.digest)
+            if image is None:
+                raise TraceError(
+                    f"trace {trace.rate or trace.delay}: the lab has not received this file: it "
+                    "comes with the scenario that names it"
+                )
+            return unpack(image), image
+        content = compute(trace)
+        return content, pack(content)
+
+
+def content_of(trace: Trace, read: Mapping[str, bytes] | None = None) -> Content:
+    """Return what moves a link, on the side that has read the files. Raises ``TraceError``."""
+    if not (trace.rate or trace.delay):
+        return compute(trace)
+    image = (files if read is None else read).get(trace.digest)
+    if image is None:
+        raise TraceError(f"trace {trace.rate or trace.delay}: its file was not read")
+    return unpack(image)
