@@ -64,11 +64,11 @@ def own_disciplines(arguments: argparse.Namespace) -> dict[str, str]:
     import hashlib
 
     from ccplay.lab.custom.loading import custom_disciplines, library, read_bytes
-    from ccplay.scenario.rules import admit_disciplines
+    from ccplay.scenario.rules import admit
 
     found = custom_disciplines(files)
     if arguments.host is not None:
-        admit_disciplines(found)
+        admit(queues=found)
         return dict.fromkeys(found, "")
     library.add(files)
     return {name: hashlib.sha256(read_bytes(path)).hexdigest() for name, path in found.items()}

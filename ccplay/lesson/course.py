@@ -36,7 +36,7 @@ from ccplay.traffic import KINDS, TRAFFIC, started_by, stopped_by
 class Verdict(msgspec.Struct, frozen=True):
     """The measurements of a page's run, and the answer that they make right."""
 
-    values: Mapping[str, float | None]
+    values: Mapping[str, float | None] = msgspec.field(default_factory=dict)
     """Values of measures in their units, by name; None if not measured."""
     right: float | None = None
     """Index of the right choice, or the measured number; None if the run decides nothing."""
@@ -195,14 +195,9 @@ def _scaled(value: float | None, by: float) -> float | None:
     return None if value is None else value * by
 
 
-def _values(series: Series, between: tuple[float, float]) -> list[float]:
-    timeline = series.timeline
-    first, last = timeline.at_or_after(between[0]), timeline.before_or_at(between[1])
-    return series.values(first, last + 1)
-
-
 def _of(series: Series, take: Take, between: tuple[float, float]) -> float | None:
-    values = _values(series, between)
+    began = series.timeline.at_or_after(between[0])
+    values = series.values(began, series.timeline.before_or_at(between[1]) + 1)
     if not values:
         return None
     match take:
@@ -214,7 +209,6 @@ def _of(series: Series, take: Take, between: tuple[float, float]) -> float | Non
             return max(values)
         case "growth":
             # A counter that begins within the interval has grown from 0 to its first sample.
-            began = series.timeline.at_or_after(between[0])
             return values[-1] - (values[0] if series.first < began else 0.0)
         case _:
             return values[-1]

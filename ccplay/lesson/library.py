@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ccplay.analysis.metrics import check_metrics
 from ccplay.assets import assets
@@ -110,15 +110,11 @@ _LARGEST = 1 << 20
 """Number of bytes read of a progress file; a larger one is not valid."""
 
 
-class _Turn(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The saved state of one page."""
+class _Turn(Verdict, frozen=True, kw_only=True, omit_defaults=True):
+    """The saved state of one page, with the verdict on it if that is revealed."""
 
     answer: float | None = None
     revealed: bool = False
-    right: float | None = None
-    usual: bool = True
-    problem: str = ""
-    values: dict[str, float | None] = {}
     correct: bool | None = None
     recording: str = ""
     began: float = 0.0
@@ -140,7 +136,7 @@ def path_of(opened: Opened) -> Path:
 
 def keep(opened: Opened, course: Course) -> None:
     """Save the progress of a lesson. Raises ``CcplayError``."""
-    content = msgspec.json.encode(_Progress(course.at, [_kept(each) for each in course.turns]))
+    content = msgspec.json.encode(_Progress(course.at, [_save(each) for each in course.turns]))
     path = path_of(opened)
     with as_caller(), writing.explained(path, CcplayError):
         writing.make_directory(path.parent)
@@ -155,7 +151,7 @@ def take_up(opened: Opened) -> Course:
             found = msgspec.json.decode(printable_json(file.read(_LARGEST)), type=_Progress)
         if len(found.turns) == len(course.turns) and found.at < len(course.turns):
             course.at = found.at
-            course.turns = [_turn(each) for each in found.turns]
+            course.turns = [_restore(each) for each in found.turns]
     return course
 
 
@@ -166,25 +162,15 @@ def forget(opened: Opened) -> None:
         path.unlink(missing_ok=True)
 
 
-def _kept(turn: Turn) -> _Turn:
-    verdict, run = turn.verdict, turn.run
-    if verdict is None:
+def _save(turn: Turn) -> _Turn:
+    if turn.verdict is None:
         return _Turn(answer=turn.answer)
-    return _Turn(
-        answer=turn.answer,
-        revealed=True,
-        right=verdict.right,
-        usual=verdict.usual,
-        problem=verdict.problem,
-        values=dict(verdict.values),
-        correct=turn.correct,
-        recording=run.recording if run is not None else "",
-        began=run.began if run is not None else 0.0,
-        ended=run.ended if run is not None else 0.0,
-    )
+    run = asdict(turn.run) if turn.run is not None else {}
+    kept = asdict(turn.verdict) | run
+    return _Turn(answer=turn.answer, revealed=True, correct=turn.correct, **kept)
 
 
-def _turn(kept: _Turn) -> Turn:
+def _restore(kept: _Turn) -> Turn:
     turn = Turn(answer=kept.answer, correct=kept.correct)
     if kept.revealed:
         turn.verdict = Verdict(kept.values, kept.right, kept.usual, kept.problem)

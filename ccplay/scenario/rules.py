@@ -25,14 +25,13 @@ from ccplay.state.lab_state import LabState
 # The user's algorithms and disciplines: a scenario may use their names, but never names files.
 
 
-def admit(names: Iterable[str]) -> None:
-    """Allow these congestion controls in scenarios that are read from now on."""
-    texts.custom_algorithms.update(names)
+def admit(algorithms: Iterable[str] = (), queues: Iterable[str] = ()) -> None:
+    """Allow these congestion controls and disciplines in scenarios that are read from now on.
 
-
-def admit_disciplines(names: Iterable[str]) -> None:
-    """Allow these disciplines, with any parameters, in scenarios that are read from now on."""
-    for name in names:
+    The disciplines may have any parameters.
+    """
+    texts.custom_algorithms.update(algorithms)
+    for name in queues:
         disciplines.custom.setdefault(name, Discipline(name, "your own", (), open=True))
 
 
@@ -43,8 +42,7 @@ def admitted(algorithms: Iterable[str], queues: Iterable[str] = ()) -> Iterator[
     # A stranger's recording may have any names.
     able = _able(algorithms)
     own = [name for name in _able(queues) if name not in DISCIPLINES]
-    admit(able)
-    admit_disciplines(own)
+    admit(able, own)
     try:
         yield [*(f"{name}.bpf.c" for name in able), *(f"{name}.py" for name in own)]
     finally:

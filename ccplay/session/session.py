@@ -213,7 +213,7 @@ class Session:
             raise CommandError("you are watching: only the presenter can undo")
 
     def _do(self, command: Command) -> None:
-        self._by_hand.ask(command)
+        self._by_hand.asked.append(command)
         self._send(command, by_hand=True)
 
     def join(self, sink: Sink) -> None:
@@ -274,10 +274,9 @@ class Session:
                 for step in steps:
                     self._send(step.command, step=step)
                 continue
-            commands: list[StartTraffic] = []
-            for step in steps:
-                self._history.prepare(step)
-                commands.append(cast("StartTraffic", step.command))
+            together = list(steps)
+            self._history.prepare(at, together)
+            commands = [cast("StartTraffic", step.command) for step in together]
             self._source.send(StartTogether(at=at, commands=commands))
 
     def _send(

@@ -384,9 +384,9 @@ class History:
         if len(self._sent) == 1:
             self._record_settings(state)
 
-    def prepare(self, step: DueStep) -> None:
-        """Record that a step was sent, to be started together with others of its moment."""
-        self._together.setdefault(moment_of(step), deque()).append(step)
+    def prepare(self, at: float, steps: Sequence[DueStep]) -> None:
+        """Record that steps were sent which start together at this moment."""
+        self._together.setdefault(at, deque()).extend(steps)
 
     def match(self, event: Event | UnknownEvent) -> Event | UnknownEvent:
         """Return an event of the lab; if it answers a step, with the step's moment in ``due``."""
@@ -464,21 +464,18 @@ class ByHand:
     """
 
     def __init__(self) -> None:
-        self._asked: list[Command] = []
-
-    def ask(self, command: Command) -> None:
-        """Record a command of the user."""
-        self._asked.append(command)
+        self.asked: list[Command] = []
+        """Commands of the user that took effect or are under way."""
 
     def forget(self, command: Command) -> None:
         """Forget a command that failed or was undone; steps may set the same things again."""
-        if command in self._asked:
-            self._asked.remove(command)
+        if command in self.asked:
+            self.asked.remove(command)
 
     def _release(self, command: Command, network: Network) -> None:
         """Forget the user's commands that set any of the things that ``command`` sets."""
         things = _sets(command, network)
-        self._asked = [each for each in self._asked if not _sets(each, network) & things]
+        self.asked = [each for each in self.asked if not _sets(each, network) & things]
 
     def separate_overridden(
         self, due: Iterable[DueStep], network: Network
@@ -491,7 +488,7 @@ class ByHand:
         for step in due:
             if step.overrides:
                 self._release(step.command, network)
-        taken = {thing for command in self._asked for thing in _sets(command, network)}
+        taken = {thing for command in self.asked for thing in _sets(command, network)}
         kept: list[DueStep] = []
         skipped: list[str] = []
         for step in due:

@@ -122,10 +122,6 @@ class Ballot:
         self._votes[voter] = float(choice)
         return True
 
-    def vote_of(self, voter: str) -> float | None:
-        """Return a voter's choice; None without one."""
-        return self._votes.get(voter)
-
     @property
     def voters(self) -> int:
         """The number of voters so far."""

@@ -16,7 +16,6 @@ def test_each_voter_has_one_vote_which_can_be_changed() -> None:
     assert votes.cast("ann", "3", 2)
     assert votes.counts == (0, 1, 1, 0)
     assert votes.voters == 2
-    assert votes.vote_of("ann") == 2
 
 
 def test_no_vote_counts_after_the_reveal() -> None:

@@ -40,7 +40,7 @@ from ccplay.lab.custom.loading import custom_disciplines
 from ccplay.model.commands import Build
 from ccplay.model.disciplines import SUFFIX
 from ccplay.model.values import Capabilities
-from ccplay.scenario.rules import admit, admit_disciplines
+from ccplay.scenario.rules import admit
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import LabSource, Source
@@ -435,8 +435,10 @@ async def stop_coordinating(experiment: str) -> bytes:
 def admit_files(files: Files) -> None:
     """Allow the names of the user's own files in orders that are read from now on."""
     paths = [Path(name) for name in files]
-    admit(custom_algorithms(path for path in paths if path.suffix != SUFFIX))
-    admit_disciplines(custom_disciplines(path for path in paths if path.suffix == SUFFIX))
+    admit(
+        custom_algorithms(path for path in paths if path.suffix != SUFFIX),
+        custom_disciplines(path for path in paths if path.suffix == SUFFIX),
+    )
 
 
 def refuse_strangers(worker: Worker) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any, Literal, TypeAlias
@@ -144,6 +144,7 @@ def lesson(board: Board | None, *, votes: bool) -> dict[str, Any] | None:
 
 def _question(board: Board, *, votes: bool) -> dict[str, Any]:
     kind = "choices" if board.choices else "region" if board.plot else "number"
+    ranges = bins(board, len(board.counts)) if board.counts else []
     return {
         "number": board.question,
         "ask": board.ask,
@@ -159,18 +160,11 @@ def _question(board: Board, *, votes: bool) -> dict[str, Any]:
         "open": board.open,
         "votes": votes,
         "counts": board.counts,
-        "bins": _bins(board),
+        "bins": [] if board.choices else [f"{each} {board.unit}".rstrip() for each in ranges],
         "right": board.right,
         "answers": board.answers,
         "verdict": outcome(board),
     }
-
-
-def _bins(board: Board) -> list[str]:
-    """Return the range of answers that each count of votes for a number covers, as text."""
-    if board.choices or not board.counts:
-        return []
-    return [f"{each} {board.unit}".rstrip() for each in bins(board, len(board.counts))]
 
 
 # --- lines of plots: each a variable of one subject, as whole numbers on a grid of moments --------
@@ -308,7 +302,9 @@ def value(state: LabState, line: Drawn, t: float, step: float) -> int | None:
     tick = timeline.before_or_at(t)
     if tick < timeline.first:
         return None
-    if timeline is not state.sweeps and t - timeline.time(tick) > _lasts(line, step):
+    # A series without a sample per sweep.
+    lasts_s = step if line.style == "dots" else _COUNTED_S
+    if timeline is not state.sweeps and t - timeline.time(tick) > lasts_s:
         return None
     if line.style == "area" and line.variable.rate is None and timeline is state.sweeps:
         # A queue may have been longer between two moments of the grid.
@@ -361,11 +357,6 @@ def _whole(line: Drawn, value: float | None) -> int | None:
     return None if value is None else round(value / line.quantum)
 
 
-def _lasts(line: Drawn, step: float) -> float:
-    """Return the seconds for which a sample is drawn, of a series without a sample per sweep."""
-    return step if line.style == "dots" else _COUNTED_S
-
-
 def _summary(state: LabState, line: Drawn, t: float) -> float | None:
     if line.summary is None:
         return None
@@ -401,7 +392,18 @@ _MOST_CHANGES = 500
 
 def facts(state: LabState) -> Facts:
     """Return everything that a page receives except the values of lines."""
-    return {name: describe(state) for name, describe in _FACTS.items()}
+    flows = flows_with_lines(state)
+    senders = state.hello.network.senders if state.hello else []
+    return {
+        "phase": _phase(state),
+        "plots": [_plot(plot) for plot in plots(state).values()],
+        "settings": _settings_of(state),
+        "flows": [_flow(state, flow, senders) for flow in flows],
+        "others": _others(state),
+        "network": _network(state),
+        "links": _links(state),
+        "counts": [len(state.flows), len(flows)],
+    }
 
 
 def described(line: Drawn) -> list[Any]:
@@ -420,10 +422,6 @@ def _phase(state: LabState) -> Facts:
     }
 
 
-def _plots(state: LabState) -> list[Facts]:
-    return [_plot(plot) for plot in plots(state).values()]
-
-
 def _plot(plot: Plot) -> Facts:
     unit, factor = plot.variable.axis()
     return {
@@ -434,7 +432,7 @@ def _plot(plot: Plot) -> Facts:
         "missing": f"no {plot.missing[0]} at this time" if plot.missing else "",
         "least": plot.least,
         "subject": plot.variable.subject,
-        "axis": {"unit": unit, **_writing(plot.lines[-1])},
+        "axis": _axis(plot.lines[-1], unit),
         "bytes": _axis(plot.in_bytes) if plot.in_bytes else None,
         "counts": [{"ink": each.ink, "short": each.short} for each in plot.counts],
         "companions": [each.variable.words for each in plot.companions],
@@ -442,16 +440,18 @@ def _plot(plot: Plot) -> Facts:
     }
 
 
-def _axis(line: Line) -> Facts:
-    return {"unit": line.variable.axis()[0], **_writing(line)}
-
-
-def _writing(line: Line) -> Facts:
-    """Return the format of values on the axis, the same as in ``Variable.write``."""
+def _axis(line: Line, unit: str = "") -> Facts:
+    """Return the unit of an axis and the format of its values, as ``Variable.write`` has it."""
     variable = line.variable
     fraction = 2 if variable.one is not None else variable.digits
     scaled = bool(variable.scale) or variable.unit in ("us", "bps", "share")
-    return {"digits": fraction, "scaled": scaled, "per": quantum(variable) * variable.axis()[1]}
+    own, factor = variable.axis()
+    return {
+        "unit": unit or own,
+        "digits": fraction,
+        "scaled": scaled,
+        "per": quantum(variable) * factor,
+    }
 
 
 def _settings_of(state: LabState) -> list[list[Any]]:
@@ -480,22 +480,14 @@ def _scopes(
 ) -> Iterator[tuple[str, Scope]]:
     if plot.variable.subject == "queue":
         for link in links:
-            yield link, Scope(state, link, in_bytes=_in_bytes(state, link), converts=True)
+            change = state.link_at(link, state.now)
+            in_bytes = counts_bytes(change.setting.qdisc if change else None)
+            yield link, Scope(state, link, in_bytes=in_bytes, converts=True)
     elif plot.variable.subject == "flow":
         for name, pair in islice(ends.items(), _MOST_ENDS):
             yield name, Scope(state, ends=pair)
     else:
         yield "", Scope(state)
-
-
-def _in_bytes(state: LabState, link: str) -> bool:
-    change = state.link_at(link, state.now)
-    return counts_bytes(change.setting.qdisc if change else None)
-
-
-def _flow_facts(state: LabState) -> list[Facts]:
-    senders = state.hello.network.senders if state.hello else []
-    return [_flow(state, flow, senders) for flow in flows_with_lines(state)]
 
 
 def _flow(state: LabState, flow: Flow, senders: list[str]) -> Facts:
@@ -571,11 +563,6 @@ def _limit(value: object) -> float | None:
     return float(value) or None
 
 
-def _counts(state: LabState) -> list[int]:
-    """Return the number of flows, and the number of those with lines."""
-    return [len(state.flows), len(flows_with_lines(state))]
-
-
 def log(state: LabState) -> list[list[Any]]:
     """Return number, moment, kind and text of the newest events, and whether each is a mark."""
     first = max(len(state.log) - MOST_LOGGED, 0)
@@ -583,16 +570,3 @@ def log(state: LabState) -> list[list[Any]]:
         [number, round(each.t, 3), each.kind, each.text, int(each.is_mark)]
         for number, each in enumerate(state.log[first:], first)
     ]
-
-
-_FACTS: dict[str, Callable[[LabState], Any]] = {
-    "phase": _phase,
-    "plots": _plots,
-    "settings": _settings_of,
-    "flows": _flow_facts,
-    "others": _others,
-    "network": _network,
-    "links": _links,
-    "counts": _counts,
-}
-"""Functions that make the facts, by name."""

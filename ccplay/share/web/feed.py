@@ -92,19 +92,19 @@ class Feed:
         since, shown = now - self._looked, (board, len(self._session.state.log))
         if since >= _FACTS_S or (since >= _APART_S and shown != self._shown):
             self._looked, self._shown = now, shown
-            found += self._news(board)
+            found += self._changes(board)
         return found + self._frame()
 
-    def _news(self, board: Board | None) -> bytes:
+    def _changes(self, board: Board | None) -> bytes:
         state = self._session.state
-        news: dict[str, Any] = {}
-        there = {**facts.facts(state), "lesson": lesson(board, votes=self._votes)}
-        for name, fact in there.items():
+        changed: dict[str, Any] = {}
+        known = {**facts.facts(state), "lesson": lesson(board, votes=self._votes)}
+        for name, fact in known.items():
             encoded = _encoder.encode(fact)
             if self._sent.get(name) != encoded:
                 self._sent[name] = encoded
-                news[name] = msgspec.Raw(encoded)
-        found = message("facts", news) if news else b""
+                changed[name] = msgspec.Raw(encoded)
+        found = message("facts", changed) if changed else b""
         if fresh := [each for each in lines(state) if each.key not in self._numbers]:
             for each in fresh:
                 self._numbers[each.key] = len(self._lines)

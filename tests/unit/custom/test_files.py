@@ -25,7 +25,7 @@ from ccplay.model.disciplines import validate
 from ccplay.model.qdiscs import Discipline
 from ccplay.model.values import Qdisc
 from ccplay.scenario.reading import load
-from ccplay.scenario.rules import admit_disciplines, driven
+from ccplay.scenario.rules import admit, driven
 from ccplay.session import launch
 from tests.unit.custom.sources import FIFO
 
@@ -216,7 +216,7 @@ def test_one_given_as_a_scenario_is_refused_with_the_option(tmp_path: Path) -> N
 
 
 def test_of_a_file_on_another_machine_any_parameter_is_passed_on(tmp_path: Path) -> None:
-    admit_disciplines(["mine"])
+    admit(queues=["mine"])
     (case,) = load(scenario(tmp_path, '"mine"', ', target = "5 ms"')).cases
     qdisc = case.build.links["bottleneck"].qdisc
     assert qdisc == Qdisc(kind="mine", options={"target": "5 ms"})
@@ -276,6 +276,6 @@ def test_new_check_and_list(
 
 
 def test_a_kind_that_is_open_has_no_form_and_no_limit() -> None:
-    admit_disciplines(["mine"])
+    admit(queues=["mine"])
     assert disciplines.custom["mine"] == Discipline("mine", "your own", (), open=True)
     assert "mine" in disciplines.kinds()

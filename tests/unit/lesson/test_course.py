@@ -234,7 +234,7 @@ def test_a_run_that_is_left_is_void_and_can_be_taken_again(opened: Opened) -> No
 def test_a_page_overrides_what_was_tried_by_hand(opened: Opened) -> None:
     lab = Lab(course := Course(opened.lesson))
     by_hand = ByHand()
-    by_hand.ask(StopFlow(flow="a"))
+    by_hand.asked.append(StopFlow(flow="a"))
     course.run()
     lab.pass_time(2.5)
     lab.apply(Log(t=5.0, level="info", text=""))
