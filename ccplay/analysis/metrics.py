@@ -13,6 +13,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from ccplay.analysis.results import CaseResult, Check, DirectionResult, InterfaceResult, QueueResult
+from ccplay.analysis.sharing import Reaction
 from ccplay.errors import ScenarioError
 from ccplay.model.base import Command
 from ccplay.model.commands import SetClasses, SetLink, SetQdisc
@@ -24,6 +25,7 @@ from ccplay.scenario.evidence import unaliased
 from ccplay.scenario.values import Case, Expectation, Scenario
 from ccplay.traffic import TRAFFIC, ends_of, started_by
 from ccplay.traffic.flow import StartFlow, Subflow
+from ccplay.traffic.ping import StartPing
 from ccplay.traffic.udp import StartUdp
 
 NO_METRICS = frozenset(
@@ -31,7 +33,7 @@ NO_METRICS = frozenset(
 )
 """Fields of a result that are not metrics: they identify the run or qualify its trust."""
 
-_GROUPS = {kind.group for kind in TRAFFIC} | {"queues", "interfaces", "directions"}
+_GROUPS = {kind.group for kind in TRAFFIC} | {"queues", "interfaces", "directions", "reactions"}
 _MEMBERS: dict[str, type[msgspec.Struct]] = {
     name: get_args(hint)[0] for name, hint in get_type_hints(CaseResult).items() if name in _GROUPS
 }
@@ -46,9 +48,17 @@ _SOJOURN = ("sojourn_p50_ms", "sojourn_p95_ms", "sojourn_p99_ms")
 _PLAIN = ("pfifo", "bfifo", "pfifo_fast", "tbf", "hhf")
 """Disciplines of every kernel that mark no packet, and of which no sojourn time is measured."""
 
+_HARM = ("harm_rate", "harm_delay", "harm_loss")
+_OF_SEVERAL = ("jain", "converged_s", "starvation", "loss_synchronisation")
+"""Metrics of all flows together."""
+
 _NEVER = {
     "jain": "no two flows ran together for a second",
     "converged_s": "the flows never shared fairly",
+    "loss_synchronisation": "no flow lost a packet while all ran",
+    "rpm": "no ping ran beside a flow",
+    "recovery_s": "the flow never had half its former goodput again",
+    **dict.fromkeys(_HARM, "the flow was never alone for 2 s, and then 2 s beside other traffic"),
     "fct_s": "the flow was not done before the end",
     "fct_mean_s": "a flow of a fixed size was not done before the end",
     "fct_max_s": "a flow of a fixed size was not done before the end",
@@ -157,9 +167,11 @@ def _reasons(case: Case, network: Network) -> dict[str, str]:
     starts = [step.command for step in case.timeline]
     flows = [each for each in starts if isinstance(each, StartFlow)]
     if len(flows) < 2:
-        found |= dict.fromkeys(("jain", "converged_s"), "it needs two flows")
+        found |= dict.fromkeys(_OF_SEVERAL, "it needs two flows")
     if not flows:
-        found["goodput_bps"] = "no step starts a flow"
+        found |= dict.fromkeys(("goodput_bps", "rpm"), "no step starts a flow")
+    elif not any(isinstance(each, StartPing) for each in starts):
+        found["rpm"] = "no step starts a ping"
     if not case.sizes:
         sized = ("fct_mean_s", "fct_max_s", "checkpoint.elapsed_s", "checkpoint.ratio")
         found |= dict.fromkeys(sized, "it needs flows of a fixed size: give them bytes")
@@ -172,8 +184,12 @@ def _reasons(case: Case, network: Network) -> dict[str, str]:
         if kind is not None and (name := kind.name_of(command)) is not None:
             fields = dict.fromkeys(_fields(_MEMBERS[kind.group]), "") | dict(_lacking(command))
             found |= {f"{kind.group}.{name}.{field}": why for field, why in fields.items()}
-        if isinstance(command, StartFlow) and command.mptcp:
-            found |= dict.fromkeys(_of_subflows(command), "")
+        if isinstance(command, StartFlow):
+            reaction = f"reactions.{command.flow}"
+            found |= {f"{reaction}.{each}": "" for each in _fields(Reaction)}
+            found |= {f"{reaction}.{each}": why for each, why in _unprovoked(starts)}
+            if command.mptcp:
+                found |= dict.fromkeys(_of_subflows(command), "")
     found |= _of_queues(case, network)
     for link in network.links:
         fields = dict.fromkeys(_fields(InterfaceResult), "")
@@ -183,6 +199,20 @@ def _reasons(case: Case, network: Network) -> dict[str, str]:
     for way in ends:
         found |= {f"directions.{way}.{each}": alone for each in _fields(DirectionResult)}
     return found
+
+
+def _unprovoked(steps: Sequence[Command]) -> Iterator[tuple[str, str]]:
+    """Yield the reactions that no step of a timeline provokes, with the reason."""
+    kinds = [kind for step in steps if (kind := started_by(step)) is not None and kind.fills]
+    if len(kinds) < 2:
+        for each in (*_HARM, "starved"):
+            yield each, "it needs other traffic beside the flow"
+    links = [step for step in steps if isinstance(step, SetLink)]
+    if all(each.rate is None and each.delay_us is None for each in links):
+        yield "settling_s", "no step changes the rate or the delay of a link"
+    if not any(each.down or each.loss == 1 for each in links):
+        for each in ("recovery_s", "silent_retransmits"):
+            yield each, "no step takes a link down, or loses all its packets"
 
 
 def _lacking(command: Command) -> Iterator[tuple[str, str]]:

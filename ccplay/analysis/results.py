@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ccplay.analysis.sharing import Reaction
 from ccplay.analysis.statistics import MachineEffect, Statistic
 from ccplay.analysis.trust import HealthResult
 from ccplay.model.columns import MILLISECONDS, PACKETS, SHARE, SIZE, Column, Table
@@ -235,6 +236,17 @@ class CaseResult(TrafficResults, frozen=True, kw_only=True):
     converged_s: float | None = None
     """Seconds from the last flow's start until the flows first shared fairly; null if they never
     did."""
+    starvation: float | None = None
+    """Largest share of seconds in which one flow had less than a tenth of an equal share of the
+    goodput of all; null for fewer than two flows."""
+    loss_synchronisation: float | None = None
+    """Share of the flows that lose packets in one congestion event, mean over all events: 1 if all
+    lose together; see ``analysis.sharing``."""
+    rpm: float | None = None
+    """Round trips per minute under load, after draft-ietf-ippm-responsiveness, by pings and
+    srtt."""
+    reactions: list[Reaction] = msgspec.field(default_factory=list)
+    """How each long-lived flow reacted to others and to its path."""
     goodput_bps: float | None = None
     """Sum of the goodput of all long-lived flows in bits per second; null without any."""
     fct_mean_s: float | None = None

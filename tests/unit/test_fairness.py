@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.analysis.summary import (
-    converged_s,
-    fairness,
-    jain,
-    loss,
-    queueing_delays_us,
-    utilisation,
-)
+from ccplay.analysis.sharing import converged_s, fairness, jain
+from ccplay.analysis.summary import loss, queueing_delays_us, utilisation
 from ccplay.model.events import LinkChanged, Ready
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.values import LinkSetting
