@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,9 @@ from ccplay.model.quantities import (
 from ccplay.model.texts import LINE, METRIC, PROSE
 from ccplay.scenario.document import ControlError, Place, spell
 from ccplay.scenario.matrix import Parameter, Point, label_of, word_of
-from ccplay.scenario.parts import WRONG, Items, Part, Table
+from ccplay.scenario.parts import WRONG, Items, Part, Table, keys_of
 from ccplay.scenario.tree import Node, Reader, plain
-from ccplay.scenario.values import Expectation, Published
+from ccplay.scenario.values import Criterion, CriterionMeasure, Expectation, Published
 from ccplay.units import PATTERNS, parse_ratio
 from ccplay.visible import control_in
 
@@ -328,3 +328,83 @@ def _values_at(rows: Sequence[Row], at: Point, reader: Reader) -> tuple[float, .
                 text = f"axis {quote(name)} has no value {quote(word)}"
                 reader.mistakes.add(row.place, row.line + text + did_you_mean(word, known[name]))
     return tuple(row.value for row in rows if row.at.items() <= here.items())
+
+
+# --- the criterion that a scenario evaluates ------------------------------------------------------
+
+
+class _Plain(Part, frozen=True, kw_only=True, eq=False):
+    """A table of single values or lists, as they stand in the file."""
+
+    words: bool = False
+    """Whether values are returned as in the names of cases."""
+
+    def read(self, node: Node, reader: Reader) -> Any:
+        """Return the values by key."""
+        table = reader.table(node)
+        if not self.words:
+            return {key: plain(each) for key, each in table.items()}
+        unnamed: Parameter = ""
+        return {key: word_of(reader.value(e, label_of, unnamed)) for key, e in table.items()}
+
+    def form(self) -> Shape:
+        """Return the JSON Schema of any table."""
+        return {"type": "object"}
+
+
+def _check_measure(values: dict[str, Any], node: Node, reader: Reader) -> None:
+    if values.get("low") is None and values.get("high") is None:
+        reader.mistakes.add(node.place, "needs at_least or at_most")
+    if values.get("minus") and values.get("over"):
+        reader.mistakes.add(node.place, "either minus or over, not both")
+
+
+CRITERION_MEASURE = Table(
+    definition="criterion-measure",
+    make=CriterionMeasure,
+    check=_check_measure,
+    keys=keys_of(
+        CriterionMeasure,
+        at=_Plain(words=True, meaning="Points of the matrix where it is measured, by axis"),
+    ),
+)
+CRITERION = Table(
+    definition="criterion",
+    make=lambda measures=(), **values: Criterion(measures=tuple(measures), **values),
+    meaning="The criterion that the file evaluates: ccplay evaluate",
+    keys=keys_of(
+        Criterion,
+        measures=Items(
+            of=CRITERION_MEASURE,
+            least=1,
+            most=MOST_METRICS,
+            bounds="needs a measure",
+            meaning="Metrics with bounds; the first one is the figure",
+            required=True,
+        ),
+        quick=_Plain(meaning="Settings of a quick evaluation by path, as with --set"),
+    ),
+)
+
+
+def read_criterion(
+    node: Node | None, axes: Iterable[str], reader: Reader, network: Network | None
+) -> Criterion | None:
+    """Read the criterion of a file whose matrix has these axes."""
+    found: Criterion | None = CRITERION.read(node, reader) if node is not None else None
+    if node is None or found is None:
+        return None
+    known = list(axes)
+    named = {"subject": found.subject, "beside": found.beside}
+    for key, axis in named.items():
+        if axis and axis not in known:
+            reader.mistakes.add(node.at(key), f"the matrix has no axis {quote(axis)}")
+    for number, each in enumerate(found.measures):
+        for axis in each.at.keys() - set(known):
+            text = f"the matrix has no axis {quote(axis)}{did_you_mean(axis, known)}"
+            reader.mistakes.add((*node.place, "measures", number, "at"), text)
+        if each.minus == "beside" and not found.beside:
+            place = (*node.place, "measures", number, "minus")
+            reader.mistakes.add(place, "the criterion names no axis beside")
+    measures = (replace(each, metric=unaliased(each.metric, network)) for each in found.measures)
+    return replace(found, measures=tuple(measures))

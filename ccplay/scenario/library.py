@@ -34,7 +34,7 @@ def find(name_or_path: str | Path) -> Path:
     Raises ``ScenarioError`` with a suggestion.
     """
     word = str(name_or_path)
-    known = shipped()
+    known = shipped() | {f"evaluation/{name}": path for name, path in criteria().items()}
     if word in known:
         return known[word]
     path = Path(word)
@@ -53,6 +53,11 @@ def find(name_or_path: str | Path) -> Path:
 def shipped() -> dict[str, Path]:
     """Return the scenarios shipped with ccplay, by name."""
     return {path.stem: path for path in sorted(assets("scenarios").glob("*.toml"))}
+
+
+def criteria() -> dict[str, Path]:
+    """Return the scenarios of ``ccplay evaluate``, by name: each evaluates a criterion."""
+    return {path.stem: path for path in sorted(assets("scenarios").glob("evaluation/*.toml"))}
 
 
 def shipped_entries() -> list[Entry]:

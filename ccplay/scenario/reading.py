@@ -19,9 +19,11 @@ from ccplay.model.topologies import plan
 from ccplay.scenario import document
 from ccplay.scenario.document import LARGEST_FILE, Mistakes
 from ccplay.scenario.evidence import (
+    CRITERION,
     EXPECT,
     METRICS,
     PUBLISHED,
+    read_criterion,
     read_expect,
     read_metrics,
     read_published,
@@ -57,7 +59,7 @@ from ccplay.scenario.tree import (
     read_settings,
     renewed,
 )
-from ccplay.scenario.values import Case, Lesson, Scenario
+from ccplay.scenario.values import Case, Criterion, Lesson, Scenario
 from ccplay.visible import printable
 
 # --- the cases of a scenario file -----------------------------------------------------------------
@@ -118,6 +120,7 @@ FILE_KEYS = {
         meaning="Cases, each run in its own lab; each has only the keys that differ from the rest",
     ),
     "lesson": LESSON,
+    "evaluation": CRITERION,
 }
 
 
@@ -271,9 +274,26 @@ def _scenario(root: Node, path: Path, settings: Sequence[str], reader: Reader) -
     about = reader.value(table.get("about"), PROSE.read, "")
     cases = read_cases(table, title, over, reader)
     lesson = read_pages(table, cases, reader)
+    criterion = read_evaluation(table, cases, reader)
+    if criterion is not None:
+        named = [each.metric for each in criterion.measures]
+        cases = [replace(e, metrics=tuple(dict.fromkeys((*named, *e.metrics)))) for e in cases]
     return Scenario(
-        *(path, title, about, tuple(cases), tuple(settings)), lesson=lesson, files=reader.files
+        *(path, title, about, tuple(cases), tuple(settings)),
+        lesson=lesson,
+        criterion=criterion,
+        files=reader.files,
     )
+
+
+def read_evaluation(
+    table: dict[str, Node], cases: Sequence[Case], reader: Reader
+) -> Criterion | None:
+    """Read the criterion of a file, whose cases have the matrix that it names."""
+    axes = dict.fromkeys(axis for case in cases for axis in case.parameters)
+    whole = not reader.mistakes.count and cases
+    network = plan(cases[0].build.topology) if whole else None
+    return read_criterion(table.get("evaluation"), axes, reader, network)
 
 
 def read(path: Path) -> str:

@@ -21,7 +21,13 @@ from ccplay.model.quantities import (
 )
 from ccplay.model.texts import ALGORITHM, GEMODEL, LINE, METRIC, NAME, PROSE
 from ccplay.scenario import lesson
-from ccplay.scenario.evidence import EXPECTATION, PUBLISHED_VALUES, TOLERANCE
+from ccplay.scenario.evidence import (
+    CRITERION,
+    CRITERION_MEASURE,
+    EXPECTATION,
+    PUBLISHED_VALUES,
+    TOLERANCE,
+)
 from ccplay.scenario.keys import CLASSES, HOSTS, LINK, QUEUE, TOPOLOGY
 from ccplay.scenario.matrix import AXIS
 from ccplay.scenario.parts import Part, described, table_shape
@@ -36,6 +42,7 @@ _QUANTITIES = (
 
 _PARTS: tuple[Part, ...] = (
     *(TOPOLOGY, HOSTS.of, LINK, QUEUE, CLASSES, STEP, EXPECTATION, PUBLISHED_VALUES, AXIS),
+    *(CRITERION, CRITERION_MEASURE),
     *(lesson.LESSON, lesson.PAGE, lesson.MEASURES.of, lesson.BOUND, lesson.CHOICE, lesson.QUESTION),
 )
 """Parts that have a definition in the schema."""

@@ -256,6 +256,52 @@ class Published(msgspec.Struct, frozen=True):
     """Whether they are those of a curve over the matrix at this point of it."""
 
 
+class CriterionMeasure(msgspec.Struct, frozen=True):
+    """A metric of a criterion with its bounds, which are ours: RFCs give none."""
+
+    metric: Annotated[str, Field(METRIC, "Path in the result")]
+    why: Annotated[str, Field(LINE, "Reason for the bound, which is ours")]
+    low: Annotated[float | None, Field(NUMBER, "Least value that holds", key="at_least")] = None
+    high: Annotated[float | None, Field(NUMBER, "Greatest value that holds", key="at_most")] = None
+    text: Annotated[str, Field(LINE, "Name of the measure for people")] = ""
+    minus: Annotated[
+        str,
+        Field(
+            LINE,
+            "Subtract the value of this algorithm at the same point, or with beside that of the "
+            "one beside it",
+        ),
+    ] = ""
+    over: Annotated[str, Field(LINE, "Divide by the value of this algorithm at the same point")] = (
+        ""
+    )
+    at: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Values of axes at which it is measured; empty for every point of the matrix."""
+
+
+class Criterion(msgspec.Struct, frozen=True):
+    """What a scenario shows of an algorithm or a discipline, and how its verdict is reached."""
+
+    rfc: Annotated[str, Field(LINE, "Number of the RFC that asks for it")]
+    section: Annotated[str, Field(LINE, "Its section")]
+    level: Annotated[str, Field(choice("level", ("MUST", "SHOULD")), "Its word")]
+    question: Annotated[str, Field(LINE, "The question in one line")]
+    sentence: Annotated[str, Field(PROSE, "The sentence of the RFC, word by word")]
+    subject: Annotated[
+        str,
+        Field(
+            choice("subject", ("algorithm", "discipline")),
+            "What is judged, and the axis of the matrix that has it",
+        ),
+    ]
+    measures: tuple[CriterionMeasure, ...]
+    """Measures; the first one is the figure of the criterion."""
+    beside: Annotated[str, Field(LINE, "Axis of the algorithms that it competes with")] = ""
+    remark: Annotated[str, Field(PROSE, "What else to know about it")] = ""
+    quick: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """Settings of a quick evaluation by path, as with ``--set``."""
+
+
 class Case(msgspec.Struct, frozen=True):
     """One case: a network and a timeline. Every run has a lab of its own."""
 
@@ -310,6 +356,8 @@ class Scenario(msgspec.Struct, frozen=True):
     """Text of the scenario, if it is not from a file."""
     lesson: Lesson | None = None
     """Lesson contained in the file."""
+    criterion: Criterion | None = None
+    """Criterion that the file evaluates."""
     files: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Text of the files beside the scenario that it names."""
 
