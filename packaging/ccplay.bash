@@ -4,10 +4,10 @@ _ccplay() {
   local command=${COMP_WORDS[1]} options="" words=""
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ] && [[ $current != -* ]]; then
-    COMPREPLY=($(compgen -W "play replay watch run compare report export lesson new check list doctor config completion guest cluster" -- "$current") $(compgen -f -X '!*.toml' -- "$current"))
+    COMPREPLY=($(compgen -W "play replay watch run compare report export lesson new check list doctor evaluate config completion guest cluster" -- "$current") $(compgen -f -X '!*.toml' -- "$current"))
     return
   fi
-  case " play replay watch run compare report export lesson new check list doctor config completion guest cluster " in *" $command "*) ;; *) command=play ;; esac
+  case " play replay watch run compare report export lesson new check list doctor evaluate config completion guest cluster " in *" $command "*) ;; *) command=play ;; esac
   case $command:$before in
     play:--topology) COMPREPLY=($(compgen -f -- "$current")); return ;;
     play:--topo) COMPREPLY=($(compgen -f -- "$current")); return ;;
@@ -87,6 +87,17 @@ _ccplay() {
     new:--from) COMPREPLY=($(compgen -f -- "$current")); return ;;
     list:--delete) COMPREPLY=($(compgen -f -- "$current")); return ;;
     doctor:--host) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    evaluate:--discipline) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    evaluate:--against) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    evaluate:--only) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    evaluate:--out) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    evaluate:--baseline) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    evaluate:--jobs) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    evaluate:--repeats) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    evaluate:--until-ci) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    evaluate:--cluster) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    evaluate:--certificate) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    evaluate:--host) COMPREPLY=($(compgen -f -- "$current")); return ;;
     cluster:--certificate) COMPREPLY=($(compgen -f -- "$current")); return ;;
     cluster:--jobs) COMPREPLY=($(compgen -f -- "$current")); return ;;
   esac
@@ -103,6 +114,7 @@ _ccplay() {
     check) options="--help"; words="" ;;
     list) options="--help --json --delete --clear"; words="scenarios lessons sessions algorithms disciplines" ;;
     doctor) options="--help --all --json --host --guest"; words="" ;;
+    evaluate) options="--help --discipline --against --only --quick --list --out --baseline --jobs --repeats --until-ci --cluster --certificate --mixed-kernels --host --guest --json"; words="" ;;
     config) options="--help"; words="preferences schema" ;;
     completion) options="--help"; words="bash zsh fish" ;;
     guest) options="--help"; words="" ;;

@@ -27,7 +27,7 @@ _HELP = """\
   ccplay                  open the playground: two flows, a queue, and keys to change both
   ccplay FILE.toml        open a scenario on the screen
   ccplay COMMAND --help   explain a command and its options
-  ccplay --help --all     list also what is needed once: preferences, completion, a guest's kernel
+  ccplay --help --all     list also evaluate, and what is needed once: preferences, a guest's kernel
 
 Results go to stdout, messages to stderr. Exit codes: 0 done; 1 error, and with `ccplay run` also a
 failed check or traffic that died; 2 wrong command line; 3 scenario refused; 4 recording unreadable;
@@ -205,12 +205,13 @@ GROUPS = {
 """Commands that ``--help`` lists, with their summaries, by what they are for."""
 
 MORE = {
+    "evaluate": "judge a congestion control or a queue discipline by the criteria of RFCs",
     "config": "print your preferences, or the JSON Schema of scenario files",
     "completion": "print the completion of commands and options for your shell",
     "guest": "install a full kernel for --guest: needs QEMU, downloads some 100 MB",
     "cluster": "make the certificate of a cluster, or run its worker on this machine",
 }
-"""Commands that are needed once."""
+"""Commands that are needed once, or by few."""
 
 _OLDER = {
     "sessions": "list the last sessions of the screen, which are recorded automatically",
@@ -234,6 +235,7 @@ _MODULES = {
     "run": ("play", "run"),
     "screen": ("replay",),
     "classroom": ("lesson", "watch", "share"),
+    "evaluate": ("evaluate",),
     "results": ("report", "export", "compare", "script"),
     "own": ("new", "check", "algorithm", "discipline"),
     "machine": ("list", "sessions", "schema", "config", "doctor", "guest", "lab"),

@@ -151,6 +151,28 @@ def of_run(arguments: argparse.Namespace) -> OpenWorkers:
     return open_workers
 
 
+def add_where(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name a cluster."""
+    parser.add_argument(
+        "--cluster",
+        metavar="WHERE",
+        help="make the runs on Dask's workers: of the scheduler at tls://HOST:PORT or "
+        "tcp://127.0.0.1:PORT, of N workers on this machine (local:N), or of one on each host of a "
+        "file, over ssh (ssh:HOSTFILE)",
+    )
+    parser.add_argument(
+        "--certificate",
+        type=Path,
+        metavar="DIR",
+        help="directory of the cluster's certificate (see ccplay cluster certificate)",
+    )
+    parser.add_argument(
+        "--mixed-kernels",
+        action="store_true",
+        help="use workers with different kernels in one experiment",
+    )
+
+
 def add_away(parser: argparse.ArgumentParser) -> None:
     """Add the options for an experiment that continues without this machine."""
     group = parser.add_mutually_exclusive_group()

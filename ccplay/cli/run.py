@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
+    parser.epilog = (
+        "ccplay evaluate ALGORITHM runs the scenarios that judge a congestion control by the "
+        "criteria of RFC 9743."
+    )
     options.add_scenario(parser)
     options.add_lab(parser)
     parser.add_argument(
@@ -47,24 +51,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="run N labs in parallel (default 1; on a cluster at most N on each worker)",
     )
-    parser.add_argument(
-        "--cluster",
-        metavar="WHERE",
-        help="make the runs on Dask's workers: of the scheduler at tls://HOST:PORT or "
-        "tcp://127.0.0.1:PORT, of N workers on this machine (local:N), or of one on each host of a "
-        "file, over ssh (ssh:HOSTFILE)",
-    )
-    parser.add_argument(
-        "--certificate",
-        type=Path,
-        metavar="DIR",
-        help="directory of the cluster's certificate (see ccplay cluster certificate)",
-    )
-    parser.add_argument(
-        "--mixed-kernels",
-        action="store_true",
-        help="use workers with different kernels in one experiment",
-    )
+    cluster.add_where(parser)
     cluster.add_away(parser)
     often = parser.add_mutually_exclusive_group()
     often.add_argument("--repeats", type=options.count, metavar="N", help="run every case N times")
@@ -118,8 +105,8 @@ def run_run(arguments: argparse.Namespace) -> int:
     cluster.check_away(arguments)
     workers = cluster.of_run(arguments) if getattr(arguments, "cluster", None) else None
     if workers is None:
-        _try_algorithms(arguments)
-        _try_disciplines(arguments)
+        try_algorithms(arguments)
+        try_disciplines(arguments)
         opener = options.lab_opener(arguments)
     else:
         cluster.check(loaded)
@@ -161,7 +148,7 @@ def _in_browsers(sharing: Sharing, place: str) -> Sink:
     return shown
 
 
-def _try_algorithms(arguments: argparse.Namespace) -> None:
+def try_algorithms(arguments: argparse.Namespace) -> None:
     """Build and load the user's algorithms once, since a mistake would spoil every run.
 
     The first flow then need not wait for the build. Raises ``CcplayError`` with the mistake.
@@ -183,7 +170,7 @@ def _try_algorithms(arguments: argparse.Namespace) -> None:
             raise CcplayError(summed_up(path, error)) from None
 
 
-def _try_disciplines(arguments: argparse.Namespace) -> None:
+def try_disciplines(arguments: argparse.Namespace) -> None:
     """Run the user's disciplines once over a generated trace, since a mistake would spoil all runs.
 
     Raises ``CcplayError`` with the first mistake.

@@ -514,18 +514,18 @@ async def run_scenario(
         store = None
         if wanted.out is not None:
             store = stack.enter_context(Store(wanted.out, whole))
-        printer = stack.enter_context(Printer(2, sys.stderr.encoding, _patience_s()))
+        printer = stack.enter_context(Printer(2, sys.stderr.encoding, patience_s()))
         console = Console(file=cast("IO[str]", printer))
         display = stack.enter_context(
             ProgressDisplay(console, len(chosen.cases), story=single, receiver=wanted.receiver)
         )
         # Last, so that a second signal ends the wait for the reader.
-        signals = stack.enter_context(_signals(stop, partial(_suspend, display, printer)))
+        signals = stack.enter_context(ending_signals(stop, partial(suspend, display, printer)))
         workers = None
         async with contextlib.AsyncExitStack() as places:
             if elsewhere is not None:
-                info = _describe_experiment(store, stop, display)
-                workers = await _wait_or_stop(stop, places.enter_async_context(elsewhere(info)))
+                info = describe_experiment(store, stop, display)
+                workers = await wait_or_stop(stop, places.enter_async_context(elsewhere(info)))
             if workers is not None and wanted.away in ("detach", "cancel"):
                 await hand_over_or_cancel(workers, Handover.of(chosen, whole, _done(store)), wanted)
                 return 0
@@ -561,7 +561,7 @@ async def run_scenario(
     return 1 if failed else 0
 
 
-def _describe_experiment(
+def describe_experiment(
     store: Store | None, stop: asyncio.Event, display: ProgressDisplay
 ) -> ExperimentInfo:
     """Return the information that other workers need."""
@@ -580,7 +580,7 @@ def _done(store: Store | None) -> list[tuple[str, int]]:
     return [key for key, each in kept.items() if not each.result.errors]
 
 
-async def _wait_or_stop(stop: asyncio.Event, opening: Awaitable[RemoteWorkers]) -> RemoteWorkers:
+async def wait_or_stop(stop: asyncio.Event, opening: Awaitable[RemoteWorkers]) -> RemoteWorkers:
     """Wait for workers, which may take as long as a queue of jobs, or until ``stop`` is set.
 
     Raises ``LabError`` if ``stop`` is set first.
@@ -599,7 +599,7 @@ async def _wait_or_stop(stop: asyncio.Event, opening: Awaitable[RemoteWorkers]) 
         stopped.cancel()
 
 
-def _patience_s() -> float | None:
+def patience_s() -> float | None:
     """Return the seconds to wait for the reader; forever if it also reads the result."""
     return None if os.path.sameopenfile(1, 2) else _PATIENCE_S
 
@@ -651,7 +651,7 @@ def _failed_checks(result: Result) -> str:
 
 
 @contextmanager
-def _signals(stop: asyncio.Event, suspend: Callable[[], None]) -> Iterator[list[int]]:
+def ending_signals(stop: asyncio.Event, suspend: Callable[[], None]) -> Iterator[list[int]]:
     """Let signals that end a process set ``stop`` instead, and Ctrl-Z call ``suspend``.
 
     Yields the received signals. An ignored one, such as SIGHUP under nohup, stays ignored.
@@ -674,7 +674,7 @@ def _signals(stop: asyncio.Event, suspend: Callable[[], None]) -> Iterator[list[
             loop.remove_signal_handler(number)
 
 
-def _suspend(display: ProgressDisplay, printer: Printer) -> None:
+def suspend(display: ProgressDisplay, printer: Printer) -> None:
     """Stop this process, as Ctrl-Z does, with the terminal restored."""
     with display.hidden():
         printer.drain(_HIDING_S)

@@ -370,7 +370,7 @@ class Store:
         name = self.scenario.name
         content = self._folder.read(RESULT)
         if content is not None:
-            earlier = _decode(content, Result, self._path / RESULT)
+            earlier = decode(content, Result, self._path / RESULT)
             if earlier.scenario != name:
                 raise UsageError(
                     f"{self._path} has runs of {quote(earlier.scenario)}, not of {quote(name)}: "
@@ -436,14 +436,14 @@ def read_run_directory(path: Path, *, outline: bool = False) -> Result:
     # Runs that are not in the file yet count in the statistics, which then need all runs.
     if outline and (found := _outlined(content, path)) is not None:
         return found
-    result = _decode(content, Result, path / RESULT)
+    result = decode(content, Result, path / RESULT)
     _check(result, path)
     return extend_result(result, _later(path, result.cases))
 
 
 def _outlined(content: bytes, path: Path) -> Result | None:
     """Return the outline of a result; None if runs were finished since it was written."""
-    found = _decode(content, _Outline, path / RESULT)
+    found = decode(content, _Outline, path / RESULT)
     _check(found, path)
     if next(_later(path, found.cases), None) is not None:
         return None
@@ -491,7 +491,7 @@ def _kept(path: Path, known: Collection[str]) -> Iterator[tuple[str, KeptRun]]:
         if (total := total + len(content)) > MOST_OF_RUNS:
             most = format_size(MOST_OF_RUNS)
             raise RecordingError(f"{folder}: its .json files are larger than {most} together")
-        kept = _decode(content, KeptRun, folder / name)
+        kept = decode(content, KeptRun, folder / name)
         _check_place(kept.result, folder / name, "result.recording")
         yield stem, kept
 
@@ -550,7 +550,7 @@ def fingerprint_of(path: Path, run: CaseResult) -> Fingerprint | None:
     if run.recording is None:
         return None
     kept = _file(path, run, (path / run.recording).with_suffix(".json"))
-    return None if kept is None else _decode(_read(kept, MOST_OF_RUN), KeptRun, kept).ran
+    return None if kept is None else decode(_read(kept, MOST_OF_RUN), KeptRun, kept).ran
 
 
 def scenario_of(path: Path) -> str:
@@ -566,7 +566,7 @@ def _read(path: Path, most: int) -> bytes:
         raise RecordingError(f"{path}: {error.strerror}") from None
 
 
-def _decode(content: bytes, kind: type[_T], path: Path) -> _T:
+def decode(content: bytes, kind: type[_T], path: Path) -> _T:
     """Return a value from a file, which may be untrusted. Raises ``RecordingError``."""
     most = (MOST_OF_RUN if kind is KeptRun else MOST_OF_RESULT) // _LEAST_OF_VALUE
     if content.count(b",") > most:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ccplay.analysis import summary
+from ccplay.analysis import sharing
 from ccplay.model.series import Series
 from ccplay.model.variables import Variable
 from ccplay.plots.levels import Scope
@@ -66,7 +66,7 @@ def values_at(series: Sequence[Series], variable: Variable, t: float) -> list[fl
 
 def jain(scope: Scope) -> float | None:
     """Return Jain's fairness index of the flows' values; None for fewer than two."""
-    return summary.jain(list(scope.values))
+    return sharing.jain(list(scope.values))
 
 
 def utilisation(scope: Scope, over_s: float = 1.0) -> float | None:

@@ -1,0 +1,190 @@
+"""Evaluates a congestion control by RFC 9743's criteria, or a queue discipline by RFC 7928's."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ccplay.cli import cluster, options
+from ccplay.cli.run import try_algorithms, try_disciplines
+from ccplay.errors import UsageError
+from ccplay.visible import notify
+
+if TYPE_CHECKING:
+    from ccplay.evaluation.criteria import Subject
+    from ccplay.evaluation.evaluating import Wanted
+
+_ABOUT = """\
+  ccplay evaluate mine.bpf.c                  verdicts, CUBIC, Reno and BBR beside them, a page
+  ccplay evaluate mine.bpf.c --quick          ten minutes on two cores: one run a point, and CUBIC
+  ccplay evaluate bbr --only harm,silence     some criteria; --list names all
+  ccplay evaluate mine.bpf.c --baseline DIR   also what became better or worse since an earlier one
+
+Each criterion is a scenario with a table [evaluation] in scenarios/evaluation/, which ccplay run
+evaluation/NAME runs alone. RFC 9743 gives no thresholds: the bounds are ours. DIR has a run
+directory for each criterion, evaluation.json and index.html. The same command resumes. The exit
+code is 1 if a criterion with MUST failed. A figure that rests on a run that can't be trusted gives
+no verdict.
+"""
+_AGAINST = {"algorithm": "cubic,reno,bbr", "discipline": "pfifo,codel,fq_codel"}
+_QUICKLY = {"algorithm": "cubic", "discipline": "pfifo"}
+_SOURCE = ".bpf.c"
+
+
+def add_evaluate(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _ABOUT
+    parser.add_argument(
+        "target",
+        nargs="?",
+        metavar="ALGORITHM",
+        help="the congestion control under test: a name, or a file NAME.bpf.c of your own",
+    )
+    parser.add_argument(
+        "--discipline",
+        metavar="NAME|FILE",
+        help="evaluate a queue discipline instead: a name, or a file NAME.py of your own",
+    )
+    parser.add_argument(
+        "--against",
+        type=_names,
+        metavar="A,B",
+        help=f"measure these too, for comparison and as competitors (default "
+        f"{_AGAINST['algorithm']}; with --quick {_QUICKLY['algorithm']})",
+    )
+    parser.add_argument(
+        "--only", type=_names, default=(), metavar="A,B", help="these criteria only"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer points, shorter runs, each made once"
+    )
+    parser.add_argument("--list", action="store_true", help="list the criteria")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="directory of runs, verdicts and page (default evaluation-NAME; the same command "
+        "resumes)",
+    )
+    parser.add_argument(
+        "--baseline", type=Path, metavar="DIR", help="compare with the evaluation in this directory"
+    )
+    parser.add_argument(
+        "--jobs",
+        type=options.count,
+        metavar="N",
+        help="run N labs in parallel (default 1; with --quick one for each core, at most 2)",
+    )
+    often = parser.add_mutually_exclusive_group()
+    often.add_argument("--repeats", type=options.count, metavar="N", help="run every case N times")
+    often.add_argument(
+        "--until-ci",
+        type=options.share,
+        metavar="SHARE",
+        help="repeat until the half width of the first measure's interval is at most this share",
+    )
+    cluster.add_where(parser)
+    options.add_place(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run_evaluate, kernel="host", algorithm=[])
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (each.strip() for each in text.split(","))))
+
+
+def run_evaluate(arguments: argparse.Namespace) -> int:
+    """Run this command and return the exit code."""
+    import asyncio
+
+    from rich.console import Console
+
+    from ccplay.cli import results
+    from ccplay.evaluation import evaluating
+
+    kind = "algorithm" if arguments.discipline is None else "discipline"
+    if arguments.list:
+        evaluating.list_criteria(kind, Console())
+        return 0
+    results.check_libraries()
+    wanted = _wanted(arguments, kind)
+    workers = cluster.of_run(arguments) if arguments.cluster else None
+    opener = cluster.no_lab if workers else options.lab_opener(arguments)
+    evaluation, code = asyncio.run(
+        evaluating.evaluate(
+            wanted, opener, workers, lambda found: evaluating.write_result(found, wanted.out)
+        )
+    )
+    if not evaluation.criteria:
+        return code
+    if arguments.json:
+        from ccplay.stream import wire
+
+        sys.stdout.write(wire.encode_value(evaluation).decode() + "\n")
+    else:
+        evaluating.show_evaluation(evaluation, Console())
+    sys.stdout.flush()
+    from ccplay.evaluation.evaluation_page import write_page
+
+    notify(str(write_page(evaluation, wanted.out)))
+    return code
+
+
+def _wanted(arguments: argparse.Namespace, kind: str) -> Wanted:
+    """Return what this command line wants. Raises ``CcplayError``."""
+    from ccplay.evaluation.evaluating import Wanted, read_evaluation
+    from ccplay.experiment.plan import RunOptions
+    from ccplay.scenario.rules import admit
+
+    given = arguments.target if arguments.discipline is None else arguments.discipline
+    if given is None or (arguments.target and arguments.discipline):
+        raise UsageError("name an algorithm, or a discipline with --discipline, and not both")
+    default = (_QUICKLY if arguments.quick else _AGAINST)[kind]
+    against = arguments.against or _names(default)
+    files = [Path(each) for each in (given, *against) if each.endswith((_SOURCE, ".py"))]
+    arguments.algorithm = [each for each in files if each.name.endswith(_SOURCE)]
+    arguments.discipline = [each for each in files if each.suffix == ".py"]
+    own, own_queues = options.own_algorithms(arguments), options.own_disciplines(arguments)
+    admit(own)
+    if not arguments.cluster:
+        try_algorithms(arguments)
+        try_disciplines(arguments)
+    subject, *others = (_subject(each, kind) for each in (given, *against))
+    if arguments.jobs is None:
+        arguments.jobs = min(2, os.cpu_count() or 1) if arguments.quick else 1
+    repeat = [word for each in files for word in (_option(each), str(each))]
+    return Wanted(
+        kind=kind,
+        subject=subject,
+        against=tuple(each for each in others if each != subject),
+        only=arguments.only,
+        quick=arguments.quick,
+        out=arguments.out or Path(f"evaluation-{subject.name}"),
+        baseline=None if arguments.baseline is None else read_evaluation(arguments.baseline),
+        own=own,
+        own_queues=own_queues,
+        options=RunOptions(
+            jobs=arguments.jobs, repeats=arguments.repeats, until_ci=arguments.until_ci
+        ),
+        repeat=shlex.join(repeat),
+    )
+
+
+def _option(file: Path) -> str:
+    return "--algorithm" if file.name.endswith(_SOURCE) else "--discipline"
+
+
+def _subject(given: str, kind: str) -> Subject:
+    """Return the subject that a word of the command line names."""
+    from ccplay.evaluation.criteria import Subject
+
+    name = Path(given).name.removesuffix(_SOURCE).removesuffix(".py") if "." in given else given
+    if given.endswith(".bpf"):
+        # The names of the algorithms that come with ccplay end so.
+        name = given
+    return Subject(name, name if kind == "algorithm" else {"kind": name})

@@ -1,0 +1,327 @@
+"""The runs of an evaluation: criterion after criterion, kept, resumed, and printed as a table."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import IO, cast
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ccplay.analysis.results import Machine, Result
+from ccplay.errors import RecordingError, UnsupportedError
+from ccplay.evaluation.criteria import (
+    CriterionResult,
+    Evaluation,
+    Judged,
+    Subject,
+    Verdict,
+    compare,
+    criterion_result,
+    find_criteria,
+    in_order,
+    judge,
+    left_out,
+    load_criterion,
+    references,
+    write_figure,
+)
+from ccplay.experiment.plan import RunOptions, goal_of, with_options
+from ccplay.experiment.runner import (
+    KILLED,
+    Experiment,
+    OpenWorkers,
+    describe_experiment,
+    ending_signals,
+    patience_s,
+    suspend,
+    wait_or_stop,
+)
+from ccplay.experiment.store import Store, decode
+from ccplay.files import writing
+from ccplay.files.reading import read_regular
+from ccplay.model.commands import Build
+from ccplay.model.quantities import quote
+from ccplay.report.terminal.progress_display import Printer, ProgressDisplay
+from ccplay.scenario.library import criteria
+from ccplay.scenario.reading import load
+from ccplay.scenario.rules import driven
+from ccplay.scenario.values import Scenario
+from ccplay.stream.sources import Source
+from ccplay.visible import notify, printable
+
+RESULT = "evaluation.json"
+"""File of an evaluation in its directory; beside it each criterion has a run directory."""
+_MOST = 1 << 26
+_STYLES: dict[Verdict, str] = {
+    "pass": "green",
+    "fail": "red",
+    "unclear": "yellow",
+    "not evaluated": "dim",
+}
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be evaluated, and how."""
+
+    kind: str
+    """What is judged: ``algorithm`` or ``discipline``."""
+    subject: Subject
+    against: tuple[Subject, ...]
+    """Others that are measured beside it."""
+    only: tuple[str, ...] = ()
+    quick: bool = False
+    out: Path
+    """Directory of the evaluation."""
+    baseline: Evaluation | None = None
+    own: Mapping[str, str] = {}
+    """The user's algorithms by name, with the digests of their sources."""
+    own_queues: Mapping[str, str] = {}
+    options: RunOptions
+    repeat: str
+    """Options of ``ccplay run`` that name the user's own files, as text."""
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """A criterion with the scenario that evaluates it."""
+
+    name: str
+    scenario: Scenario
+    subjects: tuple[Subject, ...]
+    """Subjects of its runs; the first one is judged."""
+
+
+def plan_criteria(wanted: Wanted) -> list[Planned]:
+    """Return the criteria to evaluate in the order of their sections. Raises ``CcplayError``."""
+    planned = []
+    for name, path in find_criteria(wanted.kind, wanted.only).items():
+        criterion = load(path).criterion
+        needed = references(criterion) if criterion else []
+        named = [wanted.subject, *wanted.against, *(Subject(each, each) for each in needed)]
+        subjects = tuple({each.name: each for each in named}.values())
+        beside = [each.name for each in wanted.against]
+        scenario = load_criterion(path, subjects, beside, quick=wanted.quick)
+        scenario = driven(scenario, wanted.own, wanted.own_queues)
+        planned.append(Planned(name, with_options(scenario, wanted.options), subjects))
+    order = in_order(criterion_result(e.name, e.scenario, (), "") for e in planned)
+    place = {each.name: number for number, each in enumerate(order)}
+    return sorted(planned, key=lambda each: place[each.name])
+
+
+def read_evaluation(path: Path) -> Evaluation:
+    """Return the evaluation in a directory. Raises ``RecordingError``."""
+    file = path / RESULT if path.is_dir() else path
+    try:
+        return decode(read_regular(file, _MOST), Evaluation, file)
+    except OSError as error:
+        raise RecordingError(f"{file}: {error.strerror}; ccplay evaluate makes one") from None
+
+
+# --- the runs -------------------------------------------------------------------------------------
+
+
+async def evaluate(
+    wanted: Wanted,
+    open_source: Callable[[Build], Source],
+    elsewhere: OpenWorkers | None = None,
+    finish: Callable[[Evaluation], None] = lambda _: None,
+) -> tuple[Evaluation, int]:
+    """Make the runs of all criteria that are not finished; return the verdicts and an exit code.
+
+    Rows of the table go to stderr as criteria finish. ``finish`` receives the evaluation so far
+    after each. Raises ``CcplayError`` if the subject can't be evaluated at all.
+    """
+    planned = plan_criteria(wanted)
+    stop = asyncio.Event()
+    found: list[CriterionResult] = []
+    machine: Machine | None = None
+    with contextlib.ExitStack() as stack:
+        printer = stack.enter_context(Printer(2, sys.stderr.encoding, patience_s()))
+        console = Console(file=cast("IO[str]", printer))
+        runs = sum(len(each.scenario.cases) for each in planned)
+        display = stack.enter_context(ProgressDisplay(console, runs, story=False))
+        signals = stack.enter_context(ending_signals(stop, partial(suspend, display, printer)))
+        for number, each in enumerate(planned, 1):
+            display.print(f"{number} of {len(planned)}: {each.scenario.title}", "bold")
+            judged: list[Judged] = []
+            why = ""
+            try:
+                result = await _measure(
+                    wanted, each, open_source, elsewhere, stop=stop, display=display
+                )
+            except UnsupportedError as error:
+                why = error.lines[0]
+                if not found and quote(wanted.subject.name) in str(error):
+                    raise
+            else:
+                machine = machine or result.machine
+                judged = judge(each.scenario, result, each.subjects, folder=each.name)
+            if stop.is_set():
+                break
+            row = criterion_result(each.name, each.scenario, judged, _command(wanted, each), why)
+            found.append(row)
+            display.show(_line(row))
+            finish(_evaluation(wanted, found, machine))
+    evaluation = _evaluation(wanted, found, machine)
+    if signals:
+        notify(f"finished runs are kept in {wanted.out}; the same command runs the rest")
+        return evaluation, KILLED + signals[0]
+    return evaluation, 1 if evaluation.failed_musts else 0
+
+
+async def _measure(
+    wanted: Wanted,
+    planned: Planned,
+    open_source: Callable[[Build], Source],
+    elsewhere: OpenWorkers | None,
+    *,
+    stop: asyncio.Event,
+    display: ProgressDisplay,
+) -> Result:
+    """Make the runs of a criterion that are not finished."""
+    scenario = planned.scenario
+    with Store(wanted.out / planned.name, scenario) as store:
+        async with contextlib.AsyncExitStack() as places:
+            workers = None
+            if elsewhere is not None:
+                info = describe_experiment(store, stop, display)
+                workers = await wait_or_stop(stop, places.enter_async_context(elsewhere(info)))
+            experiment = Experiment(
+                scenario,
+                open_source,
+                stop,
+                display,
+                jobs=wanted.options.jobs,
+                goal=goal_of(scenario, wanted.options),
+                store=store,
+                workers=workers,
+            )
+            return await experiment.measure()
+
+
+def _evaluation(
+    wanted: Wanted, found: Sequence[CriterionResult], machine: Machine | None
+) -> Evaluation:
+    evaluation = Evaluation(
+        subject=wanted.subject.name,
+        kind=wanted.kind,
+        against=[each.name for each in wanted.against],
+        quick=wanted.quick,
+        machine=machine,
+        criteria=list(found),
+        left_out=left_out() if wanted.kind == "algorithm" and not wanted.only else [],
+    )
+    if wanted.baseline is None:
+        return evaluation
+    changes = list(compare(wanted.baseline, evaluation))
+    return msgspec.structs.replace(evaluation, changes=changes)
+
+
+def _command(wanted: Wanted, planned: Planned) -> str:
+    """Return the command that repeats the runs of a criterion."""
+    words = ["ccplay", "run", f"evaluation/{planned.name}"]
+    for each in planned.scenario.settings:
+        words += ["--set", each]
+    repeats = {case.repeats for case in planned.scenario.cases}
+    words += ["--repeats", str(max(repeats))] if wanted.quick else []
+    return " ".join(filter(None, [shlex.join(words), wanted.repeat]))
+
+
+def write_result(evaluation: Evaluation, out: Path) -> None:
+    """Write the evaluation into its directory. Raises ``RecordingError``."""
+    text = msgspec.json.format(msgspec.json.encode(evaluation), indent=1).decode() + "\n"
+    with writing.explained(out / RESULT, RecordingError):
+        writing.write(out / RESULT, text)
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def _line(row: CriterionResult) -> Text:
+    """Return the verdict on a criterion in a line."""
+    text = Text(f"{row.section} {row.level} ", style="")
+    text.append(row.verdict, _STYLES[row.verdict])
+    text.append(f"  {printable(row.question)}  ")
+    if row.judged:
+        first = row.judged[0].deciding
+        text.append(f"{first.text}: {write_figure(first)}, {first.bound}", "dim")
+    elif row.why:
+        text.append(printable(row.why), "dim")
+    return text
+
+
+def show_evaluation(evaluation: Evaluation, console: Console) -> None:
+    """Print the verdicts as a table, with the figures of the others beside them."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    heads = ("", "", "criterion", "verdict", evaluation.subject)
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    others = [each for each in evaluation.against if each != evaluation.subject]
+    for name in others:
+        table.add_column(name, style="dim", overflow="fold")
+    table.add_column("bound (ours)", style="dim", overflow="fold")
+    for row in in_order(evaluation.criteria):
+        verdict = Text(row.verdict, _STYLES[row.verdict])
+        if not row.judged:
+            table.add_row(row.section, row.level, row.question, verdict, Text(row.why, "dim"))
+            continue
+        for number, measured in enumerate(row.judged[0].measures):
+            beside = {each.subject: each.measures[number] for each in row.judged}
+            first = number == 0
+            figure = Text(write_figure(measured))
+            if measured.worst.verdict != "pass":
+                figure.stylize(_STYLES[measured.worst.verdict])
+            table.add_row(
+                row.section if first else "",
+                row.level if first else "",
+                row.question if first else Text(f"  {measured.text}", "dim"),
+                verdict if first else "",
+                figure,
+                *(write_figure(beside[name]) if name in beside else "" for name in others),
+                measured.bound,
+            )
+    console.print(table)
+    for line in closing_lines(evaluation):
+        console.print(Text(line))
+
+
+def closing_lines(evaluation: Evaluation) -> Iterator[str]:
+    """Yield the summary, what is not clear and why, and what changed."""
+    verdicts: tuple[Verdict, ...] = ("pass", "fail", "unclear", "not evaluated")
+    counts = ((each, evaluation.count(each)) for each in verdicts)
+    yield ", ".join(f"{count} {name}" for name, count in counts if count)
+    if evaluation.failed_musts:
+        yield f"failed with MUST: {', '.join(evaluation.failed_musts)}"
+    for row in evaluation.criteria:
+        if row.why and row.verdict in ("unclear", "fail"):
+            yield f"{row.name}: {printable(row.why)}"
+    for each in evaluation.changes:
+        if each.change != "not clear" or each.before != each.now:
+            yield f"{each.name}: {each.change}, {each.before} before, {each.now} now"
+    if evaluation.quick:
+        yield "quick: one run a point, so figures have no intervals"
+
+
+def list_criteria(kind: str, console: Console) -> None:
+    """Print the criteria of algorithms or of disciplines, and what is left out."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for head in ("name", "RFC", "section", "", "question"):
+        table.add_column(head)
+    paths = criteria()
+    rows = in_order(
+        criterion_result(name, load(paths[name]), (), "") for name in find_criteria(kind)
+    )
+    for row in rows:
+        table.add_row(row.name, row.rfc, row.section, row.level, row.question)
+    for each in left_out() if kind == "algorithm" else ():
+        why = Text(f"{each.question} Not evaluated: {each.why}", "dim")
+        table.add_row("", each.rfc, each.section, each.level, why)
+    console.print(table)

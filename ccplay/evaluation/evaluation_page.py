@@ -1,0 +1,340 @@
+"""The page of an evaluation: one self-contained HTML file for a reader of five minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from markupsafe import Markup, escape
+
+from ccplay import __version__
+from ccplay.errors import CcplayError, RecordingError
+from ccplay.evaluation.criteria import (
+    CriterionResult,
+    Evaluation,
+    Figure,
+    Judged,
+    Verdict,
+    in_order,
+    write_figure,
+    write_value,
+)
+from ccplay.files import writing
+from ccplay.report.data.curves import bins, flow_groups, transfers
+from ccplay.report.data.naming import words, write
+from ccplay.report.figures.style import FLOWS
+from ccplay.report.page.page import environment, style_sheet
+from ccplay.session.archive import read_recording
+from ccplay.state.lab_state import LabState
+from ccplay.traffic import VARIABLES
+
+PAGE = "index.html"
+
+_MOST_PANELS = 6
+"""Greatest number of runs that are drawn for a criterion."""
+_WIDTH, _HEIGHT = 240, 92
+_LEFT, _BOTTOM = 30, 14
+_BIN_S = 0.5
+_STYLES: dict[Verdict, str] = {
+    "pass": "v-pass",
+    "fail": "v-fail",
+    "unclear": "v-unclear",
+    "not evaluated": "v-not",
+}
+
+
+class _Line(msgspec.Struct, frozen=True):
+    """A measure in the table of verdicts."""
+
+    text: str
+    figure: str
+    at: str
+    style: str
+    others: list[str]
+    bound: str
+
+
+class _Grid(msgspec.Struct, frozen=True):
+    """A measure of all subjects at all points."""
+
+    title: str
+    heads: list[str]
+    rows: list[tuple[str, list[tuple[str, str]]]]
+    note: str
+
+
+class _Panel(msgspec.Struct, frozen=True):
+    """A run, drawn small."""
+
+    svg: Markup
+    caption: str
+
+
+class _Row(msgspec.Struct, frozen=True):
+    """A criterion on the page."""
+
+    name: str
+    title: str
+    rfc: str
+    section: str
+    level: str
+    question: str
+    sentence: str
+    remark: str
+    verdict: str
+    style: str
+    why: str
+    command: str
+    lines: list[_Line]
+    tables: list[_Grid]
+    panels: list[_Panel]
+
+
+class _Cell(msgspec.Struct, frozen=True):
+    """A cell of a heat map."""
+
+    text: str
+    colour: str
+    ink: str
+    title: str
+
+
+class _Heat(msgspec.Struct, frozen=True):
+    """A heat map: a row for each pair, a column for each point."""
+
+    title: str
+    about: str
+    corner: str
+    heads: list[str]
+    rows: list[tuple[str, list[_Cell]]]
+
+
+def write_page(evaluation: Evaluation, out: Path) -> Path:
+    """Write the page of an evaluation into its directory; return its path.
+
+    Raises ``RecordingError`` if it can't be written.
+    """
+    page = out / PAGE
+    with writing.explained(page, RecordingError):
+        writing.write(page, render(evaluation, out))
+    return page
+
+
+def render(evaluation: Evaluation, out: Path) -> str:
+    """Return the page; recordings are read from the directory ``out``."""
+    others = [each for each in evaluation.against if each != evaluation.subject]
+    rows = [_row(each, others, out) for each in in_order(evaluation.criteria)]
+    rows += [
+        _Row(
+            *("", "", each.rfc, each.section, each.level, each.question, "", ""),
+            *("not evaluated", _STYLES["not evaluated"], each.why, "", [], [], []),
+        )
+        for each in evaluation.left_out
+    ]
+    rows.sort(key=lambda row: [int(e) for e in row.section.split(".") if e.isdecimal()])
+    verdicts: tuple[Verdict, ...] = ("pass", "fail", "unclear", "not evaluated")
+    counts = [(evaluation.count(each), each) for each in verdicts]
+    found = evaluation.machine
+    machine = (
+        []
+        if found is None
+        else [
+            ("kernel", f"Linux {found.kernel}"),
+            ("cores", str(found.cpus)),
+            ("delay by", ", ".join(found.delay_engines) or "no link delays"),
+            ("sampling", f"{found.sample_hz:g} samples per second"),
+            ("versions", f"ccplay {found.ccplay}, Python {found.python}"),
+        ]
+    )
+    facts = [f"ccplay {__version__}", f"beside {', '.join(others)}" if others else ""]
+    facts += [f"Linux {found.kernel}"] if found else []
+    return (
+        environment()
+        .get_template("evaluation.html.j2")
+        .render(
+            css=style_sheet(),
+            subject=evaluation.subject,
+            facts=" · ".join(filter(None, facts)),
+            summary=", ".join(f"{count} {name}" for count, name in counts if count),
+            musts=evaluation.failed_musts,
+            quick=evaluation.quick,
+            changes=evaluation.changes,
+            others=others,
+            rows=rows,
+            heats=[heat for each in evaluation.criteria for heat in _heats(each)],
+            machine=machine,
+        )
+    )
+
+
+# --- rows and tables ------------------------------------------------------------------------------
+
+
+def _row(found: CriterionResult, others: Sequence[str], out: Path) -> _Row:
+    lines = list(_lines(found.judged, others))
+    return _Row(
+        name=found.name,
+        title=found.title,
+        rfc=found.rfc,
+        section=found.section,
+        level=found.level,
+        question=found.question,
+        sentence=found.sentence,
+        remark=found.remark,
+        verdict=found.verdict,
+        style=_STYLES[found.verdict],
+        why=found.why,
+        command=found.command,
+        lines=lines,
+        tables=list(_grids(found.judged)),
+        panels=list(_panels(found.judged[0], out)) if found.judged else [],
+    )
+
+
+def _lines(judged: Sequence[Judged], others: Sequence[str]) -> Iterator[_Line]:
+    by_name = {each.subject: each for each in judged}
+    for number, measured in enumerate(judged[0].measures if judged else ()):
+        yield _Line(
+            text=measured.text,
+            figure=write_figure(measured),
+            at=_at(measured.worst),
+            style=_STYLES[measured.worst.verdict],
+            others=[
+                write_figure(by_name[name].measures[number]) if name in by_name else ""
+                for name in others
+            ],
+            bound=measured.bound,
+        )
+
+
+def _at(figure: Figure) -> str:
+    return ", ".join(f"{axis} {value}" for axis, value in figure.at.items())
+
+
+def _grids(judged: Sequence[Judged]) -> Iterator[_Grid]:
+    for number, first in enumerate(judged[0].measures if judged else ()):
+        measures = [each.measures[number] for each in judged]
+        points = list(dict.fromkeys(_at(e) for measured in measures for e in measured.figures))
+        rows = []
+        for point in points:
+            cells = []
+            for measured in measures:
+                here = next((e for e in measured.figures if _at(e) == point), None)
+                style = _STYLES[here.verdict] if here and measured is first else ""
+                cells.append((_figure(first.metric, first.bound, here), style))
+            rows.append((point or "all", cells))
+        note = f"{first.bound} holds: {first.reason}."
+        yield _Grid(first.text, [each.subject for each in judged], rows, note)
+
+
+def _figure(metric: str, bound: str, figure: Figure | None) -> str:
+    """Return a figure with its interval and the number of runs that can't be trusted."""
+    if figure is None:
+        return ""
+    text = write_value(metric, bound, figure.value)
+    if figure.value is not None and figure.low is not None and figure.high is not None:
+        half = (figure.high - figure.low) / 2
+        text += f" ± {write_value(metric, bound, half)}" if half else ""
+    return f"{text} !" if figure.untrustworthy else text
+
+
+# --- heat maps ------------------------------------------------------------------------------------
+
+
+def _heats(found: CriterionResult) -> Iterator[_Heat]:
+    """Yield a map for each relative measure of a criterion whose subjects compete in pairs."""
+    beside = "beside"
+    for number, first in enumerate(found.judged[0].measures if found.judged else ()):
+        if not all(beside in each.at for each in first.figures) or len(first.figures) < 2:
+            continue
+        heads = list(dict.fromkeys(_without(each, beside) for each in first.figures))
+        rows = []
+        for judged in found.judged:
+            figures = judged.measures[number].figures
+            for other in dict.fromkeys(each.at[beside] for each in figures):
+                own = {_without(e, beside): e for e in figures if e.at[beside] == other}
+                cells = [_cell(first.metric, own.get(head)) for head in heads]
+                rows.append((f"{judged.subject} → {other}", cells))
+        yield _Heat(
+            title=f"{found.title}: {words(first.metric).quantity}",
+            about=f"What each does to the one beside it, measured alone ({first.metric}); the "
+            "verdict compares it with what the other does to itself. 0 is none, 1 is all.",
+            corner="who → to whom",
+            heads=heads,
+            rows=rows,
+        )
+
+
+def _without(figure: Figure, axis: str) -> str:
+    return ", ".join(value for name, value in figure.at.items() if name != axis)
+
+
+def _cell(metric: str, figure: Figure | None) -> _Cell:
+    if figure is None or figure.alone is None:
+        return _Cell("–", "#f5f5f3", "#5a5a5a", figure.why if figure else "")
+    share = min(max(figure.alone, 0.0), 1.0)
+    # White to a dark red, which is as readable in grey.
+    red, green, blue = (round(255 + (end - 255) * share) for end in (150, 20, 40))
+    ink = "#fff" if share > 0.55 else "#1a1a1a"
+    mark = " !" if figure.untrustworthy else ""
+    text = f"{figure.alone:.2f}{mark}"
+    return _Cell(text, f"rgb({red},{green},{blue})", ink, write(metric, figure.alone))
+
+
+# --- small pictures of the runs behind a verdict --------------------------------------------------
+
+
+def _panels(judged: Judged, out: Path) -> Iterator[_Panel]:
+    """Yield a small picture of the first run at each point, the worst point first."""
+    measured = judged.deciding
+    figures = sorted(measured.figures, key=lambda each: each is not measured.worst)
+    for figure in [each for each in figures if each.recording][:_MOST_PANELS]:
+        try:
+            state = read_recording(out / str(figure.recording))
+        except (CcplayError, OSError):
+            continue
+        value = write_value(measured.metric, measured.bound, figure.value)
+        caption = f"{_at(figure) or judged.subject}: {measured.text} {value}"
+        yield _Panel(_picture(state), caption)
+
+
+def _picture(state: LabState) -> Markup:
+    """Return goodput of the flows over time as SVG."""
+    start = state.ready_at or 0.0
+    end = max(state.now, start + _BIN_S)
+    edges = bins(start, end, _BIN_S)
+    acked = VARIABLES["flow"]["bytes_acked"]
+    lines = []
+    for streams in flow_groups(state, ("flow",)):
+        moved = transfers(streams, edges, acked)
+        rates = [8 * each / _BIN_S / 1e6 for each in moved]
+        lines.append((streams[0].cc, rates, streams[0].started, streams[0].ended or end))
+    most = max((rate for _, rates, *_ in lines for rate in rates), default=0.0) or 1.0
+    wide, high = _WIDTH - _LEFT - 6, _HEIGHT - _BOTTOM - 8
+
+    def place(t: float, rate: float) -> str:
+        x = _LEFT + wide * (t - start) / (end - start)
+        return f"{x:.1f},{8 + high * (1 - rate / most):.1f}"
+
+    inks: dict[str, str] = {}
+    paths = []
+    for number, (cc, rates, since, until) in enumerate(lines):
+        inks.setdefault(cc, colour := FLOWS[number % len(FLOWS)])
+        middles = [(edge + _BIN_S / 2, rate) for edge, rate in zip(edges, rates, strict=False)]
+        inside = [place(t, each) for t, each in middles if since <= t <= min(until, end)]
+        paths.append(
+            f'<polyline points="{" ".join(inside)}" fill="none" stroke="{colour}" '
+            'stroke-width="1.2"/>'
+        )
+    names = "".join(f'<tspan fill="{each}"> {escape(cc)}</tspan>' for cc, each in inks.items())
+    foot = 8 + high
+    body = (
+        f'<line x1="{_LEFT}" y1="{foot}" x2="{_WIDTH - 6}" y2="{foot}" stroke="#d9d9d9"/>'
+        f'<text x="{_LEFT - 4}" y="14" text-anchor="end">{most:.3g}</text>'
+        f'<text x="{_LEFT - 4}" y="{foot}" text-anchor="end">0</text>'
+        f'<text x="{_WIDTH - 6}" y="{_HEIGHT - 3}" text-anchor="end">{end - start:.0f} s</text>'
+        f'<text x="{_LEFT}" y="{_HEIGHT - 3}">Mbit/s: {names}</text>{"".join(paths)}'
+    )
+    # Markup of our own: names are escaped, everything else is a number.
+    return Markup(f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">{body}</svg>')  # noqa: S704

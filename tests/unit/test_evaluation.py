@@ -1,0 +1,317 @@
+"""Criteria of an evaluation: their files, the verdicts on runs made by hand, and the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ccplay.analysis.metrics import check_metrics
+from ccplay.analysis.results import CaseResult, Result
+from ccplay.analysis.summary import summarise
+from ccplay.errors import ScenarioError, UsageError
+from ccplay.evaluation.criteria import (
+    CriterionResult,
+    Evaluation,
+    Judged,
+    Subject,
+    Verdict,
+    compare,
+    criterion_result,
+    find_criteria,
+    in_order,
+    judge,
+    left_out,
+    load_criterion,
+)
+from ccplay.evaluation.evaluation_page import render
+from ccplay.scenario.library import criteria, find
+from ccplay.scenario.reading import load, parse
+from ccplay.scenario.values import Scenario
+from tests.unit.reports import HEALTH, HOSTILE
+
+MINE, CUBIC = Subject("mine", "mine"), Subject("cubic", "cubic")
+HEAD = """
+title = "Long flows"
+duration = "9 s"
+topology.kind = "linear"
+links.bottleneck = { rate = "10 Mbit/s", queue = { kind = "pfifo", limit = 10 } }
+timeline = [
+  { at = "0 s", do = "start-flow", flow = "1", cc = "cubic" },
+  { at = "0 s", do = "start-flow", flow = "2", cc = "cubic" },
+]
+[matrix]
+algorithm = { path = "timeline.0.cc", values = ["reno", "cubic"] }
+beside = { path = "timeline.1.cc", values = ["cubic"] }
+"links.bottleneck.queue.limit" = [10, 50]
+[evaluation]
+rfc = "9743"
+section = "5.2.1"
+level = "MUST"
+question = "Is it fair?"
+sentence = "It MUST be."
+subject = "algorithm"
+beside = "beside"
+"""
+
+
+def scenario(*measures: str) -> Scenario:
+    return parse(f"{HEAD}measures = [{', '.join(measures)}]\n", Path("fair.toml"))
+
+
+ABSOLUTE = '{ metric = "jain", at_least = 0.8, why = "three quarters" }'
+RELATIVE = '{ metric = "goodput_bps", over = "cubic", at_least = 0.5, why = "half" }'
+BESIDE = '{ metric = "starvation", minus = "beside", at_most = 0.1, why = "a tenth" }'
+
+
+def result(of: Scenario, values: dict[str, list[float | None]], field: str = "jain") -> Result:
+    """Return runs in which a metric has these values, by a part of the case's name."""
+    runs: list[CaseResult] = []
+    for case in of.cases:
+        for part, each in values.items():
+            if part in case.name:
+                runs += [
+                    msgspec.structs.replace(
+                        summarise_nothing(case.name),
+                        repeat=number,
+                        parameters=dict(case.parameters),
+                        health=HEALTH,
+                        **{field: value},
+                    )
+                    for number, value in enumerate(each, 1)
+                ]
+    return Result(scenario=of.name, title=of.title, machine=None, cases=runs)
+
+
+def summarise_nothing(name: str) -> CaseResult:
+    from ccplay.state.lab_state import LabState
+
+    return summarise(LabState(), name)
+
+
+RENO = Subject("reno", "reno")
+
+
+def judged(of: Scenario, values: dict[str, list[float | None]], field: str = "jain") -> Judged:
+    found = judge(of, result(of, values, field), [RENO, CUBIC])
+    return found[0]
+
+
+# --- the files ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", criteria())
+def test_every_criterion_can_be_run_alone_whole_and_quickly(name: str) -> None:
+    """Its metrics can be measured, and a quick evaluation has one point of fewer seconds."""
+    whole = load(find(f"evaluation/{name}"))
+    assert whole.criterion is not None
+    check_metrics(whole)
+    subjects = [Subject("reno", "reno"), CUBIC]
+    if whole.criterion.subject == "discipline":
+        subjects = [Subject(each, {"kind": each}) for each in ("codel", "pfifo")]
+    full = load_criterion(criteria()[name], subjects, ["cubic"], quick=False)
+    quick = load_criterion(criteria()[name], subjects, ["cubic"], quick=True)
+    check_metrics(quick)
+    assert {case.parameters[whole.criterion.subject] for case in full.cases} == {
+        each.name for each in subjects
+    }
+    assert len(quick.cases) <= len(full.cases)
+    assert all(case.repeats == 1 for case in quick.cases)
+    assert max(case.duration_s for case in quick.cases) <= 22
+    for measure in whole.criterion.measures:
+        points = [case for case in quick.cases if measure.at.items() <= parameters(case).items()]
+        assert points, f"a quick evaluation has no point for {measure.metric}"
+
+
+def parameters(case: object) -> dict[str, str]:
+    return {name: str(value) for name, value in case.parameters.items()}  # type: ignore[attr-defined]
+
+
+def test_a_criterion_that_there_is_not_is_refused() -> None:
+    with pytest.raises(UsageError, match="did you mean"):
+        find_criteria("algorithm", ["bufferblaot"])
+
+
+def test_what_is_not_measured_has_its_reason() -> None:
+    found = left_out()
+    assert found
+    assert all(each.why and each.section and each.level in ("MUST", "SHOULD") for each in found)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ('subject = "algorithm"', 'no axis "algorithm"'),
+        ('at = { size = "1" }', 'no axis "size"'),
+        ("at_least = 0.8, ", "needs at_least or at_most"),
+        ('over = "cubic", ', "either minus or over"),
+    ],
+)
+def test_mistakes_of_a_criterion_have_their_place(wrong: str, message: str) -> None:
+    text = f"{HEAD}measures = [{ABSOLUTE}]\n"
+    match wrong.split(maxsplit=1)[0]:
+        case "subject":
+            text = text.replace("algorithm = {", "algorithms = {")
+        case "at":
+            text = text.replace("why =", 'at = { size = "1" }, why =')
+        case "at_least":
+            text = text.replace(wrong, "")
+        case _:
+            text = text.replace("at_least", 'over = "cubic", minus = "cubic", at_least')
+    with pytest.raises(ScenarioError, match=message):
+        parse(text, Path("t.toml"))
+
+
+def test_metrics_of_a_criterion_are_reported_first() -> None:
+    assert scenario(ABSOLUTE, RELATIVE).cases[0].metrics == ("jain", "goodput_bps")
+
+
+# --- verdicts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([0.9], "pass"),
+        ([0.7], "fail"),
+        ([0.9, 0.91, 0.92], "pass"),
+        ([0.5, 0.51, 0.52], "fail"),
+        ([0.7, 0.8, 0.9], "unclear"),
+        ([None], "fail"),
+    ],
+)
+def test_a_verdict_is_of_the_whole_interval(values: list[float | None], verdict: Verdict) -> None:
+    """With three runs the interval of 0.7 to 0.9 is ± 0.25: the bound is inside."""
+    assert judged(scenario(ABSOLUTE), {"": values}).verdict == verdict
+
+
+def test_the_worst_point_decides() -> None:
+    found = judged(scenario(ABSOLUTE), {"limit 10": [0.95], "limit 50": [0.6]})
+    worst = found.measures[0].worst
+    assert (found.verdict, worst.value, worst.at["limit"]) == ("fail", 0.6, "50")
+
+
+def test_the_worst_measure_decides_and_the_first_is_the_figure() -> None:
+    of = scenario(ABSOLUTE, '{ metric = "jain", at_most = 0.85, why = "not too fair" }')
+    found = judged(of, {"": [0.9]})
+    assert found.verdict == "fail"
+    assert found.deciding.bound == "at most 0.85"
+    assert criterion_result("fair", of, [found], "").value == 0.9
+
+
+def test_a_ratio_is_to_the_same_point_of_the_other() -> None:
+    of = scenario(RELATIVE)
+    values: dict[str, list[float | None]] = {"algorithm reno": [3e6], "algorithm cubic": [9e6]}
+    ours, theirs = judge(of, result(of, values, "goodput_bps"), [RENO, CUBIC])
+    assert ours.verdict == "fail"
+    assert ours.measures[0].worst.value == pytest.approx(1 / 3, abs=1e-5)
+    assert ours.measures[0].worst.alone == 3e6
+    assert theirs.measures[0].worst.value == 1, "CUBIC is as good as itself"
+
+
+def test_a_difference_is_to_what_the_one_beside_does_to_itself() -> None:
+    of = scenario(BESIDE)
+    values: dict[str, list[float | None]] = {"algorithm reno": [0.4], "algorithm cubic": [0.35]}
+    found = judged(of, values, "starvation")
+    assert found.measures[0].worst.value == pytest.approx(0.05)
+    assert found.verdict == "pass"
+
+
+def test_errors_of_both_add_up_in_a_ratio() -> None:
+    of = scenario(RELATIVE)
+    values: dict[str, list[float | None]] = {
+        "algorithm reno": [4e6, 5e6, 6e6],
+        "algorithm cubic": [8e6, 10e6, 12e6],
+    }
+    worst = judged(of, values, "goodput_bps").measures[0].worst
+    assert worst.low is not None
+    assert worst.high is not None
+    # Both have an interval of 49.7 % of their mean.
+    assert (worst.high - worst.low) / 2 == pytest.approx(0.5 * 0.497 * 2**0.5, rel=0.01)
+
+
+def test_a_run_that_cannot_be_trusted_gives_no_verdict() -> None:
+    of = scenario(ABSOLUTE)
+    runs = result(of, {"": [0.5]})
+    doubt = msgspec.structs.replace(HEALTH, trustworthy=False, reasons=["the machine was busy"])
+    doubtful = [msgspec.structs.replace(each, health=doubt) for each in runs.cases]
+    found = judge(of, msgspec.structs.replace(runs, cases=doubtful), [RENO])[0]
+    assert found.verdict == "unclear"
+    assert "can't be trusted" in found.measures[0].worst.why
+
+
+def test_without_runs_nothing_is_clear() -> None:
+    assert judged(scenario(ABSOLUTE), {"nothing": [0.9]}).verdict == "unclear"
+    only_ours: dict[str, list[float | None]] = {"algorithm reno": [3e6]}
+    assert judged(scenario(RELATIVE), only_ours, "goodput_bps").verdict == "unclear"
+
+
+# --- an evaluation as a whole ---------------------------------------------------------------------
+
+
+def criterion(name: str, verdict: Verdict, **fields: object) -> CriterionResult:
+    of = scenario(ABSOLUTE)
+    found = judged(of, {"": [0.9, 0.91, 0.92]})
+    row = criterion_result(name, of, [found], "ccplay run evaluation/fair")
+    return msgspec.structs.replace(row, verdict=verdict, **fields)
+
+
+def evaluation(*rows: CriterionResult, subject: str = "reno") -> Evaluation:
+    return Evaluation(
+        subject=subject, kind="algorithm", against=["cubic"], quick=False, criteria=list(rows)
+    )
+
+
+def test_only_a_must_that_failed_counts_as_failed() -> None:
+    should = criterion("b", "fail", level="SHOULD")
+    rows = (criterion("a", "fail"), should, criterion("c", "unclear"))
+    assert evaluation(*rows).failed_musts == ["a"]
+
+
+def test_sections_are_in_the_order_of_the_rfc() -> None:
+    rows = [criterion(each, "pass", section=each) for each in ("7.10", "5.2", "7.2", "5.1.1")]
+    assert [each.section for each in in_order(rows)] == ["5.1.1", "5.2", "7.2", "7.10"]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "change"),
+    [
+        ({"low": 0.7, "high": 0.8}, {"low": 0.85, "high": 0.9}, "better"),
+        ({"low": 0.7, "high": 0.8}, {"low": 0.5, "high": 0.6}, "worse"),
+        ({"low": 0.7, "high": 0.8}, {"low": 0.75, "high": 0.9}, "not clear"),
+        ({"low": 0.7, "high": 0.8}, {"low": None, "high": None}, "not clear"),
+    ],
+)
+def test_a_change_is_stated_if_the_intervals_allow_it(
+    before: dict[str, object], now: dict[str, object], change: str
+) -> None:
+    rows = evaluation(criterion("a", "pass", **before)), evaluation(criterion("a", "pass", **now))
+    assert [each.change for each in compare(*rows)] == [change]
+
+
+def test_single_runs_changed_if_the_verdict_did() -> None:
+    single = {"low": None, "high": None}
+    before, now = (evaluation(criterion("a", each, **single)) for each in ("pass", "fail"))
+    assert [each.change for each in compare(before, now)] == ["worse"]
+    assert [each.change for each in compare(now, before)] == ["better"]
+
+
+def test_the_page_escapes_names_and_has_every_row(tmp_path: Path) -> None:
+    rows = (criterion("a", "pass"), criterion("b", "not evaluated", judged=[], why=HOSTILE))
+    found = evaluation(*rows, subject=HOSTILE)
+    page = render(msgspec.structs.replace(found, left_out=left_out()), tmp_path)
+    assert HOSTILE not in page
+    assert "Is it fair?" in page
+    assert all(each.section in page for each in left_out())
+    assert "not evaluated here, because" in page
+
+
+def test_the_page_maps_harm_of_each_pair(tmp_path: Path) -> None:
+    of = scenario(BESIDE)
+    values: dict[str, list[float | None]] = {"algorithm reno": [0.4], "algorithm cubic": [0.35]}
+    found = judge(of, result(of, values, "starvation"), [RENO, CUBIC])
+    page = render(evaluation(criterion_result("harm", of, found, "")), tmp_path)
+    assert "reno → cubic" in page
+    assert "cubic → cubic" in page
+    assert page.count(">0.40<") == 2, "one cell a buffer"
