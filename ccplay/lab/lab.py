@@ -23,7 +23,7 @@ from ccplay.lab.network import BuiltNetwork, build_network
 from ccplay.lab.probe import Probe
 from ccplay.lab.qdisc_counters import DrainMeter
 from ccplay.lab.reloading import Reloader, watchers
-from ccplay.lab.shaping import HalfChangedError, Shaper, delay_engine, planned, requested
+from ccplay.lab.shaping import HalfChangedError, Shaper, delay_engine, planned
 from ccplay.lab.software import Forked, Software
 from ccplay.lab.tracing import Tracing
 from ccplay.lab.traffic import congestion
@@ -33,13 +33,11 @@ from ccplay.model.base import Command, Event, StartTraffic, StopTraffic
 from ccplay.model.commands import (
     Build,
     ChangeMark,
+    LinkChange,
     Mark,
     RemoveMark,
-    SetClasses,
     SetCongestionControl,
-    SetLink,
     SetPath,
-    SetQdisc,
     StartCapture,
     StartTogether,
     StopCapture,
@@ -50,7 +48,7 @@ from ccplay.model.events import Building, HostChanged, LinkChanged, Log, Ready
 from ccplay.model.network import Network
 from ccplay.model.quantities import check
 from ccplay.model.topologies import plan
-from ccplay.model.values import Capabilities, LinkSetting
+from ccplay.model.values import Capabilities
 from ccplay.traffic import singly
 
 # --- marks on the time axis: the lab names them and refuses impossible ones -----------------------
@@ -320,18 +318,9 @@ class Lab:
                 self._tracing.stop(command.flow)
             case Mark() | ChangeMark() | RemoveMark():
                 return self._marks.apply(command, self.clock())
-            case _:
+            case LinkChange():
                 await self._change_links(command)
         return command
-
-    async def _change_links(self, command: Command) -> None:
-        match command:
-            case SetQdisc():
-                await self._set_queue(command)
-            case SetClasses():
-                await self._set_links(command.link, LinkSetting(classes=command.classes))
-            case SetLink():
-                await self._set_links(command.link, requested(command))
 
     async def _set_congestion_control(self, command: SetCongestionControl) -> None:
         if (command.flow is None) == (command.host is None):
@@ -363,17 +352,14 @@ class Lab:
             if congestion.host_default(self._built.namespace(host)) == cc:
                 await self._set_host(host, cc)
 
-    async def _set_links(self, name: str, setting: LinkSetting) -> None:
-        await self._change(self._shaper.apply_to_all(self.network.resolve(name), setting))
+    async def _change_links(self, command: LinkChange) -> None:
+        links, setting = self.network.resolve(command.link), command.requested()
+        if (name := command.of_class) is not None and setting.qdisc is not None:
+            await self._change(self._shaper.queues_of_class(links, name, setting.qdisc))
+        else:
+            await self._change(self._shaper.apply_to_all(links, setting))
         if setting.down is not None:
             self._traffic.find_paths()
-
-    async def _set_queue(self, command: SetQdisc) -> None:
-        if (name := command.traffic_class) is None:
-            await self._set_links(command.link, LinkSetting(qdisc=command.qdisc))
-        else:
-            links = self.network.resolve(command.link)
-            await self._change(self._shaper.queues_of_class(links, name, command.qdisc))
 
     async def _change(self, changing: Awaitable[list[LinkChanged]]) -> None:
         """Await a change of links and report what has changed, even if it failed."""

@@ -28,7 +28,7 @@ from ccplay.model.disciplines import NOT_OF_CLASS, is_software
 from ccplay.model.events import InterfaceCounters, LinkChanged
 from ccplay.model.network import Link, Network
 from ccplay.model.quantities import check
-from ccplay.model.values import LinkFields, LinkSetting, Qdisc
+from ccplay.model.values import LinkSetting, Qdisc
 
 # --- the settings of each link when the network is built: defaults, changed by requested ones -----
 
@@ -55,11 +55,6 @@ def planned(network: Network, wanted: Mapping[str, LinkSetting]) -> list[tuple[L
         for link in network.resolve(name):
             settings[link.name] = settings.get(link.name, LinkSetting()).changed_by(change)
     return [(network.link(name), setting) for name, setting in settings.items()]
-
-
-def requested(command: LinkFields) -> LinkSetting:
-    """Return the settings of a link that a command changes."""
-    return LinkSetting().changed_by(command)
 
 
 # --- the settings of links: rate, queue, delay, jitter, loss; changed while traffic flows ---------

@@ -251,6 +251,16 @@ class LinkChange(Change, frozen=True):
         """Return the queue of each direction."""
         return {("queue", each) for each in _directions(network, self.link)}
 
+    @property
+    def of_class(self) -> str | None:
+        """Name of the class whose queue changes; None for that of the link."""
+        name: str | None = getattr(self, "traffic_class", None)
+        return name
+
+    def requested(self) -> LinkSetting:
+        """Return the settings of the link that the command changes."""
+        return LinkSetting().changed_by(self)
+
     def restore(self, link: str, setting: LinkSetting) -> Iterator[Command]:
         """Yield the commands that restore, at a link, what this one changes of its setting."""
         raise NotImplementedError

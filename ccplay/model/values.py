@@ -105,8 +105,8 @@ class LinkSetting(Value, LinkFields, frozen=True):
             return self.qdisc
         return next((each.qdisc for each in self.classes or () if each.name == name), None)
 
-    def changed_by(self, other: LinkFields) -> LinkSetting:
-        """Return this setting with every field set by ``other``: a setting, or a ``SetLink``."""
+    def changed_by(self, other: msgspec.Struct) -> LinkSetting:
+        """Return this setting with every field set by ``other``: a setting, or a link's command."""
         wanted = {name: getattr(other, name, None) for name in self.__struct_fields__}
         changes = {name: value for name, value in wanted.items() if value is not None}
         return msgspec.structs.replace(self, **changes)
