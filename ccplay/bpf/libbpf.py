@@ -139,7 +139,7 @@ def _register(lib: ctypes.CDLL, table: int, messages: list[str]) -> int:
     attached = lib.bpf_map__attach_struct_ops(table)
     if not attached:
         raise refused("the kernel refuses to register it", messages)
-    if _version(lib) >= _LINK_BY_ITSELF:
+    if (lib.libbpf_major_version(), lib.libbpf_minor_version()) >= _LINK_BY_ITSELF:
         # Not a copy: nothing closes the original, which would keep the algorithm registered.
         return int(lib.bpf_link__fd(attached))
     link: int = lib.bpf_link_create(lib.bpf_map__fd(table), 0, _STRUCT_OPS, None)
@@ -182,10 +182,6 @@ _MAP_STRUCT_OPS = 26
 _Print = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 _silence = _Print(lambda *_: 0)
 _libc = ctypes.CDLL(None)
-
-
-def _version(lib: ctypes.CDLL) -> tuple[int, int]:
-    return lib.libbpf_major_version(), lib.libbpf_minor_version()
 
 
 @cache

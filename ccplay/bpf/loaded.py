@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _OURS = re.compile(r"cc[0-9a-f]{4}_")
 
 
-class Library:
+class AlgorithmLibrary:
     """The sources of algorithms by name, and the algorithms loaded; one instance per process."""
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class Library:
             self._registered.clear()
 
 
-library = Library()
+library = AlgorithmLibrary()
 """The algorithms loaded by this process; like the kernel's own list, one for the host."""
 
 

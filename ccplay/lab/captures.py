@@ -100,7 +100,7 @@ _END_S = 5.0
 _UNFIT = re.compile(r"[^A-Za-z0-9_.]+")
 
 
-class Place(msgspec.Struct, frozen=True):
+class CaptureFolder(msgspec.Struct, frozen=True):
     """The directory for the user's files, and the machine on which it is."""
 
     directory: Path = Path()
@@ -122,7 +122,7 @@ class Captures:
         emit: Callable[[Event], None],
         clock: Callable[[], float],
         *,
-        place: Place,
+        place: CaptureFolder,
         label: str,
     ) -> None:
         """Start empty; files are named after ``label``, or after the time if it is empty."""
@@ -204,7 +204,7 @@ class _Capture:
     def __init__(
         self,
         name: str,
-        place: Place,
+        place: CaptureFolder,
         emit: Callable[[Event], None],
         clock: Callable[[], float],
     ) -> None:

@@ -19,7 +19,7 @@ import sys
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -198,11 +198,9 @@ _SHORT_LIFE_S = 1.0
 R = TypeVar("R", bound=Reply)
 
 
-class Logger(Protocol):
-    """Function that receives a message for the event log: a level as in ``Log``, and a text."""
-
-    def __call__(self, level: str, text: str, *, spoils: bool = False) -> None:
-        """Log the message; ``spoils`` is that of ``Log``."""
+Logger: TypeAlias = Callable[..., None]
+"""Function that receives a message for the event log: a level and a text as in ``Log``, and by
+keyword whether it ``spoils`` measurements."""
 
 
 class _DiedError(LabError):

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from operator import lshift
-from typing import Protocol, cast
+from typing import TypeAlias, cast
 
 from ccplay.bpf.loaded import library
 from ccplay.model.values import INFINITE_SSTHRESH
@@ -63,14 +63,6 @@ def in_units(name: str, counts: list[int]) -> list[int | None]:
     return cast("list[int | None]", counts) if change is None else change(counts)
 
 
-def _thresholds(counts: list[int]) -> list[int | None]:
-    return [None if each == INFINITE_SSTHRESH else each for each in counts]
-
-
-def _least_rtts(counts: list[int]) -> list[int | None]:
-    return [0 if each == UNKNOWN_RTT else each for each in counts]
-
-
 def _rates(counts: list[int]) -> list[int | None]:
     """Return rates in bits per second; 0 for meaningless ones."""
     if max(counts) < _MOST_RATE:
@@ -79,8 +71,8 @@ def _rates(counts: list[int]) -> list[int | None]:
 
 
 _UNITS: Mapping[str, Callable[[list[int]], list[int | None]]] = {
-    "ssthresh": _thresholds,
-    "min_rtt_us": _least_rtts,
+    "ssthresh": lambda counts: [None if each == INFINITE_SSTHRESH else each for each in counts],
+    "min_rtt_us": lambda counts: [0 if each == UNKNOWN_RTT else each for each in counts],
     "pacing_rate": _rates,
     "delivery_rate": _rates,
 }
@@ -90,14 +82,8 @@ _UNITS: Mapping[str, Callable[[list[int]], list[int | None]]] = {
 # --- A TCP connection that is sampled, and its last reading ---------------------------------------
 
 
-class Holder(Protocol):
-    """Holds the readings of many connections, by row."""
-
-    def info(self, row: int) -> bytes:
-        """Return the ``tcp_info`` of a connection."""
-
-    def own(self, row: int) -> bytes:
-        """Return the attributes with the variables of a connection's algorithm."""
+Reader: TypeAlias = Callable[[int], bytes]
+"""Function that returns bytes of the reading in a row of many readings."""
 
 
 def port_key(sport: int, dport: int) -> bytes:
@@ -119,7 +105,7 @@ _CC_NAMES = _Decoded()
 class Connection:
     """A sampled connection: the first socket seen with these ports."""
 
-    __slots__ = ("_group", "_row", "cc", "cookie", "key", "lone_info", "lone_own", "name")
+    __slots__ = ("_info", "_own", "_row", "cc", "cookie", "key", "lone_info", "lone_own", "name")
 
     def __init__(self, name: str, sport: int, dport: int) -> None:
         self.name = name
@@ -129,7 +115,8 @@ class Connection:
         self.cc = b""
         self.lone_info = self.lone_own = b""
         """``tcp_info`` and attributes of the algorithm, as last read for this connection alone."""
-        self._group: Holder | None = None
+        self._info: Reader | None = None
+        self._own: Reader | None = None
         self._row = 0
 
     @property
@@ -146,20 +133,21 @@ class Connection:
     @property
     def info(self) -> bytes:
         """``tcp_info`` of the last reading; empty until the connection is open."""
-        return self.lone_info if self._group is None else self._group.info(self._row)
+        return self.lone_info if self._info is None else self._info(self._row)
 
     @property
     def own(self) -> bytes:
         """Attributes with the algorithm's variables; empty if it has none."""
-        return self.lone_own if self._group is None else self._group.own(self._row)
+        return self.lone_own if self._own is None else self._own(self._row)
 
-    def move(self, group: Holder, row: int) -> None:
-        """Use row ``row`` of ``group`` as the reading from now on."""
-        self._group, self._row = group, row
+    def move(self, info: Reader, own: Reader, row: int) -> None:
+        """Use what these functions return for ``row`` as the reading from now on."""
+        self._info, self._own, self._row = info, own, row
 
     def settle(self) -> None:
-        """Copy the reading of the group, and hold later readings in this connection again."""
-        self.lone_info, self.lone_own, self._group = self.info, self.own, None
+        """Copy the reading of the row, and hold later readings in this connection again."""
+        self.lone_info, self.lone_own = self.info, self.own
+        self._info = self._own = None
 
     def field(self, name: str) -> int:
         """Return a field of the last ``tcp_info``: one of ``tcp_info.PLACES``."""

@@ -157,7 +157,7 @@ PORTS, COOKIE = 16 + 4, 16 + 44
 HEADER = struct.Struct("=IH")
 
 
-class Layout:
+class MessageLayout:
     """Offsets of ``INET_DIAG_INFO`` and, after it, ``INET_DIAG_CONG`` in a message."""
 
     __slots__ = ("header", "info", "size", "unpack")
@@ -177,11 +177,11 @@ class Layout:
         ``tcp_info``, and length and type of ``INET_DIAG_CONG``."""
 
 
-FIRST = Layout(ATTRIBUTES + 4, INFO_SIZE, ATTRIBUTES + 4 + INFO_SIZE + 4)
-"""Layout assumed before the first message."""
+FIRST = MessageLayout(ATTRIBUTES + 4, INFO_SIZE, ATTRIBUTES + 4 + INFO_SIZE + 4)
+"""MessageLayout assumed before the first message."""
 
 
-def learn(data: bytes, position: int, length: int) -> Layout:
+def learn(data: bytes, position: int, length: int) -> MessageLayout:
     """Return the layout of one message, found by walking its attributes.
 
     Raises ``OSError`` if the kernel's ``tcp_info`` is too short (before Linux 4.19).
@@ -196,7 +196,7 @@ def learn(data: bytes, position: int, length: int) -> Layout:
     name, _ = payloads.get(INET_DIAG_CONG, (0, 0))
     if info_size < INFO_SIZE or name < info:
         raise OSError(errno.EPROTO, "inet_diag: tcp_info is too short; Linux 4.19 is needed")
-    return Layout(info, info_size, name)
+    return MessageLayout(info, info_size, name)
 
 
 # --- reads a field of many consecutive messages of equal length at once ---------------------------
@@ -267,10 +267,10 @@ Column: TypeAlias = list[int | None]
 Units: TypeAlias = Callable[[str, list[int]], Column]
 
 
-class Group:
+class SocketGroup:
     """Wanted sockets whose messages have one length and the same attributes at the same places."""
 
-    def __init__(self, layout: Layout, length: int, rest: int, *, own: bool) -> None:
+    def __init__(self, layout: MessageLayout, length: int, rest: int, *, own: bool) -> None:
         """``rest`` is the offset after the algorithm's name.
 
         ``own`` is whether the algorithm's variables, which follow it, were requested.
@@ -297,7 +297,7 @@ class Group:
             if found:
                 self._fixed.append(self._own)
         for row, connection in enumerate(self.connections):
-            connection.move(self, row)
+            connection.move(self.info, self.own, row)
 
     def meets(self, matrix: Matrix) -> bool:
         """Return whether another dump has the same sockets."""
@@ -344,7 +344,7 @@ class Plan:
         ``own`` is whether the algorithms' variables were requested.
         """
         self.sizes = [len(each) for each in datagrams]
-        self.groups: list[Group] = []
+        self.groups: list[SocketGroup] = []
         self._others: list[slice] = []
         """Places of the cookies of sockets that are not wanted."""
         data = b"".join(datagrams[:-1])
@@ -383,7 +383,7 @@ class Plan:
         """
         return joined([(len(each.connections), *each.sweep()) for each in self.groups])
 
-    def _messages(self, data: bytes, group: Group) -> memoryview:
+    def _messages(self, data: bytes, group: SocketGroup) -> memoryview:
         """Return the messages of a group, one after another."""
         if len(group.spans) * group.length == len(data):
             return memoryview(data)
@@ -391,7 +391,7 @@ class Plan:
 
     def _sort(self, data: bytes, wanted: Mapping[bytes, Connection], *, own: bool) -> None:
         """Sort the messages into groups, and find the places of the others' cookies."""
-        groups: dict[tuple[int, ...], Group] = {}
+        groups: dict[tuple[int, ...], SocketGroup] = {}
         position = 0
         while position < len(data):
             length, _ = HEADER.unpack_from(data, position)
@@ -407,7 +407,7 @@ class Plan:
                 head = _number(data[begin : begin + 4]) if own and rest < length else 0
                 shape = (length, layout.info, layout.size, rest, head)
                 if shape not in groups:
-                    groups[shape] = Group(layout, length, rest, own=own)
+                    groups[shape] = SocketGroup(layout, length, rest, own=own)
                 groups[shape].connections.append(connection)
                 groups[shape].spans.append(slice(position, position + length))
             position += length

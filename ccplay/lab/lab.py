@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError, CommandError, LabError
 from ccplay.lab import capabilities
-from ccplay.lab.captures import Captures, Place
+from ccplay.lab.captures import CaptureFolder, Captures
 from ccplay.lab.child import Child
 from ccplay.lab.health import Timekeeper
 from ccplay.lab.network import BuiltNetwork, build_network
@@ -56,7 +56,7 @@ from ccplay.traffic import singly
 OfMarks: TypeAlias = Mark | ChangeMark | RemoveMark
 
 
-class Marks:
+class MarkNames:
     """The names of all marks of a lab that have not been removed."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Lab:
         emit: Callable[[Event], None],
         clock: Callable[[], float],
         events_dropped: Callable[[], int],
-        place: Place | None = None,
+        place: CaptureFolder | None = None,
         forked: Child | None = None,
         *,
         disciplines: Forked | None = None,
@@ -114,13 +114,13 @@ class Lab:
         """
         self._forked = forked
         self._disciplines = disciplines
-        self._place = place or Place()
+        self._place = place or CaptureFolder()
         self.clock = clock
         self._emit = emit
         self._events_dropped = events_dropped
         self._stack = AsyncExitStack()
         self._watchdog = Watchdog()
-        self._marks = Marks()
+        self._marks = MarkNames()
         self._defaults: dict[str, str] = {}
         """Default congestion control of new connections by host, as last set."""
         self.starting = Starting(clock)

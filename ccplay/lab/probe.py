@@ -13,7 +13,7 @@ from ccplay.lab.connection import OPTION_ECN, OPTIONS, UNKNOWN_RTT, Connection, 
 from ccplay.lab.inet_diag import Column, DiagSocket, Plan, columns, joined
 from ccplay.lab.inet_diag import variable_columns as own_columns
 from ccplay.lab.netns import Namespace
-from ccplay.lab.qdisc_counters import LinkQueues, QdiscSocket, Reading, Row
+from ccplay.lab.qdisc_counters import LinkQueues, QdiscSocket, Row, SoftwareReading
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 
 _LONGEST_REST_S = 0.002
@@ -86,7 +86,7 @@ class Probe:
         if (queues := self._links.get(link)) is not None:
             queues.marks = marks
 
-    def read_software(self, link: str, read: Callable[[], Reading | None] | None) -> None:
+    def read_software(self, link: str, read: Callable[[], SoftwareReading | None] | None) -> None:
         """Sample the discipline in software in front of a link's queue; None if there is none.
 
         Nothing happens if the link is not sampled.

@@ -125,7 +125,7 @@ class Counts(NamedTuple):
     """Whether a discipline decides, rather than packets only passing."""
 
 
-class Reading(NamedTuple):
+class SoftwareReading(NamedTuple):
     """A reading of a queue in software."""
 
     kind: str
@@ -487,11 +487,11 @@ class LinkQueues:
         self.marks: Callable[[], int] | None = None
         """Function that returns how many packets were marked so far in front of the link's
         queues."""
-        self.software: Callable[[], Reading | None] | None = None
+        self.software: Callable[[], SoftwareReading | None] | None = None
         """Function that reads the discipline in software in front of the link; None if there is
         none."""
-        self._read: Reading | None = None
-        self._before: Reading | None = None
+        self._read: SoftwareReading | None = None
+        self._before: SoftwareReading | None = None
         self._link = link
         self._counters: dict[str, Monotonic] = {}
 
@@ -540,7 +540,7 @@ class LinkQueues:
         self._count(_SOFTWARE, software._replace(kind=_SOFTWARE))
         return self._own_row(software.kind, [*readings, software])
 
-    def _statistics(self, read: Reading) -> Mapping[str, int]:
+    def _statistics(self, read: SoftwareReading) -> Mapping[str, int]:
         """Return the own values of a discipline in software, and the mean sojourn time.
 
         The mean is that of the packets sent since the last reading.
@@ -573,7 +573,7 @@ def _kernels(found: Mapping[int, QdiscCounters]) -> QdiscCounters:
     return next(now for each, now in found.items() if each != PASSAGE)
 
 
-def _counters(read: Reading) -> QdiscCounters:
+def _counters(read: SoftwareReading) -> QdiscCounters:
     """Return the counters of a discipline in software, without what the kernel counts as sent."""
     counts = read.counts
     return QdiscCounters(

@@ -347,11 +347,11 @@ def split(image: bytes) -> dict[int, bytes]:
 
 def _words(*names: str) -> dict[str, _Word]:
     """Return the attributes of these parameters, numbered from 1; ``""`` skips a number."""
-    return {name: _switched(name, at) for at, name in enumerate(names, start=1) if name}
-
-
-def _switched(name: str, number: int) -> _Word:
-    return _Word(number, back=bool) if name in _SWITCHES else _Word(number)
+    return {
+        name: _Word(at, back=bool) if name in _SWITCHES else _Word(at)
+        for at, name in enumerate(names, start=1)
+        if name
+    }
 
 
 _SWITCHES = {"ecn", "bytemode", "dq_rate_estimator", "pacing", "nat", "wash", "ingress"}

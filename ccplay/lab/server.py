@@ -19,7 +19,7 @@ from ccplay import __version__
 from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError, LabError
 from ccplay.lab import delay_line, software
-from ccplay.lab.captures import Place
+from ccplay.lab.captures import CaptureFolder
 from ccplay.lab.child import Child, fork
 from ccplay.lab.custom.loading import library as disciplines_of_users
 from ccplay.lab.lab import Lab
@@ -53,7 +53,7 @@ def main() -> None:
         # Fork before there are threads, sockets and signal handlers, which the fork would copy.
         forked = fork(delay_line.main)
         disciplines = software.fork_processes()
-        code = asyncio.run(_serve(Place(Path(directory), machine), forked, disciplines))
+        code = asyncio.run(_serve(CaptureFolder(Path(directory), machine), forked, disciplines))
     except CcplayError as error:
         print(f"{wire.LAB_ERROR}{error}", file=sys.stderr)
     except Exception:  # noqa: BLE001 - lost otherwise: Python would wait for the thread
@@ -62,7 +62,7 @@ def main() -> None:
     os._exit(code)
 
 
-async def _serve(place: Place, forked: Child, disciplines: software.Forked) -> int:
+async def _serve(place: CaptureFolder, forked: Child, disciplines: software.Forked) -> int:
     outlet = Outlet()
     await outlet.open()
     start = time.monotonic()

@@ -20,7 +20,7 @@ from ccplay.lab.delay_line import Arrival, DelayEngine, check_path
 from ccplay.lab.egress import Egress
 from ccplay.lab.htb import Selection, check_classes, set_mtu
 from ccplay.lab.network import BuiltNetwork
-from ccplay.lab.qdisc_counters import Reading
+from ccplay.lab.qdisc_counters import SoftwareReading
 from ccplay.lab.qdiscs import Leaf, choose_qdisc
 from ccplay.lab.rtnl import Carried, NetlinkError, RouteSocket, carried
 from ccplay.lab.software import Software
@@ -267,7 +267,7 @@ class Shaper:
             affected += self._set_down(interface, down=setting.down)
         return affected
 
-    def software(self, link: str) -> Callable[[], Reading | None] | None:
+    def software(self, link: str) -> Callable[[], SoftwareReading | None] | None:
         """Return a function that reads a link's queue in software; None without such a queue."""
         own, at = self._software, self._interfaces[link]
         if own is None or at.software is None:

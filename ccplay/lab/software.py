@@ -40,7 +40,7 @@ from ccplay.lab.child import Child, Logger, Supervisor
 from ccplay.lab.custom import limits
 from ccplay.lab.custom.loading import SourceError, library
 from ccplay.lab.netns import Namespace
-from ccplay.lab.qdisc_counters import PASSAGE, Reading
+from ccplay.lab.qdisc_counters import PASSAGE, SoftwareReading
 from ccplay.lab.software_queue import MARKED, PACED
 from ccplay.lab.software_shared import (
     DisciplineReply,
@@ -220,14 +220,14 @@ class Software:
         now = self.read(number)
         return self._dropped.get(number, 0) + (0 if now is None else now.counts.drops)
 
-    def read(self, number: int) -> Reading | None:
+    def read(self, number: int) -> SoftwareReading | None:
         """Return the reading of a link's queue; None if it has none."""
         if (link := self._links.get(number)) is None:
             return None
         counts, values = link.slot.read(len(link.statistics))
         own = dict(zip(link.statistics, values, strict=True))
         own |= self._spread.recent(link.at.link)
-        return Reading(link.kind, link.generation, counts, own)
+        return SoftwareReading(link.kind, link.generation, counts, own)
 
     def sojourn_times(self, t: float) -> list[SojournTimes]:
         """Return the sojourn times of all links' packets since the last call."""
@@ -359,7 +359,7 @@ class Software:
         if link.works != worked:
             self.changed(link.at.link)
 
-    async def end(self, at: SendingEnd) -> Reading | None:
+    async def end(self, at: SendingEnd) -> SoftwareReading | None:
         """Move waiting packets to the kernel's queue, in order, and return the last counters.
 
         Returns None if the link has no discipline in software. Later packets pass to the kernel's

@@ -60,7 +60,7 @@ Sender: TypeAlias = tuple[int, int]
 """Key of a traced connection: inode of the network namespace, and port."""
 
 
-class Record(NamedTuple):
+class SegmentRecord(NamedTuple):
     """A record of the ring: its header, then the fields of ``struct record``."""
 
     header: int
@@ -145,7 +145,7 @@ class Tracer:
             self._programs.remove(self._table, _SENDER.pack(*each))
         self._senders = set(senders)
 
-    def drain(self) -> list[Record]:
+    def drain(self) -> list[SegmentRecord]:
         """Remove and return the records written since the last call, in order."""
         (consumed,), (produced,) = _WORD.unpack_from(self._ours), _WORD.unpack_from(self._theirs)
         begin = mmap.PAGESIZE + consumed % _RING_BYTES
@@ -159,9 +159,9 @@ class Tracer:
         self._undo.close()
 
 
-def complete(data: bytes) -> list[Record]:
+def complete(data: bytes) -> list[SegmentRecord]:
     """Return the records up to the first that is still being written."""
-    found = list(map(Record._make, _RECORD.iter_unpack(data)))
+    found = list(map(SegmentRecord._make, _RECORD.iter_unpack(data)))
     busy = (at for at, each in enumerate(found) if each.header & _BUSY)
     return found[: next(busy, len(found))]
 
@@ -194,7 +194,7 @@ class SegmentCount(msgspec.Struct):
     """Smallest lead in the first interval: the segments from before the trace."""
     missed: int = 0
 
-    def take(self, records: list[Record]) -> None:
+    def take(self, records: list[SegmentRecord]) -> None:
         """Count the segments of new records."""
         ahead = []
         for each in records:
@@ -253,7 +253,7 @@ class Tracing:
         self._traces: dict[str, _Trace] = {}
         self._tracer: Tracer | None = None
         # Records by cookie, of connections whose flow is not known yet.
-        self._unclaimed: dict[int, list[Record]] = {}
+        self._unclaimed: dict[int, list[SegmentRecord]] = {}
         self._missing_reported_at = 0.0
 
     async def prepare(self) -> None:
@@ -359,7 +359,7 @@ class Tracing:
             self._emit(TraceLost(t=self._clock(), segments=missed))
 
 
-def samples(name: str, segments: Sequence[Record], epoch_us: int) -> TraceSamples:
+def samples(name: str, segments: Sequence[SegmentRecord], epoch_us: int) -> TraceSamples:
     """Return the samples of a connection at its segments; times count from ``epoch_us``."""
     us = [each.ns // 1000 - epoch_us for each in segments]
     thresholds = [each.ssthresh for each in segments]

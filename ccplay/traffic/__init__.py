@@ -137,14 +137,11 @@ def several(command: C, network: Network | None) -> tuple[C, ...]:
     if count > len(hosts):
         raise CommandError(f"{count} senders to {dst}: the network has {len(hosts)} other hosts")
     name = start.flow
+    names = [name, *(name and f"{name}-{number}" for number in range(2, count + 1))]
     return tuple(
-        replace(start, src=host, dst=dst, senders=1, flow=name and _numbered(name, number))
-        for number, host in enumerate(hosts[:count], 1)
+        replace(start, src=host, dst=dst, senders=1, flow=each)
+        for host, each in zip(hosts[:count], names, strict=True)
     )
-
-
-def _numbered(name: str, number: int) -> str:
-    return name if number == 1 else f"{name}-{number}"
 
 
 def _directions(command: C, network: Network | None) -> tuple[C, ...]:

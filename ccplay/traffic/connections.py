@@ -305,10 +305,6 @@ def _misbehaved(state: Connections, event: Misbehaved) -> None:
         state.write(event.t, "warning", f"{text}: check its program, if it is your own")
 
 
-def _trace_started(state: Connections, event: TraceStarted) -> None:
-    state.traced.add(event.flow)
-
-
 def _trace_ended(state: Connections, event: TraceEnded) -> None:
     state.traced.discard(event.flow)
     text = f"flow {event.flow} was traced: {event.segments:,} segments"
@@ -324,24 +320,21 @@ def _trace_lost(state: Connections, event: TraceLost) -> None:
     state.missed_segments += event.segments
 
 
-def _trace_samples(state: Connections, event: TraceSamples) -> None:
+def _traced(state: Connections, event: TraceSamples | CaStateChanged) -> None:
     if (flow := state.flows.get(event.flow)) is not None:
         flow.trace = flow.trace or Trace()
-        flow.trace.add(event)
-
-
-def _ca_state_changed(state: Connections, event: CaStateChanged) -> None:
-    if (flow := state.flows.get(event.flow)) is not None:
-        flow.trace = flow.trace or Trace()
-        flow.trace.change(event)
+        if isinstance(event, TraceSamples):
+            flow.trace.add(event)
+        else:
+            flow.trace.change(event)
 
 
 HANDLERS: Handlers = {
     FlowPath: _flow_path,
     Misbehaved: _misbehaved,
-    TraceStarted: _trace_started,
+    TraceStarted: lambda state, event: state.traced.add(event.flow),
     TraceEnded: _trace_ended,
     TraceLost: _trace_lost,
-    TraceSamples: _trace_samples,
-    CaStateChanged: _ca_state_changed,
+    TraceSamples: _traced,
+    CaStateChanged: _traced,
 }

@@ -173,10 +173,6 @@ def delays(seen: Monitored | None) -> dict[str, Any]:
     }
 
 
-def _followed(result: Any) -> tuple[object, ...]:
-    return () if result.delay_mean_ms is None else (result,)
-
-
 PACKETS_TABLE = Table(
     "Packets, from host to host",
     (
@@ -193,6 +189,6 @@ PACKETS_TABLE = Table(
             short="delay",
         ),
     ),
-    _followed,
+    lambda result: () if result.delay_mean_ms is None else (result,),
 )
 """Columns of packets that a monitor followed, for all kinds of traffic."""

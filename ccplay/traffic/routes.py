@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -79,10 +78,6 @@ def routes(paths: Sequence[FlowPath], transfers: Sequence[int] = ()) -> list[Rou
     ]
 
 
-def _routes(result: Any) -> list[Route]:
-    return list(result.routes)
-
-
 ROUTES = Table(
     "Paths, of several",
     (
@@ -93,7 +88,7 @@ ROUTES = Table(
         Column("chosen", ("chosen",)),
         Column("transfers", ("transfers",), COUNT),
     ),
-    _routes,
+    lambda result: list(result.routes),
     in_brief=False,
 )
 """Table of the paths that traffic of any kind took."""

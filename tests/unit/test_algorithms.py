@@ -15,7 +15,7 @@ from ccplay.assets import ALGORITHMS, algorithms
 from ccplay.bpf import libbpf
 from ccplay.bpf.build import BuildError, Diagnostic, diagnostics
 from ccplay.bpf.libbpf import LoadError
-from ccplay.bpf.loaded import Library, is_ours, summary
+from ccplay.bpf.loaded import AlgorithmLibrary, is_ours, summary
 from ccplay.bpf.support import custom_algorithms
 from ccplay.cli import main
 from ccplay.errors import ScenarioError, UsageError
@@ -154,7 +154,7 @@ def test_plain_names_and_ours_stand_side_by_side() -> None:
     assert {"reno.bpf", "cubic.bpf", "dctcp.bpf", "westwood-plus.bpf"} <= set(algorithms())
     assert "template.bpf" not in algorithms()
     assert set(algorithms()).isdisjoint(CATALOGUE)
-    library = Library()
+    library = AlgorithmLibrary()
     assert library.name("vegas") == library.name("vegas.bpf") == "vegas.bpf"
     assert library.source("vegas") == ALGORITHMS / "vegas.bpf.c"
     assert library.source("bbr") is None

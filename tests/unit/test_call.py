@@ -10,7 +10,7 @@ from ccplay.model.values import Monitored
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import results
 from ccplay.traffic.call import Call, CallEnded, CallSample, CallStarted
-from ccplay.traffic.call.video import _HEADER, FRAME_S, QTH, RMIN, XREF, Rate, Receiver
+from ccplay.traffic.call.video import _HEADER, FRAME_S, QTH, RMIN, XREF, Rate, VideoReceiver
 
 MOST = 1_500_000.0
 
@@ -19,9 +19,9 @@ def packet(number: int, frame: int, sent_s: float, place: int = 0, packets: int 
     return _HEADER.pack(number, frame, place, packets, round(sent_s * 1e9)).ljust(1000, b"\0")
 
 
-def filled(delay_s: float, *, skip: int = 0, until: int = 50) -> Receiver:
+def filled(delay_s: float, *, skip: int = 0, until: int = 50) -> VideoReceiver:
     """Return a receiver of one packet each 40 ms, the first without and the others with a delay."""
-    seen = Receiver()
+    seen = VideoReceiver()
     for number in range(until):
         if not skip or not number or number % skip:
             late = delay_s if number else 0.0
@@ -74,7 +74,7 @@ def test_delay_counts_whole_until_losses_show_that_others_fill_the_queue() -> No
 
 
 def test_a_late_or_lost_frame_freezes_the_picture() -> None:
-    seen = Receiver()
+    seen = VideoReceiver()
     moments = [0.0, 0.04, 0.08, 0.269, 0.46]
     for number, t in enumerate(moments):
         seen.arrive(20 + t, packet(number, number, 20 + t))

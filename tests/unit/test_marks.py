@@ -3,12 +3,12 @@
 import pytest
 
 from ccplay.errors import CommandError
-from ccplay.lab.lab import Marks
+from ccplay.lab.lab import MarkNames
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 
 
 def test_a_mark_gets_the_next_free_name() -> None:
-    marks = Marks()
+    marks = MarkNames()
     assert marks.apply(Mark(text="a"), 5.0) == Mark(text="a", name="m1")
     assert marks.apply(Mark(text="b", at=2.0, name="m2"), 5.0) == Mark(text="b", at=2.0, name="m2")
     marks.apply(RemoveMark(name="m1"), 6.0)
@@ -28,7 +28,7 @@ def test_a_mark_gets_the_next_free_name() -> None:
     ids=str,
 )
 def test_what_no_mark_can_be_is_refused(command: Mark | ChangeMark | RemoveMark, why: str) -> None:
-    marks = Marks()
+    marks = MarkNames()
     marks.apply(Mark(text="a"), 1.0)
     with pytest.raises(CommandError, match=why):
         marks.apply(command, 5.0)

@@ -9,7 +9,7 @@ import pytest
 
 from ccplay.errors import ScenarioError, WireError
 from ccplay.lab import tracing
-from ccplay.lab.tracing import Record, SegmentCount, complete
+from ccplay.lab.tracing import SegmentCount, SegmentRecord, complete
 from ccplay.model import blocks
 from ccplay.model.commands import Build, TraceFlow, UntraceFlow
 from ccplay.model.events import Failed, TraceEnded, TraceLost, TraceStarted
@@ -69,9 +69,9 @@ def test_records_become_one_event() -> None:
     )
 
 
-def counted(*counts: tuple[int, int]) -> list[Record]:
+def counted(*counts: tuple[int, int]) -> list[SegmentRecord]:
     """Return records of (segments counted by the kernel, segments that the record stands for)."""
-    return [Record(40, 0, 7, 10, 10, 1, 1, segs_in, n, 0) for segs_in, n in counts]
+    return [SegmentRecord(40, 0, 7, 10, 10, 1, 1, segs_in, n, 0) for segs_in, n in counts]
 
 
 def test_what_was_never_told_is_known_from_the_kernels_count() -> None:

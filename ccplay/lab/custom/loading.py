@@ -262,7 +262,7 @@ def _measured(value: str) -> tuple[Any, int] | None:
 # --- the user's own disciplines that a lab's command line names -----------------------------------
 
 
-class Library:
+class DisciplineLibrary:
     """The files of the user's disciplines, by name; a process has one library."""
 
     def __init__(self) -> None:
@@ -295,7 +295,7 @@ class Library:
         return self._saved.changed(self.files.items())
 
 
-library = Library()
+library = DisciplineLibrary()
 """The user's disciplines in this process."""
 
 

@@ -51,7 +51,7 @@ _MEAN = (_SMALL + 3 * _FULL) / 4
 """Mean length in bytes of the packets of four flows, of which one sends small packets."""
 
 
-class Trial(msgspec.Struct):
+class TrialResult(msgspec.Struct):
     """Result of trying a discipline."""
 
     mistakes: list[SourceError] = msgspec.field(default_factory=list)
@@ -70,9 +70,9 @@ class Trial(msgspec.Struct):
         return self.cost_us > _SLOW_S * 1e6
 
 
-def try_discipline(name: str, source: str) -> Trial:
+def try_discipline(name: str, source: str) -> TrialResult:
     """Try a discipline on generated traffic, with a new object for each load."""
-    trial = Trial()
+    trial = TrialResult()
     begun = time.process_time()
     for load in _LOADS:
         for mistake in _mistakes(name, source, load, trial):
@@ -82,14 +82,14 @@ def try_discipline(name: str, source: str) -> Trial:
     return trial
 
 
-def try_in_process(name: str, source: str) -> Trial:
+def try_in_process(name: str, source: str) -> TrialResult:
     """Try a discipline as ``try_discipline`` does, in a process of its own that is limited."""
     try:
         result = limits.run_alone(name, lambda: _encoded(name, source), _LONGEST_S)
     except SourceError as fault:
-        return Trial([fault])
+        return TrialResult([fault])
     return msgspec.json.decode(
-        result, type=Trial, dec_hook=lambda _, words: SourceError(name, *words)
+        result, type=TrialResult, dec_hook=lambda _, words: SourceError(name, *words)
     )
 
 
@@ -128,7 +128,7 @@ def rehearse(name: str, source: str, options: Mapping[str, Option]) -> None:
         raise SourceError(name, *found)
 
 
-def _mistakes(name: str, source: str, load: float, trial: Trial) -> Iterator[SourceError]:
+def _mistakes(name: str, source: str, load: float, trial: TrialResult) -> Iterator[SourceError]:
     try:
         with limits.Limited():
             discipline = loading.make_discipline(name, source, {}, seed=1)
@@ -149,7 +149,7 @@ def _mistakes(name: str, source: str, load: float, trial: Trial) -> Iterator[Sou
 class _Run:
     """A link with its queue and a clock."""
 
-    def __init__(self, discipline: Discipline, trial: Trial) -> None:
+    def __init__(self, discipline: Discipline, trial: TrialResult) -> None:
         self._discipline, self._trial = discipline, trial
         self._waiting: dict[int, Packet] = {}
         self._free = self._since = 0.0

@@ -155,7 +155,7 @@ _LEAST_MEMORY = 4 << 20
 """Smallest room for packets in bytes, at any rate; ``cake_reconfigure``."""
 
 
-class FlowQueue(Turn):
+class CakeFlow(Turn):
     """The queue of one flow, or of a host or pair of hosts if ``flow_mode`` ignores flows."""
 
     __slots__ = ("control", "destination", "key", "source")
@@ -173,8 +173,8 @@ class Tin:
     def __init__(self, name: str, weight: float) -> None:
         self.name = name
         self.weight = weight
-        self.flows: dict[int, FlowQueue] = {}
-        self.rounds: Rounds[FlowQueue] = Rounds()
+        self.flows: dict[int, CakeFlow] = {}
+        self.rounds: Rounds[CakeFlow] = Rounds()
         self.sources: Counter[int] = Counter()
         """Number of flows with a queue, by source."""
         self.destinations: Counter[int] = Counter()
@@ -221,7 +221,7 @@ class CAKE(Discipline):
         key = self._key(packet)
         flow = tin.flows.get(key)
         if flow is None:
-            flow = tin.flows[key] = FlowQueue(key, packet)
+            flow = tin.flows[key] = CakeFlow(key, packet)
             tin.sources[packet.source] += 1
             tin.destinations[packet.destination] += 1
         flow.queue.push(packet)
@@ -249,7 +249,7 @@ class CAKE(Discipline):
                 return packet.source << 32 | packet.destination
         return packet.flow
 
-    def _share(self, tin: Tin, flow: FlowQueue) -> float:
+    def _share(self, tin: Tin, flow: CakeFlow) -> float:
         """Return the part of a quantum that a flow gets, given the other flows of its hosts."""
         loads = [1]
         if self.flow_mode in ("dual-srchost", "triple-isolate"):
@@ -298,7 +298,7 @@ class CAKE(Discipline):
     def _from(self, tin: Tin, now: float) -> Packet | None:
         limits = self.target, self.interval, self.mtu_s
 
-        def pull(flow: FlowQueue) -> Packet | None:
+        def pull(flow: CakeFlow) -> Packet | None:
             while (packet := flow.queue.pop()) is not None:
                 tin.backlog -= packet.length
                 decision = flow.control.decide(packet, now, limits, self)
@@ -312,7 +312,7 @@ class CAKE(Discipline):
             flow.control.emptied(now, self.interval, self.target)
             return None
 
-        def retire(flow: FlowQueue) -> None:
+        def retire(flow: CakeFlow) -> None:
             del tin.flows[flow.key]
             for hosts, host in (
                 (tin.sources, flow.source),

@@ -18,7 +18,7 @@ from ccplay.lab.disciplines.rounds import Rounds, Turn
 _INITIAL_QUANTUM = 10 * MTU
 
 
-class FlowQueue(Turn):
+class FqFlow(Turn):
     """The queue of one flow."""
 
     __slots__ = ("flow",)
@@ -32,8 +32,8 @@ class FQ(Discipline):
     """A queue for each flow, those of new flows first."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
-        self.flows: dict[int, FlowQueue] = {}
-        self.rounds: Rounds[FlowQueue] = Rounds()
+        self.flows: dict[int, FqFlow] = {}
+        self.rounds: Rounds[FqFlow] = Rounds()
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:
@@ -52,7 +52,7 @@ class FQ(Discipline):
             self.drop(packet, "flow_limit")
         else:
             if flow is None:
-                flow = self.flows[packet.flow] = FlowQueue(packet.flow)
+                flow = self.flows[packet.flow] = FqFlow(packet.flow)
             flow.queue.push(packet)
             self.rounds.begin(flow, _INITIAL_QUANTUM)
 

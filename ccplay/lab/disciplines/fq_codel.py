@@ -25,7 +25,7 @@ _DROP_BATCH = 64
 """Largest number of packets dropped at once when there is no room; ``fq_codel_init``."""
 
 
-class FlowQueue(Turn):
+class FqCodelFlow(Turn):
     """The queue of one flow, or of several with the same hash, and its state of CoDel."""
 
     __slots__ = ("control",)
@@ -39,7 +39,7 @@ class FQCoDel(ControlledDelay):
     """A CoDel queue for each flow, those of new flows first."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
-        self.rounds = HashedRounds(FlowQueue, seed)
+        self.rounds = HashedRounds(FqCodelFlow, seed)
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:

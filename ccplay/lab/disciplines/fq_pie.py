@@ -12,7 +12,7 @@ from ccplay.lab.disciplines.pie import Probability, ProportionalIntegral
 from ccplay.lab.disciplines.rounds import HashedRounds, Turn
 
 
-class FlowQueue(Turn):
+class FqPieFlow(Turn):
     """The queue of one flow, or of several with the same hash, and its drop probability."""
 
     __slots__ = ("control",)
@@ -26,7 +26,7 @@ class FQPIE(ProportionalIntegral):
     """A PIE queue for each flow, those of new flows first."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
-        self.rounds = HashedRounds(FlowQueue, seed)
+        self.rounds = HashedRounds(FqPieFlow, seed)
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:
@@ -48,7 +48,7 @@ class FQPIE(ProportionalIntegral):
     def dequeue(self, now: float) -> Packet | None:
         """Return the next packet of the queue whose turn it is."""
 
-        def pull(flow: FlowQueue) -> Packet | None:
+        def pull(flow: FqPieFlow) -> Packet | None:
             packet = flow.queue.pop()
             if packet is not None:
                 flow.control.departed(packet, now, flow.queue.bytes)

@@ -13,7 +13,7 @@ from collections import deque
 from ccplay.lab.disciplines.base import Discipline, Fifo, Options, Packet, spread
 
 
-class Slot:
+class HashSlot:
     """One queue, with the bytes that it may send in this turn."""
 
     __slots__ = ("allot", "queue")
@@ -28,9 +28,9 @@ class SFQ(Discipline):
     """Queues into which flows are hashed, served in turn."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
-        self.slots: dict[int, Slot] = {}
+        self.slots: dict[int, HashSlot] = {}
         """Queues that hold packets, by hash."""
-        self.turns: deque[Slot] = deque()
+        self.turns: deque[HashSlot] = deque()
         self.perturbation = seed
         super().__init__(options, seed)
 
@@ -54,11 +54,11 @@ class SFQ(Discipline):
         place = spread(packet.flow, self.perturbation, self.queues)
         slot = self.slots.get(place)
         if slot is None:
-            slot = self.slots[place] = Slot(self.quantum)
+            slot = self.slots[place] = HashSlot(self.quantum)
             self.turns.append(slot)
         slot.queue.push(packet)
 
-    def _forget(self, slot: Slot) -> None:
+    def _forget(self, slot: HashSlot) -> None:
         self.turns.remove(slot)
         self.slots = {place: each for place, each in self.slots.items() if each is not slot}
 

@@ -35,7 +35,7 @@ _HEADER = struct.Struct("!IIHHQ")
 """Number of the packet and of its frame, its place in the frame, the frame's packets, and the
 moment of sending in nanoseconds."""
 _REPORT = struct.Struct("!IIQQIIIQQddd")
-"""What the receiver has counted, and for the sender's control: see ``Receiver.report``."""
+"""What the receiver has counted, and for the sender's control: see ``VideoReceiver.report``."""
 
 # Names and values of RFC 8698, Figure 3, in seconds and bit/s.
 RMIN = 150_000.0
@@ -46,7 +46,7 @@ _TAPS = 15
 """Length of the minimum filter over samples of delay (section 5.1.1)."""
 
 
-class Receiver:
+class VideoReceiver:
     """What has arrived, and its aggregate congestion signal (RFC 8698, sections 4.2 and 5.1)."""
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ def _receive(port: int) -> None:
         listening.bind(("", port))
         print("ready", flush=True)
         packet, sender = listening.recvfrom(2048)
-        seen, due = Receiver(), time.monotonic() + DELTA
+        seen, due = VideoReceiver(), time.monotonic() + DELTA
         seen.arrive(time.monotonic(), packet)
         while True:
             ready = select.select([listening], [], [], max(due - time.monotonic(), 0.0))[0]
@@ -155,7 +155,9 @@ def _receive(port: int) -> None:
                 _answer(listening, sender, seen, now)
 
 
-def _answer(listening: socket.socket, sender: tuple[str, int], seen: Receiver, now: float) -> None:
+def _answer(
+    listening: socket.socket, sender: tuple[str, int], seen: VideoReceiver, now: float
+) -> None:
     signal, mode, rate = seen.report(now)
     counts = seen.sent, seen.received, seen.size, seen.delay_sum_us
     extremes = seen.delay_min_us, seen.delay_max_us, seen.freezes, seen.frozen_us

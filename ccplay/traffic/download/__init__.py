@@ -165,10 +165,6 @@ def result(state: Connections, download: Download) -> DownloadResult:
     )
 
 
-def _open(state: Connections, event: DownloadStarted) -> None:
-    state.open(event.download, "download", event, event.cc)
-
-
 def _close(state: Connections, event: DownloadEnded) -> None:
     if (flow := state.flows.get(event.download)) is not None:
         flow.ended, flow.error = event.t, event.error
@@ -184,7 +180,10 @@ KIND = TrafficKind(
     ended=DownloadEnded,
     samples=(DownloadProgress,),
     state=Download,
-    more={DownloadStarted: _open, DownloadEnded: _close},
+    more={
+        DownloadStarted: lambda state, event: state.open(event.name, "download", event, event.cc),
+        DownloadEnded: _close,
+    },
     result=result,
     tables=TABLES,
     metrics=METRICS,

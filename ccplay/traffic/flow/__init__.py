@@ -251,10 +251,6 @@ class Subflow(msgspec.Struct, frozen=True, kw_only=True):
         return " → ".join(self.nodes or (self.src, self.dst))
 
 
-def _subflows(result: Any) -> list[Subflow]:
-    return list(result.subflows)
-
-
 SUBFLOWS = Table(
     "Subflows",
     (
@@ -268,7 +264,7 @@ SUBFLOWS = Table(
         Column("median cwnd", ("cwnd_p50",), SEGMENTS, short="cwnd p50"),
         Column("median srtt", ("srtt_p50_ms",), MILLISECONDS, short="srtt p50"),
     ),
-    _subflows,
+    lambda result: list(result.subflows),
 )
 """Table of the subflows of all MPTCP flows."""
 

@@ -50,7 +50,7 @@ _TOKEN, _ACKED = 12, 72
 """Offsets in ``struct mptcp_info`` of ``mptcpi_token`` and ``mptcpi_bytes_acked`` (Linux 6.5)."""
 
 
-class Subflow(NamedTuple):
+class SubflowEnd(NamedTuple):
     """One end of a subflow."""
 
     ends: Ends
@@ -74,9 +74,9 @@ class MptcpSockets:
         """Close the socket."""
         self._socket.close()
 
-    def subflows(self) -> list[Subflow]:
+    def subflows(self) -> list[SubflowEnd]:
         """Return all subflows in the namespace, even those that are opening. Raises ``OSError``."""
-        found = []
+        found, ntoa = [], socket.inet_ntoa
         for head, attributes in self._dump(socket.IPPROTO_TCP, _OPEN_STATES | 1 << _SYN_SENT):
             values = dict(walk(attributes))
             if (ulp := values.get(_INET_DIAG_ULP_INFO)) is None:
@@ -84,8 +84,8 @@ class MptcpSockets:
             about = dict(walk(dict(walk(ulp)).get(_ULP_MPTCP, b"")))
             _, _, _, state, sport, dport, src, dst = head
             found.append(
-                Subflow(
-                    Ends(_text(src), _port(sport), _text(dst), _port(dport)),
+                SubflowEnd(
+                    Ends(ntoa(src), _port(sport), ntoa(dst), _port(dport)),
                     int.from_bytes(about.get(_TOKEN_LOC, b"")[:4], "little"),
                     about.get(_ID_LOC, b"\0")[0],
                     state != _SYN_SENT,
@@ -140,10 +140,6 @@ class MptcpSockets:
 
 def _port(packed: bytes) -> int:
     return int.from_bytes(packed, "big")
-
-
-def _text(packed: bytes) -> str:
-    return socket.inet_ntoa(packed)
 
 
 # --- the subflows of one MPTCP connection ---------------------------------------------------------
@@ -256,14 +252,14 @@ class Subflows:
                 each.tried_at = now
                 self._create(place, each)
 
-    def _take_in(self, found: dict[Ends, Subflow]) -> None:
+    def _take_in(self, found: dict[Ends, SubflowEnd]) -> None:
         """Sample subflows that the kernel has opened."""
         known = {each.ends for each in self._wanted}
         for ends, there in found.items():
             if there.token == self._token and there.established and ends not in known:
                 self._wanted.append(self._want(ends))
 
-    def _find_token(self, found: dict[Ends, Subflow], now: float) -> None:
+    def _find_token(self, found: dict[Ends, SubflowEnd], now: float) -> None:
         first = found.get(self._wanted[0].ends)
         if first is not None and first.established and first.token:
             self._token = first.token
@@ -281,7 +277,7 @@ class Subflows:
         self.joint.add(connection)
         return _Wanted(ends, name, connection)
 
-    def _opened(self, each: _Wanted, there: Subflow) -> None:
+    def _opened(self, each: _Wanted, there: SubflowEnd) -> None:
         each.open = True
         self._on_open()
         self._emit(

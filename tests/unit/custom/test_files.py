@@ -9,7 +9,7 @@ import pytest
 from ccplay.cli import main
 from ccplay.errors import CcplayError, ScenarioError, UsageError
 from ccplay.lab.custom.loading import (
-    Library,
+    DisciplineLibrary,
     SourceError,
     custom_disciplines,
     make_discipline,
@@ -182,7 +182,7 @@ def test_a_scenario_has_its_name_once_the_command_line_has_named_its_file(tmp_pa
     with pytest.raises(ScenarioError, match=r"--discipline mine\.py"):
         load(path)
     (tmp_path / "mine.py").write_text(FIFO)
-    Library().add([tmp_path / "mine.py"])
+    DisciplineLibrary().add([tmp_path / "mine.py"])
     (case,) = driven(load(path), {}, {"mine": "00ff"}).cases
     assert case.build.disciplines == {"mine": "00ff"}
     qdisc = case.build.links["bottleneck"].qdisc
@@ -203,7 +203,7 @@ def test_a_scenario_cannot_name_a_file(tmp_path: Path, kind: str) -> None:
     with pytest.raises(ScenarioError, match="unknown"):
         load(scenario(tmp_path, kind))
     # A path is no kind of queue even if the command line has named the file.
-    Library().add([tmp_path / "mine.py"])
+    DisciplineLibrary().add([tmp_path / "mine.py"])
     if "/" in kind or "file" in kind:
         with pytest.raises(ScenarioError, match=r"unknown|file"):
             load(scenario(tmp_path, kind))
@@ -245,7 +245,7 @@ def test_a_file_is_read_only_where_it_is_a_regular_one(tmp_path: Path) -> None:
 
 
 def test_a_saved_file_is_noticed_once_it_stays_the_same(tmp_path: Path) -> None:
-    path, library = tmp_path / "mine.py", Library()
+    path, library = tmp_path / "mine.py", DisciplineLibrary()
     path.write_text(FIFO)
     library.add([path])
     assert library.changed() == []

@@ -11,7 +11,7 @@ import pytest
 
 from ccplay.lab import software_shared
 from ccplay.lab.htb import CLASS
-from ccplay.lab.qdisc_counters import PASSAGE, Counts, LinkQueues, QdiscCounters, Reading
+from ccplay.lab.qdisc_counters import PASSAGE, Counts, LinkQueues, QdiscCounters, SoftwareReading
 from ccplay.lab.software_queue import parse_header
 from ccplay.lab.software_shared import SLOTS, SharedCounters
 
@@ -70,7 +70,7 @@ def test_a_row_has_what_waits_in_both_and_what_has_left_the_link() -> None:
     queues = LinkQueues("r->h2")
     queues.rows({CLASS: kernel(50_000, 20_000)})
     counts = Counts(qlen=5, backlog=5000, drops=2, marks=1, packets=10, bytes=10_000)
-    queues.software = lambda: Reading("codel.py", 1, counts, {"codel_count": 4})
+    queues.software = lambda: SoftwareReading("codel.py", 1, counts, {"codel_count": 4})
     found = {CLASS: kernel(60_000, 10_000), PASSAGE: kernel(9_000, 1_000, 2)}
     ((link, kind, backlog, qlen, drops, marks, _, _, size, packets),) = queues.rows(found)
     assert (link, kind) == ("r->h2", "codel.py")
@@ -78,7 +78,7 @@ def test_a_row_has_what_waits_in_both_and_what_has_left_the_link() -> None:
     assert (size, packets) == (69_000, 69)
     assert queues.own(found) == [{"codel_count": 4}]
     later = counts._replace(packets=30, sojourn_us=20 * 4_500)
-    queues.software = lambda: Reading("codel.py", 1, later, {"codel_count": 5})
+    queues.software = lambda: SoftwareReading("codel.py", 1, later, {"codel_count": 5})
     queues.rows(found)
     assert queues.own(found) == [{"codel_count": 5, "queue_sojourn_us": 4_500}]
 
@@ -86,14 +86,14 @@ def test_a_row_has_what_waits_in_both_and_what_has_left_the_link() -> None:
 def test_counters_continue_when_the_kernel_takes_over_again() -> None:
     queues = LinkQueues("r->h2")
     counts = Counts(drops=7)
-    queues.software = lambda: Reading("codel.py", 1, counts, {})
+    queues.software = lambda: SoftwareReading("codel.py", 1, counts, {})
     queues.rows({CLASS: kernel(0, 0), PASSAGE: kernel(80_000, 0, 2)})
     queues.software = None
     (row,) = queues.rows({CLASS: kernel(5_000, 0)})
     assert row[1] == "pfifo"
     assert (row[4], row[8]) == (7, 85_000)
     # In software again, with counters that begin at 0.
-    queues.software = lambda: Reading("pie.py", 2, Counts(drops=1), {})
+    queues.software = lambda: SoftwareReading("pie.py", 2, Counts(drops=1), {})
     (row,) = queues.rows({CLASS: kernel(6_000, 0), PASSAGE: kernel(1_000, 0, 3)})
     assert (row[4], row[8]) == (8, 87_000)
 
@@ -104,7 +104,7 @@ def test_counters_continue_when_another_discipline_takes_over_in_software() -> N
     found = {CLASS: kernel(5_000, 0), PASSAGE: kernel(80_000, 0, 2)}
     for kind, drops in (("mine.py", 7), ("pfifo", 7), ("mine.py", 8)):
         counts = Counts(drops=drops, marks=3)
-        queues.software = partial(Reading, kind, 1, counts, {})
+        queues.software = partial(SoftwareReading, kind, 1, counts, {})
         (row,) = queues.rows(found)
         assert (row[1], row[4], row[5], row[8]) == (kind, drops, 3, 85_000)
 
