@@ -396,7 +396,7 @@ def _show(
     finally:
         audience.close()
     # The next network is shown over the same time span, in the same theme.
-    arguments.window, arguments.theme = app.main.playhead.width, app.look.name
+    arguments.window, arguments.theme = app.main.shown.playhead.width, app.look.name
     if not audience.keeps_files:
         return app.return_code or 0, None
     try:

@@ -11,9 +11,10 @@ import msgspec
 
 from ccplay.errors import WireError
 from ccplay.model.base import Count, Moment, WallTime
+from ccplay.share.shown import Listing, Playhead, Word
 from ccplay.visible import printable_json
 
-PROTOCOL = 3
+PROTOCOL = 4
 """Version of the frames; a spectator can join only a server of the same version."""
 
 LONGEST_FRAME = 1 << 16
@@ -44,7 +45,6 @@ MOST_SLOTS = 1000
 """Greatest number of browsers for which one connection may vote."""
 
 _Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=500)]
-_Word: TypeAlias = Annotated[str, msgspec.Meta(max_length=250)]
 _Lines: TypeAlias = Annotated[
     tuple[Annotated[str, msgspec.Meta(max_length=4000)], ...], msgspec.Meta(max_length=200)
 ]
@@ -111,31 +111,33 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: Annotated[str, msgspec.Meta(max_length=LONGEST_POINT)] = ""
 
 
-class PresenterView(Frame, frozen=True, tag="view"):
-    """What the presenter sees, for spectators who follow."""
+class Shown(msgspec.Struct, omit_defaults=True, tag_field="share", tag="view"):
+    """What a screen shows: the user's keys change it, the presenter's reaches all spectators."""
 
-    t: Moment
-    left: Moment
-    width: Annotated[float, msgspec.Meta(ge=0.01, le=1e6)]
-    running: bool = False
-    speed: Annotated[float, msgspec.Meta(ge=0.01, le=1000)] = 1.0
-    selected: _Word | None = None
+    playhead: Playhead
+    """The moment shown, and the window of the plots."""
+    selected: Word | None = None
+    """Name of the traffic that keys act on; None if nothing is selected."""
     observed: Annotated[int, msgspec.Meta(ge=0, le=1 << 30)] = 0
-    variable: _Word | None = None
-    plots: Annotated[tuple[_Word, ...], msgspec.Meta(max_length=50)] = ()
-    large: _Word = ""
+    """Index of the observed queue shown, modulo the number of observed queues."""
+    variable: Word | None = None
+    """Variable drawn in place of RTT; None for RTT itself."""
+    plots: Annotated[tuple[Word, ...], msgspec.Meta(max_length=50)] = ()
+    """Names of the chosen plots from left to right; empty if none were chosen."""
+    large: Word = ""
+    """Name of the plot that fills the whole band; empty if several share it."""
     logarithmic: bool = False
+    """Whether the value axes are logarithmic."""
     held: bool = False
+    """Whether the value axes are fixed."""
     receiver: bool = False
+    """Whether the receiver's table replaces the events."""
     map: bool = False
     """Whether the network is drawn in place of the plots."""
-    column: _Word = ""
-    reverse: bool = False
-    filter: _Word = ""
-    alone: bool = False
-    grouped: bool = False
-    stacked: bool = False
+    listing: Listing = Listing()
+    """Filter, order and grouping of the flows shown."""
     pointer: Pointer | None = None
+    """Moment that the presenter points at; None if there is none."""
 
 
 class Board(Frame, frozen=True, tag="board"):
@@ -149,7 +151,7 @@ class Board(Frame, frozen=True, tag="board"):
     heading: _Text = ""
     lines: _Lines = ()
     """Text of the lesson's page in Markdown, line by line."""
-    phase: _Word = ""
+    phase: Word = ""
     """Name of the page's ``lesson.course.Phase``."""
     until: Moment = 0.0
     """Moment of the session at which the page's run ends; 0 if none is running."""
@@ -163,8 +165,8 @@ class Board(Frame, frozen=True, tag="board"):
     """Upper bound of the number that is asked for; ``low`` is the lower one."""
     width: Annotated[float, msgspec.Meta(ge=0, le=1e15)] = 0.0
     """Height of the region that is asked for, in ``unit``; 0 for a number."""
-    unit: _Word = ""
-    plot: _Word = ""
+    unit: Word = ""
+    plot: Word = ""
     """Name of the plot of the region that is asked for."""
     open: bool = False
     """Whether answers count now, which they do until the page's run starts."""
@@ -177,7 +179,7 @@ class Board(Frame, frozen=True, tag="board"):
     the run decides nothing."""
     right: _Bounded | None = None
     """Number of the right choice from 0, or the measured number; None before the reveal."""
-    measured: Annotated[tuple[tuple[_Text, _Word], ...], msgspec.Meta(max_length=12)] = ()
+    measured: Annotated[tuple[tuple[_Text, Word], ...], msgspec.Meta(max_length=12)] = ()
     """Descriptions of what was measured, each with its value in words."""
     problem: _Text = ""
     """Reason why the measurements decide nothing; empty if they do."""
@@ -232,7 +234,7 @@ class Over(Frame, frozen=True, tag="over"):
 
 
 AnyFrame: TypeAlias = (
-    Setup | Watching | Greeting | PresenterView | Board | Votes | Packed | Gap | Present | Over
+    Setup | Watching | Greeting | Shown | Board | Votes | Packed | Gap | Present | Over
 )
 
 _encoder = msgspec.json.Encoder()

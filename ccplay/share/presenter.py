@@ -21,7 +21,7 @@ from ccplay.model.base import Count, Event
 from ccplay.model.events import Log
 from ccplay.model.samples import Sweep
 from ccplay.share import frames, sockets
-from ccplay.share.frames import Board, Over, PresenterView, Setup, Votes, Watching
+from ccplay.share.frames import Board, Over, Setup, Shown, Votes, Watching
 from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
 from ccplay.units import format_clock
@@ -106,7 +106,7 @@ class Sharing:
         self._write(wire.encode(Log(t=until, level="warning", text=text)))
         self._left_out = None
 
-    def show(self, view: PresenterView | Board | Over) -> None:
+    def show(self, view: Shown | Board | Over) -> None:
         """Send spectators the presenter's view, the page of a lesson, or why sharing ends."""
         if not self.closed and self._behind <= MOST_BEHIND:
             with contextlib.suppress(CcplayError):

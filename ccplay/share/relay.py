@@ -29,8 +29,8 @@ from ccplay.share.frames import (
     Greeting,
     Over,
     Present,
-    PresenterView,
     Setup,
+    Shown,
     Vote,
     Votes,
     Wants,
@@ -461,7 +461,7 @@ class Server:
             frame = frames.decode(line)
             if isinstance(frame, Setup):
                 self._prepare(frame)
-            elif isinstance(frame, PresenterView):
+            elif isinstance(frame, Shown):
                 self.backlog.show(line + b"\n")
             elif isinstance(frame, Board):
                 self.backlog.write_board(line + b"\n")

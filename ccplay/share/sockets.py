@@ -39,7 +39,7 @@ from ccplay.share.frames import (
     Greeting,
     Over,
     Present,
-    PresenterView,
+    Shown,
     Wants,
 )
 from ccplay.stream import wire
@@ -391,7 +391,7 @@ class WatchSource:
         """Hold a connection and its greeting, as ``sockets.join`` returns them."""
         self._place: tuple[Path, Wants] | None = None
         self.greeting = greeting
-        self.view: PresenterView | None = None
+        self.view: Shown | None = None
         """The presenter's newest view; None before the first is received."""
         self.board: Board | None = None
         """Page of the presenter's lesson; None if there is none."""
@@ -495,7 +495,7 @@ class WatchSource:
         return [event]
 
     def _read_frame(self, frame: AnyFrame) -> list[Event | UnknownEvent]:
-        if isinstance(frame, PresenterView):
+        if isinstance(frame, Shown):
             self.view = frame
         elif isinstance(frame, Board):
             self.board = frame if frame.page else None

@@ -21,6 +21,8 @@ from ccplay.errors import UsageError
 from ccplay.model.events import Log
 from ccplay.scenario.values import Scenario
 from ccplay.session.session import Session
+from ccplay.share.frames import Shown
+from ccplay.share.shown import WINDOW_S, Playhead
 from ccplay.traffic.base import Entry
 from ccplay.ui import keys
 from ccplay.ui.audience import WITH_FILES, Audience
@@ -30,8 +32,7 @@ from ccplay.ui.help import OrderlyApp
 from ccplay.ui.keys import Keymap
 from ccplay.ui.lesson_roles import Lectern
 from ccplay.ui.main_screen import MainScreen
-from ccplay.ui.playhead import WINDOW_S
-from ccplay.ui.plot_row import PANES, Band
+from ccplay.ui.plot_row import PANES
 from ccplay.ui.preferences import NONE, Preferences
 from ccplay.ui.preferences import path as preferences_path
 from ccplay.ui.terminal import Terminal
@@ -108,18 +109,15 @@ class CcplayApp(OrderlyApp[int]):
         self.stylesheet.set_variables(self.get_css_variables())
         self.main = MainScreen(
             session,
-            start_at=start_at,
-            speed=speed,
+            Shown(
+                Playhead(recorded=session.recorded, t=start_at, width=window, speed=speed),
+                plots=mine.plots,
+                large=mine.large.removeprefix(NONE),
+            ),
             fps=fps,
-            window=window,
             ghost=ghost,
             lab_words=lab_words,
-            plots=Band(
-                id="plots",
-                chosen=mine.plots,
-                large=mine.large.removeprefix(NONE),
-                kept=self._tell_kept,
-            ),
+            kept=self._tell_kept,
             audience=audience,
         )
         """The screen below all dialogs."""

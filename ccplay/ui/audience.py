@@ -5,96 +5,42 @@
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 
 from ccplay.errors import CcplayError
 from ccplay.files.reading import open_regular
 from ccplay.session.session import Session
-from ccplay.share.frames import Board, Over, Pointer, PresenterView, Votes
-from ccplay.ui.playhead import Playhead
-from ccplay.ui.plot_row import PANES, Band
-from ccplay.ui.view import COLUMNS, Listing
+from ccplay.share.frames import Board, Over, Shown, Votes
+from ccplay.share.shown import COLUMNS
+from ccplay.ui.plot_row import PANES
 
 if TYPE_CHECKING:
     from ccplay.share.presenter import BrowserServer, Sharing
     from ccplay.share.sockets import WatchSource
 
 
-# --- the presenter's view as sent to spectators, and how their screens apply it -------------------
+# --- the presenter's view on the screen of a spectator --------------------------------------------
 
 
-class Shown(Protocol):
-    """The part of a screen that its audience sees."""
-
-    playhead: Playhead
-    plots: Band
-    selected: str | None
-    observed: int
-    variable: str | None
-    listing: Listing
-    shows_receiver: bool
-    shows_map: bool
-
-    def show_map(self, *, shown: bool) -> None:
-        """Draw the network in place of the plots if ``shown``, else the plots."""
-
-
-def captured(screen: Shown, pointer: Pointer | None) -> PresenterView:
-    """Return the view that the screen shows now."""
-    head, plots, listing = screen.playhead, screen.plots, screen.listing
-    return PresenterView(
-        t=head.t,
-        left=head.left,
-        width=head.width,
-        running=head.running,
-        speed=head.speed,
-        selected=screen.selected,
-        observed=screen.observed,
-        variable=screen.variable,
-        plots=plots.picked,
-        large=plots.large,
-        logarithmic=plots.logarithmic,
-        held=plots.held,
-        receiver=screen.shows_receiver,
-        map=screen.shows_map,
-        column=listing.column,
-        reverse=listing.reverse,
-        filter=listing.text,
-        alone=listing.alone,
-        grouped=listing.grouped,
-        stacked=listing.stacked,
-        pointer=pointer,
-    )
-
-
-def take_over(screen: Shown, view: PresenterView) -> None:
-    """Apply a view as far as this screen can: it may be smaller, or have other plots."""
-    head, plots = screen.playhead, screen.plots
-    head.width, head.speed = view.width, view.speed
-    if view.running and not head.recorded:
+def adapted(theirs: Shown, mine: Shown) -> Shown:
+    """Return a presenter's view as far as this screen can show it: it may have other plots."""
+    head, own = theirs.playhead, mine.playhead
+    head = replace(head, recorded=own.recorded, seen=max(own.seen, head.t))
+    if head.running and not own.recorded:
         # A live playhead runs by itself, at the newest moment received.
-        head.running = True
-    else:
-        head.running, head.t, head.left = view.running, view.t, view.left
-        head.seen = max(head.seen, view.t)
-    screen.selected, screen.observed, screen.variable = view.selected, view.observed, view.variable
-    screen.shows_receiver = view.receiver
-    screen.show_map(shown=view.map)
-    screen.listing = Listing(
-        column=view.column if view.column in COLUMNS else "",
-        reverse=view.reverse,
-        text=view.filter,
-        alone=view.alone,
-        grouped=view.grouped,
-        stacked=view.stacked,
-    )
-    plots.logarithmic, plots.held = view.logarithmic, view.held
-    known = tuple(name for name in view.plots if name in PANES)
-    if known or not view.plots:
-        plots.lend(known, view.large if view.large in PANES else "")
+        head = replace(head, t=own.t, left=own.left, seen=own.seen)
+    listing = replace(theirs.listing, typing=False)
+    if listing.column not in COLUMNS:
+        listing = replace(listing, column="")
+    plots = tuple(name for name in theirs.plots if name in PANES)
+    large = theirs.large if theirs.large in PANES else ""
+    if theirs.plots and not plots:
+        plots, large = mine.plots, mine.large
+    return replace(theirs, playhead=head, listing=listing, plots=plots, large=large)
 
 
 # --- the spectator's side -------------------------------------------------------------------------
@@ -116,7 +62,7 @@ WITH_FILES = frozenset({"picture", "save_scenario", "ghost", "suspend_process"})
 class Watched(Protocol):
     """The part of a ``WatchSource`` that does not concern events."""
 
-    view: PresenterView | None
+    view: Shown | None
     board: Board | None
     present: bool
 
@@ -142,7 +88,7 @@ class Following:
         self.joined: WatchSource | None = None
         """Source of the presenter's next network; None before it is joined."""
         self._source = source
-        self._taken: PresenterView | None = None
+        self._taken: Shown | None = None
         self._plots: tuple[str, ...] = ()
 
     @property
@@ -158,11 +104,6 @@ class Following:
         return "following" if self.following else "roaming"
 
     @property
-    def pointer(self) -> Pointer | None:
-        """The moment that the presenter points at; None if there is none."""
-        return self._source.view.pointer if self._source.view else None
-
-    @property
     def reading(self) -> bool:
         """Whether the session's past is still being read."""
         return not self._source.present
@@ -175,18 +116,23 @@ class Following:
         """Follow the presenter again."""
         self.following, self._taken = True, None
 
-    def tick(self, screen: Shown, now: float) -> None:  # noqa: ARG002 - as ``Presenting.tick``
-        """Apply the presenter's view while following, whenever it has changed."""
+    def tick(self, shown: Shown, now: float) -> Shown | None:  # noqa: ARG002 - as ``Presenting.tick``
+        """Return the presenter's view while following, whenever it has changed; else None.
+
+        What the presenter points at is shown while roaming too.
+        """
         view = self._source.view
+        shown.pointer = view.pointer if view is not None else None
         if not self.following or view is None:
-            return
-        if self._taken is not None and screen.plots.picked != self._plots:
+            return None
+        if self._taken is not None and shown.plots != self._plots:
             # The spectator chose plots in the palette.
             self.roam()
         elif view is not self._taken:
-            self._taken = view
-            take_over(screen, view)
-            self._plots = screen.plots.picked
+            self._taken, found = view, adapted(view, shown)
+            self._plots = found.plots
+            return found
+        return None
 
     def start(self) -> None:
         """Do nothing: spectators share nothing."""
@@ -233,8 +179,6 @@ class Presenting:
 
         ``recording`` is the file that a replay shows; the users of ``group`` may watch too.
         """
-        self.pointer: Pointer | None = None
-        """Moment that the presenter points at; None if there is none."""
         self._session = session
         self._label = label
         self._group = group
@@ -242,7 +186,7 @@ class Presenting:
         self.browsers: BrowserServer | None = None
         """Process that serves browsers; None if there is none."""
         self._sharing: Sharing | None = None
-        self._sent: PresenterView | None = None
+        self._sent: Shown | None = None
         self._sent_at = 0.0
         self._board: Board | None = None
         self.shares = False
@@ -353,7 +297,7 @@ class Presenting:
 
     def close(self) -> None:
         """Stop sharing, and stop serving browsers unless they go on to another network."""
-        sharing, self._sharing, self.pointer = self._sharing, None, None
+        sharing, self._sharing = self._sharing, None
         if sharing is not None:
             sharing.close()
         if self.browsers is not None and not self._another:
@@ -362,7 +306,7 @@ class Presenting:
         if sharing is not None:
             self._session.watched = False
 
-    def tick(self, screen: Shown, now: float) -> None:
+    def tick(self, shown: Shown, now: float) -> None:
         """Send changes of the view to spectators; ``now`` is a clock in seconds."""
         if self._sharing is None:
             return
@@ -370,22 +314,19 @@ class Presenting:
         if self.browsers is not None:
             self.browsers.listen()
         self._session.watched = self._sharing.watching > 0
-        view = captured(screen, self.pointer)
-        if self._sent is None or self._differs(self._sent, view, now - self._sent_at):
-            self._sent, self._sent_at = view, now
-            self._sharing.show(view)
+        if self._sent is None or self._differs(self._sent, shown, now - self._sent_at):
+            self._sent, self._sent_at = replace(shown, playhead=copy(shown.playhead)), now
+            self._sharing.show(self._sent)
 
-    def _differs(self, before: PresenterView, view: PresenterView, elapsed: float) -> bool:
-        if not (before.running and view.running):
-            return before != view
-        if self._session.recorded and abs(before.t + elapsed * view.speed - view.t) > _SOON_S:
+    def _differs(self, before: Shown, now: Shown, elapsed: float) -> bool:
+        one, other = before.playhead, now.playhead
+        if not (one.running and other.running):
+            return before != now
+        if self._session.recorded and abs(one.t + elapsed * other.speed - other.t) > _SOON_S:
             return True
-        return _still(before) != _still(view)
-
-
-def _still(view: PresenterView) -> PresenterView:
-    """Return the view without the values that change as time passes."""
-    return msgspec.structs.replace(view, t=0.0, left=0.0)
+        # Some values change as time passes.
+        still = replace(one, t=other.t, left=other.left, seen=other.seen)
+        return replace(before, playhead=still) != now
 
 
 # --- either side of a shared session --------------------------------------------------------------

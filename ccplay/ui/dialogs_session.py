@@ -27,13 +27,13 @@ from ccplay.session import archive
 from ccplay.session.archive import Found, Unsaved, find, glance
 from ccplay.share.frames import LONGEST_POINT, Board, Pointer
 from ccplay.share.presenter import BrowserServer
+from ccplay.share.shown import Playhead
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import check_recording
 from ccplay.traffic.base import Entry
 from ccplay.ui.cells import Glyphs, abbreviated
 from ccplay.ui.dialog_form import Dialog, Field, Item, LabelledRow, Menu, Question, Steps, available
 from ccplay.ui.help import Modal
-from ccplay.ui.playhead import Playhead
 from ccplay.ui.view import Choice, View, next_action, of_session
 from ccplay.units import format_clock, format_size
 
@@ -532,7 +532,7 @@ class GhostDialog(Question[Choice]):
 
 def _meant(view: View) -> tuple[float, str]:
     """Return the cursor's moment, or that of an action near it, and a description."""
-    near = view.playhead.width * _NEAR
+    near = view.shown.playhead.width * _NEAR
     actions = []
     action = next_action(view.state, view.t - near)
     while action is not None and action.t <= view.t + near:

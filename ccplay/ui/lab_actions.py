@@ -127,7 +127,7 @@ class UndoActions(Actions):
             self.app.notify(translate(str(error)), severity="warning", markup=False)
             return
         self.sent = ""
-        if not self.playhead.running:
+        if not self.shown.playhead.running:
             self.sent = f"sent to the live lab at {at} (end goes there): {text}"
         self.app.notify(translate(text), markup=False)
         self.redraw()
@@ -232,7 +232,7 @@ class LabActions(Actions):
         dialog: Callable[..., ModalScreen[Command | None]] = getattr(
             dialogs_traffic if hasattr(dialogs_traffic, name) else dialogs_links, name
         )
-        self.app.push_screen(dialog(self.session.state, self.selected), self._asked)
+        self.app.push_screen(dialog(self.session.state, self.shown.selected), self._asked)
 
     def action_start_traffic(self) -> None:
         """Ask which kind of traffic to start, then open its dialog."""
@@ -243,7 +243,7 @@ class LabActions(Actions):
         def chosen(kind: str | None) -> None:
             if kind is not None:
                 dialog, _ = STARTING[kind]
-                self.app.push_screen(dialog(self.session.state, self.selected), self._asked)
+                self.app.push_screen(dialog(self.session.state, self.shown.selected), self._asked)
 
         self.app.push_screen(TrafficDialog(self.appearance.keymap), chosen)
 
@@ -257,7 +257,7 @@ class LabActions(Actions):
 
         If the screen shows an earlier moment, a notice shows when any other command was sent.
         """
-        head, self.sent = self.playhead, ""
+        head, self.sent = self.shown.playhead, ""
         if not head.running and isinstance(command, Mark) and command.at is None:
             command = msgspec.structs.replace(command, at=head.t)
         elif not head.running and not isinstance(command, Mark | ChangeMark | RemoveMark):
@@ -270,7 +270,7 @@ class LabActions(Actions):
         """Mark the moment shown, or change the mark at the cursor."""
         if not self.is_ready(ready=self.session.state.phase == "ready"):
             return
-        self.marks.press(self.playhead.width * max(STEP, 1 / self.plots.columns))
+        self.marks.press(self.shown.playhead.width * max(STEP, 1 / self.plots.columns))
 
     def action_put_mark(self) -> None:
         """Put the mark being moved at the cursor."""
@@ -312,7 +312,7 @@ class LabActions(Actions):
     def action_trace(self) -> None:
         """Trace every ACK of the selected flow, or stop tracing it."""
         state = self.session.state
-        flow = state.flows.get(self.selected or "")
+        flow = state.flows.get(self.shown.selected or "")
         if flow is None or not flow.running:
             self.app.notify("No running flow is selected.", severity="warning")
         elif flow.parent in state.traced:

@@ -117,14 +117,14 @@ class LessonActions(LookActions):
             if look.plots:
                 self.plots.lend(look.plots)
             if look.window_s is not None:
-                self.playhead.width = look.window_s
+                self.shown.playhead.width = look.window_s
             if look.queue in network.observed:
-                self.observed = network.observed.index(look.queue)
+                self.shown.observed = network.observed.index(look.queue)
             self.redraw()
         name = desk.named(look.flow)
         if name and name != self._page[1] and name in self.session.state.traffic:
             self._page = (number, name)
-            self.selected = name
+            self.shown.selected = name
             self.redraw()
 
     # --- keys -------------------------------------------------------------------------------
@@ -155,11 +155,11 @@ class LessonActions(LookActions):
             now, ended = self.session.state.now, lesson.leading.revealed_until
             if ended is not None:
                 # The plots keep showing the run while its explanation is read.
-                self.playhead.look_back(ended, now)
+                self.shown.playhead.look_back(ended, now)
             else:
                 # The run happens now, whatever moment the screen shows.
-                self.playhead.jump(now, now)
-                self.playhead.running = not self.session.done
+                self.shown.playhead.jump(now, now)
+                self.shown.playhead.running = not self.session.done
         self._after_key()
 
     def action_lesson_back(self) -> None:
@@ -255,6 +255,15 @@ class LessonActions(LookActions):
 class AudienceActions(LessonActions):
     """The actions of presenter and spectator."""
 
+    def follow(self, now: float) -> None:
+        """Send the view to spectators, or apply the presenter's; ``now`` is a clock in seconds."""
+        theirs = self.audience.tick(self.shown, now)
+        if theirs is not None:
+            self.plots.lend(theirs.plots, theirs.large)
+            self.show_map(shown=theirs.map)
+            for name in theirs.__struct_fields__:
+                setattr(self.shown, name, getattr(theirs, name))
+
     def offers(self, action: str) -> bool:
         """Return whether ``follow``, ``point``, ``share`` or ``browsers`` has an effect here."""
         if action == "follow":
@@ -275,7 +284,7 @@ class AudienceActions(LessonActions):
         """Follow the presenter again."""
         if isinstance(self.audience, Following):
             self.audience.follow()
-            self.audience.tick(self, 0.0)
+            self.follow(0.0)
             self.redraw()
 
     def action_share(self) -> None:
@@ -304,6 +313,7 @@ class AudienceActions(LessonActions):
     def _stop_sharing(self, wanted: bool | None) -> None:
         if wanted and isinstance(self.audience, Presenting):
             self.audience.stop()
+            self.shown.pointer = None
             self.app.notify("This session is not shared any more.", markup=False)
             self.redraw()
 
@@ -349,14 +359,13 @@ class AudienceActions(LessonActions):
         audience = self.audience
         if not isinstance(audience, Presenting) or not audience.name:
             return
-        if audience.pointer is not None:
+        if self.shown.pointer is not None:
             self._point(None)
             return
         from ccplay.ui.dialogs_session import PointDialog  # noqa: PLC0415 - after first paint
 
-        self.app.push_screen(PointDialog(self.playhead.t), self._point)
+        self.app.push_screen(PointDialog(self.shown.playhead.t), self._point)
 
     def _point(self, pointer: Pointer | None) -> None:
-        if isinstance(self.audience, Presenting):
-            self.audience.pointer = pointer
+        self.shown.pointer = pointer
         self.redraw()

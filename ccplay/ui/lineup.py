@@ -38,26 +38,30 @@ class Group(msgspec.Struct, frozen=True):
     def chosen(self, view: View) -> str:
         """Return the name of the flow that keys act on while the group is selected."""
         names = [each.name for each in self.flows]
-        return view.selected if view.selected in names and view.selected else self.first
+        return (
+            view.shown.selected
+            if view.shown.selected in names and view.shown.selected
+            else self.first
+        )
 
 
 def listed(view: View) -> list[Flow]:
     """Return the flows of the table in order: those that run, and those that have just ended."""
-    listing = view.listing
+    listing = view.shown.listing
     key = ("listed", listing.text, listing.column, listing.reverse)
     return view.known.once(view.state, view.t, key, lambda: _listed(view))
 
 
 def _listed(view: View) -> list[Flow]:
     flows, places = view.listed(), view.state.places
-    if view.listing.text:
+    if view.shown.listing.text:
         flows = [each for each in flows if matches(view, each)]
     # Subflows are listed below their flow, even if other flows started in between.
     flows = sorted(
         flows, key=lambda each: places[each.parent if each.kind == "subflow" else each.name]
     )
-    if not (column := view.listing.column):
-        return flows[::-1] if view.listing.reverse else flows
+    if not (column := view.shown.listing.column):
+        return flows[::-1] if view.shown.listing.reverse else flows
     known: list[tuple[float | str, Flow]] = []
     unknown: list[Flow] = []
     values: Iterable[float | str | None] = (_KEYS[column](view, each) for each in flows)
@@ -68,7 +72,7 @@ def _listed(view: View) -> list[Flow]:
             unknown.append(each)
         else:
             known.append((value, each))
-    known.sort(key=lambda pair: pair[0], reverse=view.listing.descending)
+    known.sort(key=lambda pair: pair[0], reverse=view.shown.listing.descending)
     return [*(each for _, each in known), *unknown]
 
 
@@ -79,7 +83,7 @@ def others(view: View) -> list[Traffic]:
 
 def matches(view: View, each: Traffic) -> bool:
     """Return whether traffic passes the filter: its name, algorithm, kind or a host contains it."""
-    if not (text := view.listing.text.casefold()):
+    if not (text := view.shown.listing.text.casefold()):
         return True
     cc = view.state.cc_at(each, view.t) if isinstance(each, Flow) else each.kind
     return any(text in word.casefold() for word in (each.name, cc, each.src, each.dst))
@@ -87,8 +91,8 @@ def matches(view: View, each: Traffic) -> bool:
 
 def in_window(view: View) -> list[Flow]:
     """Return the flows in the window that pass the filter, in the order of their starts."""
-    left, until = view.playhead.left, view.playhead.until
-    key = ("in window", left, until, view.listing.text)
+    left, until = view.shown.playhead.left, view.shown.playhead.until
+    key = ("in window", left, until, view.shown.listing.text)
     return view.known.once(view.state, view.t, key, lambda: _in_window(view, left, until))
 
 
@@ -98,25 +102,25 @@ def _in_window(view: View, left: float, until: float) -> list[Flow]:
         for each in view.state.flows.values()
         if each.started < until and (each.ended is None or each.ended > left)
     ]
-    return [each for each in flows if matches(view, each)] if view.listing.text else flows
+    return [each for each in flows if matches(view, each)] if view.shown.listing.text else flows
 
 
 def drawn(view: View) -> list[Flow]:
     """Return the flows that plots draw, the selected one last, so that it is on top."""
-    head, listing = view.playhead, view.listing
+    head, listing = view.shown.playhead, view.shown.listing
     key = ("drawn", head.left, head.until, listing.text, listing.alone, listing.grouped)
-    return view.known.once(view.state, view.t, (*key, view.selected), lambda: _drawn(view))
+    return view.known.once(view.state, view.t, (*key, view.shown.selected), lambda: _drawn(view))
 
 
 def _drawn(view: View) -> list[Flow]:
     flows = in_window(view)
-    chosen = [each for each in flows if each.name == view.selected]
-    if view.listing.alone and chosen:
+    chosen = [each for each in flows if each.name == view.shown.selected]
+    if view.shown.listing.alone and chosen:
         return chosen
-    if len(flows) > MOST and not view.listing.grouped:
+    if len(flows) > MOST and not view.shown.listing.grouped:
         flows = flows[:MOST]
-    rest = [each for each in flows if each.name != view.selected]
-    return [*(rest if view.listing.grouped else rest[: MOST - len(chosen)]), *chosen]
+    rest = [each for each in flows if each.name != view.shown.selected]
+    return [*(rest if view.shown.listing.grouped else rest[: MOST - len(chosen)]), *chosen]
 
 
 def crowded(view: View, flows: Iterable[Flow]) -> bool:
@@ -190,7 +194,7 @@ def choices(view: View) -> dict[str, Traffic]:
     """
     found: dict[str, Traffic] = {}
     flows = listed(view)
-    if view.listing.grouped:
+    if view.shown.listing.grouped:
         names = [group.chosen(view) for group in groups(view, flows)]
         flows = [view.state.flows[name] for name in names]
     for each in (*flows, *others(view)):
@@ -200,7 +204,7 @@ def choices(view: View) -> dict[str, Traffic]:
 
 def selection(view: View) -> Traffic | None:
     """Return the selected row; None if nothing is selected."""
-    return choices(view).get(view.selected or "")
+    return choices(view).get(view.shown.selected or "")
 
 
 def beside(view: View, steps: int) -> str | None:
@@ -208,16 +212,16 @@ def beside(view: View, steps: int) -> str | None:
     names = list(choices(view))
     if not names:
         return None
-    if view.selected not in names:
+    if view.shown.selected not in names:
         return names[0 if steps > 0 else -1]
-    return names[(names.index(view.selected) + steps) % len(names)]
+    return names[(names.index(view.shown.selected) + steps) % len(names)]
 
 
 def kept(view: View) -> str | None:
     """Return the selection if it is still in the table, else the first flow."""
     shown = (*view.listed(), *view.others())
-    if any(each.name == view.selected and matches(view, each) for each in shown):
-        return view.selected
+    if any(each.name == view.shown.selected and matches(view, each) for each in shown):
+        return view.shown.selected
     return next((flow.name for flow in listed(view)), None)
 
 

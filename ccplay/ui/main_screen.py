@@ -30,6 +30,8 @@ from textual.containers import Horizontal
 from textual.widgets._toast import ToastRack
 
 from ccplay.session.session import Session
+from ccplay.share.frames import Shown
+from ccplay.share.shown import Playhead
 from ccplay.state.lab_state import LabState
 from ccplay.ui import keys, lineup, network_map, network_panel, ribbon, status_lines, traffic_table
 from ccplay.ui.audience import WITH_FILES, Audience, Presenting
@@ -42,7 +44,6 @@ from ccplay.ui.lab_actions import (
     UndoActions,
 )
 from ccplay.ui.lesson_actions import AudienceActions
-from ccplay.ui.playhead import WINDOW_S, Playhead
 from ccplay.ui.plot_pane import Overlay
 from ccplay.ui.plot_row import Band
 from ccplay.ui.view import Choice, Ghosts, Known, View
@@ -92,16 +93,15 @@ class MainScreen(
     def __init__(
         self,
         session: Session,
+        shown: Shown,
         *,
-        start_at: float = 0.0,
-        speed: float = 1.0,
         fps: float = 10.0,
-        window: float = WINDOW_S,
         ghost: Path | None = None,
         lab_words: Sequence[str] = (),
-        plots: Band | None = None,
+        kept: Callable[[], None] = lambda: None,
         audience: Audience | None = None,
     ) -> None:
+        """Show ``session`` as ``shown``; ``kept`` is called when the user has chosen plots."""
         super().__init__()
         self.audience = audience or Presenting(session, session.title)
         self.session = session
@@ -111,12 +111,11 @@ class MainScreen(
         self._first_ghost = Choice(ghost) if ghost else None
         self.clock: Callable[[], float] = time.monotonic
         """Clock that moves the playhead, in seconds."""
-        recorded = session.recorded
-        self.playhead = Playhead(recorded=recorded, t=start_at, width=window, speed=speed)
+        self.shown = shown
         self._fps = fps
         self._sheets = {name: Sheet(id=name) for name in _SHEETS}
         self._bands = {name: Horizontal(id=name) for name in ("top", "bottom")}
-        self.plots = plots or Band(id="plots")
+        self.plots = Band(shown, id="plots", kept=kept)
         self._known = Known()
         self._drawn_at = 0.0
         self._numbers_at = 0.0
@@ -147,8 +146,8 @@ class MainScreen(
     def on_mount(self) -> None:
         """Start drawing; set the sizes first, so that Textual arranges the parts only once."""
         self.lay_out(*self.app.size)
-        self.playhead.scrub(0, self.playhead.t)
-        self.playhead.running = True
+        self.shown.playhead.scrub(0, self.shown.playhead.t)
+        self.shown.playhead.running = True
         self._drawn_at = self.clock()
         self.set_interval(1 / self._fps, self._tick)
         if self._first_ghost is not None:
@@ -167,7 +166,7 @@ class MainScreen(
         around = min((height - 4) // 4, network_panel.height(self.view))
         listing = min((height - 4) * 2 // 5, self._lines)
         # A drawing of the network needs all rows of a small terminal.
-        cramped = (self.shows_map and height < _TALL) or height < _LOW
+        cramped = (self.shown.map and height < _TALL) or height < _LOW
         self._bands["top"].styles.height = 5 if cramped else max(around, listing, 5)
         self._bands["bottom"].display = not cramped
         # An error is not cut, unless it is longer than a third of the screen.
@@ -199,9 +198,11 @@ class MainScreen(
     def draw(self) -> None:
         """Advance the playhead and draw the changes."""
         now = self.clock()
-        self.playhead.advance(self.session.state.now, now - self._drawn_at, done=self.session.done)
+        self.shown.playhead.advance(
+            self.session.state.now, now - self._drawn_at, done=self.session.done
+        )
         self._drawn_at = now
-        self.audience.tick(self, now)
+        self.follow(now)
         self.tick_lesson()
         if not self.is_current:
             return
@@ -231,7 +232,7 @@ class MainScreen(
         before = self._lines
         if tables and (width := self._sheets["events"].width):
             self._log_lines = status_lines.log_height(self.view, width)
-        shown = (self.view.network, self.view.link, self.plots.shown, self._log_lines)
+        shown = (self.view.network, self.view.link, self.plots.displayed, self._log_lines)
         lines = traffic_table.height(self.view) if tables else before
         if shown == self._laid_out and before - _SPARE_LINES <= lines <= before:
             return
@@ -240,7 +241,7 @@ class MainScreen(
 
     def seek(self, playhead: Playhead) -> None:
         """Switch to another playhead, and draw everything again."""
-        self.playhead, self.selected, self._lines = playhead, None, 0
+        self.shown.playhead, self.shown.selected, self._lines = playhead, None, 0
         self._keep_up(tables=True)
         for sheet in self.query(Sheet):
             sheet.blank(sheet.width, sheet.height)
@@ -248,7 +249,7 @@ class MainScreen(
 
     def _dot_s(self) -> float:
         """Return the seconds of wall time that fill one dot of the plots."""
-        head = self.playhead
+        head = self.shown.playhead
         passes = head.speed if head.recorded else 1.0
         return head.width / self.plots.columns / 2 / passes
 
@@ -268,7 +269,7 @@ class MainScreen(
             self.paint()
 
     def _draw_plots(self, view: View) -> None:
-        if not self.has_class("-small") and not self.shows_map:
+        if not self.has_class("-small") and not self.shown.map:
             self.plots.draw(view)
 
     def _draw_numbers(self, view: View) -> None:
@@ -279,19 +280,19 @@ class MainScreen(
             text = _TOO_SMALL.format(*LEAST, *self.size)
             self._show("too-small", lambda *_: [[(text, "")]])
             return
-        if view.playhead.running:
+        if view.shown.playhead.running:
             self.sent = ""
-        bottom = status_lines.receiver_rows if self.shows_receiver else status_lines.log
+        bottom = status_lines.receiver_rows if self.shown.receiver else status_lines.log
         self._show("header", lambda width, _: status_lines.header(view, width))
         self._show("banner", lambda *_: lines)
         self._show("network", lambda width, height: network_panel.rows(view, width, height))
         self._show("flows", lambda width, height: traffic_table.rows(view, width, height))
-        if self.shows_map:
+        if self.shown.map:
             self._show("map", lambda width, height: self._drawing.rows(view, width, height))
         self._show("ribbon", lambda width, height: self._ribbon.rows(view, width, height))
         self._show("events", lambda width, height: bottom(view, width, height))
         self._show("footer", lambda width, _: status_lines.footer(view, width))
-        if not self.shows_map:
+        if not self.shown.map:
             self.plots.draw_titles(view)
 
     def _show(self, name: str, rows: Callable[[int, int], list[Row]]) -> None:
@@ -301,8 +302,8 @@ class MainScreen(
 
     def _choose(self) -> bool:
         """Keep the selection within the table; return whether it moved."""
-        before, self.selected = self.selected, lineup.kept(self.view)
-        return self.selected != before
+        before, self.shown.selected = self.shown.selected, lineup.kept(self.view)
+        return self.shown.selected != before
 
     def _notify_new(self) -> None:
         """Show a toast for each new failure and each new file; news of the cure end a failure's.
@@ -327,7 +328,7 @@ class MainScreen(
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide keys that have no effect now."""
-        if self.listing.typing:
+        if self.shown.listing.typing:
             # Any other key is a letter of the filter.
             return action == "select_flow"
         if action in LIVE_ONLY:
@@ -343,7 +344,7 @@ class MainScreen(
         if action in ("put_mark", "leave_mark"):
             return self.marks.carried is not None
         if action == "show_all":
-            return bool(self.listing.text)
+            return bool(self.shown.listing.text)
         if action == "enlarge":
             return bool(self.asked) or (
                 isinstance(place := parameters[0], int) and self.plots.has(place)

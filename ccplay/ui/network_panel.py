@@ -96,12 +96,12 @@ def queue_rows(view: View, network: Network, width: int, height: int) -> list[Ro
 
 def shown_flow(view: View) -> Flow | None:
     """Return the flow whose path is shown: the selected one, or else the first running one."""
-    return view.state.flows.get(view.selected or "") or next(iter(view.running()), None)
+    return view.state.flows.get(view.shown.selected or "") or next(iter(view.running()), None)
 
 
 def path_title(view: View, width: int) -> Row:
     """Return a row with the path of the selected traffic, or else of the first running flow."""
-    other = view.state.traffic.get(view.selected or "")
+    other = view.state.traffic.get(view.shown.selected or "")
     if other is not None and not isinstance(other, Flow) and other.paths:
         path = _path_at(other, view.t)
         if path is not None:

@@ -21,12 +21,12 @@ from ccplay.errors import RecordingError, UsageError
 from ccplay.files import writing
 from ccplay.session.archive import read_recording
 from ccplay.session.session import Session
+from ccplay.share.shown import WINDOW_S, Playhead
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells import Sheet
 from ccplay.ui.compositor import ThriftyUpdate
 from ccplay.ui.pictures import Frame, frame_of
-from ccplay.ui.playhead import WINDOW_S, Playhead
 from ccplay.units import format_clock
 
 # --- the screen of a recording, drawn without a terminal at moments that a program chooses --------
@@ -189,7 +189,7 @@ async def offscreen(
     )
     app.main.clock = lambda: app.now
     async with app.run_test(size=options.size) as pilot:
-        app.main.playhead.running = False
+        app.main.shown.playhead.running = False
         await app.workers.wait_for_complete()
         if session.failure is not None:
             raise session.failure

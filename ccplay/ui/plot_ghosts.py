@@ -240,8 +240,8 @@ def variables(view: View) -> dict[str, list[Series]]:
     found: dict[str, list[Series]] = {}
     if ghost is None or shift is None:
         return found
-    left = max(view.playhead.left - shift, ghost.first)
-    right = min(view.playhead.right - shift, ghost.last)
+    left = max(view.shown.playhead.left - shift, ghost.first)
+    right = min(view.shown.playhead.right - shift, ghost.last)
     ticks = [ghost.state.sweeps.at_or_after(t) for t in (left, right)]
     for flow in reversed(_flows(view, ghost, shift)):
         for name, series in flow.own.items():
@@ -255,8 +255,8 @@ def marks(view: View) -> tuple[float, ...]:
     ghost, shift = view.ghost, view.shift
     if ghost is None or shift is None:
         return ()
-    left = max(view.playhead.left - shift, ghost.first)
-    right = min(view.playhead.right - shift, ghost.last)
+    left = max(view.shown.playhead.left - shift, ghost.first)
+    right = min(view.shown.playhead.right - shift, ghost.last)
     return tuple(
         each.t + shift for each in ghost.state.log if each.is_mark and left <= each.t <= right
     )
@@ -291,7 +291,7 @@ def values(
 ) -> list[Run]:
     """Return ``value`` of the ghost's flows at the moment shown, formatted by ``write``."""
     runs, t = [], view.t - (view.shift or 0.0)
-    for flow, _ in sorted(view.ghosts(), key=lambda pair: pair[0].name != view.selected):
+    for flow, _ in sorted(view.ghosts(), key=lambda pair: pair[0].name != view.shown.selected):
         if (number := value(flow, t)) is not None:
             sign = view.glyphs.ghost + flow_glyph(view, flow.name)
             runs.append((f" {sign} {write(number)}", view.ink("muted")))
@@ -328,17 +328,17 @@ def legend(view: View, width: int) -> list[Run]:
 
 def _flows(view: View, ghost: Ghost, shift: float) -> list[Flow]:
     """Return the ghost's flows to draw: those in the window, the selected one last."""
-    left, right = view.playhead.left - shift, view.playhead.right - shift
+    left, right = view.shown.playhead.left - shift, view.shown.playhead.right - shift
     found = [
         each
         for each in ghost.state.flows.values()
         if each.started < min(right, ghost.last)
         and (each.ended is None or each.ended > max(left, ghost.first))
     ]
-    chosen = [each for each in found if each.name == view.selected]
+    chosen = [each for each in found if each.name == view.shown.selected]
     if len(found) > _CROWD and chosen:
         return chosen
-    return sorted(found, key=lambda each: each.name == view.selected)
+    return sorted(found, key=lambda each: each.name == view.shown.selected)
 
 
 def _queue(view: View, ghost: Ghost) -> Queue | None:

@@ -78,7 +78,7 @@ def values(view: View, width: int) -> list[Run]:
 
 def lack(view: View) -> str:
     """Return the reason why no line is drawn; empty if there is one."""
-    flow = view.state.flows.get(view.selected or "")
+    flow = view.state.flows.get(view.shown.selected or "")
     if flow is None:
         return "No flow is selected: select one with ↑↓ to see theory."
     if flow.mptcp:
@@ -96,7 +96,7 @@ def lack(view: View) -> str:
 
 def _is_seen(view: View, theory: Theory) -> bool:
     """Return whether the window contains any part of the theory."""
-    timeline, head = theory.reno.timeline, view.playhead
+    timeline, head = theory.reno.timeline, view.shown.playhead
     ticks = (timeline.at_or_after(t) for t in (head.left, head.until))
     return theory.reno.extremes(*ticks) is not None
 
@@ -158,7 +158,7 @@ class Pane(msgspec.Struct, frozen=True):
 
     def picture(self, view: View) -> Picture:
         """Return the plot's picture over the playhead's window."""
-        head = view.playhead
+        head = view.shown.playhead
         traces = (*self.ghosts(view), *self.traces(view))
         left, until = head.left, head.until
         # The log of a thousand flows is long, so it is searched once per moment.
@@ -179,7 +179,7 @@ class Pane(msgspec.Struct, frozen=True):
             marks=marks,
             ghost_marks=plot_ghosts.marks(view),
             cursor=None if head.running else head.t,
-            pointer=view.pointer.t if view.pointer else None,
+            pointer=view.shown.pointer.t if view.shown.pointer else None,
             region=_region(view, self.name),
             hint=() if traces else self._hint(view),
             least=self.plot.least,
@@ -225,9 +225,11 @@ class Pane(msgspec.Struct, frozen=True):
         return self.axis(line)[1]
 
     def _companions(self, view: View) -> list[Trace]:
-        flows = lineup.drawn(view) if self.plot.companions and not view.listing.grouped else []
+        flows = (
+            lineup.drawn(view) if self.plot.companions and not view.shown.listing.grouped else []
+        )
         few = not lineup.crowded(view, flows)
-        shown = [flow for flow in flows if few or flow.name == view.selected]
+        shown = [flow for flow in flows if few or flow.name == view.shown.selected]
         found = (
             flow_trace(
                 view,
@@ -263,7 +265,7 @@ class Pane(msgspec.Struct, frozen=True):
         return [value for _, value in values_of(view, view.running(), self.plot.variable)]
 
     def _settings(self, view: View) -> list[Trace]:
-        whole = [self.plot.whole] if self.plot.whole and view.listing.stacked else []
+        whole = [self.plot.whole] if self.plot.whole and view.shown.listing.stacked else []
         if not (settings := (*self.plot.settings, *whole)):
             return []
         [line, *_] = self.lines(view)
@@ -272,7 +274,7 @@ class Pane(msgspec.Struct, frozen=True):
             changes = tuple(
                 (t, None if value is None else value * factor)
                 for t, value in setting.changes(scope)
-                if t <= view.playhead.until
+                if t <= view.shown.playhead.until
             )
             if any(value is not None for _, value in changes):
                 pen = Pen(view.ink(setting.ink), "dotted", ascii="-")
@@ -310,7 +312,7 @@ class Pane(msgspec.Struct, frozen=True):
         busy = view.session.error or view.state.phase in ("starting", "building")
         if self.plot.missing is None or busy:
             return ()
-        if view.listing.text and view.running():
+        if view.shown.listing.text and view.running():
             return ("no flow matches the filter",)
         what, key = self.plot.missing
         if view.session.live:
@@ -354,7 +356,9 @@ def pane(view: View, name: str) -> Pane:
 
 def shown(view: View) -> str | None:
     """Return the chosen variable; None, which stands for RTT, if the window has no value of it."""
-    return view.variable if view.variable and _series(view, view.variable) else None
+    return (
+        view.shown.variable if view.shown.variable and _series(view, view.shown.variable) else None
+    )
 
 
 def choices(view: View) -> list[str | None]:
@@ -363,7 +367,7 @@ def choices(view: View) -> list[str | None]:
     Values of the selected flow are first, then those of the shown queue, then those that only the
     ghost has. What an algorithm or discipline reports no more, since it was replaced, comes last.
     """
-    flow = view.state.flows.get(view.selected or "")
+    flow = view.state.flows.get(view.shown.selected or "")
     own = [*(flow.own.items() if flow else ())]
     own += [each for queue in link_queues(view) for each in queue.own.items()]
     inside = [(name, series) for name, series in own if _in_window(view, series)]
@@ -374,7 +378,7 @@ def choices(view: View) -> list[str | None]:
 
 def silence(view: View) -> str:
     """Return the reason why no own value can be chosen, and the remedy if there is one."""
-    flow = view.state.flows.get(view.selected or "")
+    flow = view.state.flows.get(view.shown.selected or "")
     if flow is None:
         return "no flow is selected"
     cc = view.state.cc_at(flow, view.t)
@@ -401,7 +405,9 @@ def _has_value(view: View, flow: Flow, name: str) -> bool:
 def _in_window(view: View, series: Series) -> bool:
     """Return whether the window contains a value of a series."""
     timeline = series.timeline
-    start, end = (timeline.at_or_after(t) for t in (view.playhead.left, view.playhead.until))
+    start, end = (
+        timeline.at_or_after(t) for t in (view.shown.playhead.left, view.shown.playhead.until)
+    )
     return series.extremes(start, end) is not None
 
 
@@ -441,12 +447,12 @@ def title_row(pane: Pane, view: View, width: int) -> tuple[Row, Row]:
 
 def _is_full(view: View, unit: str) -> bool:
     """Return whether a ghost, theory, groups or a trace of each ACK need room in a title."""
-    return bool(view.theory or view.ghost or view.listing.grouped or _PER_ACK in unit)
+    return bool(view.theory or view.ghost or view.shown.listing.grouped or _PER_ACK in unit)
 
 
 def _left_out(pane: Pane, view: View, width: int) -> str:
     """Return how many of the window's flows are drawn, as text; empty if all are."""
-    if pane.plot.variable.subject == "queue" or view.listing.grouped:
+    if pane.plot.variable.subject == "queue" or view.shown.listing.grouped:
         return ""
     drawn, every = len(lineup.drawn(view)), len(view.state.flows)
     if drawn == every or drawn == (known := len(lineup.in_window(view))):
@@ -510,8 +516,8 @@ def _summaries(pane: Pane, view: View, width: int) -> list[Run]:
 def _companion_values(pane: Pane, view: View, *, in_words: bool) -> list[Run]:
     """Return the selected flow's values of the plot's companions."""
     runs: list[Run] = []
-    flow = view.state.flows.get(view.selected or "")
-    if flow is None or view.listing.grouped:
+    flow = view.state.flows.get(view.shown.selected or "")
+    if flow is None or view.shown.listing.grouped:
         return runs
     for line in pane.plot.companions:
         series = series_of(flow, line.variable)
@@ -556,8 +562,8 @@ def _unit(pane: Pane, view: View, width: int) -> str:
 
 def _is_exact(view: View, width: int) -> bool:
     """Return whether the plot shows each ACK of the selected flow rather than samples."""
-    flow = view.state.flows.get(view.selected or "")
-    dot = view.playhead.width / (2 * width)
+    flow = view.state.flows.get(view.shown.selected or "")
+    dot = view.shown.playhead.width / (2 * width)
     return bool(flow and flow.trace and dot < view.interval and flow.trace.covers(view.t))
 
 

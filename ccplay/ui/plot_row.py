@@ -12,6 +12,7 @@ from textual.widget import Widget
 from ccplay.model.series import Series
 from ccplay.plots.subjects import series_of
 from ccplay.plots.table import CWND, GOODPUT, PLOTS, QUEUE, RTT
+from ccplay.share.frames import Shown
 from ccplay.state.samples import Queue
 from ccplay.traffic.connections import Flow
 from ccplay.ui import lineup, plot_pane
@@ -99,74 +100,66 @@ class Band(Horizontal):
 
     def __init__(
         self,
+        shown: Shown,
         *,
         id: str,  # noqa: A002
-        chosen: tuple[str, ...] = (),
-        large: str = "",
         kept: Callable[[], None] = lambda: None,
     ) -> None:
-        """Show the plots ``chosen``, from left to right, or the plot ``large`` alone.
+        """Show the plots that ``shown`` names; ``kept`` is called when the user has chosen others.
 
-        If none is chosen, the plots depend on the width of the screen. ``kept`` is called when the
-        user has chosen others.
+        If it names none, the plots depend on the width of the screen.
         """
         super().__init__(id=id)
-        self.picked = chosen
-        """Names of the chosen plots; empty if none were chosen."""
-        self.preferred = chosen
+        self._shown = shown
+        self.preferred = shown.plots
         """Names of the plots that the user chose for all sessions; empty if none were chosen."""
         self._kept = kept
         self._lent = False
         """Whether a lesson or a presenter has chosen the plots, so that they are no preference."""
-        self._began_unasked = not chosen
-        self._large = large
-        """Name of the plot that fills the whole band; empty if several share it."""
-        self.logarithmic = False
-        """Whether the value axes are logarithmic."""
-        self.held = False
-        """Whether the value axes are fixed."""
+        self._began_unasked = not shown.plots
         self._room = len(DEFAULT)
         self._screen_width = 0
         # A removed plot is only hidden, so that it can return quickly.
-        names = dict.fromkeys((*(chosen or WIDE_DEFAULT), large))
+        names = dict.fromkeys((*(shown.plots or WIDE_DEFAULT), shown.large))
         self._canvases = {name: Canvas(id=name) for name in names if name}
 
     @property
     def chosen(self) -> tuple[str, ...]:
         """Names of the plots from left to right; those without room at the right are not shown."""
-        return self.picked or unasked(self._screen_width)
+        return self._shown.plots or unasked(self._screen_width)
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def displayed(self) -> tuple[str, ...]:
         """Names of the plots that have room, or of the one that fills the whole band."""
-        return (self._large,) if self._large else self.chosen[: self._room]
+        large = self._shown.large
+        return (large,) if large else self.chosen[: self._room]
 
     @property
     def columns(self) -> int:
         """Width of the first plot's time axis in columns."""
-        return self._canvases[self.shown[0]].columns
+        return self._canvases[self.displayed[0]].columns
 
     @property
     def first_width(self) -> int:
         """Width of the first of several plots in columns; 0 if one plot fills the band."""
-        count = len(self.shown)
+        count = len(self.displayed)
         return self._screen_width // count if count > 1 else 0
 
     def compose(self) -> ComposeResult:
         """Yield the canvases of all plots; those that are not shown are hidden."""
         for name, canvas in self._canvases.items():
-            canvas.display = name in self.shown
+            canvas.display = name in self.displayed
             yield canvas
 
     def lay_out(self, width: int) -> None:
         """Divide the ``width`` columns of the screen evenly among the shown plots."""
         self._screen_width, self._room = width, room(width)
-        shown = self.shown
-        each = width // len(shown)
+        names = self.displayed
+        each = width // len(names)
         for name, canvas in self._canvases.items():
-            canvas.display = name in shown
-            last = name == shown[-1]
-            canvas.styles.width = width - each * (len(shown) - 1) if last else each
+            canvas.display = name in names
+            last = name == names[-1]
+            canvas.styles.width = width - each * (len(names) - 1) if last else each
 
     def has(self, place: int) -> bool:
         """Return whether there is room for a plot at this index."""
@@ -175,13 +168,8 @@ class Band(Horizontal):
     def enlarge(self, place: int) -> None:
         """Enlarge the plot at this index to the whole band; if it is, show all plots again."""
         name = self.chosen[place]
-        self._large = "" if name == self._large else name
+        self._shown.large = "" if name == self._shown.large else name
         self.lay_out(self._screen_width)
-
-    @property
-    def large(self) -> str:
-        """Name of the plot that fills the whole band; empty if several share it."""
-        return self._large
 
     def toggle(self, name: str) -> None:
         """Show a plot, replacing the last one if there is no room, or hide it."""
@@ -190,7 +178,7 @@ class Band(Horizontal):
             names = ()
         self._choose(names)
         if not self._lent:
-            self.preferred = self.picked
+            self.preferred = self._shown.plots
             self._kept()
 
     def lend(self, names: tuple[str, ...], large: str = "") -> None:
@@ -202,9 +190,9 @@ class Band(Horizontal):
         self._choose(names, large)
 
     def _choose(self, names: tuple[str, ...], large: str = "") -> None:
-        if (names, large) == (self.picked, self._large):
+        if (names, large) == (self._shown.plots, self._shown.large):
             return
-        self.picked, self._large = names, large
+        self._shown.plots, self._shown.large = names, large
         for name in filter(None, (*names, large)):
             if name not in self._canvases:
                 # Algorithms name their variables: the prefix keeps ids unique.
@@ -218,21 +206,21 @@ class Band(Horizontal):
 
     def draw(self, view: View) -> None:
         """Draw what has changed in the shown plots."""
-        for name in self.shown:
+        for name in self.displayed:
             self._canvas(name).draw(plot_at(view, name).picture(view))
 
     def build(self, view: View) -> None:
         """Spend about a millisecond on preparing longer windows of the shown plots."""
-        build(view, [plot_at(view, name) for name in self.shown])
+        build(view, [plot_at(view, name) for name in self.displayed])
 
     def _canvas(self, name: str) -> Canvas:
         canvas = self._canvases[name]
-        canvas.set_axis(logarithmic=self.logarithmic, held=self.held)
+        canvas.set_axis(logarithmic=self._shown.logarithmic, held=self._shown.held)
         return canvas
 
     def draw_titles(self, view: View) -> None:
         """Draw the title lines of the shown plots."""
-        for name in self.shown:
+        for name in self.displayed:
             canvas = self._canvas(name)
             words = canvas.axis_words
             left, right = title_row(plot_at(view, name), view, canvas.width - 2 - len(words))
@@ -240,18 +228,18 @@ class Band(Horizontal):
 
     def adds_up(self, view: View) -> bool:
         """Return whether any shown plot can be stacked."""
-        panes = [plot_at(view, name) for name in self.shown]
+        panes = [plot_at(view, name) for name in self.displayed]
         return any(adds_up(view, line) for pane in panes for line in pane.lines(view))
 
     def offers(self, view: View) -> Iterator[tuple[str, str, Callable[[], object]]]:
         """Yield the palette's entry for each plot: its text, help, and function that toggles it."""
         own = [name for name in plot_pane.choices(view) if name is not None]
-        for name in dict.fromkeys([*PANES, *own, *self.shown]):
+        for name in dict.fromkeys([*PANES, *own, *self.displayed]):
             plot = PANES.get(name) or plot_pane.pane(view, name)
-            if name in self.shown:
+            if name in self.displayed:
                 what = "remove it"
-            elif len(self.shown) < self._room:
+            elif len(self.displayed) < self._room:
                 what = "next to the others"
             else:
-                what = f"in place of {plot_at(view, self.shown[-1]).title}"
+                what = f"in place of {plot_at(view, self.displayed[-1]).title}"
             yield f"plot: {plot.title}", f"{what}: {plot.help}", partial(self.toggle, name)

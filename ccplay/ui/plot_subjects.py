@@ -77,8 +77,8 @@ def flow_trace(
 def traces(view: View, line: Line, factor: float) -> list[Trace]:
     """Return the traces of flows: a line each, a stack of all, or the mean of each group."""
     flows = lineup.drawn(view)
-    stacks = view.listing.stacked and line.adds_up
-    if view.listing.grouped:
+    stacks = view.shown.listing.stacked and line.adds_up
+    if view.shown.listing.grouped:
         return _group_traces(view, lineup.groups(view, flows), line, factor, stacks=stacks)
     if stacks:
         flows = lineup.whole(flows)
@@ -86,7 +86,7 @@ def traces(view: View, line: Line, factor: float) -> list[Trace]:
     crowd = not stacks and lineup.crowded(view, flows)
     found: list[Trace] = []
     for flow in flows:
-        pen = flow_pen(view, flow.name, dim=crowd and flow.name != view.selected)
+        pen = flow_pen(view, flow.name, dim=crowd and flow.name != view.shown.selected)
         if (trace := flow_trace(view, flow, line.variable, pen, factor)) is not None:
             found.append(trace)
     # The selected flow, which is last, becomes the lowest layer.
@@ -102,7 +102,7 @@ def _group_traces(
     """
     found: list[Trace] = []
     layers: list[Trace] = []
-    for group in sorted(groups, key=lambda group: group.chosen(view) == view.selected):
+    for group in sorted(groups, key=lambda group: group.chosen(view) == view.shown.selected):
         pen = flow_pen(view, group.first)
         every = (flow_trace(view, flow, line.variable, pen, factor) for flow in group.flows)
         parts = tuple(each for each in every if each is not None)
@@ -129,10 +129,10 @@ def runs(view: View, variable: Variable, factor: float) -> list[Run]:
     drawn = lineup.drawn(view)[::-1]
     known = {flow.name: value for flow, value in values_of(view, drawn, variable)}
     flows = [each for each in drawn if each.name in known]
-    if view.listing.grouped:
+    if view.shown.listing.grouped:
         return _group_runs(view, lineup.groups(view, flows), known, variable, factor)
     chosen, rest = flows[:1], flows[1:]
-    if chosen and chosen[0].name != view.selected:
+    if chosen and chosen[0].name != view.shown.selected:
         chosen, rest = [], flows
     if lineup.crowded(view, flows):
         rest.sort(key=lambda flow: known[flow.name], reverse=True)
@@ -143,7 +143,7 @@ def runs(view: View, variable: Variable, factor: float) -> list[Run]:
 
 
 def _flow_run(view: View, name: str, value: float, variable: Variable) -> Run:
-    bold = "bold " if name == view.selected else ""
+    bold = "bold " if name == view.shown.selected else ""
     text = f" {view.flow_glyph(name)} {write(variable, value)}"
     return text, bold + view.flow_ink(name)
 
@@ -157,10 +157,10 @@ def _group_runs(
 ) -> list[Run]:
     """Return each group's mean; the table has the sums."""
     runs: list[Run] = []
-    for group in sorted(groups, key=lambda group: group.chosen(view) != view.selected):
+    for group in sorted(groups, key=lambda group: group.chosen(view) != view.shown.selected):
         value = sum(known[flow.name] for flow in group.flows) / len(group.flows) * factor
         text = f" {view.flow_glyph(group.first)} {group.cc} {write(variable, value)}"
-        bold = "bold " if group.chosen(view) == view.selected else ""
+        bold = "bold " if group.chosen(view) == view.shown.selected else ""
         runs.append((text, bold + view.flow_ink(group.first)))
     return runs
 
@@ -273,7 +273,7 @@ def _classes(view: View) -> list[Queue]:
 
 def _stacked_classes(view: View, line: Line) -> list[Queue]:
     """Return the classes of the shown link to stack; none if stacking is off."""
-    return _classes(view) if view.listing.stacked and line.adds_up else []
+    return _classes(view) if view.shown.listing.stacked and line.adds_up else []
 
 
 def _class_traces(
@@ -293,7 +293,7 @@ def _class_traces(
 def _queue_runs(view: View, variable: Variable, factor: float) -> list[Run]:
     runs: list[Run] = []
     every = queues(view, variable)
-    if view.listing.stacked and variable.name in _QUEUED:
+    if view.shown.listing.stacked and variable.name in _QUEUED:
         # The whole queue is first, then each class.
         every += _classes(view)
     for queue in every:
@@ -326,7 +326,7 @@ def _other_traces(view: View, line: Line, factor: float) -> list[Trace]:
     found: list[Trace] = []
     for place, each in enumerate(subjects.owners(view.state, variable)):
         series = series_of(each, variable)
-        if series is None or isinstance(each, Queue) or each.started >= view.playhead.until:
+        if series is None or isinstance(each, Queue) or each.started >= view.shown.playhead.until:
             continue
         if line.style == "dots":
             found.append(DotTrace(series, Pen(ink, "dots", ascii=":"), factor))

@@ -81,9 +81,9 @@ class Ribbon:
 
     def rows(self, view: View, width: int, height: int) -> list[Row]:
         """Return the legend and, for each flow, a row with its state in each column."""
-        head = view.playhead
+        head = view.shown.playhead
         columns = max(width - GUTTER - 1, 1)
-        page = (head.left, head.width, columns, view.listing.grouped)
+        page = (head.left, head.width, columns, view.shown.listing.grouped)
         if page != self._page or head.until < self._until:
             self._page = page
             self._known.clear()
@@ -96,7 +96,7 @@ class Ribbon:
         words = frozenset(row.word for row in listed)
         found = nsmallest(height - 1, listed, key=lambda row: (not row.chosen, row.number))
         found.sort(key=lambda row: row.number)
-        long = view.listing.grouped or is_long(head.width / columns)
+        long = view.shown.listing.grouped or is_long(head.width / columns)
         short = abbreviated(words, GUTTER - 2, view.glyphs.ellipsis)
         rows = (self._row(view, each, short[each.word], columns, long=long) for each in found)
         return [title(view, width, long=long), *rows]
@@ -126,8 +126,8 @@ class _Listed(msgspec.Struct, frozen=True):
 
 def _listed(view: View) -> Iterator[_Listed]:
     """Yield the filtered flows in the window, or their groups."""
-    flows, places, selected = lineup.in_window(view), view.state.places, view.selected
-    if not view.listing.grouped:
+    flows, places, selected = lineup.in_window(view), view.state.places, view.shown.selected
+    if not view.shown.listing.grouped:
         for each in flows:
             yield _Listed(each.name, (each,), places[each.name], each.name == selected)
         return
@@ -170,7 +170,7 @@ def _long(view: View, flows: Sequence[Flow], columns: int, first: int) -> list[R
 
 def _edges(view: View, series: Series, columns: int, first: int) -> tuple[list[float], list[int]]:
     """Return the edges of the columns from ``first`` to the newest, and their ticks."""
-    head = view.playhead
+    head = view.shown.playhead
     slot = head.width / columns
     last = min(int((head.until - head.left) / slot), columns - 1)
     edges = [min(head.left + slot * i, head.until + 1e-6) for i in range(first, last + 2)]

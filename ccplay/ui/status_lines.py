@@ -69,7 +69,7 @@ def describe_setting(change: LinkChanged) -> list[str]:
 
 
 def _clock(view: View) -> list[Run]:
-    head, glyphs = view.playhead, view.glyphs
+    head, glyphs = view.shown.playhead, view.glyphs
     clock = (f" {format_clock(head.t)}", f"bold {view.ink('text')}")
     if view.state.phase in ("starting", "building") and not view.session.done:
         return [(f"{glyphs.frozen} {view.state.phase}", view.ink("muted")), clock]
@@ -164,8 +164,8 @@ def banner(view: View, width: int, height: int) -> list[Row]:
         return [_progress(view, width)]
     if view.notice:
         return _lines(view, view.notice, width, f"bold {view.ink('cursor')}")
-    if view.pointer is not None and view.pointer.text:
-        text = f"{view.glyphs.mark} {format_clock(view.pointer.t)}  {view.pointer.text}"
+    if view.shown.pointer is not None and view.shown.pointer.text:
+        text = f"{view.glyphs.mark} {format_clock(view.shown.pointer.t)}  {view.shown.pointer.text}"
         return _lines(view, text, width, _inverse(view, "mark"), centred=True)
     if (mark := captioned(view)) is not None:
         ink = _inverse(view, "mark")
@@ -180,7 +180,7 @@ def captioned(view: View) -> Entry | None:
 
     In a replay faster than real time, a caption stays for as many seconds of real time as live.
     """
-    head = view.playhead
+    head = view.shown.playhead
     speed = head.speed if head.recorded and head.running else 1.0
     marks = (each for each in view.state.log if each.kind == "mark" and each.t <= view.t + 1e-6)
     last = max(marks, key=lambda each: each.t, default=None)
@@ -308,7 +308,7 @@ def footer(view: View, width: int) -> list[Row]:
 
 def _needed_now(view: View) -> list[tuple[str, str]]:
     """Return ids of keys, each entry with its word, that matter at the moment, in their order."""
-    running = view.playhead.running
+    running = view.shown.playhead.running
     time = [("freeze", "pause" if running else "resume"), ("back forward", "time")]
     look = [("zoom-in zoom-out", "zoom"), ("previous-flow next-flow", "select")]
     if view.watching:
@@ -320,8 +320,8 @@ def _needed_now(view: View) -> list[tuple[str, str]]:
     if not running:
         return [*time, ("end", "live"), *look, ("mark", "mark"), ("undo", "undo")]
     change = [("queue", "queue"), ("link", "link")]
-    selected = view.state.traffic.get(view.selected or "") or view.state.flows.get(
-        view.selected or ""
+    selected = view.state.traffic.get(view.shown.selected or "") or view.state.flows.get(
+        view.shown.selected or ""
     )
     freeze = [("freeze", "freeze")]
     if selected is None or not is_running(selected, view.t):

@@ -161,7 +161,7 @@ def group_rows(view: View, group: Group, cells: Columns, numbers: Numbers) -> li
     retr = _known(flow.series["total_retrans"].at(tick) for flow in group.flows)
     count = len(group.flows)
     wrong = any(flow.wrong_at(view.t) for flow in group.flows)
-    chosen = group.chosen(view) == view.selected
+    chosen = group.chosen(view) == view.shown.selected
     ink, bold = view.flow_ink(group.first), "bold " if chosen else ""
     name = fit(str(count), cells.name, view.glyphs.ellipsis)
     found: list[list[Run]] = [
@@ -182,8 +182,11 @@ def group_rows(view: View, group: Group, cells: Columns, numbers: Numbers) -> li
         means = numbers(_mean(cwnd), _mean(rtt), _mean(rate), _mean(retr))
         found.append([(f"{blank}{fit('mean', cells.cc)}{means}", muted)])
     if chosen and count > 1:
-        glyph, own = view.flow_glyph(view.selected or ""), view.flow_ink(view.selected or "")
-        flow = f"{glyph} {view.selected}"
+        glyph, own = (
+            view.flow_glyph(view.shown.selected or ""),
+            view.flow_ink(view.shown.selected or ""),
+        )
+        flow = f"{glyph} {view.shown.selected}"
         found.append([(f"{blank}keys act on ", muted), (flow, f"bold {own}")])
     return found
 
@@ -223,8 +226,10 @@ def rows(view: View, width: int, height: int) -> list[Row]:
         return [head, (), [(f"   {text}", view.ink("muted"))]]
     top = [head, *_filter(view, width)]
     room = max(height - len(top), 1)
-    lines, chosen = _grouped(view, cells) if view.listing.grouped else _listed(view, cells, room)
-    if not lines and view.listing.text:
+    lines, chosen = (
+        _grouped(view, cells) if view.shown.listing.grouped else _listed(view, cells, room)
+    )
+    if not lines and view.shown.listing.text:
         return [*top, [("   no flow matches the filter", view.ink("muted"))]]
     first, last = in_sight(len(lines), room, chosen)
     body = [line() for line in lines[first:last]]
@@ -239,7 +244,7 @@ def height(view: View) -> int:
     The filter changes this only by its own line, so that plots keep their height while it is typed.
     """
     flows = view.listed()
-    if view.listing.grouped:
+    if view.shown.listing.grouped:
         found = lineup.groups(view, flows)
         count = sum(2 if len(each.flows) > 1 else 1 for each in found) + 1
     else:
@@ -268,7 +273,7 @@ def _hidden(view: View, above: int, below: int) -> str:
 
 def _filter(view: View, width: int) -> list[Row]:
     """Return the filter line while a filter is typed or active."""
-    listing = view.listing
+    listing = view.shown.listing
     if not listing.typing and not listing.text:
         return []
     end = view.glyphs.cursor if listing.typing else " "
@@ -293,7 +298,7 @@ def _listed(view: View, cells: Columns, room: int) -> tuple[list[Line], int]:
         table.insert(at, (flow.name, partial(_ghost, view, flow, tick, cells)))
     table += rest
     lines = [line for _, line in table]
-    last = next((at for at, (name, _) in enumerate(table) if name == view.selected), 0)
+    last = next((at for at, (name, _) in enumerate(table) if name == view.shown.selected), 0)
     if isinstance(chosen := selection(view), Flow):
         wrong: list[Line] = [partial(list, each) for each in _wrong(view, chosen, cells)]
         lines[last + 1 : last + 1] = wrong
@@ -310,10 +315,10 @@ def _grouped(view: View, cells: Columns) -> tuple[list[Line], int]:
     for group in lineup.groups(view, lineup.listed(view)):
         rows = group_rows(view, group, cells, partial(_numbers, view, cells))
         lines += [partial(list, each) for each in rows]
-        if group.chosen(view) == view.selected:
+        if group.chosen(view) == view.shown.selected:
             last = len(lines) - 1
     for each in lineup.others(view):
-        if each.name == view.selected:
+        if each.name == view.shown.selected:
             last = len(lines)
         lines.append(partial(row, view, each, cells))
     return lines, last
@@ -329,29 +334,29 @@ def _columns(view: View, width: int) -> Columns:
     algorithms = {cc_at(flow, t) for flow in flows if flow.kind == "flow"}
     algorithms |= {plot_ghosts.flow_cc(view, flow) or flow.kind for flow in ghosts}
     # Flows often share source and destination: one flow of each pair is enough.
-    ends = {} if view.listing.grouped else {(flow.src, flow.dst): flow for flow in flows}
+    ends = {} if view.shown.listing.grouped else {(flow.src, flow.dst): flow for flow in flows}
     paths = [lineup.path(view, flow) for flow in ends.values()]
     return columns(width, names, algorithms, paths)
 
 
 def _head(view: View, cells: Columns) -> list[Run]:
     """Return the title of each column; the first begins above the glyphs."""
-    name = "flows" if view.listing.grouped and cells.name > len("flow") - 1 else "flow"
+    name = "flows" if view.shown.listing.grouped and cells.name > len("flow") - 1 else "flow"
     numbers = cells.numbers("cwnd", "rtt", "goodput" if cells.wide else "rate", "retr")
     path = f" {'path':<{cells.path}}"[: cells.path]
     text = f" {name:<{cells.indent - 1}}{'cc':<{cells.cc}}{numbers}{path}"
     muted = view.ink("muted")
     word = {"flow": name, "goodput": "goodput" if cells.wide else "rate"}.get(
-        view.listing.column, view.listing.column
+        view.shown.listing.column, view.shown.listing.column
     )
-    sign = view.glyphs.translate("↓" if view.listing.descending else "↑")
+    sign = view.glyphs.translate("↓" if view.shown.listing.descending else "↑")
     before, title, behind = with_sign(text, word, sign)
     return [(before, muted), (title, f"bold {view.ink('text')}"), (behind, muted)]
 
 
 def _flow(view: View, flow: Flow, cells: Columns) -> list[Run]:
     tick, ellipsis = view.tick, view.glyphs.ellipsis
-    chosen = flow.name == view.selected
+    chosen = flow.name == view.shown.selected
     over = flow.ended is not None and flow.ended <= view.t
     ink = view.ink("muted") if over else view.ink("text")
     bold = "bold " if chosen else ""

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
 from ccplay.analysis.theory import Theory
 from ccplay.errors import RecordingError
@@ -21,7 +20,7 @@ from ccplay.plots.derived import value_at, values_at
 from ccplay.plots.table import GOODPUT
 from ccplay.session.archive import glance
 from ccplay.session.session import Session
-from ccplay.share.frames import Pointer
+from ccplay.share.frames import Shown
 from ccplay.state.lab_state import LabState
 from ccplay.state.samples import Queue
 from ccplay.stream import wire
@@ -32,7 +31,6 @@ from ccplay.traffic.connections import Flow
 from ccplay.ui import keys
 from ccplay.ui.cells import Glyphs
 from ccplay.ui.keys import Keymap
-from ccplay.ui.playhead import Playhead
 from ccplay.ui.plot_traces import LINE_KINDS, LineKind
 from ccplay.ui.themes import Look, StrokeName
 from ccplay.units import format_clock
@@ -177,59 +175,6 @@ class _Reading:
         return f"{name} {self.state.now / self._seconds:.0%}" if self._seconds else name
 
 
-# --- how the user lists the flows: sorted, filtered, grouped, stacked, or one alone ---------------
-
-COLUMNS = ("", "flow", "cc", "cwnd", "rtt", "goodput", "retr", "path")
-"""Columns to sort by; the empty name stands for the order in which flows started."""
-
-_WORDS = ("", "flow", "cc", "path")
-"""Columns in ascending order by default; columns of numbers are in descending order."""
-
-_LONGEST = 40
-"""Longest filter in characters."""
-
-
-class Listing(msgspec.Struct, frozen=True):
-    """Which flows table and plots show, and in which order."""
-
-    column: str = ""
-    """Column that the table is sorted by, one of ``COLUMNS``."""
-    reverse: bool = False
-    """Whether the order of the table is reversed."""
-    text: str = ""
-    """Text that the name, algorithm or a host of a listed flow contains; empty lists all flows."""
-    typing: bool = False
-    """Whether typed keys extend the filter."""
-    alone: bool = False
-    """Whether plots draw the selected flow alone."""
-    grouped: bool = False
-    """Whether all flows of an algorithm share one line."""
-    stacked: bool = False
-    """Whether plots of rates and queues stack values that add up."""
-
-    @property
-    def descending(self) -> bool:
-        """Whether the greatest value is listed first."""
-        return (self.column not in _WORDS) != self.reverse
-
-    def next_column(self) -> Listing:
-        """Return this listing sorted by the next column, in that column's default order."""
-        at = COLUMNS.index(self.column) + 1
-        return replace(self, column=COLUMNS[at % len(COLUMNS)], reverse=False)
-
-    def typed(self, key: str, character: str | None) -> Listing:
-        """Return this listing after a key typed into the filter."""
-        if key == "escape":
-            return replace(self, text="", typing=False)
-        if key == "enter":
-            return replace(self, typing=False)
-        if key == "backspace":
-            return replace(self, text=self.text[:-1])
-        if character and character.isprintable() and len(self.text) < _LONGEST:
-            return replace(self, text=self.text + character)
-        return self
-
-
 # --- values that panels and plots derive from the state, cached for one state and moment ----------
 
 T = TypeVar("T")
@@ -268,15 +213,10 @@ class View(msgspec.Struct):
     """The session as the screen shows it now."""
 
     session: Session
-    playhead: Playhead
+    shown: Shown
+    """What the user has chosen to see."""
     look: Look
     glyphs: Glyphs
-    selected: str | None = None
-    """Name of the traffic that keys act on; None if nothing is selected."""
-    observed: int = 0
-    """Index of the observed queue shown, modulo the number of observed queues."""
-    variable: str | None = None
-    """Variable drawn in place of RTT; None for RTT itself."""
     ghost: Ghost | None = None
     """Ghost drawn under the session; None if there is none."""
     reading: str = ""
@@ -285,8 +225,6 @@ class View(msgspec.Struct):
     """Theory drawn over the selected flow's cwnd; None if it is off."""
     notice: str = ""
     """Notice about the current action; usually empty."""
-    listing: Listing = msgspec.field(default_factory=Listing)
-    """Filter, order and grouping of the flows shown."""
     stroke: StrokeName = "normal"
     """Thickness of the lines in plots."""
     colourless: bool = False
@@ -300,8 +238,6 @@ class View(msgspec.Struct):
     """Whether this screen shows another screen's session."""
     catching_up: bool = False
     """Whether the past of a watched session is still being read."""
-    pointer: Pointer | None = None
-    """Moment that the presenter points at; None if there is none."""
     region: tuple[str, float, float] | None = None
     """Region that a lesson asks to predict: name of the plot, and both ends on its value axis."""
     awaits: str = ""
@@ -317,7 +253,7 @@ class View(msgspec.Struct):
     @property
     def t(self) -> float:
         """The moment shown."""
-        return self.playhead.t
+        return self.shown.playhead.t
 
     @property
     def tick(self) -> int:
@@ -342,7 +278,7 @@ class View(msgspec.Struct):
     def observed_in(self, network: Network | None) -> str | None:
         """Return a network's observed link at the index of the shown queue; None without one."""
         links = network.observed if network else []
-        return links[self.observed % len(links)] if links else None
+        return links[self.shown.observed % len(links)] if links else None
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -350,7 +286,7 @@ class View(msgspec.Struct):
 
         Both are empty before the network is known.
         """
-        flow = self.state.flows.get(self.selected or "") or next(iter(self.running()), None)
+        flow = self.state.flows.get(self.shown.selected or "") or next(iter(self.running()), None)
         if flow is not None:
             return flow.src, flow.dst
         if self.network is None or not self.network.senders:

@@ -19,15 +19,15 @@ from ccplay.model.commands import ChangeMark, RemoveMark
 from ccplay.plots.table import RTT
 from ccplay.session import archive
 from ccplay.session.session import Session
+from ccplay.share.frames import Shown
 from ccplay.traffic.base import Entry
 from ccplay.ui import lineup, plot_pane
 from ccplay.ui.audience import Audience
 from ccplay.ui.cells import ASCII, UNICODE
-from ccplay.ui.playhead import Playhead
 from ccplay.ui.plot_pane import Overlay, lack
 from ccplay.ui.plot_row import Band
 from ccplay.ui.themes import Appearance, appearance
-from ccplay.ui.view import Choice, Ghosts, Known, Listing, View
+from ccplay.ui.view import Choice, Ghosts, Known, View
 from ccplay.units import format_clock
 
 # --- a session's marks: set at the cursor, changed, moved and removed by keys and palette ---------
@@ -37,7 +37,7 @@ class MarkedScreen(Protocol):
     """The part of a screen that marks need."""
 
     session: Session
-    playhead: Playhead
+    shown: Shown
 
     @property
     def app(self) -> App[Any]:
@@ -77,13 +77,13 @@ class Marks:
         from ccplay.ui.dialogs_session import MarkDialog  # noqa: PLC0415 - after first paint
 
         screen = self._screen
-        mark = None if screen.playhead.running else self._at_cursor(reach_s)
+        mark = None if screen.shown.playhead.running else self._at_cursor(reach_s)
         if self.carried is not None:
             self.put_down()
         elif mark is not None:
             self.ask_about(mark)
         else:
-            at = None if screen.playhead.running else screen.playhead.t
+            at = None if screen.shown.playhead.running else screen.shown.playhead.t
             screen.app.push_screen(MarkDialog(screen.session.state, None, at), self._asked)
 
     def ask_about(self, mark: Entry) -> None:
@@ -94,7 +94,7 @@ class Marks:
 
     def carry(self, mark: Entry) -> None:
         """Make a mark follow the cursor, which first jumps to the mark."""
-        self._screen.playhead.jump(mark.t, self._screen.session.state.now)
+        self._screen.shown.playhead.jump(mark.t, self._screen.session.state.now)
         self.carried = mark
         self._screen.redraw()
 
@@ -102,7 +102,7 @@ class Marks:
         """Put the mark being moved at the cursor."""
         if self.carried is not None:
             mark, self.carried = self.carried, None
-            at = self._screen.playhead.t
+            at = self._screen.shown.playhead.t
             self._screen.ask(ChangeMark(name=mark.name, at=at, text=mark.text))
             self._screen.redraw()
 
@@ -125,7 +125,7 @@ class Marks:
         return [each for each in log if each.kind == "mark" and each.name]
 
     def _at_cursor(self, reach_s: float) -> Entry | None:
-        t = self._screen.playhead.t
+        t = self._screen.shown.playhead.t
         near = [each for each in self._own() if abs(each.t - t) <= reach_s]
         return min(near, key=lambda each: abs(each.t - t), default=None)
 
@@ -144,23 +144,14 @@ class Actions(Screen[None]):
     """A screen's session and display choices, which its actions change."""
 
     session: Session
-    playhead: Playhead
+    shown: Shown
+    """What the user has chosen to see, or what the presenter shows."""
     marks: Marks
     ghosts: Ghosts
     """Ghost drawn under the session, or being read."""
     plots: Band
     overlay: Overlay
     """Theory drawn over the selected flow's cwnd."""
-    selected: str | None = None
-    """Name of the traffic selected in the table, on which keys act; None without a selection."""
-    observed: int = 0
-    """Index of the observed queue shown, modulo the number of observed queues."""
-    variable: str | None = None
-    """Variable drawn in place of RTT; None for RTT itself."""
-    listing: Listing = Listing()
-    """Filter, order and grouping of the flows shown."""
-    shows_receiver: bool = False
-    """Whether the receiver's table replaces the events."""
     sent: str = ""
     """Notice that a command was sent to the live lab while an earlier moment is shown."""
     audience: Audience
@@ -180,24 +171,19 @@ class Actions(Screen[None]):
         """The view that panels are drawn from at present."""
         return View(
             self.session,
-            self.playhead,
+            self.shown,
             self.appearance.look,
             self.appearance.glyphs,
-            self.selected,
-            self.observed,
-            self.variable,
             self.ghosts.shown,
             self.ghosts.reading,
-            self.overlay.of(self.session.state.flows.get(self.selected or "")),
+            self.overlay.of(self.session.state.flows.get(self.shown.selected or "")),
             self.marks.notice or self.sent,
-            self.listing,
             stroke=self.appearance.stroke,
             keys=self.appearance.keymap,
             colourless=self.appearance.no_color,
             audience=self.audience.words,
             watching=self.audience.watches,
             catching_up=self.audience.reading,
-            pointer=self.audience.pointer,
             region=self.predicted,
             awaits=self.awaits,
             known=self._known,
@@ -240,40 +226,40 @@ class PlaybackActions(Actions):
 
     def action_freeze(self) -> None:
         """Freeze the screen, or resume."""
-        self.playhead.toggle(self.session.state.now)
+        self.shown.playhead.toggle(self.session.state.now)
         self.redraw()
 
     def action_scrub(self, steps: int) -> None:
         """Move the playhead by small steps, back if ``steps`` is negative."""
-        self._move(steps * self.playhead.width * STEP)
+        self._move(steps * self.shown.playhead.width * STEP)
 
     def action_scrub_far(self, steps: int) -> None:
         """Move the playhead by large steps, back if ``steps`` is negative."""
-        self._move(steps * self.playhead.width * _LEAP)
+        self._move(steps * self.shown.playhead.width * _LEAP)
 
     def _move(self, seconds: float) -> None:
-        self.playhead.scrub(seconds, self.session.state.now)
+        self.shown.playhead.scrub(seconds, self.session.state.now)
         self.redraw()
 
     def action_seek_start(self) -> None:
         """Go to the start of the session."""
-        self.playhead.jump(0.0, self.session.state.now)
+        self.shown.playhead.jump(0.0, self.session.state.now)
         self.redraw()
 
     def action_seek_end(self) -> None:
         """Go to the end of the session; a live one continues from there."""
-        self.playhead.jump(self.session.state.now, self.session.state.now)
-        self.playhead.running = not self.session.done
+        self.shown.playhead.jump(self.session.state.now, self.session.state.now)
+        self.shown.playhead.running = not self.session.done
         self.redraw()
 
     def action_zoom(self, steps: int) -> None:
         """Show a shorter or longer window."""
-        self.playhead.zoom(steps, self.session.state.now)
+        self.shown.playhead.zoom(steps, self.session.state.now)
         self.redraw()
 
     def action_speed(self, steps: int) -> None:
         """Play slower or faster."""
-        self.playhead.change_speed(steps)
+        self.shown.playhead.change_speed(steps)
         self.redraw()
 
 
@@ -288,47 +274,47 @@ class ListingActions(Actions):
 
     def action_alone(self) -> None:
         """Draw the selected flow alone, or all again."""
-        self.listing = replace(self.listing, alone=not self.listing.alone)
+        self.shown.listing = replace(self.shown.listing, alone=not self.shown.listing.alone)
         self.redraw()
 
     def action_groups(self) -> None:
         """Group flows by algorithm, or list each flow again."""
-        self.listing = replace(self.listing, grouped=not self.listing.grouped)
+        self.shown.listing = replace(self.shown.listing, grouped=not self.shown.listing.grouped)
         self.redraw()
 
     def action_stack(self) -> None:
         """Stack rates and classes of a queue, or draw separate lines again."""
-        self.listing = replace(self.listing, stacked=not self.listing.stacked)
-        if self.listing.stacked and not self.plots.adds_up(self.view):
+        self.shown.listing = replace(self.shown.listing, stacked=not self.shown.listing.stacked)
+        if self.shown.listing.stacked and not self.plots.adds_up(self.view):
             text = "No plot on the screen can be stacked; choose goodput with ctrl+p."
             self.app.notify(text, severity="warning")
         self.redraw()
 
     def action_sort(self) -> None:
         """Sort the table by its next column."""
-        self.listing = self.listing.next_column()
+        self.shown.listing = self.shown.listing.next_column()
         self.redraw()
 
     def action_reverse(self) -> None:
         """Reverse the order of the table."""
-        self.listing = replace(self.listing, reverse=not self.listing.reverse)
+        self.shown.listing = replace(self.shown.listing, reverse=not self.shown.listing.reverse)
         self.redraw()
 
     def action_filter(self) -> None:
         """Open the filter: keys extend it until enter or escape."""
-        self.listing = replace(self.listing, typing=True)
+        self.shown.listing = replace(self.shown.listing, typing=True)
         self.redraw()
 
     def action_show_all(self) -> None:
         """Clear the filter."""
-        self.listing = replace(self.listing, text="", typing=False)
+        self.shown.listing = replace(self.shown.listing, text="", typing=False)
         self.redraw()
 
     def on_key(self, event: events.Key) -> None:
         """Add a typed key to the filter."""
-        if self.listing.typing and event.key not in _SELECTING:
+        if self.shown.listing.typing and event.key not in _SELECTING:
             event.stop()
-            self.listing = self.listing.typed(event.key, event.character)
+            self.shown.listing = self.shown.listing.typed(event.key, event.character)
             self.redraw()
 
 
@@ -355,7 +341,7 @@ class SavingActions(Actions):
                 else:
                     self.app.notify(f"saved {path}", markup=False)
 
-        frame, name = frame_of(self.app), stem(self.playhead.t)
+        frame, name = frame_of(self.app), stem(self.shown.playhead.t)
         self.run_worker(save(frame, name), group="pictures")
 
     def action_save_scenario(self) -> None:
@@ -364,7 +350,7 @@ class SavingActions(Actions):
             return
         from ccplay.ui.dialogs_session import SaveDialog  # noqa: PLC0415 - after first paint
 
-        dialog = SaveDialog(self.session.state, self.playhead, self.session.title)
+        dialog = SaveDialog(self.session.state, self.shown.playhead, self.session.title)
         self.app.push_screen(dialog, self._saved)
 
     def _saved(self, path: Path | None) -> None:
@@ -381,17 +367,14 @@ class SavingActions(Actions):
 class LookActions(Actions):
     """The actions on selection, plots, ghosts and appearance."""
 
-    shows_map: bool = False
-    """Whether the network is drawn in place of the plots."""
-
     def action_select_flow(self, steps: int) -> None:
         """Select the next row of the table, or the previous one."""
-        self.selected = lineup.beside(self.view, steps)
+        self.shown.selected = lineup.beside(self.view, steps)
         self.redraw()
 
     def action_other_queue(self) -> None:
         """Show the next observed queue."""
-        self.observed += 1
+        self.shown.observed += 1
         self.redraw()
 
     def action_variable(self, steps: int) -> None:
@@ -405,18 +388,18 @@ class LookActions(Actions):
             self.app.notify(plot_pane.silence(view), timeout=8, markup=False)
             return
         at = choices.index(now) if now in choices else 0
-        self.variable = choices[(at + steps) % len(choices)]
+        self.shown.variable = choices[(at + steps) % len(choices)]
         self.redraw()
 
     def _hides_rtt(self) -> str:
         """Return which key shows the plot of RTT, whose place variables take; empty if it is."""
         shown = self.appearance.keymap.shown
-        if self.shows_map:
+        if self.shown.map:
             return f"{shown('map')} shows the plots, where {shown('variable')} draws variables."
-        if RTT.name in self.plots.shown:
+        if RTT.name in self.plots.displayed:
             return ""
         what = f"{shown('variable')} draws variables in place of RTT, which is not on the screen:"
-        if large := self.plots.large:
+        if large := self.shown.large:
             place = self.plots.chosen.index(large) if large in self.plots.chosen else 0
             return f"{what} {shown(f'plot-{place + 1}')} shows all plots."
         return f"{what} choose plot: RTT with ^p."
@@ -438,7 +421,7 @@ class LookActions(Actions):
 
     def action_enlarge(self, place: int) -> None:
         """Enlarge the plot in this position to the whole band, or show all plots again."""
-        if self.shows_map:
+        if self.shown.map:
             self.action_map()
             return
         self.plots.enlarge(place)
@@ -446,13 +429,13 @@ class LookActions(Actions):
 
     def action_map(self) -> None:
         """Draw the network in place of the plots, or show the plots again."""
-        self.show_map(shown=not self.shows_map)
+        self.show_map(shown=not self.shown.map)
         self.redraw()
 
     def show_map(self, *, shown: bool) -> None:
         """Draw the network in place of the plots if ``shown``, else the plots."""
-        if shown != self.shows_map:
-            self.shows_map = shown
+        if shown != self.shown.map:
+            self.shown.map = shown
             self.set_class(shown, "-map")
             self.lay_out(*self.size)
 
@@ -465,17 +448,17 @@ class LookActions(Actions):
 
     def action_logarithm(self) -> None:
         """Make the value axes logarithmic, or linear again."""
-        self.plots.logarithmic = not self.plots.logarithmic
+        self.shown.logarithmic = not self.shown.logarithmic
         self.redraw()
 
     def action_hold(self) -> None:
         """Fix the value axes for comparison, or let them follow the values again."""
-        self.plots.held = not self.plots.held
+        self.shown.held = not self.shown.held
         self.redraw()
 
     def action_receiver(self) -> None:
         """Show the receiver's table in place of the events, or the events again."""
-        self.shows_receiver = not self.shows_receiver
+        self.shown.receiver = not self.shown.receiver
         self.redraw()
 
     def action_ghost(self) -> None:
@@ -504,8 +487,8 @@ class LookActions(Actions):
         except CcplayError as error:
             self.app.notify(str(error), severity="error", timeout=8, markup=False)
         if choice.waits_since is not None and self.session.live:
-            self.playhead.jump(self.session.state.now, self.session.state.now)
-            self.playhead.running = not self.session.done
+            self.shown.playhead.jump(self.session.state.now, self.session.state.now)
+            self.shown.playhead.running = not self.session.done
         self.redraw()
 
     def action_events(self) -> None:
@@ -528,12 +511,12 @@ class LookActions(Actions):
         from ccplay.ui.help import ExplainScreen  # noqa: PLC0415 - after first paint
 
         view = self.view
-        sentences = explain_flow(view.state, self.selected or "", view.t)
+        sentences = explain_flow(view.state, self.shown.selected or "", view.t)
         if not sentences:
             text = "No flow that runs at this moment is selected: choose with ↑↓."
             self.app.notify(self.appearance.glyphs.translate(text), severity="warning")
             return
-        flow = view.state.flows[self.selected or ""]
+        flow = view.state.flows[self.shown.selected or ""]
         title = f"Flow {flow.name}, {view.state.cc_at(flow, view.t)}, at {format_clock(view.t)}"
         self.app.push_screen(ExplainScreen(title, sentences, self.appearance.glyphs))
 

@@ -72,7 +72,7 @@ async def _hours() -> Table:
 
 def _widen(app: CcplayApp) -> None:
     """Show the whole hour."""
-    now, head = app.session.state.now, app.main.playhead
+    now, head = app.session.state.now, app.main.shown.playhead
     head.jump(now, now)
     head.width, head.left, head.seen = HOUR_S, now - HOUR_S, now
 
@@ -80,7 +80,7 @@ def _widen(app: CcplayApp) -> None:
 def _drawn(app: CcplayApp, canvas: Canvas, *, grouped: bool) -> tuple[float, float]:
     """Return the ms of the first drawing of a whole plot, and the least of later drawings."""
     view = app.main.view
-    view.listing = replace(view.listing, grouped=grouped)
+    view.shown.listing = replace(view.shown.listing, grouped=grouped)
     assert canvas.id is not None
     pane = plot_at(view, canvas.id)
 

@@ -115,7 +115,7 @@ async def test_a_caption_that_comes_again_moves_what_is_below() -> None:
         await presses(app, pilot, "space")
         heights = []
         for t in (3.0, 7.8, 9.0, 15.5, 3.0):
-            app.main.playhead.jump(t, app.session.state.now)
+            app.main.shown.playhead.jump(t, app.session.state.now)
             app.main.redraw()
             await settled(app, pilot)
             assert seen(app.shown) == seen(app.drawn_anew()), t

@@ -114,7 +114,7 @@ async def test_the_toast_of_a_failure_ends_with_the_cure() -> None:
 
 async def test_the_header_shows_what_stood_at_the_playhead() -> None:
     async with playing(SyntheticSource(events()), start_at=14.0) as (app, pilot):
-        app.main.playhead.jump(14.0, 20.0)
+        app.main.shown.playhead.jump(14.0, 20.0)
         app.main.redraw()
         await until(pilot, lambda: "mine.py 1000 pkt" in text_of(app, "header"))
 

@@ -25,7 +25,8 @@ from ccplay.model.network import Topology
 from ccplay.model.values import Qdisc
 from ccplay.session.archive import Unsaved
 from ccplay.session.session import Session
-from ccplay.share.frames import Board
+from ccplay.share.frames import Board, Shown
+from ccplay.share.shown import Playhead
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.base import Entry
 from ccplay.traffic.download import StartDownload
@@ -57,7 +58,6 @@ from ccplay.ui.dialogs_traffic import (
 )
 from ccplay.ui.help import EventsScreen, Modal
 from ccplay.ui.palette import Palette
-from ccplay.ui.playhead import Playhead
 from ccplay.ui.themes import load_looks
 from ccplay.ui.view import View
 from tests.ui.hand_made import REASON, REMEDY, lab
@@ -576,7 +576,7 @@ def other_dialogs() -> dict[str, Callable[[], Modal[Any]]]:
 def earlier_view() -> View:
     """Return the view of a recording, from which the ghost dialog begins."""
     session = Session(SyntheticSource(stream(seconds=5)), title="test")
-    return View(session, Playhead(), load_looks()["dark"], UNICODE)
+    return View(session, Shown(Playhead()), load_looks()["dark"], UNICODE)
 
 
 MODAL: dict[str, Callable[[], Modal[Any]]] = {

@@ -51,7 +51,7 @@ async def haunted(
     source = source or SyntheticSource(stream(seconds=30))
     async with playing(source, ghost=ghost, **options) as (app, pilot):
         await until(pilot, lambda: app.main.ghosts.shown is not None)
-        app.main.playhead.jump(20.0, 30.0)
+        app.main.shown.playhead.jump(20.0, 30.0)
         app.main.redraw()
         yield app, pilot
 
@@ -124,7 +124,7 @@ async def test_the_axis_has_room_for_the_ghost(tmp_path: Path) -> None:
     """The axis has room for a ghost's queue of 100 packets under a session without traffic."""
     ghost = record(tmp_path / "full.ccplay", stream(flows=8, seconds=20))
     async with haunted(ghost, SyntheticSource(stream(busy=False))) as (app, _):
-        app.main.playhead.jump(0.1, 30.0)
+        app.main.shown.playhead.jump(0.1, 30.0)
         app.main.redraw()
         assert app.main.query_one("#queue", Canvas).scale.top >= 100
 
@@ -135,7 +135,7 @@ async def test_drawing_piece_by_piece_ends_like_drawing_at_once(earlier: Path, c
     source = SyntheticSource(stream(flows=2, seconds=40))
     async with haunted(earlier, source, ascii=cells) as (app, _):
         screen = app.main
-        head = screen.playhead
+        head = screen.shown.playhead
         head.width, head.speed, head.t, head.left = 30.0, 1.0, 0.0, 0.0
         for plot in screen.query(Canvas):
             plot.blank(plot.width, plot.height)
@@ -198,12 +198,12 @@ async def test_an_earlier_attempt_lies_under_the_next_one(here: Path) -> None:
     """
     async with playing(live(stream(seconds=30))) as (app, pilot):
         screen, state = app.main, app.session.state
-        await until(pilot, lambda: screen.playhead.t > 29)
-        screen.playhead.jump(14.3, state.now)
+        await until(pilot, lambda: screen.shown.playhead.t > 29)
+        screen.shown.playhead.jump(14.3, state.now)
         await pilot.press("g", "t", "enter")
         waits = "from 00:14 on, waits for the next set-congestion-control"
         await until(pilot, lambda: waits in text_of(app, "header"))
-        assert screen.playhead.running
+        assert screen.shown.playhead.running
         assert screen.view.shift is None
         again = SetCongestionControl(cc="bbr", flow="1")
         state.apply(Applied(t=33.0, command=again))
@@ -221,7 +221,7 @@ async def open_dialog(app: CcplayApp, pilot: Pilot[int]) -> GhostDialog:
 async def test_a_live_session_at_its_head_has_nothing_to_repeat(tmp_path: Path) -> None:
     """At the live head the dialog explains how to choose an attempt to repeat."""
     async with playing(live()) as (app, pilot):
-        await until(pilot, lambda: app.main.playhead.t > 19)
+        await until(pilot, lambda: app.main.shown.playhead.t > 19)
         dialog = await open_dialog(app, pilot)
         assert "freeze" in dialog.menu.items[0].missing
 

@@ -15,7 +15,7 @@ from ccplay.lesson.course import Phase
 from ccplay.plots.table import PLOTS
 from ccplay.session.session import Session
 from ccplay.share import frames
-from ccplay.share.frames import Board, Greeting, PresenterView
+from ccplay.share.frames import Board, Greeting, Shown
 from ccplay.share.sockets import WatchSource
 from ccplay.share.web.facts import lesson
 from ccplay.ui.app import CcplayApp
@@ -115,10 +115,10 @@ async def test_any_view_and_any_page_are_drawn(size: tuple[int, int]) -> None:
         async with app.run_test(size=size) as pilot:
             await until(pilot, lambda: events.drained)
             for _ in range(FRAMES):
-                source.view = received(PresenterView, dice)
+                source.view = received(Shown, dice)
                 phase = dice.choice(get_args(Phase))
                 source.board = received(Board, dice, page=1, phase=phase, ask="Which?")
                 audience.follow()
-                audience.tick(app.main, 0.0)
+                app.main.follow(0.0)
                 app.main.redraw()
                 await pilot.press(dice.choice(("1", "enter", "i", "up", "plus", "T", "escape")))

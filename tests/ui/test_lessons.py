@@ -133,12 +133,12 @@ async def test_number_keys_answer_and_enter_runs_reveals_and_turns_the_page() ->
         course = desk.course
         await pilot.press("2")
         assert course.turn.answer == 1.0
-        assert app.main.plots.large == "", "no plot was enlarged"
+        assert app.main.shown.large == "", "no plot was enlarged"
         await pilot.press("enter")
         assert course.phase(20.0) == "clearing"
         await pilot.press("1")
         assert course.turn.answer == 1.0, "who has seen it answers no more"
-        assert app.main.plots.large, "but keys have their own meaning again"
+        assert app.main.shown.large, "but keys have their own meaning again"
         course._clearing = False
         run_over(course.turn)
         await pilot.press("enter")
@@ -171,11 +171,11 @@ async def test_nobody_runs_a_page_without_having_predicted() -> None:
 async def test_a_region_is_moved_with_the_keys_and_drawn_on_its_plot() -> None:
     async with taking(at=1) as (app, pilot, desk):
         app.main.plots.lend(("rtt", "cwnd"))
-        selected = app.main.selected
+        selected = app.main.shown.selected
         first = desk.draft
         await pilot.press("up", "up", "down")
         assert desk.draft == first + 4.0
-        assert app.main.selected == selected, "the table stays"
+        assert app.main.shown.selected == selected, "the table stays"
         await until(pilot, lambda: "░" in said(app))
         await pilot.press("enter")
         assert desk.answer == first + 4.0
@@ -192,12 +192,12 @@ async def test_digits_on_a_page_with_a_region_answer_as_on_other_pages(
         await pilot.press(*keys[1:], "enter")
         await until(pilot, lambda: desk.answer == low)
         assert desk.draft == low
-        assert not app.main.plots.large, "no plot was enlarged"
+        assert not app.main.shown.large, "no plot was enlarged"
 
 
 async def test_what_a_lesson_shows_is_no_preference() -> None:
     async with taking() as (app, pilot, _):
-        await until(pilot, lambda: app.main.plots.shown == ("cwnd",))
+        await until(pilot, lambda: app.main.plots.displayed == ("cwnd",))
         app.main.plots.toggle("rtt")
         await pilot.press("1", "enter", "1", "1")
         assert app.changed_choices() == {}
@@ -238,7 +238,7 @@ async def test_the_vote_closes_when_the_run_starts() -> None:
         assert "Too late" in other.notices[-1].text
         assert isinstance(other.main.audience, Following)
         assert other.main.audience.following, "a late vote is no roaming"
-        assert not other.main.plots.large
+        assert not other.main.shown.large
         assert not seat.give(0.0)
         assert desk.counts == (0, 1)
         desk.course.turn.span = None
@@ -298,7 +298,7 @@ async def test_a_digit_begins_a_number(keys: str, number: float) -> None:
         await until(pilot, lambda: app.screen is not app.main)
         await pilot.press(*(names.get(key, key) for key in keys[1:]), "enter")
         await until(pilot, lambda: desk.answer == number)
-        assert not app.main.plots.large, "no plot was enlarged"
+        assert not app.main.shown.large, "no plot was enlarged"
 
 
 async def test_a_number_is_typed_faster_than_its_dialog_opens() -> None:
@@ -338,14 +338,14 @@ async def test_spectators_see_the_page_vote_and_see_the_counts_once_revealed() -
 async def test_a_spectator_follows_the_drawing_of_the_network() -> None:
     async with taking(shares=True) as (app, pilot, _), watching() as (other, crowd):
         await pilot.press("N")
-        await until(crowd, lambda: other.main.shows_map)
+        await until(crowd, lambda: other.main.shown.map)
         await pilot.press("N")
-        await until(crowd, lambda: not other.main.shows_map)
+        await until(crowd, lambda: not other.main.shown.map)
         await crowd.press("N")
         audience = other.main.audience
         assert isinstance(audience, Following)
         assert not audience.following
-        assert app.main.shows_map is False
+        assert app.main.shown.map is False
 
 
 async def test_before_a_run_the_plots_offer_no_other_way_to_start_traffic() -> None:
@@ -395,7 +395,7 @@ async def test_a_region_is_named_by_the_title_of_its_plot() -> None:
 
 async def test_a_run_stays_in_sight_while_its_explanation_is_read() -> None:
     async with taking() as (app, pilot, desk):
-        playhead = app.main.playhead
+        playhead = app.main.shown.playhead
         playhead.width = 2.0
         await pilot.press("2")
         desk.course.turn.span = Span(8.0, 9.5)

@@ -27,7 +27,7 @@ def minutes(flows: int = 8) -> SyntheticSource:
 
 def widen(app: CcplayApp, width: float) -> None:
     """Show the last ``width`` seconds."""
-    head = app.main.playhead
+    head = app.main.shown.playhead
     head.jump(app.session.state.now, app.session.state.now)
     head.width, head.left, head.seen = width, app.session.state.now - width, head.t
     app.main.redraw()
@@ -54,7 +54,7 @@ async def test_no_plot_turns_solid(flows: int, size: tuple[int, int]) -> None:
 async def test_what_a_longer_window_reads_is_built_before_it_is_asked_for() -> None:
     """Pyramids are built in advance, also of flows that no plot draws, so that no key waits."""
     async with playing(minutes(), start_at=SECONDS) as (app, _):
-        app.main.view.listing = replace(app.main.view.listing, alone=True)
+        app.main.view.shown.listing = replace(app.main.view.shown.listing, alone=True)
         flows = app.session.state.flows.values()
         for _ in range(100):
             app.main.draw()
@@ -68,7 +68,7 @@ async def test_drops_of_minutes_are_bars_and_their_greatest_is_given() -> None:
         widen(app, 120.0)
         label, bars = text_of(app, "queue").splitlines()[1].split("│", 1)
         columns = app.main.query_one("#queue", Canvas).columns
-        head, series = app.main.playhead, app.session.state.queues["r1->r2"].series["drops"]
+        head, series = app.main.shown.playhead, app.session.state.queues["r1->r2"].series["drops"]
         edges = [head.left + head.width / columns * x for x in range(columns + 1)]
         counts = [series.at(max(series.timeline.at_or_after(t) - 1, 0)) or 0.0 for t in edges]
         greatest = max(after - before for before, after in pairwise(counts))
@@ -118,7 +118,7 @@ async def test_a_key_holds_the_value_axes() -> None:
         calm = plot.scale.top
         await pilot.press("H")
         assert f" ={calm:.0f}" in text_of(app, "cwnd").splitlines()[0]
-        head = app.main.playhead
+        head = app.main.shown.playhead
         head.jump(4.0, app.session.state.now)
         head.left = 0.0
         app.main.redraw()
@@ -139,7 +139,7 @@ async def test_an_axis_follows_what_is_in_the_window() -> None:
         series = app.session.state.flows["1"].series["cwnd"]
         series._values[5 * int(HZ)] = 900.0
         series._pyramid.clear()
-        plot, head = app.main.query_one("#cwnd", Canvas), app.main.playhead
+        plot, head = app.main.query_one("#cwnd", Canvas), app.main.shown.playhead
         head.width = 20.0
         tops = []
         for left in (0.0, 4.0, 7.0, 10.0):
@@ -171,7 +171,7 @@ def test_minutes_of_eight_flows(snap_compare: SnapCompare, size: tuple[int, int]
     seek = at(app, SECONDS - 1)
 
     async def run(pilot: object) -> None:
-        app.main.playhead.width = 120.0
+        app.main.shown.playhead.width = 120.0
         await seek(pilot)  # type: ignore[arg-type]
 
     assert snap_compare(app, terminal_size=size, run_before=run)
@@ -182,8 +182,8 @@ def test_minutes_on_logarithmic_axes_in_ascii(snap_compare: SnapCompare) -> None
     seek = at(app, SECONDS - 1)
 
     async def run(pilot: object) -> None:
-        app.main.playhead.width = 120.0
-        app.main.plots.logarithmic = True
+        app.main.shown.playhead.width = 120.0
+        app.main.shown.logarithmic = True
         await seek(pilot)  # type: ignore[arg-type]
 
     assert snap_compare(app, terminal_size=(120, 40), run_before=run)

@@ -113,33 +113,33 @@ async def test_a_recording_takes_no_commands() -> None:
 async def test_space_freezes_and_the_recording_continues() -> None:
     async with playing(live()) as (app, pilot):
         screen = app.main
-        await until(pilot, lambda: screen.playhead.t > 19)
+        await until(pilot, lambda: screen.shown.playhead.t > 19)
         await pilot.press("space")
-        frozen = screen.playhead.t
+        frozen = screen.shown.playhead.t
         app.session.state.apply(Failed(t=30.0, command=None, message="no"))
         await pilot.pause(0.3)
-        assert screen.playhead.t == frozen
+        assert screen.shown.playhead.t == frozen
         assert "frozen" in text_of(app, "header")
         await pilot.press("end")
-        await until(pilot, lambda: screen.playhead.t == 30.0)
+        await until(pilot, lambda: screen.shown.playhead.t == 30.0)
 
 
 async def test_scrolling_back_shows_what_was_then() -> None:
     """Scrolled back to 10 s, the screen shows CUBIC and the limit of 100, which changed later."""
     async with playing(SyntheticSource(stream(seconds=30)), start_at=28.0) as (app, pilot):
         screen = app.main
-        screen.playhead.jump(28.0, 30.0)
+        screen.shown.playhead.jump(28.0, 30.0)
         screen.redraw()
         assert "reno" in text_of(app, "flows").splitlines()[1]
         assert "/40 pkt" in text_of(app, "network")
         assert "→ pfifo 40 pkt" in text_of(app, "events")
-        screen.playhead.jump(10.0, 30.0)
+        screen.shown.playhead.jump(10.0, 30.0)
         screen.redraw()
         assert "cubic" in text_of(app, "flows").splitlines()[1]
         assert "/100 pkt" in text_of(app, "network")
         assert "→ pfifo 40 pkt" not in text_of(app, "events")
         await pilot.press("home")
-        assert screen.playhead.t == 0
+        assert screen.shown.playhead.t == 0
 
 
 async def test_a_lab_that_dies_is_reported_and_the_screen_stays_usable() -> None:
@@ -150,7 +150,7 @@ async def test_a_lab_that_dies_is_reported_and_the_screen_stays_usable() -> None
         await until(pilot, lambda: "the lab ended by signal 9" in text_of(app, "banner"))
         assert "scroll" in text_of(app, "banner")
         await pilot.press("left", "left")
-        assert app.main.playhead.t < 20
+        assert app.main.shown.playhead.t < 20
         assert "lab died" in text_of(app, "header")
 
 
@@ -158,7 +158,7 @@ async def test_an_orderly_end_is_reported() -> None:
     source = live(iter([*stream(seconds=5), Ended(t=6.0, reason="asked to end")]))
     source.stays = False
     async with playing(source) as (app, pilot):
-        await until(pilot, lambda: app.session.done and not app.main.playhead.running)
+        await until(pilot, lambda: app.session.done and not app.main.shown.playhead.running)
         await until(pilot, lambda: "asked to end" in text_of(app, "banner"))
         await pilot.press("f")
         assert isinstance(app.screen, MainScreen)
@@ -224,7 +224,7 @@ async def test_s_saves_what_is_seen_as_svg_and_png(
     async with playing(live()) as (app, pilot):
         await pilot.press("space")
         await pilot.pause()
-        name, frame = stem(app.main.playhead.t), frame_of(app)
+        name, frame = stem(app.main.shown.playhead.t), frame_of(app)
         await pilot.press("s")
         await saved(pilot, tmp_path, f"{name}.svg", f"{name}.png")
         assert (tmp_path / f"{name}.svg").read_text() == svg(frame, "ccplay")
@@ -246,7 +246,7 @@ async def test_the_screen_does_not_wait_for_a_picture(
     monkeypatch.setattr(pictures, "DRAWN", {".png": slow})
     async with playing(live()) as (app, pilot):
         await pilot.press("s", "space")
-        await until(pilot, lambda: not app.main.playhead.running)
+        await until(pilot, lambda: not app.main.shown.playhead.running)
         assert not files_in(tmp_path)
         go_on.set()
         await until(pilot, lambda: len(app._notifications) == 1)
@@ -260,7 +260,7 @@ async def test_a_picture_is_never_written_over_anything(
     monkeypatch.chdir(tmp_path)
     async with playing(live()) as (app, pilot):
         await pilot.press("space")
-        name = stem(app.main.playhead.t)
+        name = stem(app.main.shown.playhead.t)
         (tmp_path / "precious").write_text("mine")
         for suffix in (".svg", ".png"):
             (tmp_path / f"{name}{suffix}").symlink_to("precious")
@@ -291,7 +291,7 @@ async def test_a_picture_that_can_not_be_saved_is_reported_with_the_reason(
 
 async def test_ascii_is_ascii() -> None:
     async with playing(live(), ascii=True) as (app, pilot):
-        await until(pilot, lambda: app.main.playhead.t > 19)
+        await until(pilot, lambda: app.main.shown.playhead.t > 19)
         app.main.redraw()
         shown = "".join(text_of(app, sheet.id or "") for sheet in app.main.query(Sheet))
         assert shown.isascii(), {char for char in shown if not char.isascii()}
@@ -304,7 +304,7 @@ async def test_drawing_piece_by_piece_ends_like_drawing_at_once(cells: bool, wid
     source = SyntheticSource(stream(flows=4, pairs=4, seconds=40))
     async with playing(source, ascii=cells) as (app, _):
         screen = app.main
-        head = screen.playhead
+        head = screen.shown.playhead
         head.width, head.speed, head.t = width, 1.0, 0.0
         for plot in screen.query(Canvas):
             plot.blank(plot.width, plot.height)
@@ -326,7 +326,7 @@ async def test_drawing_piece_by_piece_ends_like_drawing_at_once(cells: bool, wid
 async def test_a_frame_without_news_repaints_nothing() -> None:
     async with playing(SyntheticSource(stream(seconds=20))) as (app, pilot):
         screen = app.main
-        screen.playhead.jump(15.0, 20.0)
+        screen.shown.playhead.jump(15.0, 20.0)
         screen.redraw()
         await pilot.pause()
         screen.redraw()

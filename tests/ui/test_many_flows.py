@@ -31,7 +31,7 @@ async def test_letters_of_a_filter_are_no_commands() -> None:
         assert app.screen is app.main
         assert not source.sent
         await pilot.press("down", "enter")
-        assert app.main.selected == "5"
+        assert app.main.shown.selected == "5"
         assert "/cubic" in text_of(app, "flows")
         await pilot.press("escape")
         await until(pilot, lambda: "/cubic" not in text_of(app, "flows"))
@@ -49,7 +49,7 @@ async def test_the_table_shows_every_flow_and_scrolls_where_it_cannot() -> None:
         for _ in range(6):
             await pilot.press("down")
         await until(pilot, lambda: "more ↑" in text_of(app, "flows"))
-        assert app.main.selected == "7"
+        assert app.main.shown.selected == "7"
         assert any("▸" in line and " 7 " in line for line in text_of(app, "flows").splitlines())
 
 
@@ -77,7 +77,7 @@ async def test_the_ribbon_lies_under_the_first_plot() -> None:
     """The ribbon has the place and width of the first plot, whose time axis it shares."""
     async with playing(live(stream(seconds=20)), (200, 55)) as (app, pilot):
         first, below = (app.main.query_one(f"#{name}", Sheet) for name in ("cwnd", "ribbon"))
-        assert app.main.plots.shown == ("cwnd", "queue", "rtt", "throughput")
+        assert app.main.plots.displayed == ("cwnd", "queue", "rtt", "throughput")
         assert (first.width, below.width) == (50, 50)
         app.main.plots.toggle("throughput")
         await until(pilot, lambda: below.width == first.width == 66)
@@ -95,5 +95,5 @@ async def test_downloads_that_are_over_make_no_crowd() -> None:
         flows = lineup.drawn(view)
         assert len(flows) == 5
         assert not lineup.crowded(view, flows)
-        view.playhead.t = 12.5
+        view.shown.playhead.t = 12.5
         assert lineup.crowded(view, flows)

@@ -17,8 +17,8 @@ from tests.ui.view import text_of
 
 async def frozen_at(app: CcplayApp, pilot: Pilot[int], t: float) -> None:
     """Freeze the screen with the cursor at ``t``."""
-    await until(pilot, lambda: app.main.playhead.t > t)
-    app.main.playhead.jump(t, app.session.state.now)
+    await until(pilot, lambda: app.main.shown.playhead.t > t)
+    app.main.shown.playhead.jump(t, app.session.state.now)
     app.main.redraw()
 
 
@@ -81,7 +81,7 @@ async def test_a_mark_is_moved_with_the_arrow_keys() -> None:
         await frozen_at(app, pilot, 12.6)
         await pilot.press("m", "2", "enter")
         await until(pilot, lambda: isinstance(app.screen, MainScreen))
-        assert app.main.playhead.t == 12.5, "the cursor takes it where it stands"
+        assert app.main.shown.playhead.t == 12.5, "the cursor takes it where it stands"
         assert "moving the mark of 00:12" in text_of(app, "banner")
         await pilot.press("left", "left", "enter")
         assert source.sent == [ChangeMark(name="m1", at=11.5, text="look")]

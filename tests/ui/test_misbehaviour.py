@@ -32,7 +32,7 @@ def misbehaving(
 
 
 def seek(app: CcplayApp, t: float) -> str:
-    app.main.playhead.jump(t, 20.0)
+    app.main.shown.playhead.jump(t, 20.0)
     app.main.redraw()
     return text_of(app, "flows")
 

@@ -46,7 +46,7 @@ async def test_subflows_have_rows_and_lines_and_their_flow_is_what_keys_stop() -
         assert names == ["1", "1/1", "1/2", "3"]
         assert [row.split()[1] for row in rows if "1/" in row] == ["1/1", "1/2"]
         await pilot.press("down", "down")
-        await until(pilot, lambda: app.main.selected == "1/2")
+        await until(pilot, lambda: app.main.shown.selected == "1/2")
         chosen = lineup.selection(app.main.view)
         assert chosen is not None
         assert lineup.stop(chosen) == StopFlow(flow="1")

@@ -42,16 +42,16 @@ def telling() -> Iterator[Event]:
 async def test_the_values_of_the_selected_flow_are_those_of_the_moment_shown() -> None:
     async with playing(SyntheticSource(telling()), start_at=20.0) as (app, pilot):
         for t, bandwidth in ((9.5, "9"), (12.5, "12")):
-            app.main.playhead.jump(t, 20.0)
+            app.main.shown.playhead.jump(t, 20.0)
             app.main.redraw()
             # Lines may break anywhere.
             table = " ".join(text_of(app, "flows").split())
             assert f"bw {bandwidth} Mbit/s min rtt 20.1 ms" in table
             assert "pacing gain 1.25 cwnd gain 2.00" in table
-        app.main.playhead.jump(4.0, 20.0)
+        app.main.shown.playhead.jump(4.0, 20.0)
         app.main.redraw()
         assert "gain" not in text_of(app, "flows")
-        app.main.playhead.jump(12.0, 20.0)
+        app.main.shown.playhead.jump(12.0, 20.0)
         await pilot.press("down")
         assert "gain" not in text_of(app, "flows")
 
@@ -81,9 +81,9 @@ async def test_a_variable_without_values_in_the_window_gives_way_to_rtt() -> Non
     async with playing(SyntheticSource(telling()), start_at=12.0) as (app, pilot):
         await pilot.press("v", "down")
         assert "bbr bw" in title(app)
-        app.main.playhead.width = 2.0
+        app.main.shown.playhead.width = 2.0
         for t, said in ((3.0, "RTT ms"), (12.0, "bbr bw Mbit/s")):
-            app.main.playhead.jump(t, 20.0)
+            app.main.shown.playhead.jump(t, 20.0)
             app.main.redraw()
             assert said in title(app)
         await pilot.press("down", "v")
@@ -134,7 +134,7 @@ async def test_v_names_the_key_that_shows_its_plot(keys: str, said: str) -> None
                 app.main.plots.toggle("rtt")
             else:
                 await pilot.press(key)
-        assert app.main.variable is None
+        assert app.main.shown.variable is None
         *_, told = app._notifications
         assert told.message[: len(said)] == said
 
@@ -147,7 +147,7 @@ async def test_an_earlier_run_lies_under_it() -> None:
         await pilot.press("v")
         assert app.glyphs.ghost not in title(app)
         app.main.ghosts.shown = of_run(earlier, "earlier")
-        app.main.playhead.jump(12.0, 20.0)
+        app.main.shown.playhead.jump(12.0, 20.0)
         app.main.redraw()
         assert "12.0 ⠂• 12.0" in title(app)
         traces = plot_at(app.main.view, "rtt").picture(app.main.view).traces
@@ -162,16 +162,16 @@ async def test_a_variable_that_only_the_ghost_has_can_be_chosen() -> None:
         earlier.apply(event)
     async with playing(SyntheticSource(stream(seconds=20.0)), start_at=12.0) as (app, pilot):
         app.main.ghosts.shown = of_run(earlier, "earlier")
-        app.main.playhead.jump(12.0, 20.0)
+        app.main.shown.playhead.jump(12.0, 20.0)
         await pilot.press("v")
         assert "bbr bw Mbit/s ⠂• 12.0" in " ".join(title(app).split())
         traces = plot_at(app.main.view, "rtt").picture(app.main.view).traces
         assert [type(each) for each in traces] == [ShiftedTrace]
-        app.main.playhead.width = 2.0
-        app.main.playhead.jump(3.0, 20.0)
+        app.main.shown.playhead.width = 2.0
+        app.main.shown.playhead.jump(3.0, 20.0)
         app.main.redraw()
         assert "RTT ms" in title(app), "neither run tells anything there"
-        app.main.playhead.jump(12.0, 20.0)
+        app.main.shown.playhead.jump(12.0, 20.0)
         app.main.ghosts.shown = None
         app.main.redraw()
         assert "RTT ms" in title(app)

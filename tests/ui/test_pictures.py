@@ -51,7 +51,7 @@ def rgb(colour: str) -> tuple[int, ...]:
 
 async def test_a_png_has_every_dot_of_the_plots_and_no_other() -> None:
     async with playing(live(stream(seconds=20))) as (app, pilot):
-        await until(pilot, lambda: app.main.playhead.t > 19)
+        await until(pilot, lambda: app.main.shown.playhead.t > 19)
         app.main.redraw()
         await pilot.pause()
         frame = frame_of(app)

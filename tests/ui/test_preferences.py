@@ -28,7 +28,7 @@ def drawn(app: CcplayApp, plot: str) -> set[str]:
 
 def shown(app: CcplayApp) -> list[str]:
     """Return the plots of the band."""
-    return [*app.main.plots.shown]
+    return [*app.main.plots.displayed]
 
 
 async def test_keys_of_ones_own_do_what_the_others_did() -> None:

@@ -86,8 +86,8 @@ async def seen_at_20(early: Callable[[], LabState | None] | None) -> tuple[str, 
             before = text_of(app, "ribbon")
             app.main.action_seek_start()
             assert "reading 00:00" in text_of(app, "header")
-            app.main.playhead.jump(20.0, 20.0)
-            app.main.playhead.running = True
+            app.main.shown.playhead.jump(20.0, 20.0)
+            app.main.shown.playhead.running = True
         source.go_on.set()
         await until(pilot, lambda: app.session.done)
         app.main.draw()

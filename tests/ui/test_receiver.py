@@ -41,7 +41,7 @@ def shown(app: CcplayApp) -> list[str]:
 
 async def test_r_shows_the_table_and_the_events_again() -> None:
     async with playing(live(race())) as (app, pilot):
-        await until(pilot, lambda: app.main.playhead.t > 38)
+        await until(pilot, lambda: app.main.shown.playhead.t > 38)
         assert shown(app)[0] == "events"
         await pilot.press("r")
         head, *rows = shown(app)
@@ -55,7 +55,7 @@ async def test_it_follows_the_playhead() -> None:
     """The rows end at the moment shown; flow 1 started at 1 s."""
     async with playing(SyntheticSource(race()), start_at=30.0) as (app, pilot):
         await pilot.press("r")
-        head = app.main.playhead
+        head = app.main.shown.playhead
         for t, last in ((11.5, "10 s"), (3.2, "2 s")):
             head.jump(t, 40.0)
             app.main.redraw()
@@ -68,7 +68,7 @@ async def test_it_follows_the_playhead() -> None:
 
 async def test_the_checkpoint_stays_in_sight() -> None:
     async with playing(SyntheticSource(race(seconds=60)), start_at=58.0) as (app, pilot):
-        app.main.playhead.jump(58.0, 60.0)
+        app.main.shown.playhead.jump(58.0, 60.0)
         await pilot.press("r")
         first, *rest = shown(app)[1:]
         assert "done" in first
@@ -81,7 +81,7 @@ async def test_the_checkpoint_stays_in_sight() -> None:
 async def test_any_number_of_flows_is_legible(flows: int, size: tuple[int, int]) -> None:
     """Columns of any number of flows never touch, and the head counts those without room."""
     async with playing(live(race(flows)), size) as (app, pilot):
-        await until(pilot, lambda: app.main.playhead.t > 39)
+        await until(pilot, lambda: app.main.shown.playhead.t > 39)
         await pilot.press("r")
         head, *rows = text_of(app, "events").splitlines()
         hidden = head.split()[1] == "of"

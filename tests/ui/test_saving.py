@@ -100,8 +100,8 @@ async def test_a_file_that_can_not_be_is_reported_and_the_dialog_stays(name: str
 
 async def test_frozen_it_is_saved_up_to_the_moment_shown() -> None:
     async with playing(live(stream(seconds=20))) as (app, pilot):
-        await until(pilot, lambda: app.main.playhead.t > 19)
-        app.main.playhead.jump(2.0, 20.0)
+        await until(pilot, lambda: app.main.shown.playhead.t > 19)
+        app.main.shown.playhead.jump(2.0, 20.0)
         await pilot.press("S", "enter")
         await closed(app, pilot)
         assert len(load(Path(NAME)).case().timeline) == 1
@@ -116,7 +116,7 @@ async def test_a_replay_is_saved_whole_wherever_its_playhead_is() -> None:
         await until(pilot, lambda: app.session.done)
         await pilot.press("S", "enter")
         await closed(app, pilot)
-        await until(pilot, lambda: app.main.playhead.t > 0)
+        await until(pilot, lambda: app.main.shown.playhead.t > 0)
     case = load(Path(NAME)).case()
     assert case.title == "playground"
     assert len(case.timeline) == 17

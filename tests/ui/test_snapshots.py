@@ -48,7 +48,7 @@ def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
         app.main.draw()
         await pilot.pause(0.3)
         await _settled(app, pilot)
-        head = app.main.playhead
+        head = app.main.shown.playhead
         head.jump(t, app.session.state.now)
         head.left, head.seen = head._page(t), t
         # A caption takes lines from the others.

@@ -22,11 +22,11 @@ async def draw(app: CcplayApp, state: LabState) -> None:
     main = app.main
     main.session._shown = state
     for share in SHARES:
-        main.playhead.jump(share * state.now, state.now)
+        main.shown.playhead.jump(share * state.now, state.now)
         main.redraw()
     main.action_receiver()
     for step in (-WIDER, WIDER):
-        main.playhead.zoom(step, state.now)
+        main.shown.playhead.zoom(step, state.now)
         main.redraw()
     main.action_receiver()
 

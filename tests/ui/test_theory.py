@@ -120,7 +120,7 @@ async def test_drawing_piece_by_piece_ends_like_drawing_at_once(cells: bool) -> 
     source = SyntheticSource(stream(flows=2, seconds=40))
     async with playing(source, ascii=cells) as (app, pilot):
         await pilot.press("y")
-        plot, head = cwnd_plot(app), app.main.playhead
+        plot, head = cwnd_plot(app), app.main.shown.playhead
         head.width, head.speed, head.t, head.left = 30.0, 1.0, 0.0, 0.0
         plot.blank(plot.width, plot.height)
         for step in range(1, 390):
@@ -154,7 +154,7 @@ async def test_live_it_follows_what_is_measured() -> None:
     source = Waiting()
     app = app_on(source)
     async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: app.main.view.selected == "1")
+        await until(pilot, lambda: app.main.view.shown.selected == "1")
         await pilot.press("y")
         assert told(app) == [
             "cwnd of flow 1 has not been reduced yet; theory starts at its first reduction."
@@ -197,7 +197,7 @@ async def test_after_a_switch_it_reports_what_it_waits_for() -> None:
     Flow 1 switches from CUBIC to Reno at 14 s, and is first reduced with Reno at 14.4 s.
     """
     async with frozen(14.3) as (app, pilot):
-        head = app.main.playhead
+        head = app.main.shown.playhead
         await pilot.press("y")
         assert lack(app.main.view) == ""
         head.left, head.width = 14.1, 0.25

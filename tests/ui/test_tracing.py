@@ -97,7 +97,7 @@ async def test_the_ribbon_shows_states_shorter_than_a_sample() -> None:
         state = app.session.state
         await pilot.press("space", *["plus"] * 12)
         view = app.main.view
-        end = view.playhead.until
+        end = view.shown.playhead.until
         before = states(view, state.flows["1"], 50)
         assert None not in before
         state.apply(segments(end - 0.05, 49))

@@ -70,7 +70,7 @@ def crossed(*, ends: float = 15.0) -> Iterator[Event]:
 
 
 def seek(app: CcplayApp, t: float) -> str:
-    app.main.playhead.jump(t, 20.0)
+    app.main.shown.playhead.jump(t, 20.0)
     app.main.redraw()
     return text_of(app, "flows")
 
@@ -167,13 +167,13 @@ async def test_what_arrives_is_a_plot_with_what_is_sent_above_it() -> None:
         offers["plot: UDP"][1]()
         await pilot.pause()
         for t, arrives in ((9.5, "u1 3.7"), (10.5, "u1 3.1"), (16.0, "")):
-            app.main.playhead.jump(t, 20.0)
+            app.main.shown.playhead.jump(t, 20.0)
             app.main.redraw()
             title = text_of(app, "udp").splitlines()[0]
             assert title.startswith("UDP Mbit/s")
             assert arrives in title
             assert ("u1" in title) == bool(arrives)
-        app.main.playhead.jump(10.5, 20.0)
+        app.main.shown.playhead.jump(10.5, 20.0)
         arrived, sent = PANES["udp"].traces(app.main.view)[::-1]
         assert sent.spans([8.5, 9.0, 11.0]) == [(4.0, 4.0)] * 2
         assert arrived.spans([9.2, 9.8]) == [pytest.approx((3.686, 3.686), rel=0.01)]

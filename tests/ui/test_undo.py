@@ -71,7 +71,7 @@ async def test_frozen_it_goes_to_the_live_lab_and_reports_it() -> None:
         await until(pilot, lambda: lab.links["r1->r2"].qdisc == PFIFO)
         assert "sent to the live lab at " in text_of(app, "banner")
         assert BACK in text_of(app, "banner")
-        assert not app.main.playhead.running
+        assert not app.main.shown.playhead.running
 
 
 async def test_in_a_recording_it_reports_that_nothing_can_be_undone() -> None:

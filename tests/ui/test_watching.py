@@ -86,25 +86,25 @@ async def test_a_spectator_sees_what_the_presenter_sees_until_a_key_is_touched()
         watching() as (app, pilot),
     ):
         await until(keys, lambda: shown.session.done)
-        shown.main.playhead.jump(12.0, 1e6)
-        await until(pilot, lambda: app.main.playhead.t == 12.0)
+        shown.main.shown.playhead.jump(12.0, 1e6)
+        await until(pilot, lambda: app.main.shown.playhead.t == 12.0)
         await until(pilot, lambda: "following" in text_of(app, "header"))
         await keys.press("down", "minus", "1")
-        await until(pilot, lambda: app.main.plots.large == "cwnd")
-        assert app.main.selected == shown.main.selected != "1"
-        assert app.main.playhead.width == shown.main.playhead.width
+        await until(pilot, lambda: app.main.shown.large == "cwnd")
+        assert app.main.shown.selected == shown.main.shown.selected != "1"
+        assert app.main.shown.playhead.width == shown.main.shown.playhead.width
 
         await pilot.press("left")
-        assert app.main.playhead.t < 12.0
+        assert app.main.shown.playhead.t < 12.0
         await keys.press("home")
-        await until(pilot, lambda: app.main.audience.pointer is None)
+        await until(pilot, lambda: app.main.shown.pointer is None)
         await keys.press("2", "1")
         await pilot.pause(0.3)
-        assert app.main.playhead.t > 0
+        assert app.main.shown.playhead.t > 0
         await until(pilot, lambda: "roaming" in text_of(app, "header"))
 
         await pilot.press("F")
-        assert app.main.playhead.t == 0.0
+        assert app.main.shown.playhead.t == 0.0
         app.main.redraw()
         assert "following" in text_of(app, "header")
 
@@ -130,17 +130,17 @@ async def test_what_the_presenter_points_at_is_on_all_screens() -> None:
         watching() as (app, pilot),
     ):
         await until(keys, lambda: shown.session.done)
-        shown.main.playhead.jump(12.0, 1e6)
+        shown.main.shown.playhead.jump(12.0, 1e6)
         await keys.press("M", *"full", "enter")
-        await until(pilot, lambda: app.main.audience.pointer is not None)
-        assert app.main.audience.pointer == frames.Pointer(t=12.0, text="full")
+        await until(pilot, lambda: app.main.shown.pointer is not None)
+        assert app.main.shown.pointer == frames.Pointer(t=12.0, text="full")
         for each in (shown, app):
             await until(pilot, partial(_shows, each, "▾ 00:12 full"))
             plot = each.main.plots._canvases["cwnd"]
             top = "".join(char for char, _ in plot._cells[1])
             assert "▾" in top
         await keys.press("M")
-        await until(pilot, lambda: app.main.audience.pointer is None)
+        await until(pilot, lambda: app.main.shown.pointer is None)
 
 
 def _shows(app: CcplayApp, text: str) -> bool:
@@ -272,7 +272,7 @@ async def test_a_presenter_who_dies_leaves_spectators_what_they_have() -> None:
         await until(pilot, lambda: app.session.done)
         await until(pilot, lambda: "is lost" in text_of(app, "banner"))
         await pilot.press("home")
-        assert app.main.playhead.t == 0.0
+        assert app.main.shown.playhead.t == 0.0
 
 
 def test_a_server_that_stands_still_costs_the_presenter_nothing() -> None:

@@ -36,7 +36,7 @@ def marked(at: float, text: str) -> Iterator[Event]:
 
 def caption(app: CcplayApp, t: float) -> str:
     """Return the banner's text at a moment."""
-    app.main.playhead.jump(t, app.session.state.now)
+    app.main.shown.playhead.jump(t, app.session.state.now)
     said = status_lines.banner(app.main.view, 60, 40)
     return " ".join("".join(text for text, _ in row).strip() for row in said).strip()
 
@@ -58,16 +58,16 @@ async def test_a_long_caption_stays_longer_and_is_whole() -> None:
 async def test_a_fast_replay_leaves_the_time_to_read() -> None:
     source = SyntheticSource(marked(2.0, "a short queue"))
     async with playing(source, speed=2.0) as (app, _):
-        app.main.playhead.running = True
-        app.main.playhead.t = 13.5
+        app.main.shown.playhead.running = True
+        app.main.shown.playhead.t = 13.5
         assert status_lines.captioned(app.main.view) is not None
-        app.main.playhead.running = False
+        app.main.shown.playhead.running = False
         assert status_lines.captioned(app.main.view) is None
 
 
 async def test_a_caption_takes_lines_of_its_own() -> None:
     async with playing(live(marked(5.0, LONG)), (80, 24)) as (app, pilot):
-        app.main.playhead.jump(6.0, app.session.state.now)
+        app.main.shown.playhead.jump(6.0, app.session.state.now)
         app.main.redraw()
         await until(pilot, lambda: LONG[:60] in text_of(app, "banner"))
         assert app.main.query_one("#banner").size.height == 3

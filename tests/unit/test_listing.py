@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 from ccplay.assets import assets
+from ccplay.share.frames import Shown
+from ccplay.share.shown import COLUMNS, Listing, Playhead
 from ccplay.state.lab_state import LabState
 from ccplay.ui import lineup
 from ccplay.ui.cells import UNICODE
-from ccplay.ui.playhead import Playhead
 from ccplay.ui.plot_ghosts import GroupTrace, StackedTrace
 from ccplay.ui.plot_pane import title_row
 from ccplay.ui.plot_row import PANES
 from ccplay.ui.themes import read_look
 from ccplay.ui.traffic_table import columns, in_sight
-from ccplay.ui.view import COLUMNS, Listing, View
+from ccplay.ui.view import View
 from tests.ui.synthetic import stream
 
 T = 12.5
@@ -38,7 +39,7 @@ def seen(state: LabState, selected: str = "1", **listing: Any) -> View:
     head = Playhead(recorded=False, t=T)
     head.jump(T, T)
     look = read_look(assets("themes") / "dark.toml")
-    return View(session, head, look, UNICODE, selected, listing=Listing(**listing))
+    return View(session, Shown(head, selected, listing=Listing(**listing)), look, UNICODE)
 
 
 def names(view: View) -> list[str]:

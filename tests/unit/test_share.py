@@ -21,8 +21,9 @@ from ccplay.model.events import CaptureStarted, Ended, Health, Hello, Log
 from ccplay.model.samples import Sweep, Sweeps
 from ccplay.share import frames, sockets
 from ccplay.share.backlog import LIVE_S, MOST_CHUNKS, Backlog, Packer, Unpacker, shorten_paths
-from ccplay.share.frames import Gap, Greeting, Over, Pointer, Present, PresenterView, Wants
+from ccplay.share.frames import Gap, Greeting, Over, Pointer, Present, Shown, Wants
 from ccplay.share.relay import Server, Spectator
+from ccplay.share.shown import Playhead
 from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
 from tests.ui.synthetic import stream
@@ -30,7 +31,7 @@ from tests.unit.test_recordings import everything, folded, to_the_microsecond
 
 GREETING = Greeting(protocol=frames.PROTOCOL, title="test")
 EVENTS = [event for event in stream(seconds=8) if not isinstance(event, Health)]
-VIEW = PresenterView(t=1.0, left=0.0, width=30.0, plots=("cwnd", "queue"))
+VIEW = Shown(Playhead(t=1.0), plots=("cwnd", "queue"))
 
 
 class Reader:
@@ -238,9 +239,7 @@ def test_a_hello_is_read_as_it_was_written(wants: Wants) -> None:
 
 
 def test_frames_are_read_as_they_were_written() -> None:
-    view = PresenterView(
-        t=3.5, left=0.0, width=30.0, selected="1", pointer=Pointer(t=2.0, text="here")
-    )
+    view = Shown(Playhead(t=3.5), selected="1", pointer=Pointer(t=2.0, text="here"))
     for frame in (GREETING, view, Gap(since=1.0, until=2.0), Present(), Over(reason="it is over")):
         line = frames.encode(frame)
         assert line.startswith(frames.PREFIX)
@@ -257,13 +256,11 @@ def test_a_frame_sends_no_control_characters_to_a_terminal() -> None:
     "line",
     [
         b'{"share":"view"}',
-        b'{"share":"view","t":-1,"left":0,"width":30}',
-        b'{"share":"view","t":1,"left":0,"width":0}',
+        b'{"share":"view","playhead":{"t":-1}}',
+        b'{"share":"view","playhead":{"width":0}}',
         b'{"share":"nothing"}',
         b'{"share":"over","reason":"' + b"x" * 20_000 + b'"}',
-        b'{"share":"view","t":1,"left":0,"width":30,"pointer":{"t":1,"text":"'
-        + b"x" * 200
-        + b'"}}',
+        b'{"share":"view","playhead":{},"pointer":{"t":1,"text":"' + b"x" * 200 + b'"}}',
         b'{"share":' + b"[" * 10_000,
     ],
 )

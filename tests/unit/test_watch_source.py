@@ -14,7 +14,8 @@ from ccplay.model.base import Event
 from ccplay.model.events import Ended, Log
 from ccplay.model.samples import Sweep
 from ccplay.share import frames
-from ccplay.share.frames import Gap, Greeting, Over, Present, PresenterView
+from ccplay.share.frames import Gap, Greeting, Over, Present, Shown
+from ccplay.share.shown import Playhead
 from ccplay.share.sockets import WatchSource
 from ccplay.stream import wire
 from ccplay.stream.sources import RecordingLimits
@@ -23,7 +24,7 @@ from tests.ui.synthetic import stream
 
 EVENTS = list(stream(seconds=2))
 LINES = [wire.encode(each) for each in EVENTS]
-VIEW = PresenterView(t=1.0, left=0.0, width=30.0)
+VIEW = Shown(Playhead(t=1.0))
 
 
 async def received(

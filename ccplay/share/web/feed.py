@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ccplay.session.session import Session
-from ccplay.share.frames import Board, PresenterView
+from ccplay.share.frames import Board, Shown
 from ccplay.share.web import facts
 from ccplay.share.web.facts import Drawn, columns, lesson, lines, value
 
@@ -59,7 +59,7 @@ class Feed:
         self._looked = -math.inf
         self._shown: tuple[Board | None, int] = (None, 0)
         """The page of a lesson and the number of events at the last check."""
-        self._view: PresenterView | None = None
+        self._view: Shown | None = None
 
     @property
     def lines(self) -> Sequence[Drawn]:
@@ -83,7 +83,7 @@ class Feed:
             },
         )
 
-    def messages(self, now: float, view: PresenterView | None, board: Board | None = None) -> bytes:
+    def messages(self, now: float, view: Shown | None, board: Board | None = None) -> bytes:
         """Return new messages; ``now`` is a clock in seconds, ``board`` a lesson's page."""
         found = b""
         if view is not None and view is not self._view:

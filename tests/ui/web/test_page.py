@@ -13,8 +13,9 @@ import pytest_asyncio
 
 from ccplay.model.commands import Mark
 from ccplay.model.events import Applied
-from ccplay.share.frames import Over, Pointer, PresenterView
+from ccplay.share.frames import Over, Pointer, Shown
 from ccplay.share.presenter import Sharing
+from ccplay.share.shown import Playhead
 from ccplay.traffic.flow import FlowStarted
 from tests.ui.web.chromium import Tab, needs_chromium, new_tab
 from tests.ui.web.conftest import Stage
@@ -122,7 +123,9 @@ async def test_each_plot_has_its_newest_values_in_words(stage: Stage, tab: Tab) 
 
 
 async def test_it_follows_the_presenter_until_a_key_is_touched(stage: Stage, tab: Tab) -> None:
-    view = PresenterView(t=6.0, left=2.0, width=8.0, plots=("rtt", "cwnd"), selected="1")
+    view = Shown(
+        Playhead(t=6.0, left=2.0, width=8.0, running=False), plots=("rtt", "cwnd"), selected="1"
+    )
     pointer = Pointer(t=5.0, text="here <b>it</b> is")
     stage.sharing.show(view)
     await tab.until(f"{STATE} === 'held 0:06 · following the presenter'")
@@ -132,7 +135,7 @@ async def test_it_follows_the_presenter_until_a_key_is_touched(stage: Stage, tab
     await tab.until("document.getElementById('notice').textContent.includes('here <b>it</b> is')")
     await tab.press("ArrowLeft")
     await tab.until(f"{STATE}.includes('roaming')")
-    stage.sharing.show(PresenterView(t=9.0, left=2.0, width=8.0, plots=("queue",)))
+    stage.sharing.show(Shown(Playhead(t=9.0, left=2.0, width=8.0, running=False), plots=("queue",)))
     stage.play(14)
     await tab.until("!document.getElementById('notice').textContent")
     assert await tab.evaluate(shown) == "round-trip time,congestion window (cwnd)"

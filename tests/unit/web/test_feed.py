@@ -13,7 +13,8 @@ import pytest
 from ccplay.model.commands import Mark
 from ccplay.model.events import Applied
 from ccplay.session.session import Session
-from ccplay.share.frames import Board, PresenterView
+from ccplay.share.frames import Board, Shown
+from ccplay.share.shown import Playhead
 from ccplay.share.web.facts import columns, lines, value
 from ccplay.share.web.feed import Feed, Windows, deltas
 from ccplay.state.lab_state import LabState
@@ -160,8 +161,8 @@ def test_an_event_and_a_page_of_a_lesson_come_at_once(watched: Watched) -> None:
 
 def test_a_view_is_passed_on_when_it_changes(watched: Watched) -> None:
     feed, page = feed_of(watched), Page()
-    view = PresenterView(t=1.0, left=0.0, width=30.0)
-    for each in (view, view, PresenterView(t=1.0, left=0.0, width=30.0, selected="1")):
+    view = Shown(Playhead(t=1.0))
+    for each in (view, view, Shown(Playhead(t=1.0), selected="1")):
         page.take(feed.messages(0, each))
     assert page.kinds.count("view") == 2
 

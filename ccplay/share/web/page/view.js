@@ -24,7 +24,8 @@ export class View {
     this.seen = 0;
   }
 
-  present(view) {
+  present({ playhead, ...rest }) {
+    const view = { ...rest, ...playhead };
     this.seen = Math.max(this.seen, view.t);
     this.presenter = view;
     this.since = performance.now();

@@ -1,10 +1,16 @@
-"""The moment that the whole screen shows: live, frozen, scrolled back or replayed."""
+"""Parts of what a screen shows, which a presenter sends too: the moment, and the flows listed."""
 
 from __future__ import annotations
 
 import math
+from typing import Annotated, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
+
+from ccplay.model.base import Moment
+
+# --- the moment that the whole screen shows: live, frozen, scrolled back or replayed --------------
 
 WIDTHS = (
     *(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0),
@@ -30,16 +36,16 @@ class Playhead(msgspec.Struct):
     """
 
     recorded: bool = False
-    t: float = 0.0
+    t: Moment = 0.0
     """The moment shown, in seconds since ``Hello``."""
-    width: float = WINDOW_S
+    width: Annotated[float, msgspec.Meta(ge=0.01, le=1e6)] = WINDOW_S
     """Width of the window in seconds."""
-    left: float = 0.0
+    left: Moment = 0.0
     """Moment at the window's left edge, in seconds since ``Hello``."""
-    seen: float = 0.0
+    seen: Moment = 0.0
     """Latest moment shown so far, in seconds since ``Hello``; later moments stay hidden."""
     running: bool = True
-    speed: float = 1.0
+    speed: Annotated[float, msgspec.Meta(ge=0.01, le=1000)] = 1.0
 
     @property
     def right(self) -> float:
@@ -121,3 +127,59 @@ class Playhead(msgspec.Struct):
         """Return the left edge of the window that has ``t`` in its last quarter."""
         quarter = self.width / _QUARTERS
         return max(0, math.floor(t / quarter) - _QUARTERS + 1) * quarter
+
+
+# --- how the user lists the flows: sorted, filtered, grouped, stacked, or one alone ---------------
+
+COLUMNS = ("", "flow", "cc", "cwnd", "rtt", "goodput", "retr", "path")
+"""Columns to sort by; the empty name stands for the order in which flows started."""
+
+_WORDS = ("", "flow", "cc", "path")
+"""Columns in ascending order by default; columns of numbers are in descending order."""
+
+_LONGEST = 40
+"""Longest filter in characters."""
+
+
+Word: TypeAlias = Annotated[str, msgspec.Meta(max_length=250)]
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """Which flows table and plots show, and in which order."""
+
+    column: Word = ""
+    """Column that the table is sorted by, one of ``COLUMNS``."""
+    reverse: bool = False
+    """Whether the order of the table is reversed."""
+    text: Word = ""
+    """Text that the name, algorithm or a host of a listed flow contains; empty lists all flows."""
+    typing: bool = False
+    """Whether typed keys extend the filter."""
+    alone: bool = False
+    """Whether plots draw the selected flow alone."""
+    grouped: bool = False
+    """Whether all flows of an algorithm share one line."""
+    stacked: bool = False
+    """Whether plots of rates and queues stack values that add up."""
+
+    @property
+    def descending(self) -> bool:
+        """Whether the greatest value is listed first."""
+        return (self.column not in _WORDS) != self.reverse
+
+    def next_column(self) -> Listing:
+        """Return this listing sorted by the next column, in that column's default order."""
+        at = COLUMNS.index(self.column) + 1
+        return replace(self, column=COLUMNS[at % len(COLUMNS)], reverse=False)
+
+    def typed(self, key: str, character: str | None) -> Listing:
+        """Return this listing after a key typed into the filter."""
+        if key == "escape":
+            return replace(self, text="", typing=False)
+        if key == "enter":
+            return replace(self, typing=False)
+        if key == "backspace":
+            return replace(self, text=self.text[:-1])
+        if character and character.isprintable() and len(self.text) < _LONGEST:
+            return replace(self, text=self.text + character)
+        return self
