@@ -94,7 +94,7 @@ def _take(opened: Opened, arguments: argparse.Namespace) -> int:
     from ccplay.lesson import library
     from ccplay.session.archive import SessionRecorder
     from ccplay.session.session import Session
-    from ccplay.ui.lesson_roles import Desk
+    from ccplay.ui.lesson_roles import Leader
 
     if arguments.restart:
         library.forget(opened)
@@ -112,10 +112,10 @@ def _take(opened: Opened, arguments: argparse.Namespace) -> int:
         except CcplayError as error:
             lost[:] = [str(error)]
 
-    desk = Desk(course, session, keep)
-    desk.title = title
+    leader = Leader(course, session, keep)
+    leader.title = title
     front = os.getpid()
-    code = show(session, arguments, label=opened.scenario.path.stem, lesson=desk)
+    code = show(session, arguments, label=opened.scenario.path.stem, lesson=leader)
     if os.getpid() == front:
         # The session ran in the child process, which has printed this already.
         return code

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ccplay.session.session import Session
     from ccplay.share.sockets import WatchSource
     from ccplay.ui.audience import Audience
-    from ccplay.ui.lesson_roles import Lectern
+    from ccplay.ui.lesson_roles import Role
     from ccplay.ui.offscreen import Offscreen
 
 
@@ -260,7 +260,7 @@ def show(
     recording: Path | None = None,
     watched: WatchSource | None = None,
     again: Again | None = None,
-    lesson: Lectern | None = None,
+    lesson: Role | None = None,
 ) -> int:
     """Show the screen until the user leaves it; return the exit code.
 
@@ -338,7 +338,7 @@ def _show_each(
     *,
     again: Again | None,
     opens: _Open,
-    lesson: Lectern | None,
+    lesson: Role | None,
 ) -> int:
     """Show a session, and then those of other networks, which the user or the presenter starts."""
     starts = again is not None
@@ -368,7 +368,7 @@ def _show(
     *,
     starts: bool,
     audience: Audience,
-    lesson: Lectern | None = None,
+    lesson: Role | None = None,
 ) -> tuple[int, Scenario | None]:
     collect_no_garbage()
     from ccplay.ui import preferences
@@ -396,7 +396,7 @@ def _show(
     finally:
         audience.close()
     # The next network is shown over the same time span, in the same theme.
-    arguments.window, arguments.theme = app.main.shown.playhead.width, app.look.name
+    arguments.window, arguments.theme = app.main.shown.playhead.width, app.appearance.look.name
     if not audience.keeps_files:
         return app.return_code or 0, None
     try:

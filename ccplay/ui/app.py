@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -26,23 +25,20 @@ from ccplay.share.shown import WINDOW_S, Playhead
 from ccplay.traffic.base import Entry
 from ccplay.ui import keys
 from ccplay.ui.audience import WITH_FILES, Audience
-from ccplay.ui.cells import ASCII, UNICODE, Glyphs
+from ccplay.ui.cells import ASCII, UNICODE
 from ccplay.ui.compositor import Colourless, ThriftyUpdate
 from ccplay.ui.help import OrderlyApp
 from ccplay.ui.keys import Keymap
-from ccplay.ui.lesson_roles import Lectern
+from ccplay.ui.lesson_roles import Role
 from ccplay.ui.main_screen import MainScreen
 from ccplay.ui.plot_row import PANES
 from ccplay.ui.preferences import NONE, Preferences
 from ccplay.ui.preferences import path as preferences_path
 from ccplay.ui.terminal import Terminal
-from ccplay.ui.themes import Look, StrokeName, load_looks
+from ccplay.ui.themes import Appearance, Look, load_looks
 
 _ANOTHER = "the presenter starts another network; this screen joins it"
 """Reason sent to spectators when the presenter leaves for another network."""
-
-_MOST_NOTICES = 500
-"""Largest number of toasts whose text is kept; older texts are discarded."""
 
 
 class CcplayApp(OrderlyApp[int]):
@@ -70,7 +66,7 @@ class CcplayApp(OrderlyApp[int]):
         lab_words: Sequence[str] = (),
         audience: Audience | None = None,
         starts: bool = False,
-        lesson: Lectern | None = None,
+        lesson: Role | None = None,
     ) -> None:
         """Prepare to show ``session`` over the recording ``ghost``, in the theme named ``look``.
 
@@ -85,27 +81,28 @@ class CcplayApp(OrderlyApp[int]):
         # A terminal without colours, such as TERM=dumb, counts as the user's wish for none.
         self.no_color = self.no_color or self.console.color_system is None
         self.session = session
-        self.starts = starts
         self.wanted: Scenario | None = None
         """Scenario to start once this session has ended."""
         mine = preferences or Preferences()
-        self.glyphs: Glyphs = ASCII if ascii or mine.glyphs == "ascii" else UNICODE
-        self.looks = dict(looks or load_looks())
-        if (look or mine.theme) not in self.looks:
-            names = ", ".join(self.looks)
-            raise UsageError(f"unknown theme {look!r}; there are: {names}")
-        self.look: Look = self.looks[look or mine.theme]
-        self._stroke = mine.stroke
-        self.keymap = Keymap(mine.keys)
-        self.set_keymap(self.keymap.own)
+        looks = looks or load_looks()
+        if (look or mine.theme) not in looks:
+            raise UsageError(f"unknown theme {look!r}; there are: {', '.join(looks)}")
+        self.appearance = Appearance(
+            looks,
+            looks[look or mine.theme],
+            ASCII if ascii or mine.glyphs == "ascii" else UNICODE,
+            Keymap(mine.keys),
+            own_stroke=mine.stroke,
+            no_color=self.no_color,
+        )
+        self.set_keymap(self.appearance.keymap.own)
         self._mistakes = mine.mistakes
-        self.notices: deque[Entry] = deque(maxlen=_MOST_NOTICES)
-        for each in self.looks.values():
+        for each in looks.values():
             self.register_theme(each.textual_theme)
         if self.no_color:
-            self._filters = [Colourless(lambda: self.look.textual_theme.dark)]
+            self._filters = [Colourless(lambda: self.appearance.look.textual_theme.dark)]
         # Assigning ``theme`` would call its watcher, which parses the stylesheet a second time.
-        self.set_reactive(App.theme, self.look.textual_theme.name)
+        self.set_reactive(App.theme, self.appearance.look.textual_theme.name)
         self.stylesheet.set_variables(self.get_css_variables())
         self.main = MainScreen(
             session,
@@ -114,10 +111,12 @@ class CcplayApp(OrderlyApp[int]):
                 plots=mine.plots,
                 large=mine.large.removeprefix(NONE),
             ),
+            self.appearance,
             fps=fps,
             ghost=ghost,
             lab_words=lab_words,
-            kept=self._tell_kept,
+            kept=self.keep_choices,
+            start=self.start if starts else None,
             audience=audience,
         )
         """The screen below all dialogs."""
@@ -144,7 +143,7 @@ class CcplayApp(OrderlyApp[int]):
         The text is no markup, which could run actions when clicked, unless ``markup`` says so.
         """
         kind = {"information": "info"}.get(severity, severity)
-        self.notices.append(Entry(self.session.state.now, kind, message))
+        self.main.notices.append(Entry(self.session.state.now, kind, message))
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
     def open_url(self, url: str, *, new_tab: bool = True) -> None:
@@ -159,7 +158,7 @@ class CcplayApp(OrderlyApp[int]):
 
     def action_help_quit(self) -> None:
         """Name the key that quits: Ctrl-C, a key too, copies what is selected in a field."""
-        self.notify(f"{self.keymap.shown('quit')} quits ccplay.", markup=False)
+        self.notify(f"{self.appearance.keymap.shown('quit')} quits ccplay.", markup=False)
 
     async def action_quit(self) -> None:
         """Quit; ask first if the session is not recorded, unless the question is already open."""
@@ -224,26 +223,21 @@ class CcplayApp(OrderlyApp[int]):
         await self.session.close()
         self.main.audience.close()
 
-    def use_look(self, name: str) -> None:
-        """Switch to another theme."""
-        self.look = self.looks[name]
-        self.theme = self.look.textual_theme.name
-        self._tell_kept()
+    def keep_choices(self) -> None:
+        """Draw all as the user has chosen, and log once, on this screen, that choices are kept."""
+        self.theme = self.appearance.look.textual_theme.name
         self.main.redraw()
-
-    @property
-    def stroke(self) -> StrokeName:
-        """Thickness of the lines in plots: the user's choice, else the theme's.
-
-        Without colours lines are bold, because the gaps in thin dashed lines are hard to see.
-        """
-        return self._stroke or ("bold" if self.no_color else self.look.stroke)
-
-    def use_stroke(self, stroke: StrokeName) -> None:
-        """Draw plots with lines of another thickness."""
-        self._stroke = stroke
-        self._tell_kept()
-        self.main.redraw()
+        if self._told or not self.main.audience.keeps_files or not self.changed_choices():
+            return
+        self._told = True
+        text = "your theme, characters, lines and plots are kept for later sessions in "
+        text += str(preferences_path())
+        if self.session.live:
+            # Into the state alone: no recording has it, and no spectator.
+            state = self.session.state
+            state.apply(Log(t=state.now, level="info", text=text))
+        else:
+            self.notify(text, markup=False)
 
     def changed_choices(self) -> dict[str, object]:
         """Return the display choices that the user has changed, by name of the preference."""
@@ -257,31 +251,11 @@ class CcplayApp(OrderlyApp[int]):
         # Own values of an algorithm exist only while it is in use.
         plots = tuple(name for name in self.main.plots.preferred if name in PANES)
         return {
-            "theme": self.look.name,
-            "glyphs": self.glyphs.name,
-            "stroke": self._stroke,
+            "theme": self.appearance.look.name,
+            "glyphs": self.appearance.glyphs.name,
+            "stroke": self.appearance.own_stroke,
             "plots": plots or None,
         }
-
-    def _tell_kept(self) -> None:
-        """Log once, on this screen alone, that the user's choices are kept."""
-        if self._told or not self.main.audience.keeps_files or not self.changed_choices():
-            return
-        self._told = True
-        text = "your theme, characters, lines and plots are kept for later sessions in "
-        text += str(preferences_path())
-        if self.session.live:
-            # Into the state alone: no recording has it, and no spectator.
-            state = self.session.state
-            state.apply(Log(t=state.now, level="info", text=text))
-        else:
-            self.notify(text, markup=False)
-
-    def use_glyphs(self, glyphs: Glyphs) -> None:
-        """Switch to another set of characters."""
-        self.glyphs = glyphs
-        self._tell_kept()
-        self.main.redraw()
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         # All output passes here; partial updates are reduced to changed cells.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
@@ -59,20 +59,6 @@ WITH_FILES = frozenset({"picture", "save_scenario", "ghost", "suspend_process"})
 """Actions on files and the process, which a restricted spectator may not use."""
 
 
-class Watched(Protocol):
-    """The part of a ``WatchSource`` that does not concern events."""
-
-    view: Shown | None
-    board: Board | None
-    present: bool
-
-    def vote(self, question: int, choice: float) -> None:
-        """Vote on the question of a lesson."""
-
-    async def rejoin(self) -> WatchSource | None:
-        """Join the presenter's next network; None if there is none."""
-
-
 class Following:
     """Follows the presenter of a shared session, or lets the spectator roam."""
 
@@ -80,7 +66,7 @@ class Following:
     shares = False
     name = ""
 
-    def __init__(self, source: Watched, *, restricted: bool = False) -> None:
+    def __init__(self, source: WatchSource, *, restricted: bool = False) -> None:
         self.following = True
         """Whether the screen shows what the presenter sees."""
         self.keeps_files = not restricted
@@ -92,7 +78,7 @@ class Following:
         self._plots: tuple[str, ...] = ()
 
     @property
-    def source(self) -> Watched:
+    def source(self) -> WatchSource:
         """The source of the presenter's session."""
         return self._source
 

@@ -29,7 +29,7 @@ from ccplay.model.quantities import Field as Setting
 from ccplay.model.quantities import fields_of
 from ccplay.model.values import Capabilities, Feature
 from ccplay.state.lab_state import LabState
-from ccplay.ui.cells import UNICODE, Glyphs, fit
+from ccplay.ui.cells import Glyphs, fit
 from ccplay.ui.help import Modal
 
 # --- a list of choices, each with a line of explanation; digits and letters jump to one -----------
@@ -491,7 +491,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
     def __init__(self) -> None:
         """Prepare the dialog; it uses the glyphs of the screen below."""
         super().__init__()
-        self.glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
+        self.glyphs: Glyphs = self.appearance.glyphs
         self._complaint = Static(id="complaint", markup=False)
 
     @abstractmethod

@@ -25,10 +25,9 @@ from textual.widgets import Static
 
 from ccplay.model.wording import CA_STATES
 from ccplay.traffic.base import Entry
-from ccplay.ui.cells import UNICODE, Glyphs
+from ccplay.ui.cells import Glyphs
 from ccplay.ui.keys import (
     COPY,
-    DEFAULT,
     ESSENTIALS,
     GROUPS,
     MOST_ESSENTIALS,
@@ -39,7 +38,7 @@ from ccplay.ui.keys import (
 )
 from ccplay.ui.plot_row import PANES
 from ccplay.ui.status_lines import INKS, WORDS
-from ccplay.ui.themes import Look
+from ccplay.ui.themes import Appearance, Look
 from ccplay.units import format_clock
 
 # --- keys act in the order in which they were typed, however fast they arrive ---------------------
@@ -64,6 +63,9 @@ _LEAVING = ("dismiss", "leave")
 
 class OrderlyApp(App[Answer]):
     """An app that delivers a key or a paste once everything that the one before caused is done."""
+
+    appearance: Appearance
+    """How all screens are drawn."""
 
     def __init__(self, driver_class: type[Driver] | None = None) -> None:
         super().__init__(driver_class=driver_class)
@@ -120,6 +122,12 @@ class OrderlyApp(App[Answer]):
 
 class Modal(ModalScreen[Answer]):
     """A modal screen that ignores a second dismissal, which would make Textual fail."""
+
+    @property
+    def appearance(self) -> Appearance:
+        """How the screens of the app are drawn."""
+        assert isinstance(self.app, OrderlyApp)  # noqa: S101 - no other app opens one
+        return self.app.appearance
 
     answered = False
     """Whether the screen has been dismissed."""
@@ -355,8 +363,7 @@ class HelpScreen(Modal[None]):
 
     def compose(self) -> ComposeResult:
         """Compose the first page."""
-        self._glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
-        self._keymap: Keymap = getattr(self.app, "keymap", DEFAULT)
+        self._glyphs, self._keymap = self.appearance.glyphs, self.appearance.keymap
         self.set_class(self._glyphs.name == "ascii", "ascii")
         groups = grouped(self._keys_below()).items()
         self.subjects: list[tuple[str, list[Keys]]] = [

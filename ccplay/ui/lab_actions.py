@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
-from typing import Protocol, cast
 
 import msgspec
 from textual.screen import ModalScreen
@@ -72,21 +71,11 @@ def offers(state: LabState, traffic: Traffic, network: Network) -> Iterator[tupl
 # --- the action that leaves for another network ---------------------------------------------------
 
 
-class _Leaving(Protocol):
-    """The part of the app that starts sessions."""
-
-    starts: bool
-
-    def start(self, scenario: Scenario | None) -> Awaitable[None]:
-        """Leave for another network."""
-
-
 class StartingActions(Actions):
     """The action that starts another lab."""
 
-    def can_start(self) -> bool:
-        """Return whether this screen can start another lab; a replay can't."""
-        return bool(getattr(self.app, "starts", False))
+    start: Callable[[Scenario | None], Awaitable[None]] | None
+    """Function that leaves for another network; None if this screen can't, as a replay."""
 
     def action_new_network(self) -> None:
         """Ask for a network, then end this lab and start a lab with that network."""
@@ -94,7 +83,7 @@ class StartingActions(Actions):
 
         hello = self.session.state.hello
         topology = hello.network.topology if hello is not None else None
-        self.app.push_screen(NetworkDialog(topology), cast("_Leaving", self.app).start)
+        self.app.push_screen(NetworkDialog(topology), self.start)
 
 
 # --- actions that undo and redo the user's changes ------------------------------------------------

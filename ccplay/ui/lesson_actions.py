@@ -9,7 +9,7 @@ from textual import events
 from ccplay.errors import CcplayError
 from ccplay.share.frames import Board, Pointer
 from ccplay.ui.audience import ROAMING, Following, Presenting
-from ccplay.ui.lesson_roles import Asks, Leading, Lectern, Seat, asks, placed, region, step
+from ccplay.ui.lesson_roles import Asks, Leader, Role, Voter, asks, placed, region, step
 from ccplay.ui.view_actions import LookActions
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _BEFORE_RUN = ("asking", "reading", "clearing", "running")
 class LessonActions(LookActions):
     """The actions in a lesson; without a lesson its keys keep their usual effects."""
 
-    lesson: Lectern | None = None
+    lesson: Role | None = None
     """Lesson that is open; None if there is none."""
     _panel: LessonPanel | None = None
     _page: tuple[int, str] = (0, "")
@@ -75,7 +75,7 @@ class LessonActions(LookActions):
     def tick_lesson(self) -> None:
         """Show changes of the lesson, here and on the screens of spectators."""
         if self.lesson is None and isinstance(self.audience, Following):
-            self.lesson = Seat(self.audience.source)
+            self.lesson = Voter(self.audience.source)
         lesson = self.lesson
         if lesson is None:
             return
@@ -108,9 +108,9 @@ class LessonActions(LookActions):
             self.mount(self._panel, before="#footer")
         self.lay_out(*self.size)
 
-    def _take_look(self, desk: Leading) -> None:
+    def _take_look(self, leader: Leader) -> None:
         """Apply a page's view of plots and queue when it opens; select its traffic once started."""
-        look, number = desk.look, desk.at + 1
+        look, number = leader.look, leader.at + 1
         network = self.view.network
         if self._page[0] != number and network is not None:
             self._page = (number, "")
@@ -121,7 +121,7 @@ class LessonActions(LookActions):
             if look.queue in network.observed:
                 self.shown.observed = network.observed.index(look.queue)
             self.redraw()
-        name = desk.named(look.flow)
+        name = leader.named(look.flow)
         if name and name != self._page[1] and name in self.session.state.traffic:
             self._page = (number, name)
             self.shown.selected = name

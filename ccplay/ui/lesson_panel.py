@@ -18,7 +18,7 @@ from ccplay.plots.table import PLOTS
 from ccplay.share.frames import Board
 from ccplay.ui.cells import Glyphs
 from ccplay.ui.keys import Keymap
-from ccplay.ui.lesson_roles import Asks, Lectern, asks
+from ccplay.ui.lesson_roles import Asks, Role, asks
 
 # --- the question of a page as lines: choices, votes as bars, the answer, and measurements --------
 
@@ -50,17 +50,17 @@ class Written(msgspec.Struct, frozen=True):
     """Key that scrolls, with its word; shown while lines are hidden."""
 
 
-def written(lectern: Lectern, board: Board, now: float, glyphs: Glyphs, keys: Keymap) -> Written:
+def written(lesson: Role, board: Board, now: float, glyphs: Glyphs, keys: Keymap) -> Written:
     """Return the texts of the panel for a page."""
     reading = "\n".join(board.lines)
     if board.why:
         reading = "\n".join((*board.why, "", "---", "", *board.lines))
     return Written(
         head=glyphs.translate(f"{board.page}/{board.pages}  {board.heading}"),
-        verdict=_drawable(_verdict(lectern, board, glyphs), glyphs),
+        verdict=_drawable(_verdict(lesson, board, glyphs), glyphs),
         reading=glyphs.translate(reading),
-        question=_drawable(_lines(lectern, board, glyphs), glyphs),
-        foot=glyphs.translate(_foot(lectern, board, now, keys)),
+        question=_drawable(_lines(lesson, board, glyphs), glyphs),
+        foot=glyphs.translate(_foot(lesson, board, now, keys)),
         more=glyphs.translate(f"{keys.shown('lesson-down')} more"),
     )
 
@@ -69,7 +69,7 @@ def _drawable(lines: Iterator[Line], glyphs: Glyphs) -> tuple[Line, ...]:
     return tuple(Line(glyphs.translate(each.text), each.bold, each.sign) for each in lines)
 
 
-def _lines(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
+def _lines(lesson: Role, board: Board, glyphs: Glyphs) -> Iterator[Line]:
     # The newest lines come first, because a small screen has room for few others.
     if board.measured:
         yield Line("Measured in this run", bold=True)
@@ -79,22 +79,22 @@ def _lines(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
     if board.ask:
         yield Line(board.ask, bold=True)
     if board.choices:
-        yield from _choices(lectern, board, glyphs)
+        yield from _choices(lesson, board, glyphs)
     elif board.ask:
-        yield from _number(lectern, board, glyphs)
-    if lectern.leads and board.phase != "revealed" and lectern.voters:
-        yield Line(f"{lectern.voters} voted")
+        yield from _number(lesson, board, glyphs)
+    if lesson.leads and board.phase != "revealed" and lesson.voters:
+        yield Line(f"{lesson.voters} voted")
 
 
-def _choices(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
-    most = max(lectern.counts, default=0)
+def _choices(lesson: Role, board: Board, glyphs: Glyphs) -> Iterator[Line]:
+    most = max(lesson.counts, default=0)
     for number, choice in enumerate(board.choices):
-        mine = glyphs.chosen if lectern.answer == number else " "
+        mine = glyphs.chosen if lesson.answer == number else " "
         right = f"  {glyphs.available} right" if board.right == number else ""
-        bold = bool(right) or lectern.answer == number
+        bold = bool(right) or lesson.answer == number
         yield Line(f"{choice}{right}", bold, f"{mine}{number + 1} ")
-        if most and number < len(lectern.counts):
-            yield Line(_bar(lectern.counts[number], most, glyphs), sign="   ")
+        if most and number < len(lesson.counts):
+            yield Line(_bar(lesson.counts[number], most, glyphs), sign="   ")
 
 
 def _bar(count: int, most: int, glyphs: Glyphs) -> str:
@@ -102,23 +102,23 @@ def _bar(count: int, most: int, glyphs: Glyphs) -> str:
     return f"{cells} {count}".lstrip()
 
 
-def _number(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
+def _number(lesson: Role, board: Board, glyphs: Glyphs) -> Iterator[Line]:
     unit = f" {board.unit}".rstrip()
-    if lectern.answer is not None:
-        text = f"your answer: {_range(board, lectern.answer)}{unit}"
+    if lesson.answer is not None:
+        text = f"your answer: {_range(board, lesson.answer)}{unit}"
         yield Line(text, bold=True, sign=f"{glyphs.chosen} ")
-    elif asks(lectern) == "region":
+    elif asks(lesson) == "region":
         title = PLOTS[board.plot].title if board.plot in PLOTS else board.plot
-        yield Line(f"on the plot of {title}: {_range(board, lectern.draft)}{unit}")
-    elif asks(lectern) == "number":
+        yield Line(f"on the plot of {title}: {_range(board, lesson.draft)}{unit}")
+    elif asks(lesson) == "number":
         yield Line(f"a number from {board.low:g} to {board.high:g}{unit}")
-    most = max(lectern.counts, default=0)
+    most = max(lesson.counts, default=0)
     if most:
         if board.plot:
             yield Line("votes, by the middle of their regions:")
-        labels = bins(board, len(lectern.counts))
+        labels = bins(board, len(lesson.counts))
         across = max(map(len, labels))
-        for label, count in zip(labels, lectern.counts, strict=True):
+        for label, count in zip(labels, lesson.counts, strict=True):
             yield Line(_bar(count, most, glyphs), sign=f"{label:>{across}} ")
 
 
@@ -126,14 +126,14 @@ def _range(board: Board, low: float) -> str:
     return f"{low:.4g} to {low + board.width:.4g}" if board.plot else f"{low:.4g}"
 
 
-def _verdict(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
+def _verdict(lesson: Role, board: Board, glyphs: Glyphs) -> Iterator[Line]:
     if not (said := outcome(board)):
         return
     if board.right is None:
         yield Line(said[0], bold=True, sign=f"{glyphs.missing} ")
         return
-    if lectern.answer is not None and board.answers is not None:
-        correct = board.answers[0] <= lectern.answer <= board.answers[1]
+    if lesson.answer is not None and board.answers is not None:
+        correct = board.answers[0] <= lesson.answer <= board.answers[1]
         sign = glyphs.available if correct else glyphs.missing
         yield Line("That is right." if correct else "Not this time.", True, f"{sign} ")
     first, *others = said
@@ -152,7 +152,7 @@ _ANSWERS: dict[Asks, str] = {
 }
 
 
-def _foot(lectern: Lectern, board: Board, now: float, keys: Keymap) -> str:
+def _foot(lesson: Role, board: Board, now: float, keys: Keymap) -> str:
     key = keys.shown
     names = {
         "first": key("plot-1"),
@@ -161,10 +161,10 @@ def _foot(lectern: Lectern, board: Board, now: float, keys: Keymap) -> str:
         "up": key("previous-flow").split("/")[0],
         "down": key("next-flow").split("/")[0],
     }
-    asked = asks(lectern)
-    answered = lectern.answer is not None
+    asked = asks(lesson)
+    answered = lesson.answer is not None
     hint = _ANSWERS[asked].format(**names) if asked else ""
-    if not lectern.leads:
+    if not lesson.leads:
         if not board.question:
             return "the presenter turns the pages"
         if not board.open:

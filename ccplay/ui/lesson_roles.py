@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
@@ -11,6 +11,9 @@ from ccplay.lesson.course import Course, measured_lines, right_answers
 from ccplay.scenario.values import Look, Page
 from ccplay.session.session import Session
 from ccplay.share.frames import Board, Votes
+
+if TYPE_CHECKING:
+    from ccplay.share.sockets import WatchSource
 
 # --- the interface between the screen and a lesson, and the side of spectators, who vote ----------
 
@@ -21,73 +24,9 @@ _STEPS = 25
 """Number of key presses that move a region from the lowest value to the highest."""
 
 
-class Leading(Protocol):
-    """The actions that lead a lesson, and the data that they need; implemented by ``Desk``."""
-
-    votes: Votes | None
-
-    @property
-    def at(self) -> int:
-        """Index of the open page."""
-
-    @property
-    def look(self) -> Look:
-        """View of the network that the page asks for."""
-
-    @property
-    def revealed_until(self) -> float | None:
-        """End of the page's run, in seconds of the stream; None before the reveal."""
-
-    def named(self, name: str) -> str:
-        """Return the lab's name for the traffic that the page calls ``name``."""
-
-    def advance(self) -> None:
-        """Start the run, reveal the result, or open the next page, whichever is next."""
-
-    def back(self) -> None:
-        """Open the previous page."""
-
-    def again(self) -> None:
-        """Repeat the page."""
-
-
-class Lectern(Protocol):
-    """A lesson as the screen uses it, whether the user leads it or votes."""
-
-    draft: float
-    """Lower end on the value axis of the region that the user moves before answering."""
-
-    @property
-    def board(self) -> Board | None:
-        """The open page; None if there is none."""
-
-    @property
-    def answer(self) -> float | None:
-        """The answer given on this page; None if there is none."""
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """Number of votes for each answer that may be shown now."""
-
-    @property
-    def voters(self) -> int:
-        """Number of votes that may be shown now."""
-
-    @property
-    def leads(self) -> bool:
-        """Whether keys turn pages on this screen."""
-
-    @property
-    def leading(self) -> Leading | None:
-        """Actions of the keys that turn pages; None on a spectator's screen."""
-
-    def give(self, value: float) -> bool:
-        """Set the answer; return whether it counts."""
-
-
-def asks(lectern: Lectern) -> Asks:
+def asks(lesson: Role) -> Asks:
     """Return the kind of answer that the open page accepts now."""
-    board = lectern.board
+    board = lesson.board
     if board is None or not board.open or not board.question:
         return ""
     if board.choices:
@@ -105,31 +44,22 @@ def placed(board: Board, low: float) -> float:
     return min(max(low, board.low), board.high - board.width)
 
 
-def region(lectern: Lectern) -> tuple[str, float, float] | None:
+def region(lesson: Role) -> tuple[str, float, float] | None:
     """Return the plot of the region to draw, and the region's ends on the axis; None if none."""
-    board = lectern.board
+    board = lesson.board
     if board is None or not board.plot:
         return None
-    low = lectern.draft if asks(lectern) else lectern.answer
+    low = lesson.draft if asks(lesson) else lesson.answer
     return None if low is None else (board.plot, low, low + board.width)
 
 
-class Watched(Protocol):
-    """The part of a ``WatchSource`` that concerns lessons."""
-
-    board: Board | None
-
-    def vote(self, question: int, choice: float) -> None:
-        """Send a vote on the question of a lesson."""
-
-
-class Seat:
+class Voter:
     """A spectator's side of a lesson, which shows the presenter's page and votes."""
 
     leads = False
     leading = None
 
-    def __init__(self, source: Watched) -> None:
+    def __init__(self, source: WatchSource) -> None:
         self.draft = 0.0
         self._source = source
         self._votes: dict[int, float] = {}
@@ -178,7 +108,7 @@ _ROUND = 64
 than any lesson's number of pages."""
 
 
-class Desk:
+class Leader:
     """The leading side of a lesson: its keys turn pages, start runs and reveal results."""
 
     leads = True
@@ -196,7 +126,7 @@ class Desk:
         self._begin_draft()
 
     @property
-    def leading(self) -> Desk:
+    def leading(self) -> Leader:
         """Actions of the keys that lead the lesson."""
         return self
 
@@ -341,3 +271,7 @@ def _with_question(board: Board, page: Page, number: int, *, open: bool) -> Boar
         unit=page.measures[wanted.measure].unit,
         plot=wanted.plot,
     )
+
+
+Role: TypeAlias = Leader | Voter
+"""Either side of a lesson, with one interface for the screen."""

@@ -19,7 +19,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -29,6 +30,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets._toast import ToastRack
 
+from ccplay.scenario.values import Scenario
 from ccplay.session.session import Session
 from ccplay.share.frames import Shown
 from ccplay.share.shown import Playhead
@@ -46,6 +48,7 @@ from ccplay.ui.lab_actions import (
 from ccplay.ui.lesson_actions import AudienceActions
 from ccplay.ui.plot_pane import Overlay
 from ccplay.ui.plot_row import Band
+from ccplay.ui.themes import Appearance
 from ccplay.ui.view import Choice, Ghosts, Known, View
 from ccplay.ui.view_actions import ListingActions, Marks, PlaybackActions, SavingActions
 
@@ -68,6 +71,9 @@ _SLOW_S = 0.4
 """Smallest time in seconds per dot of a plot at which plots are drawn only with the numbers."""
 
 _SHEETS = ("header", "banner", "network", "flows", "map", "ribbon", "events", "footer", "too-small")
+
+_MOST_NOTICES = 500
+"""Largest number of toasts whose text is kept; older texts are discarded."""
 
 _SPARE_LINES = 2
 """Spare lines that the table may have before all parts are laid out again."""
@@ -94,14 +100,20 @@ class MainScreen(
         self,
         session: Session,
         shown: Shown,
+        appearance: Appearance,
         *,
         fps: float = 10.0,
         ghost: Path | None = None,
         lab_words: Sequence[str] = (),
         kept: Callable[[], None] = lambda: None,
         audience: Audience | None = None,
+        start: Callable[[Scenario | None], Awaitable[None]] | None = None,
     ) -> None:
-        """Show ``session`` as ``shown``; ``kept`` is called when the user has chosen plots."""
+        """Show ``session`` as ``shown``, drawn as ``appearance`` says.
+
+        ``kept`` is called when the user has chosen how to draw, or which plots; ``start`` leaves
+        for another network, and is None if this screen can't.
+        """
         super().__init__()
         self.audience = audience or Presenting(session, session.title)
         self.session = session
@@ -112,6 +124,10 @@ class MainScreen(
         self.clock: Callable[[], float] = time.monotonic
         """Clock that moves the playhead, in seconds."""
         self.shown = shown
+        self.appearance = appearance
+        self.keep_choices = kept
+        self.start = start
+        self.notices = deque(maxlen=_MOST_NOTICES)
         self._fps = fps
         self._sheets = {name: Sheet(id=name) for name in _SHEETS}
         self._bands = {name: Horizontal(id=name) for name in ("top", "bottom")}
@@ -126,7 +142,7 @@ class MainScreen(
         self._lines = self._log_lines = 0
         self._laid_out: tuple[object, ...] = ()
         self._state = session.state
-        self.marks = Marks(self)
+        self.marks = Marks(self, self.ask)
 
     def compose(self) -> ComposeResult:
         """Compose the parts of the screen."""
@@ -340,7 +356,7 @@ class MainScreen(
         if action in WITH_FILES and not self.audience.keeps_files:
             return False
         if action == "new_network":
-            return self.can_start()
+            return self.start is not None
         if action in ("put_mark", "leave_mark"):
             return self.marks.carried is not None
         if action == "show_all":

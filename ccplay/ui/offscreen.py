@@ -96,7 +96,7 @@ class Offscreen:
     @property
     def colours(self) -> tuple[str, str, tuple[str, ...]]:
         """Foreground, background and the 16 colours of a terminal with this theme, ``#rrggbb``."""
-        theme, ansi = self._app.look.textual_theme, self._app.ansi_theme
+        theme, ansi = self._app.appearance.look.textual_theme, self._app.ansi_theme
         palette = tuple("#{:02x}{:02x}{:02x}".format(*ansi.ansi_colors[n]) for n in range(16))
         return theme.foreground or "#ffffff", theme.background or "#000000", palette
 

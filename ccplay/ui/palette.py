@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import msgspec
 from textual import events
@@ -37,9 +37,8 @@ from ccplay.ui.dialogs_links import capture_choices
 from ccplay.ui.dialogs_traffic import next_sender, running_flows
 from ccplay.ui.help import Modal
 from ccplay.ui.keys import bindings_of, wording
-from ccplay.ui.plot_row import Band
-from ccplay.ui.themes import appearance
-from ccplay.ui.view import View, tracing_problem
+from ccplay.ui.main_screen import MainScreen
+from ccplay.ui.view import tracing_problem
 from ccplay.units import parse_rate, parse_ratio, parse_time_us
 
 # --- the palette's commands to the lab ------------------------------------------------------------
@@ -223,54 +222,6 @@ _Offer: TypeAlias = tuple[str, str, Callable[[], object]]
 """Text, meaning and function of an entry."""
 
 
-class _Lab(Protocol):
-    """The part of a session that the palette needs."""
-
-    @property
-    def state(self) -> LabState:
-        """State of the lab."""
-
-    @property
-    def live(self) -> bool:
-        """Whether commands can be sent."""
-
-
-class _Asking(Protocol):
-    """The part of a screen that the palette needs."""
-
-    @property
-    def session(self) -> _Lab:
-        """Session on the screen."""
-
-    @property
-    def marks(self) -> _Marks:
-        """Marks on the screen."""
-
-    @property
-    def plots(self) -> Band:
-        """Plots on the screen."""
-
-    @property
-    def view(self) -> View:
-        """View that the plots are drawn from."""
-
-    def undo_offers(self) -> Iterable[_Offer]:
-        """Return the palette entries for undo."""
-
-    def ghost_offers(self) -> Iterable[_Offer]:
-        """Return the palette entries for ghosts."""
-
-    def ask(self, command: Command) -> object:
-        """Send a command to the lab."""
-
-
-class _Marks(Protocol):
-    """The part of marks that the palette needs."""
-
-    def offers(self) -> Iterable[_Offer]:
-        """Return the entries for each mark."""
-
-
 class Palette(CommandPalette, Modal[None]):
     """Textual's palette with ccplay's entries only, and without its emoji."""
 
@@ -331,7 +282,7 @@ class LabProvider(Provider):
         Letters may match anywhere in an entry, but a value only at its beginning: ``rate 2 mbit``
         does not match 20 Mbit/s, nor ``rate 5`` 1.5 Mbit/s.
         """
-        lab = self._lab
+        lab = self._main.session
         entry = typed(query, lab.state) if lab.live else None
         if entry is not None:
             prompt = Content(entry.text)
@@ -351,22 +302,18 @@ class LabProvider(Provider):
                 yield Hit(score, prompt, run, text=text, help=escape(help_text))
 
     @property
-    def _lab(self) -> _Lab:
-        return self._asking.session
-
-    @property
-    def _asking(self) -> _Asking:
-        return cast("_Asking", self.screen)
+    def _main(self) -> MainScreen:
+        return cast("MainScreen", self.screen)
 
     def _all(self) -> Iterator[_Offer]:
         yield from self._keys()
-        for entry in entries(self._lab.state) if self._lab.live else ():
+        for entry in entries(self._main.session.state) if self._main.session.live else ():
             yield entry.text, entry.help, self._sending(entry.command)
-        if self._lab.live:
-            yield from self._asking.undo_offers()
-            yield from self._asking.marks.offers()
-        yield from self._asking.ghost_offers()
-        yield from self._asking.plots.offers(self._asking.view)
+        if self._main.session.live:
+            yield from self._main.undo_offers()
+            yield from self._main.marks.offers()
+        yield from self._main.ghost_offers()
+        yield from self._main.plots.offers(self._main.view)
         for name, title in self._themes():
             yield f"theme: {name}", title, self._choosing(name)
 
@@ -382,14 +329,14 @@ class LabProvider(Provider):
                 yield description, text, self._acting(active.node, action)
 
     def _themes(self) -> Iterable[tuple[str, str]]:
-        looks = appearance(self.app).looks
+        looks = self._main.appearance.looks
         return [(name, look.about) for name, look in looks.items()]
 
     def _acting(self, node: object, action: str) -> Callable[[], object]:
         return lambda: self.app.run_action(action, default_namespace=node)  # type: ignore[arg-type]
 
     def _sending(self, command: Command) -> Callable[[], object]:
-        return lambda: self._asking.ask(command)
+        return lambda: self._main.ask(command)
 
     def _choosing(self, name: str) -> Callable[[], object]:
-        return lambda: appearance(self.app).use_look(name)
+        return lambda: self._main.use_look(name)

@@ -15,7 +15,7 @@ from codecs import getincrementaldecoder
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
-from typing import Any
+from typing import Any, cast
 
 from textual._xterm_parser import XTermParser
 from textual.app import App
@@ -23,7 +23,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
 from textual.message import Message
 
-from ccplay.ui.themes import appearance
+from ccplay.ui.help import OrderlyApp
 
 # --- writes to a terminal that may stall, without waiting for it, and records missed frames -------
 
@@ -179,7 +179,8 @@ class Terminal(LinuxDriver):
         )
         self._aside = False
         """Whether the shell has the terminal while ccplay runs in the background."""
-        self._has_alt = any("alt+" in keys for keys in appearance(app).keymap.own.values())
+        own = cast("OrderlyApp[Any]", app).appearance.keymap.own
+        self._has_alt = any("alt+" in keys for keys in own.values())
         for number in _ENDING:
             self._loop.add_signal_handler(number, self._leave, number)
         self._loop.add_signal_handler(signal.SIGTSTP, self._step_aside)

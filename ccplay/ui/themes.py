@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
-from textual.app import App
 from textual.theme import Theme
 
 from ccplay.assets import assets
@@ -19,7 +18,6 @@ from ccplay.files.caller import as_caller, config_folder
 from ccplay.files.reading import open_regular
 from ccplay.model.quantities import did_you_mean
 from ccplay.scenario import document
-from ccplay.traffic.base import Entry
 from ccplay.ui.cells import Glyphs
 from ccplay.ui.keys import Keymap
 
@@ -252,36 +250,37 @@ def _checked(place: str, colour: object) -> str:
 # --- the appearance that screens share: theme, characters, strokes and keys -----------------------
 
 
-class Appearance(Protocol):
-    """The part of ccplay's app that screens draw with."""
+class Appearance:
+    """How the screens of a session are drawn: theme, characters, strokes and keys."""
 
-    looks: dict[str, Look]
-    """All themes by name."""
-    look: Look
-    """Theme in use."""
-    glyphs: Glyphs
-    """Set of characters in use."""
-    keymap: Keymap
-    """Keys of each action, as the user has set them."""
-    no_color: bool
-    """Whether the user asked for no colours (https://no-color.org)."""
-    notices: Sequence[Entry]
-    """Texts of toasts, oldest first."""
+    def __init__(
+        self,
+        looks: Mapping[str, Look],
+        look: Look,
+        glyphs: Glyphs,
+        keymap: Keymap,
+        *,
+        own_stroke: StrokeName | None = None,
+        no_color: bool = False,
+    ) -> None:
+        """Begin with a theme of ``looks``; the user may change all but the keys."""
+        self.looks = looks
+        """All themes by name."""
+        self.look = look
+        """Theme in use."""
+        self.glyphs = glyphs
+        """Set of characters in use."""
+        self.keymap = keymap
+        """Keys of each action, as the user has set them."""
+        self.own_stroke = own_stroke
+        """Thickness of the lines in plots that the user chose; None if the theme decides."""
+        self.no_color = no_color
+        """Whether the user asked for no colours (https://no-color.org)."""
 
     @property
     def stroke(self) -> StrokeName:
-        """Thickness of the lines in plots."""
+        """Thickness of the lines in plots: the user's choice, else the theme's.
 
-    def use_look(self, name: str) -> None:
-        """Switch to another theme."""
-
-    def use_stroke(self, stroke: StrokeName) -> None:
-        """Draw plots with lines of another thickness."""
-
-    def use_glyphs(self, glyphs: Glyphs) -> None:
-        """Switch to another set of characters."""
-
-
-def appearance(app: App[Any]) -> Appearance:
-    """Return the appearance of ccplay's app."""
-    return cast("Appearance", app)
+        Without colours lines are bold, because the gaps in thin dashed lines are hard to see.
+        """
+        return self.own_stroke or ("bold" if self.no_color else self.look.stroke)

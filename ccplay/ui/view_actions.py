@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
 
 from msgspec.structs import replace
 from textual import events
-from textual.app import App
 from textual.screen import Screen
 
 from ccplay.errors import CcplayError, UsageError
@@ -26,37 +25,22 @@ from ccplay.ui.audience import Audience
 from ccplay.ui.cells import ASCII, UNICODE
 from ccplay.ui.plot_pane import Overlay, lack
 from ccplay.ui.plot_row import Band
-from ccplay.ui.themes import Appearance, appearance
+from ccplay.ui.themes import Appearance
 from ccplay.ui.view import Choice, Ghosts, Known, View
 from ccplay.units import format_clock
 
 # --- a session's marks: set at the cursor, changed, moved and removed by keys and palette ---------
 
 
-class MarkedScreen(Protocol):
-    """The part of a screen that marks need."""
-
-    session: Session
-    shown: Shown
-
-    @property
-    def app(self) -> App[Any]:
-        """The app that opens dialogs."""
-
-    def ask(self, command: Command) -> None:
-        """Send a command to the lab."""
-
-    def redraw(self) -> None:
-        """Draw at once."""
-
-
 class Marks:
     """Sets, changes, moves and removes a session's marks for the screen's keys and palette."""
 
-    def __init__(self, screen: MarkedScreen) -> None:
+    def __init__(self, screen: Actions, ask: Callable[[Command], None]) -> None:
+        """Act on the marks of ``screen``; ``ask`` sends commands to the lab."""
         self.carried: Entry | None = None
         """The mark that moves with the cursor until it is put down."""
         self._screen = screen
+        self._ask = ask
 
     @property
     def notice(self) -> str:
@@ -64,7 +48,7 @@ class Marks:
         if self.carried is None:
             return ""
         text = f"moving the mark of {format_clock(self.carried.t)}"
-        key = appearance(self._screen.app).keymap.shown
+        key = self._screen.appearance.keymap.shown
         moves, puts = f"{key('back')}{key('forward')}", f"{key('mark')} or {key('put-mark')}"
         text += f": {moves}, then {puts} to put it here, {key('leave-mark')} to cancel"
         return f"{text}: {self.carried.text}"
@@ -103,7 +87,7 @@ class Marks:
         if self.carried is not None:
             mark, self.carried = self.carried, None
             at = self._screen.shown.playhead.t
-            self._screen.ask(ChangeMark(name=mark.name, at=at, text=mark.text))
+            self._ask(ChangeMark(name=mark.name, at=at, text=mark.text))
             self._screen.redraw()
 
     def leave(self) -> None:
@@ -118,7 +102,7 @@ class Marks:
             yield f"change mark {mark.text}", at, partial(self.ask_about, mark)
             yield f"move mark {mark.text}", f"{at}, with ←→", partial(self.carry, mark)
             remove = RemoveMark(name=mark.name)
-            yield f"remove mark {mark.text}", at, partial(self._screen.ask, remove)
+            yield f"remove mark {mark.text}", at, partial(self._ask, remove)
 
     def _own(self) -> list[Entry]:
         log = self._screen.session.state.log
@@ -133,7 +117,7 @@ class Marks:
         if isinstance(answer, Entry):
             self.carry(answer)
         elif answer is not None:
-            self._screen.ask(answer)
+            self._ask(answer)
         self._screen.redraw()
 
 
@@ -146,6 +130,12 @@ class Actions(Screen[None]):
     session: Session
     shown: Shown
     """What the user has chosen to see, or what the presenter shows."""
+    appearance: Appearance
+    """The theme, the characters, the strokes and the keys in use."""
+    keep_choices: Callable[[], None]
+    """Function that draws all as the user has chosen, and reports that choices are kept."""
+    notices: deque[Entry]
+    """Texts of toasts, oldest first."""
     marks: Marks
     ghosts: Ghosts
     """Ghost drawn under the session, or being read."""
@@ -160,11 +150,6 @@ class Actions(Screen[None]):
     """Options of the command line that start the same kind of lab again."""
     _known: Known
     """Cache of the values that views derive from the state."""
-
-    @property
-    def appearance(self) -> Appearance:
-        """The theme and the glyphs in use."""
-        return appearance(self.app)
 
     @property
     def view(self) -> View:
@@ -408,16 +393,23 @@ class LookActions(Actions):
         """Switch to the next theme."""
         names = list(self.appearance.looks)
         at = names.index(self.appearance.look.name)
-        self.appearance.use_look(names[(at + 1) % len(names)])
+        self.use_look(names[(at + 1) % len(names)])
+
+    def use_look(self, name: str) -> None:
+        """Switch to another theme."""
+        self.appearance.look = self.appearance.looks[name]
+        self.keep_choices()
 
     def action_ascii(self) -> None:
         """Draw with plain ASCII, or with Unicode again."""
-        self.appearance.use_glyphs(UNICODE if self.appearance.glyphs is ASCII else ASCII)
+        self.appearance.glyphs = UNICODE if self.appearance.glyphs is ASCII else ASCII
+        self.keep_choices()
 
     def action_stroke(self) -> None:
         """Draw the lines of plots bold, or thin again."""
         bold = self.appearance.stroke == "bold"
-        self.appearance.use_stroke("normal" if bold else "bold")
+        self.appearance.own_stroke = "normal" if bold else "bold"
+        self.keep_choices()
 
     def action_enlarge(self, place: int) -> None:
         """Enlarge the plot in this position to the whole band, or show all plots again."""
@@ -502,7 +494,7 @@ class LookActions(Actions):
         """Return the log up to the moment shown, with toasts that it lacks, in order of time."""
         log = self.view.entries(len(self.session.state.log))
         texts = {each.text for each in self.session.state.log}
-        notices = [each for each in self.appearance.notices if each.text not in texts]
+        notices = [each for each in self.notices if each.text not in texts]
         return sorted([*log, *notices], key=lambda each: each.t)
 
     def action_explain(self) -> None:

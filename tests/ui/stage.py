@@ -22,7 +22,7 @@ from ccplay.ui.cells import UNICODE, Glyphs
 from ccplay.ui.dialog_form import Dialog
 from ccplay.ui.help import HelpScreen, OrderlyApp
 from ccplay.ui.palette import Palette
-from ccplay.ui.themes import Look, load_looks
+from ccplay.ui.themes import Appearance, load_looks
 
 
 @dataclass
@@ -100,6 +100,14 @@ class Backdrop(Screen[None]):
     def ghost_offers(self) -> tuple[()]:
         return ()
 
+    @property
+    def appearance(self) -> Appearance:
+        assert isinstance(self.app, Stage)
+        return self.app.appearance
+
+    def use_look(self, name: str) -> None:
+        self.app.theme = name
+
     def action_freeze(self) -> None:
         self.done.append("freeze")
 
@@ -126,9 +134,9 @@ class Stage(OrderlyApp[None]):
         super().__init__()
         self.backdrop = Backdrop(state)
         self.dialog = dialog
-        self.glyphs = glyphs
-        self.looks: dict[str, Look] = load_looks(folders=[assets("themes")])
-        for look in self.looks.values():
+        looks = load_looks(folders=[assets("themes")])
+        self.appearance = Appearance(looks, looks[theme], glyphs, keys.DEFAULT)
+        for look in looks.values():
             self.register_theme(look.textual_theme)
         self.theme = theme
         self.selected_flow = selected_flow
@@ -136,9 +144,6 @@ class Stage(OrderlyApp[None]):
 
     def action_command_palette(self) -> None:
         self.push_screen(Palette())
-
-    def use_look(self, name: str) -> None:
-        self.theme = name
 
     def get_default_screen(self) -> Screen[None]:
         return self.backdrop

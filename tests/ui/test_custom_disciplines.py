@@ -109,7 +109,7 @@ async def test_the_toast_of_a_failure_ends_with_the_cure() -> None:
         cured.set()
         await until(pilot, lambda: "mine was saved" in text_of(app, "events"))
         await until(pilot, lambda: not list(app._notifications))
-        assert texts["error"] in [each.text for each in app.notices]
+        assert texts["error"] in [each.text for each in app.main.notices]
 
 
 async def test_the_header_shows_what_stood_at_the_playhead() -> None:

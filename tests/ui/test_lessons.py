@@ -22,7 +22,7 @@ from ccplay.share.frames import Votes
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.audience import Following, Presenting
 from ccplay.ui.lesson_panel import LessonPanel, Line, Written
-from ccplay.ui.lesson_roles import Desk, Seat
+from ccplay.ui.lesson_roles import Leader, Voter
 from ccplay.ui.plot_canvas import Canvas
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import until
@@ -56,22 +56,22 @@ def lesson() -> Lesson:
 @asynccontextmanager
 async def taking(
     size: tuple[int, int] = (120, 40), at: int = 0, *, shares: bool = False
-) -> AsyncIterator[tuple[CcplayApp, Pilot[int], Desk]]:
+) -> AsyncIterator[tuple[CcplayApp, Pilot[int], Leader]]:
     """Open a lesson on page ``at`` next to a session whose events have all arrived."""
     course = Course(lesson())
     course.turn_page(at)
     source = SyntheticSource(stream(seconds=20), live=True)
     session = Session(source, title="test", script=course)
-    desk = Desk(course, session, lambda: None)
+    leader = Leader(course, session, lambda: None)
     audience = Presenting(session, "test")
     if shares:
         audience.start()
-    app = CcplayApp(session, lesson=desk, audience=audience)
+    app = CcplayApp(session, lesson=leader, audience=audience)
     try:
         async with app.run_test(size=size) as pilot:
             await until(pilot, lambda: source.drained)
             await until(pilot, lambda: f"{at + 1}/3" in said(app))
-            yield app, pilot, desk
+            yield app, pilot, leader
     finally:
         audience.close()
 
@@ -88,8 +88,8 @@ def run_over(turn: Turn) -> None:
 
 @pytest.mark.parametrize("at", [0, 1, 2])
 async def test_a_page_and_the_network_share_the_screen(at: int) -> None:
-    async with taking(at=at) as (app, pilot, desk):
-        page = desk.course.page
+    async with taking(at=at) as (app, pilot, leader):
+        page = leader.course.page
         question = page.question
         assert question is not None
         begin = page.text.replace("*", "").split(".", maxsplit=1)[0]
@@ -129,8 +129,8 @@ async def test_links_are_shown_and_never_followed(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_number_keys_answer_and_enter_runs_reveals_and_turns_the_page() -> None:
-    async with taking() as (app, pilot, desk):
-        course = desk.course
+    async with taking() as (app, pilot, leader):
+        course = leader.course
         await pilot.press("2")
         assert course.turn.answer == 1.0
         assert app.main.shown.large == "", "no plot was enlarged"
@@ -154,8 +154,8 @@ async def test_number_keys_answer_and_enter_runs_reveals_and_turns_the_page() ->
 
 
 async def test_the_reveal_shows_what_is_right_and_what_was_measured() -> None:
-    async with taking() as (app, pilot, desk):
-        turn = desk.course.turn
+    async with taking() as (app, pilot, leader):
+        turn = leader.course.turn
         turn.answer, turn.correct = 0.0, False
         turn.verdict = Verdict({"rate": 9.4, "top": 40.0}, 1.0)
         for part in ("Not this time.", "fast  ✓ right", "goodput: 9.40 Mbit/s"):
@@ -163,35 +163,35 @@ async def test_the_reveal_shows_what_is_right_and_what_was_measured() -> None:
 
 
 async def test_nobody_runs_a_page_without_having_predicted() -> None:
-    async with taking() as (_, pilot, desk):
+    async with taking() as (_, pilot, leader):
         await pilot.press("enter")
-        assert desk.course.phase(20.0) == "asking"
+        assert leader.course.phase(20.0) == "asking"
 
 
 async def test_a_region_is_moved_with_the_keys_and_drawn_on_its_plot() -> None:
-    async with taking(at=1) as (app, pilot, desk):
+    async with taking(at=1) as (app, pilot, leader):
         app.main.plots.lend(("rtt", "cwnd"))
         selected = app.main.shown.selected
-        first = desk.draft
+        first = leader.draft
         await pilot.press("up", "up", "down")
-        assert desk.draft == first + 4.0
+        assert leader.draft == first + 4.0
         assert app.main.shown.selected == selected, "the table stays"
         await until(pilot, lambda: "░" in said(app))
         await pilot.press("enter")
-        assert desk.answer == first + 4.0
-        assert desk.course.phase(20.0) == "clearing"
+        assert leader.answer == first + 4.0
+        assert leader.course.phase(20.0) == "clearing"
 
 
 @pytest.mark.parametrize(("keys", "low"), [("42", 32.0), ("0", 0.0), ("99", 80.0)])
 async def test_digits_on_a_page_with_a_region_answer_as_on_other_pages(
     keys: str, low: float
 ) -> None:
-    async with taking(at=1) as (app, pilot, desk):
+    async with taking(at=1) as (app, pilot, leader):
         await pilot.press(keys[0])
         await until(pilot, lambda: app.screen is not app.main)
         await pilot.press(*keys[1:], "enter")
-        await until(pilot, lambda: desk.answer == low)
-        assert desk.draft == low
+        await until(pilot, lambda: leader.answer == low)
+        assert leader.draft == low
         assert not app.main.shown.large, "no plot was enlarged"
 
 
@@ -207,55 +207,58 @@ async def test_what_a_lesson_shows_is_no_preference() -> None:
 
 
 async def test_enter_says_which_answer_is_missing() -> None:
-    async with taking(shares=True) as (app, pilot, desk), watching() as (other, crowd):
+    async with taking(shares=True) as (app, pilot, leader), watching() as (other, crowd):
         await until(crowd, lambda: "How fast?" in said(other))
         await pilot.press("enter")
         await crowd.press("enter")
-        notices = [[each.text for each in one.notices][-1:] for one in (app, other)]
+        notices = [[each.text for each in one.main.notices][-1:] for one in (app, other)]
         assert notices == [
             ["Answer with a key from 1 to 2 first: what do you expect?"],
             ["Vote with a key from 1 to 2 first: what do you expect?"],
         ]
-        desk.course.turn_page(2)
+        leader.course.turn_page(2)
         await until(pilot, lambda: "3/3" in said(app))
         await pilot.press("enter")
         await until(pilot, lambda: app.screen is not app.main)
         await pilot.press("enter")
         await until(pilot, lambda: "type your answer first: from 0 to 100 ms" in said(app))
-        assert desk.answer is None
+        assert leader.answer is None
 
 
 async def test_the_vote_closes_when_the_run_starts() -> None:
-    async with taking(shares=True) as (_, pilot, desk), watching() as (other, crowd):
+    async with taking(shares=True) as (_, pilot, leader), watching() as (other, crowd):
         await until(crowd, lambda: "How fast?" in said(other))
         await crowd.press("2")
-        await until(pilot, lambda: desk.counts == (0, 1))
-        desk.course.turn.span = Span(1.0, 1e6)
+        await until(pilot, lambda: leader.counts == (0, 1))
+        leader.course.turn.span = Span(1.0, 1e6)
         await until(crowd, lambda: "the vote is closed: the run has started" in said(other))
-        seat = other.main.lesson
-        assert isinstance(seat, Seat)
+        voter = other.main.lesson
+        assert isinstance(voter, Voter)
         await crowd.press("1")
-        assert "Too late" in other.notices[-1].text
+        assert "Too late" in other.main.notices[-1].text
         assert isinstance(other.main.audience, Following)
         assert other.main.audience.following, "a late vote is no roaming"
         assert not other.main.shown.large
-        assert not seat.give(0.0)
-        assert desk.counts == (0, 1)
-        desk.course.turn.span = None
+        assert not voter.give(0.0)
+        assert leader.counts == (0, 1)
+        leader.course.turn.span = None
         await until(crowd, lambda: "your vote counts" in said(other))
-        assert desk.counts == (0, 1), "a run that is left is void, the votes are not"
+        assert leader.counts == (0, 1), "a run that is left is void, the votes are not"
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
 async def test_the_verdict_stands_on_top_for_presenter_and_spectators(
     size: tuple[int, int],
 ) -> None:
-    async with taking(size, at=2, shares=True) as (app, pilot, desk), watching() as (other, crowd):
+    async with (
+        taking(size, at=2, shares=True) as (app, pilot, leader),
+        watching() as (other, crowd),
+    ):
         await crowd.resize_terminal(*size)
         await until(crowd, lambda: "How much?" in said(other))
         await crowd.press("2", "0", "enter")
-        await until(pilot, lambda: desk.voters == 1)
-        turn = desk.course.turn
+        await until(pilot, lambda: leader.voters == 1)
+        turn = leader.course.turn
         turn.answer, turn.verdict = 60.0, Verdict({"rtt": 20.43}, 20.43)
         for one, keys, mine in ((app, pilot, "Not this time."), (other, crowd, "That is right.")):
             await until(keys, lambda one=one: "Votes: 1 of 1 right" in said(one))  # type: ignore[misc]
@@ -279,60 +282,60 @@ def _bars(app: CcplayApp) -> tuple[Line, ...]:
 
 
 async def test_a_number_is_typed() -> None:
-    async with taking(at=2) as (app, pilot, desk):
+    async with taking(at=2) as (app, pilot, leader):
         await pilot.press("enter")
         await until(pilot, lambda: app.screen is not app.main)
         await pilot.press("1", "2", "0", "enter")
         await pilot.pause()
-        assert desk.answer is None, "above the greatest answer"
+        assert leader.answer is None, "above the greatest answer"
         await pilot.press("backspace", "enter")
-        await until(pilot, lambda: desk.answer == 12.0)
+        await until(pilot, lambda: leader.answer == 12.0)
         assert app.screen is app.main
 
 
 @pytest.mark.parametrize(("keys", "number"), [("12", 12.0), ("0.5", 0.5), ("9", 9.0)])
 async def test_a_digit_begins_a_number(keys: str, number: float) -> None:
-    async with taking(at=2) as (app, pilot, desk):
+    async with taking(at=2) as (app, pilot, leader):
         names = {".": "full_stop"}
         await pilot.press(keys[0])
         await until(pilot, lambda: app.screen is not app.main)
         await pilot.press(*(names.get(key, key) for key in keys[1:]), "enter")
-        await until(pilot, lambda: desk.answer == number)
+        await until(pilot, lambda: leader.answer == number)
         assert not app.main.shown.large, "no plot was enlarged"
 
 
 async def test_a_number_is_typed_faster_than_its_dialog_opens() -> None:
-    async with taking(at=2) as (app, pilot, desk):
+    async with taking(at=2) as (app, pilot, leader):
         for key, character in (("1", "1"), ("full_stop", "."), ("5", "5"), ("enter", "\r")):
             app.post_message(Key(key, character).set_sender(app))
-        await until(pilot, lambda: desk.answer == 1.5)
+        await until(pilot, lambda: leader.answer == 1.5)
         assert app.screen is app.main
 
 
 async def test_spectators_see_the_page_vote_and_see_the_counts_once_revealed() -> None:
-    async with taking(shares=True) as (app, pilot, desk), watching() as (other, crowd):
+    async with taking(shares=True) as (app, pilot, leader), watching() as (other, crowd):
         await until(crowd, lambda: "How fast?" in said(other))
         await crowd.press("2")
         assert isinstance(other.main.audience, Following)
         assert other.main.audience.following, "a vote is no roaming"
-        await until(pilot, lambda: desk.counts == (0, 1))
+        await until(pilot, lambda: leader.counts == (0, 1))
         await crowd.press("1")
-        await until(pilot, lambda: desk.counts == (1, 0))
-        assert desk.voters == 1
+        await until(pilot, lambda: leader.counts == (1, 0))
+        assert leader.voters == 1
         await until(pilot, lambda: "1 voted" in said(app))
-        assert not isinstance(other.main.lesson, Desk)
-        seat = other.main.lesson
-        assert isinstance(seat, Seat)
-        assert not seat.counts
-        turn = desk.course.turn
+        assert not isinstance(other.main.lesson, Leader)
+        voter = other.main.lesson
+        assert isinstance(voter, Voter)
+        assert not voter.counts
+        turn = leader.course.turn
         turn.verdict = Verdict({"rate": 9.4, "top": 40.0}, 1.0)
         await until(crowd, lambda: "Not this time." in said(other))
-        assert seat.counts == (1, 0)
+        assert voter.counts == (1, 0)
         await crowd.press("2")
-        assert desk.counts == (1, 0), "nobody votes any more"
+        assert leader.counts == (1, 0), "nobody votes any more"
         await crowd.press("enter")
         await crowd.press("backspace")
-        assert desk.course.at == 0, "a spectator turns no page"
+        assert leader.course.at == 0, "a spectator turns no page"
 
 
 async def test_a_spectator_follows_the_drawing_of_the_network() -> None:
@@ -349,21 +352,21 @@ async def test_a_spectator_follows_the_drawing_of_the_network() -> None:
 
 
 async def test_before_a_run_the_plots_offer_no_other_way_to_start_traffic() -> None:
-    async with taking() as (app, _, desk):
+    async with taking() as (app, _, leader):
         assert app.main.view.awaits == "this page's run starts traffic"
-        desk.course.turn.verdict = Verdict({})
+        leader.course.turn.verdict = Verdict({})
         assert not app.main.view.awaits, "from here on the keys are what starts some"
 
 
 async def test_the_first_page_offers_no_page_before_it_and_the_last_one_the_way_out() -> None:
-    async with taking() as (app, pilot, desk):
+    async with taking() as (app, pilot, leader):
         await pilot.press("2")
         await until(pilot, lambda: "⏎ run" in said(app))
         assert "back" not in said(app)
-        desk.course.turn_page(1)
+        leader.course.turn_page(1)
         await until(pilot, lambda: "⌫ back" in said(app))
-        desk.course.turn_page(1)
-        desk.course.turn.verdict = Verdict({"rtt": 3.0}, 3.0)
+        leader.course.turn_page(1)
+        leader.course.turn.verdict = Verdict({"rtt": 3.0}, 3.0)
         await until(pilot, lambda: "the end, ^q leaves" in said(app))
         await pilot.press("enter")
         await until(pilot, lambda: any("last page" in each.message for each in app._notifications))
@@ -372,11 +375,11 @@ async def test_the_first_page_offers_no_page_before_it_and_the_last_one_the_way_
 async def test_the_right_answer_and_the_key_that_scrolls_are_in_sight_on_a_small_screen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with taking((80, 24)) as (app, pilot, desk):
+    async with taking((80, 24)) as (app, pilot, leader):
         assert "more" not in said(app)
-        votes = Votes(question=desk.question, counts=(3, 1), voters=4, right=1)
+        votes = Votes(question=leader.question, counts=(3, 1), voters=4, right=1)
         monkeypatch.setattr(Presenting, "votes", votes)
-        turn = desk.course.turn
+        turn = leader.course.turn
         turn.answer, turn.correct = 0.0, False
         turn.verdict = Verdict({"rate": 9.4, "top": 40.0}, 1.0)
         await until(pilot, lambda: "✓ The right answer: fast" in said(app))
@@ -388,25 +391,25 @@ async def test_the_right_answer_and_the_key_that_scrolls_are_in_sight_on_a_small
 
 
 async def test_a_region_is_named_by_the_title_of_its_plot() -> None:
-    async with taking(at=1) as (app, pilot, desk):
-        assert desk.board.plot == "rtt"
+    async with taking(at=1) as (app, pilot, leader):
+        assert leader.board.plot == "rtt"
         await until(pilot, lambda: "on the plot of RTT" in said(app))
 
 
 async def test_a_run_stays_in_sight_while_its_explanation_is_read() -> None:
-    async with taking() as (app, pilot, desk):
+    async with taking() as (app, pilot, leader):
         playhead = app.main.shown.playhead
         playhead.width = 2.0
         await pilot.press("2")
-        desk.course.turn.span = Span(8.0, 9.5)
+        leader.course.turn.span = Span(8.0, 9.5)
         await pilot.press("enter")
-        assert desk.course.turn.verdict is not None
+        assert leader.course.turn.verdict is not None
         assert playhead.t == 9.5
         assert playhead.left <= 8.0
         assert not playhead.running
         await pilot.press("enter")
-        assert desk.course.at == 1
-        assert playhead.t == desk._session.state.now, "the next page is about what happens now"
+        assert leader.course.at == 1
+        assert playhead.t == leader._session.state.now, "the next page is about what happens now"
 
 
 def test_a_line_of_keys_leaves_out_whole_keys() -> None:

@@ -229,8 +229,11 @@ async def test_s_saves_what_is_seen_as_svg_and_png(
         await saved(pilot, tmp_path, f"{name}.svg", f"{name}.png")
         assert (tmp_path / f"{name}.svg").read_text() == svg(frame, "ccplay")
         assert (tmp_path / f"{name}.png").read_bytes() == png(frame)
-        await until(pilot, lambda: len(app.notices) == 2)
-        assert [each.text for each in app.notices] == [f"saved {name}.svg", f"saved {name}.png"]
+        await until(pilot, lambda: len(app.main.notices) == 2)
+        assert [each.text for each in app.main.notices] == [
+            f"saved {name}.svg",
+            f"saved {name}.png",
+        ]
 
 
 async def test_the_screen_does_not_wait_for_a_picture(

@@ -145,7 +145,7 @@ async def test_an_earlier_run_lies_under_it() -> None:
         earlier.apply(event)
     async with playing(SyntheticSource(telling()), start_at=12.0) as (app, pilot):
         await pilot.press("v")
-        assert app.glyphs.ghost not in title(app)
+        assert app.appearance.glyphs.ghost not in title(app)
         app.main.ghosts.shown = of_run(earlier, "earlier")
         app.main.shown.playhead.jump(12.0, 20.0)
         app.main.redraw()

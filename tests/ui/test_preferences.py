@@ -73,8 +73,8 @@ async def test_plots_and_theme_are_as_preferred_and_options_win() -> None:
     mine = Preferences(theme="light", glyphs="ascii", plots=("rtt", "throughput"))
     async with playing(live(), preferences=mine, look="amber") as (app, _):
         assert shown(app) == ["rtt", "throughput"]
-        assert app.look.name == "amber"
-        assert app.glyphs.name == "ascii"
+        assert app.appearance.look.name == "amber"
+        assert app.appearance.glyphs.name == "ascii"
 
 
 @pytest.mark.parametrize("plots", [(), ("rtt",)])
@@ -132,7 +132,7 @@ async def test_bold_lines_are_solid_and_a_key_makes_them_thin() -> None:
 @pytest.mark.parametrize(("look", "stroke"), [("projector", "bold"), ("dark", "normal")])
 async def test_a_theme_has_its_stroke(look: str, stroke: str) -> None:
     async with playing(live(), look=look) as (app, _):
-        assert app.stroke == stroke
+        assert app.appearance.stroke == stroke
 
 
 async def test_only_what_was_changed_is_kept(
@@ -151,7 +151,7 @@ async def test_only_what_was_changed_is_kept(
         preferences.keep(app.changed_choices())
         await pilot.press("a")
         assert "glyphs" not in app.changed_choices()
-    kept = preferences.load(app.looks)
+    kept = preferences.load(app.appearance.looks)
     assert kept == Preferences(glyphs="ascii", stroke="bold", plots=("cwnd", "rtt"))
 
 
@@ -177,7 +177,7 @@ async def test_without_colours_lines_differ(way: str, monkeypatch: pytest.Monkey
         view = app.main.view
         assert len({view.flow_kind(name) for name in view.state.flows}) == 4
         if way == "NO_COLOR":
-            assert app.stroke == "bold"
+            assert app.appearance.stroke == "bold"
 
 
 async def test_with_colours_all_lines_are_solid() -> None:
@@ -188,4 +188,4 @@ async def test_with_colours_all_lines_are_solid() -> None:
 
 def test_a_session_needs_no_preferences() -> None:
     app = CcplayApp(Session(live(), title="test"))
-    assert app.keymap.own == {}
+    assert app.appearance.keymap.own == {}

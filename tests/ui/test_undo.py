@@ -83,7 +83,7 @@ async def test_in_a_recording_it_reports_that_nothing_can_be_undone() -> None:
 
 async def test_without_unicode_it_is_reported_in_ascii() -> None:
     async with changed(SetQdisc(qdisc=CODEL)) as (app, _, pilot):
-        app.use_glyphs(ASCII)
+        app.appearance.glyphs = ASCII
         await pilot.press("z")
         await until(pilot, lambda: len(app.session.state.applied) == 2)
         await pilot.press("Z")

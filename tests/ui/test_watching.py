@@ -115,11 +115,11 @@ async def test_a_theme_is_a_spectators_own() -> None:
         watching(look="light") as (app, pilot),
     ):
         await pilot.press("t")
-        assert app.look.name != shown.look.name
+        assert app.appearance.look.name != shown.appearance.look.name
         shown.main.plots.lend(("rtt", "cwnd"))
         await until(pilot, lambda: app.main.plots.chosen == ("rtt", "cwnd"))
         # What the presenter chose is no preference of the spectator.
-        assert app.changed_choices() == {"theme": app.look.name}
+        assert app.changed_choices() == {"theme": app.appearance.look.name}
         assert isinstance(app.main.audience, Following)
         assert app.main.audience.following
 
@@ -216,7 +216,7 @@ async def test_a_restricted_spectator_reaches_no_file() -> None:
         assert {"follow", "help", "quit"} <= offered
         await pilot.press("s", "S", "g", "ctrl+z")
         assert app.screen is app.main
-        assert not app.notices
+        assert not app.main.notices
 
 
 async def test_a_spectator_joins_the_presenters_next_network() -> None:
