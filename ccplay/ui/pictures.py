@@ -25,6 +25,7 @@ from textual.strip import Strip
 
 from ccplay.errors import UsageError
 from ccplay.files import writing
+from ccplay.ui.help import OrderlyApp
 from ccplay.visible import printable
 
 if TYPE_CHECKING:
