@@ -21,6 +21,7 @@ from rich.cells import cell_len
 from rich.color import Color
 from rich.style import Style
 from textual._context import visible_screen_stack
+from textual.app import App
 from textual.strip import Strip
 
 from ccplay.errors import UsageError
@@ -79,7 +80,7 @@ class Frame(msgspec.Struct, frozen=True):
         return ["".join(cell for span in row for cell in span.cells) for row in self.rows]
 
 
-def frame_of(app: OrderlyApp[Any]) -> Frame:
+def frame_of(app: App[Any]) -> Frame:
     """Return the screen of ``app``, including dialogs and notifications."""
     # Dialogs are translucent: the compositor reads the screens below from this variable.
     token = visible_screen_stack.set(app._background_screens)
@@ -87,6 +88,7 @@ def frame_of(app: OrderlyApp[Any]) -> Frame:
         strips = app.screen._compositor.render_strips()
     finally:
         visible_screen_stack.reset(token)
+    assert isinstance(app, OrderlyApp)  # noqa: S101 - no other app is drawn
     theme = app.appearance.look.textual_theme
     base = Face(theme.foreground or "#ffffff", theme.background or "#000000")
     width, height = app.size
