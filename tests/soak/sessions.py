@@ -189,11 +189,12 @@ class Session:
     def _fail(self, terminal: Terminal, what: str, how: str) -> None:
         said = f"{terminal.kind}: ccplay {' '.join(terminal.words)}; ended by {how}"
         (self.folder / "screen.txt").write_text(terminal.text())
-        self._note(what, said, terminal.text()[-1200:])
+        self._note(what, said, terminal.text())
 
     def _note(self, what: str, how: str, said: str) -> None:
         failure = Failure(self.number, what, how, said)
         self.tally.failures.append(failure)
+        print(f"\nsession {self.number}: {what}\n{how}", file=sys.stderr, flush=True)
         with (self.folder / "failures.txt").open("a") as file:
             file.write(f"{what}\n{how}\n{said}\n\n")
 

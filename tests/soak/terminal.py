@@ -32,6 +32,9 @@ COMPLAINTS = (b"Traceback", b"Event loop is closed", b"never retrieved", b"Excep
 ROOT = Path(__file__).resolve().parents[2]
 """Folder of the ccplay under test."""
 
+_SHOWN = 20_000
+"""Largest number of characters of output that a failure shows: the stacks of all processes."""
+
 _KEPT = 1 << 16
 
 
@@ -167,7 +170,7 @@ class Terminal:
     def text(self) -> str:
         """Return the end of the output, without control sequences."""
         plain = re.sub(rb"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|.)", b"", self._tail)
-        return re.sub(r"[^\S\n]{2,}", "  ", plain.decode(errors="replace")).strip()[-3000:]
+        return re.sub(r"[^\S\n]{2,}", "  ", plain.decode(errors="replace")).strip()[-_SHOWN:]
 
     def _read(self) -> None:
         while self._open:
