@@ -251,3 +251,27 @@ def test_programs_and_modules_in_the_current_directory_are_not_run(tmp_path: Pat
     assert (tmp_path / "report" / "index.html").exists()
     assert not (tmp_path / "imported").exists()
     assert not (tmp_path / "run").exists()
+
+
+def test_an_interrupt_that_python_ignores_still_ends_the_command() -> None:
+    """Ctrl-C in a weak reference's callback, as each import has one, is not lost."""
+    code = (
+        "import signal, sys, time, weakref\n"
+        "from ccplay import __main__, cli\n"
+        "class Module: pass\n"
+        "def wait():\n"
+        "    module = Module()\n"
+        "    ref = weakref.ref(module, lambda _: signal.raise_signal(signal.SIGINT))\n"
+        "    del module\n"
+        "    try: time.sleep(60)\n"
+        "    except KeyboardInterrupt: return 130\n"
+        "    return 0\n"
+        "cli.main = wait\n"
+        "sys.exit(__main__.main())\n"
+    )
+    # Half of what it would sleep.
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, timeout=30, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (130, b"")
