@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ccplay.model.columns import COUNT, Column, Measure, Table
+from ccplay.model.columns import COUNT, Column, Format, Table
 from ccplay.model.events import MOST_LATE_S, Applied, Health, LinkChanged
 from ccplay.model.values import MOST_SEGMENTS
 from ccplay.state.lab_state import LabState
@@ -366,9 +366,9 @@ class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
         return "kept time" if self.trustworthy else "; ".join(self.reasons)
 
 
-_MS = Measure(lambda us: f"{us / 1000:.1f} ms", lambda us: f"{us / 1000:.1f}", "ms")
-_FINE_MS = Measure(lambda us: f"{us / 1000:.2f} ms", lambda us: f"{us / 1000:.2f}", "ms")
-_PERCENT = Measure(lambda share: f"{share:.0%}", lambda share: f"{share * 100:.0f}", "%")
+_MS = Format(lambda us: f"{us / 1000:.1f} ms", lambda us: f"{us / 1000:.1f}", "ms")
+_FINE_MS = Format(lambda us: f"{us / 1000:.2f} ms", lambda us: f"{us / 1000:.2f}", "ms")
+_PERCENT = Format(lambda share: f"{share:.0%}", lambda share: f"{share * 100:.0f}", "%")
 
 HEALTH = Table(
     "Timing of the labs",

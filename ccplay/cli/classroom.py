@@ -15,7 +15,7 @@ from ccplay.errors import CcplayError, UsageError
 from ccplay.visible import notify, printable, put
 
 if TYPE_CHECKING:
-    from ccplay.lesson.headless import Taken
+    from ccplay.lesson.headless import PageResult
     from ccplay.lesson.library import Opened
     from ccplay.share.sockets import Shared
     from ccplay.share.web.gateway import Served
@@ -97,8 +97,8 @@ def _take(opened: Opened, arguments: argparse.Namespace) -> int:
     from ccplay.ui.lesson_roles import Leader
 
     if arguments.restart:
-        library.forget(opened)
-    course = library.take_up(opened)
+        library.delete_progress(opened)
+    course = library.load_progress(opened)
     source = options.lab_opener(arguments, grace_s=_GRACE_S)(course.build(opened.case.build))
     title = opened.scenario.title
     recorder = SessionRecorder(opened.scenario.path.stem, title)
@@ -108,7 +108,7 @@ def _take(opened: Opened, arguments: argparse.Namespace) -> int:
     def keep() -> None:
         course.recording = str(session.archived or "")
         try:
-            library.keep(opened, course)
+            library.save_progress(opened, course)
         except CcplayError as error:
             lost[:] = [str(error)]
 
@@ -143,7 +143,7 @@ def _hand_in(opened: Opened, name: str) -> int:
     from ccplay.report.data.material import slug
     from ccplay.report.page.hand_in import render
 
-    course = library.take_up(opened)
+    course = library.load_progress(opened)
     if all(turn.verdict is None for turn in course.turns):
         raise UsageError(f"nothing to hand in yet: take ccplay lesson {opened.name} first")
     name = printable(name.strip())
@@ -183,7 +183,7 @@ def _take_headless(opened: Opened, arguments: argparse.Namespace) -> int:
 
     shows = not arguments.json
     opener = options.lab_opener(arguments)
-    outcome = asyncio.run(headless.take(opened, opener, _print if shows else _ignore))
+    outcome = asyncio.run(headless.run_lesson(opened, opener, _print if shows else _ignore))
     ok = not outcome.errors and all(each.ok for each in outcome.taken)
     if shows:
         for text in (*outcome.errors, *outcome.health.reasons):
@@ -206,11 +206,11 @@ def _take_headless(opened: Opened, arguments: argparse.Namespace) -> int:
     return 0 if ok else 1
 
 
-def _ignore(_: Taken) -> None:
+def _ignore(_: PageResult) -> None:
     """Print nothing: with ``--json`` all pages are printed at the end."""
 
 
-def _print(taken: Taken) -> None:
+def _print(taken: PageResult) -> None:
     from ccplay.lesson.course import measured_lines, right_words
 
     page, verdict = taken.page, taken.verdict

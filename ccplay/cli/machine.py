@@ -13,7 +13,7 @@ from ccplay.errors import CcplayError, LabError, UsageError
 from ccplay.visible import notify, printable
 
 if TYPE_CHECKING:
-    from ccplay.scenario.library import Entry
+    from ccplay.scenario.library import ScenarioEntry
     from ccplay.session.archive import Found
 
 
@@ -240,7 +240,7 @@ def _list_scenarios(*, as_json: bool) -> int:
     return 0
 
 
-def _line(entry: Entry, width: int) -> str:
+def _line(entry: ScenarioEntry, width: int) -> str:
     cases = f"  ({entry.cases} cases)" if entry.cases > 1 else ""
     text = f"{entry.title}{cases}" if entry.cases else f"refused: ccplay run {entry.name} shows why"
     return printable(f"{printable(entry.name):{width}}  {text}")

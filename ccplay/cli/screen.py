@@ -466,7 +466,7 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
 
 def run_replay(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
-    from ccplay.session.archive import glimpse
+    from ccplay.session.archive import preview
     from ccplay.session.session import Session
     from ccplay.stream import wire
     from ccplay.stream.sources import ReplaySource, check_recording
@@ -478,6 +478,6 @@ def run_replay(arguments: argparse.Namespace) -> int:
     if not has_terminal():
         raise UsageError("replay needs a terminal: it reads keys from stdin and draws on stdout")
     source = ReplaySource(arguments.recording)
-    early = partial(glimpse, arguments.recording, arguments.at) if arguments.at else None
-    session = Session(source, title=title, glimpse=early)
+    early = partial(preview, arguments.recording, arguments.at) if arguments.at else None
+    session = Session(source, title=title, preview=early)
     return show(session, arguments, label=arguments.recording.stem, recording=arguments.recording)

@@ -49,7 +49,7 @@ from ccplay.model.network import Network
 from ccplay.model.quantities import check
 from ccplay.model.topologies import plan
 from ccplay.model.values import Capabilities
-from ccplay.traffic import singly
+from ccplay.traffic import split_starts
 
 # --- marks on the time axis: the lab names them and refuses impossible ones -----------------------
 
@@ -235,7 +235,7 @@ class Lab:
         await self.starting.until(ready.t)
 
     def _together(self, commands: Sequence[StartTraffic]) -> Together:
-        every = [one for each in commands for one in singly(each, self.network)]
+        every = [one for each in commands for one in split_starts(each, self.network)]
         return Together(every, self._traffic, self._emit, self.clock, self._log)
 
     def _progress(self, step: str, done: int, total: int) -> None:

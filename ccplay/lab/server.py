@@ -29,7 +29,7 @@ from ccplay.model.disciplines import SUFFIX
 from ccplay.model.events import Applied, Ended, Failed, Hello
 from ccplay.model.samples import Sweep, TraceSamples
 from ccplay.stream import wire
-from ccplay.traffic import singly
+from ccplay.traffic import split_starts
 
 _CHUNK = 1 << 16
 
@@ -129,7 +129,7 @@ async def _obey(
             command = order
             # Traffic that is due by now was requested before this command.
             await lab.starting.until(begun)
-            for each in singly(order, lab.network):
+            for each in split_starts(order, lab.network):
                 command, begun = each, lab.clock()
                 done = await lab.apply(each)
                 now = lab.clock()

@@ -24,7 +24,7 @@ from ccplay.model.network import BOTTLENECK
 from ccplay.model.series import Series
 from ccplay.model.variables import variable
 from ccplay.scenario import lesson
-from ccplay.scenario.values import Lesson, Measure, Page, Question, Step, Take
+from ccplay.scenario.values import Lesson, Measure, Page, PageQuestion, Step, Take
 from ccplay.session.steps import DueStep, Script
 from ccplay.share.frames import Board
 from ccplay.state.lab_state import LabState
@@ -33,7 +33,7 @@ from ccplay.traffic import KINDS, TRAFFIC, started_by, stopped_by
 # --- judges answers to a page's question by the measurements of its run ---------------------------
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Judgement(msgspec.Struct, frozen=True):
     """The measurements of a page's run, and the answer that they make right."""
 
     values: Mapping[str, float | None] = msgspec.field(default_factory=dict)
@@ -46,20 +46,20 @@ class Verdict(msgspec.Struct, frozen=True):
     """Reason why the run decides nothing; empty if it decides."""
 
 
-def judge(page: Page, values: Mapping[str, float | None]) -> Verdict:
+def judge(page: Page, values: Mapping[str, float | None]) -> Judgement:
     """Return the verdict on a page's question according to these values."""
     question = page.question
     if question is None:
-        return Verdict(values)
+        return Judgement(values)
     if question.range is not None:
         value = values.get(question.range.measure)
         if value is None:
-            return Verdict(values, problem=_unmeasured(page, [question.range.measure]))
+            return Judgement(values, problem=_unmeasured(page, [question.range.measure]))
         usual = question.range.usual
-        return Verdict(values, value, usual is None or usual.holds(value))
+        return Judgement(values, value, usual is None or usual.holds(value))
     needed = {bound.measure for choice in question.choices for bound in choice.when}
     if missing := sorted(name for name in needed if values.get(name) is None):
-        return Verdict(values, problem=_unmeasured(page, missing))
+        return Judgement(values, problem=_unmeasured(page, missing))
     right = [
         number
         for number, choice in enumerate(question.choices)
@@ -67,12 +67,12 @@ def judge(page: Page, values: Mapping[str, float | None]) -> Verdict:
     ]
     if len(right) != 1:
         how = "several answers are" if right else "no answer is"
-        return Verdict(values, problem=f"according to this run's measurements, {how} right")
+        return Judgement(values, problem=f"according to this run's measurements, {how} right")
     some = any(choice.usual for choice in question.choices)
-    return Verdict(values, float(right[0]), not some or question.choices[right[0]].usual)
+    return Judgement(values, float(right[0]), not some or question.choices[right[0]].usual)
 
 
-def right_answers(question: Question, verdict: Verdict) -> tuple[float, float] | None:
+def right_answers(question: PageQuestion, verdict: Judgement) -> tuple[float, float] | None:
     """Return the least and the greatest right answer; None if the run decides nothing.
 
     The answer to a question for a region is its lower end.
@@ -88,7 +88,7 @@ def right_answers(question: Question, verdict: Verdict) -> tuple[float, float] |
     return right - tolerance, right + tolerance
 
 
-def is_right(question: Question, answer: float, verdict: Verdict) -> bool | None:
+def is_right(question: PageQuestion, answer: float, verdict: Judgement) -> bool | None:
     """Return whether an answer is right; None if the run decides nothing."""
     answers = right_answers(question, verdict)
     return None if answers is None else answers[0] <= answer <= answers[1]
@@ -102,7 +102,7 @@ def _unmeasured(page: Page, names: list[str]) -> str:
 # --- evaluates the measures of a page: metrics of the result, and statistics of samples -----------
 
 
-class Span(msgspec.Struct, frozen=True):
+class RunSpan(msgspec.Struct, frozen=True):
     """The run of a page, in seconds of the lab's stream."""
 
     began: float
@@ -112,7 +112,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 def measured(
-    state: LabState, measures: Mapping[str, Measure], span: Span
+    state: LabState, measures: Mapping[str, Measure], span: RunSpan
 ) -> dict[str, float | None]:
     """Return the value of each measure in its unit, by name; None if the run did not measure it."""
     whole: dict[str, float] = {}
@@ -132,7 +132,7 @@ def measured(
 
 
 def _metric(
-    state: LabState, path: str, measure: Measure, span: Span, whole: Mapping[str, float]
+    state: LabState, path: str, measure: Measure, span: RunSpan, whole: Mapping[str, float]
 ) -> float | None:
     group, _, rest = path.partition(".")
     member, _, name = rest.rpartition(".")
@@ -144,7 +144,7 @@ def _metric(
     return _taken(state, (group, member, name), measure.take, (start, end))
 
 
-def _member(state: LabState, group: str, member: str, span: Span) -> str:
+def _member(state: LabState, group: str, member: str, span: RunSpan) -> str:
     """Return the lab's name of a member of a group of results."""
     if group != "queues" or state.hello is None:
         return span.names.get(member, member)
@@ -279,7 +279,7 @@ def answer_words(page: Page, answer: float | None) -> str:
     return f"{text} to {lesson.format_value(measure, answer + question.range.width)}"
 
 
-def right_words(page: Page, verdict: Verdict) -> str:
+def right_words(page: Page, verdict: Judgement) -> str:
     """Return the right answer in words, or the reason why there is none."""
     question = page.question
     if question is None:
@@ -291,7 +291,7 @@ def right_words(page: Page, verdict: Verdict) -> str:
     return lesson.format_value(page.measures[question.range.measure], verdict.right)
 
 
-def measured_lines(page: Page, verdict: Verdict) -> list[tuple[str, str]]:
+def measured_lines(page: Page, verdict: Judgement) -> list[tuple[str, str]]:
     """Return the description of each measure, and its value with unit."""
     return [
         (measure.text, lesson.format_value(measure, verdict.values.get(name)))
@@ -344,7 +344,7 @@ _PATIENCE_S = 8.0
 _LONGEST_NAME = 16
 
 
-class Run(msgspec.Struct, frozen=True):
+class RunRecording(msgspec.Struct, frozen=True):
     """The recording of a page's run: a file and two moments in seconds of its stream."""
 
     recording: str
@@ -352,18 +352,18 @@ class Run(msgspec.Struct, frozen=True):
     ended: float
 
 
-class Turn(msgspec.Struct):
+class PageState(msgspec.Struct):
     """The state of one page."""
 
     answer: float | None = None
     """Index of a choice, a number, or the lower end of a region; None without an answer."""
-    span: Span | None = None
+    span: RunSpan | None = None
     """Run of the page; None before it. Its result may be revealed once it has ended."""
-    verdict: Verdict | None = None
+    verdict: Judgement | None = None
     """Verdict that was revealed; None before the reveal."""
     correct: bool | None = None
     """Whether the answer was right; None without an answer, or if the run decided nothing."""
-    run: Run | None = None
+    run: RunRecording | None = None
     """Recording of the run; None before the reveal, or if the run was not recorded."""
     tries: int = 0
     """Number of times the page's steps were started."""
@@ -378,7 +378,7 @@ class Course:
         """Path of the session's recording; empty without one."""
         self.at = 0
         """Index of the open page."""
-        self.turns = [Turn() for _ in lesson.pages]
+        self.turns = [PageState() for _ in lesson.pages]
         self._again: dict[str, str] = {}
         self._open_page()
 
@@ -398,7 +398,7 @@ class Course:
         return self.lesson.pages[self.at]
 
     @property
-    def turn(self) -> Turn:
+    def turn(self) -> PageState:
         """State of the open page."""
         return self.turns[self.at]
 
@@ -460,14 +460,14 @@ class Course:
         self._script, self._clearing, self._asked_at = None, True, None
         return True
 
-    def reveal(self, state: LabState) -> Verdict:
+    def reveal(self, state: LabState) -> Judgement:
         """Judge the page by the measurements so far, and return the verdict."""
         turn, page = self.turn, self.page
-        span = turn.span or Span(state.ready_at or 0.0, state.now, dict(self._again))
+        span = turn.span or RunSpan(state.ready_at or 0.0, state.now, dict(self._again))
         values = measured(state, page.measures, replace(span, ended=min(span.ended, state.now)))
         turn.verdict = judge(page, values)
         if turn.span is not None and self.recording:
-            turn.run = Run(self.recording, span.began, span.ended)
+            turn.run = RunRecording(self.recording, span.began, span.ended)
         if page.question is not None and turn.answer is not None:
             turn.correct = is_right(page.question, turn.answer, turn.verdict)
         return turn.verdict
@@ -500,10 +500,10 @@ class Course:
         self._open_page()
         return True
 
-    def again(self) -> None:
+    def restart_page(self) -> None:
         """Reset the page; its answer and verdict are lost."""
         self._leave()
-        self.turns[self.at] = Turn(tries=self.turn.tries)
+        self.turns[self.at] = PageState(tries=self.turn.tries)
         self._open_page()
 
     def _leave(self) -> None:
@@ -577,7 +577,7 @@ class Course:
         began = state.now + _LEAD_S
         turn.tries += 1
         self._again.update({name: now for name, now in names.items() if name != now})
-        turn.span = Span(began, began + page.run_s, dict(self._again))
+        turn.span = RunSpan(began, began + page.run_s, dict(self._again))
         since = began - (state.ready_at or 0.0)
         later = [each for each in page.steps if not _at_once(each)]
         self._script = Script([_moved(step, since, names) for step in later])

@@ -11,7 +11,7 @@ import msgspec
 from ccplay.analysis.summary import summarise
 from ccplay.analysis.trust import HealthResult
 from ccplay.errors import CcplayError, LabError
-from ccplay.lesson.course import Course, Verdict
+from ccplay.lesson.course import Course, Judgement
 from ccplay.lesson.library import Opened
 from ccplay.model.commands import Build
 from ccplay.scenario.rules import check_against
@@ -23,13 +23,13 @@ from ccplay.stream.sinks import Recorder, Sink
 from ccplay.stream.sources import Source
 
 
-class Taken(msgspec.Struct, frozen=True):
+class PageResult(msgspec.Struct, frozen=True):
     """A page after its run."""
 
     number: int
     """Number of the page, from 1."""
     page: Page
-    verdict: Verdict
+    verdict: Judgement
 
     @property
     def ok(self) -> bool:
@@ -40,17 +40,17 @@ class Taken(msgspec.Struct, frozen=True):
 class Outcome(msgspec.Struct, frozen=True):
     """The result of a whole lesson."""
 
-    taken: tuple[Taken, ...]
+    taken: tuple[PageResult, ...]
     health: HealthResult
     errors: tuple[str, ...]
     """Messages of errors, such as refused steps and traffic that ended with an error."""
 
 
-class _Taker:
+class _PageRunner:
     """Runs page after page without waiting for a reader; see ``session.Timed``."""
 
-    def __init__(self, opened: Opened, report: Callable[[Taken], None]) -> None:
-        self.taken: list[Taken] = []
+    def __init__(self, opened: Opened, report: Callable[[PageResult], None]) -> None:
+        self.taken: list[PageResult] = []
         self.refusal: CcplayError | None = None
         self.over = asyncio.Event()
         self._opened = opened
@@ -72,7 +72,7 @@ class _Taker:
         if phase in ("ready", "revealed"):
             # A page of text alone has nothing to reveal.
             if course.page.question or course.page.measures:
-                taken = Taken(course.at + 1, course.page, course.reveal(state))
+                taken = PageResult(course.at + 1, course.page, course.reveal(state))
                 self.taken.append(taken)
                 self._report(taken)
             if not course.turn_page(1):
@@ -88,17 +88,17 @@ class _Taker:
             self.over.set()
 
 
-async def take(
+async def run_lesson(
     opened: Opened,
     open_source: Callable[[Build], Source],
-    report: Callable[[Taken], None],
+    report: Callable[[PageResult], None],
     record: Path | None = None,
 ) -> Outcome:
     """Run every page of a lesson; ``report`` receives each page with a result after its run.
 
     Raises ``CcplayError`` if the lab did not start, died, or lacks what the lesson needs.
     """
-    taker = _Taker(opened, report)
+    taker = _PageRunner(opened, report)
     source = open_source(Course(opened.lesson).build(opened.case.build))
     sinks: list[Sink] = [Recorder(record, opened.scenario.title)] if record else []
     session = Session(source, title=opened.scenario.title, sinks=sinks, script=taker)

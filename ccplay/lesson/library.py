@@ -17,7 +17,7 @@ from ccplay.errors import CcplayError, ScenarioError
 from ccplay.files import writing
 from ccplay.files.caller import as_caller, state_folder
 from ccplay.files.reading import open_regular
-from ccplay.lesson.course import Course, Run, Turn, Verdict
+from ccplay.lesson.course import Course, Judgement, PageState, RunRecording
 from ccplay.model.quantities import did_you_mean, quote
 from ccplay.scenario.library import find as find_scenario
 from ccplay.scenario.reading import load
@@ -110,7 +110,7 @@ _LARGEST = 1 << 20
 """Number of bytes read of a progress file; a larger one is not valid."""
 
 
-class _Turn(Verdict, frozen=True, kw_only=True, omit_defaults=True):
+class _Turn(Judgement, frozen=True, kw_only=True, omit_defaults=True):
     """The saved state of one page, with the verdict on it if that is revealed."""
 
     answer: float | None = None
@@ -134,7 +134,7 @@ def path_of(opened: Opened) -> Path:
     return state_folder() / "lessons" / f"{opened.name[:60].replace('/', '_')}-{digest}.json"
 
 
-def keep(opened: Opened, course: Course) -> None:
+def save_progress(opened: Opened, course: Course) -> None:
     """Save the progress of a lesson. Raises ``CcplayError``."""
     content = msgspec.json.encode(_Progress(course.at, [_save(each) for each in course.turns]))
     path = path_of(opened)
@@ -143,7 +143,7 @@ def keep(opened: Opened, course: Course) -> None:
         writing.write(path, content, replace=True)
 
 
-def take_up(opened: Opened) -> Course:
+def load_progress(opened: Opened) -> Course:
     """Return a lesson with its saved progress, or at its first page."""
     course = Course(opened.lesson)
     with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
@@ -155,14 +155,14 @@ def take_up(opened: Opened) -> Course:
     return course
 
 
-def forget(opened: Opened) -> None:
+def delete_progress(opened: Opened) -> None:
     """Delete the saved progress of a lesson, if any. Raises ``CcplayError``."""
     path = path_of(opened)
     with as_caller(), writing.explained(path, CcplayError):
         path.unlink(missing_ok=True)
 
 
-def _save(turn: Turn) -> _Turn:
+def _save(turn: PageState) -> _Turn:
     if turn.verdict is None:
         return _Turn(answer=turn.answer)
     run = asdict(turn.run) if turn.run is not None else {}
@@ -170,10 +170,10 @@ def _save(turn: Turn) -> _Turn:
     return _Turn(answer=turn.answer, revealed=True, correct=turn.correct, **kept)
 
 
-def _restore(kept: _Turn) -> Turn:
-    turn = Turn(answer=kept.answer, correct=kept.correct)
+def _restore(kept: _Turn) -> PageState:
+    turn = PageState(answer=kept.answer, correct=kept.correct)
     if kept.revealed:
-        turn.verdict = Verdict(kept.values, kept.right, kept.usual, kept.problem)
+        turn.verdict = Judgement(kept.values, kept.right, kept.usual, kept.problem)
         if kept.recording:
-            turn.run = Run(kept.recording, kept.began, kept.ended)
+            turn.run = RunRecording(kept.recording, kept.began, kept.ended)
     return turn

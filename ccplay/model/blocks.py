@@ -115,12 +115,14 @@ def floats(rows: Sequence[Row], sweeps: int) -> list[bytes]:
     pack = _packer(sweeps)
     try:
         return [
-            pack(*accumulate(row)) if isinstance(row, list) else _held(row, sweeps) for row in rows
+            pack(*accumulate(row)) if isinstance(row, list) else _spread(row, sweeps)
+            for row in rows
         ]
     except (TypeError, struct.error):
         # An array with unknown values is rare and may take longer.
         return [
-            pack(*_with_gaps(row)) if isinstance(row, list) else _held(row, sweeps) for row in rows
+            pack(*_with_gaps(row)) if isinstance(row, list) else _spread(row, sweeps)
+            for row in rows
         ]
 
 
@@ -159,7 +161,7 @@ def _packer(sweeps: int) -> Callable[..., bytes]:
     return struct.Struct(f"{sweeps}f").pack
 
 
-def _held(row: dict[int, int | None] | int | None, sweeps: int) -> bytes:
+def _spread(row: dict[int, int | None] | int | None, sweeps: int) -> bytes:
     """Return the C floats of a row that is an object of changes, or one value for all sweeps."""
     if not isinstance(row, dict):
         return _float(math.nan if row is None else row) * sweeps

@@ -55,7 +55,7 @@ UNKNOWN = "–"
 """Text for an unknown value."""
 
 
-class Measure(msgspec.Struct, frozen=True):
+class Format(msgspec.Struct, frozen=True):
     """The format of a column's values."""
 
     write: Callable[[Any], str]
@@ -80,22 +80,22 @@ def _count(value: float) -> str:
     return f"{value:,.0f}"
 
 
-WORDS = Measure(str, str)
+WORDS = Format(str, str)
 """Format of words, which are left-aligned; all numbers are right-aligned."""
-TEXT = Measure(str, str)
+TEXT = Format(str, str)
 """Format of numbers that are text already."""
-RATE = Measure(format_rate, format_rate)
+RATE = Format(format_rate, format_rate)
 """Format of bits per second."""
-SIZE = Measure(format_size, format_size)
+SIZE = Format(format_size, format_size)
 """Format of bytes."""
-MILLISECONDS = Measure(_milliseconds, _number, "ms")
-SECONDS = Measure(lambda value: f"{value:.1f} s", lambda value: f"{value:.2f}", "s")
-SHARE = Measure(format_ratio, lambda share: f"{share * 100:.2f}", "%")
+MILLISECONDS = Format(_milliseconds, _number, "ms")
+SECONDS = Format(lambda value: f"{value:.1f} s", lambda value: f"{value:.2f}", "s")
+SHARE = Format(format_ratio, lambda share: f"{share * 100:.2f}", "%")
 """Format of shares of one."""
-COUNT = Measure(_count, _count)
-PACKETS = Measure(_count, _count, "packets")
-SEGMENTS = Measure(_count, _count, "segments")
-BYTES = Measure(_count, _count, "bytes")
+COUNT = Format(_count, _count)
+PACKETS = Format(_count, _count, "packets")
+SEGMENTS = Format(_count, _count, "segments")
+BYTES = Format(_count, _count, "bytes")
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -104,7 +104,7 @@ class Column(msgspec.Struct, frozen=True):
     title: str
     values: tuple[str, ...]
     """Attributes of a row that the column shows."""
-    measure: Measure = WORDS
+    measure: Format = WORDS
     parts: tuple[str, ...] = ()
     """Name of each of several values: ``p50``, ``p99``."""
     note: str = ""

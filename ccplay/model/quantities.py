@@ -119,7 +119,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False):
         """Whether JSON Schema can express the bounds."""
         return self.shape.get("type") in ("integer", ["integer", "string"])
 
-    def held(self, value: Any) -> Any:
+    def check_type(self, value: Any) -> Any:
         """Return a value of the model in its own type. Raises ``ValueError`` for other types."""
         if self.type is int and isinstance(value, float) and value.is_integer():
             return int(value)
@@ -435,7 +435,7 @@ class Field(Described, frozen=True):
 
     def check(self, value: Any) -> Any:
         """Return a value of the model in its own type. Raises ``ValueError`` if it is invalid."""
-        return self._within(self.quantity.held(value))
+        return self._within(self.quantity.check_type(value))
 
     def write(self, value: Any) -> Plain:
         """Return a value for a scenario file, from which ``read`` restores it exactly."""

@@ -99,7 +99,7 @@ class Pyramid:
         self._lows.clear()
         self._highs.clear()
 
-    def grow(self, values: array[float], most: int) -> None:
+    def extend(self, values: array[float], most: int) -> None:
         """Process up to ``most`` new values, or all of them."""
         if len(values) - self.covered < FANOUT:
             return
@@ -109,8 +109,8 @@ class Pyramid:
             if level == len(self._lows):
                 self._lows.append(array("f"))
                 self._highs.append(array("f"))
-            _grow(self._lows[level], below_low, most, min)
-            _grow(self._highs[level], below_high, most, max)
+            _extend_level(self._lows[level], below_low, most, min)
+            _extend_level(self._highs[level], below_high, most, max)
             below_low, below_high = self._lows[level], self._highs[level]
             level += 1
 
@@ -154,7 +154,7 @@ def extremes(values: Sequence[float]) -> tuple[float, float] | None:
     return low, high
 
 
-def _grow(
+def _extend_level(
     level: array[float], below: array[float], most: int, choose: Callable[..., float]
 ) -> None:
     """Add to ``level`` the minimum or maximum of each complete block of ``below`` that it lacks."""
@@ -425,7 +425,7 @@ class Series:
         values = self._values
         if len(values) - self._pyramid.covered < _WAITING:
             return False
-        self._pyramid.grow(values, most)
+        self._pyramid.extend(values, most)
         return True
 
     def _extremes(self, start: int, end: int) -> tuple[float, float] | None:
@@ -435,7 +435,7 @@ class Series:
         if stop - index <= 2 * FANOUT:
             return extremes(values[index:stop]) if index < stop else None
         # The pyramid of a recording is built step by step, not all at once.
-        self._pyramid.grow(values, 4 * (stop - index))
+        self._pyramid.extend(values, 4 * (stop - index))
         if self._pyramid.covered < stop // FANOUT * FANOUT:
             return extremes(values[index:stop])
         return self._pyramid.extremes(values, index, stop)

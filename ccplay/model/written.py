@@ -70,7 +70,7 @@ def _wrong_links(written: Written, nodes: set[str]) -> Iterator[tuple[Where, str
         seen |= names
 
 
-def apart(written: Written) -> Iterator[tuple[Where, str]]:
+def find_apart(written: Written) -> Iterator[tuple[Where, str]]:
     """Yield the place of, and a message about, each node that the first host can't reach.
 
     Hosts do not forward.
@@ -103,7 +103,7 @@ def generate(topology: Topology) -> Network:
     ``CommandError`` with the first mistake.
     """
     written = topology.written or Written()
-    for where, text in chain(mistakes(written), apart(written)):
+    for where, text in chain(mistakes(written), find_apart(written)):
         place = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in where)
         raise CommandError(f"topology{place}: {text}")
     half = len(written.hosts) // 2

@@ -27,7 +27,7 @@ from ccplay.model.texts import LINE, METRIC, PROSE
 from ccplay.scenario.document import ControlError, Place, spell
 from ccplay.scenario.matrix import Parameter, Point, label_of, word_of
 from ccplay.scenario.parts import WRONG, Items, Part, Table, keys_of
-from ccplay.scenario.tree import Node, Reader, plain
+from ccplay.scenario.tree import Placed, Reader, plain
 from ccplay.scenario.values import Criterion, CriterionMeasure, Expectation, Published
 from ccplay.units import PATTERNS, parse_ratio
 from ccplay.visible import control_in
@@ -52,7 +52,7 @@ def unaliased(name: str, network: Network | None) -> str:
 # --- what a case reports, expects and cites -------------------------------------------------------
 
 
-def _check_expectation(given: dict[str, Any], node: Node, reader: Reader) -> None:
+def _check_expectation(given: dict[str, Any], node: Placed, reader: Reader) -> None:
     """Record bounds that contradict each other; fill in those around a value, and their text."""
     keys = node.value.keys()
     if keys & {"value", "tolerance"} and keys & {"at_least", "at_most"}:
@@ -144,7 +144,7 @@ EXPECT = Items(
 )
 
 
-class Row(msgspec.Struct, frozen=True):
+class CurveRow(msgspec.Struct, frozen=True):
     """A value of a curve, with the points of the matrix at which it was measured."""
 
     at: dict[str, str]
@@ -155,14 +155,14 @@ class Row(msgspec.Struct, frozen=True):
     """Line of the CSV file, for messages; empty if the row is in the scenario."""
 
 
-class Curve(Part, frozen=True, kw_only=True, eq=False):
+class PublishedCurve(Part, frozen=True, kw_only=True, eq=False):
     """A value for each point of the matrix: rows, or the name of a CSV file beside the scenario.
 
     The file's first line names the axes, and ``value``. It is read as data, and only if it is a
     small regular file in the scenario's own folder.
     """
 
-    def read(self, node: Node, reader: Reader) -> Any:
+    def read(self, node: Placed, reader: Reader) -> Any:
         """Return the rows."""
         if isinstance(node.value, str):
             return _rows_of_file(node, reader)
@@ -185,17 +185,17 @@ class Curve(Part, frozen=True, kw_only=True, eq=False):
         return {"anyOf": [{"type": "string", "pattern": f"^{_FILE.pattern}$"}, rows]}
 
 
-def _row(node: Node, reader: Reader) -> Row:
+def _row(node: Placed, reader: Reader) -> CurveRow:
     table = reader.table(node)
     if "value" not in table:
         reader.mistakes.add(node.place, "value is missing, such as value = 0.72")
     value = reader.value(table.pop("value", None), NUMBER.read, 0.0)
     unnamed: Parameter = ""
     words = {key: word_of(reader.value(each, label_of, unnamed)) for key, each in table.items()}
-    return Row(words, value, node.place)
+    return CurveRow(words, value, node.place)
 
 
-def _rows_of_file(node: Node, reader: Reader) -> Any:
+def _rows_of_file(node: Placed, reader: Reader) -> Any:
     """Read the CSV file that a curve names. Mistakes in it have its lines."""
     name = node.value
     if not _FILE.fullmatch(name):
@@ -216,7 +216,7 @@ def _rows_of_file(node: Node, reader: Reader) -> Any:
         reader.mistakes.add(node.place, f"{name} {ControlError(character)}")
         return WRONG
     lines = csv.reader(text.splitlines(), skipinitialspace=True)
-    rows: list[Row] = []
+    rows: list[CurveRow] = []
     try:
         header = [each.strip() for each in next(lines, [])]
         if header.count("value") != 1 or len(set(header)) != len(header):
@@ -236,14 +236,14 @@ def _rows_of_file(node: Node, reader: Reader) -> Any:
             except ValueError:
                 reader.mistakes.add(node.place, f"{here}value is not a plain number")
                 continue
-            rows.append(Row(cells, value, node.place, here))
+            rows.append(CurveRow(cells, value, node.place, here))
     except csv.Error as error:
         reader.mistakes.add(node.place, f"{name}:{lines.line_num}: {error}")
     reader.spend(len(rows) // 16)
     return rows if reader.mistakes.count == before else WRONG
 
 
-def _check_published(values: dict[str, Any], node: Node, reader: Reader) -> None:
+def _check_published(values: dict[str, Any], node: Placed, reader: Reader) -> None:
     del values
     if len(node.value.keys() & {"values", "curve"}) != 1:
         text = "needs either values, such as values = [0.72, 0.75], or a curve over the matrix"
@@ -261,7 +261,7 @@ PUBLISHED_VALUES = Table(
             bounds="needs one reading or more, such as [0.72]",
             meaning="One or several readings",
         ),
-        "curve": Curve(
+        "curve": PublishedCurve(
             meaning="A value for each point of the matrix: { AXIS = …, value = … }, or a CSV file "
             "beside the scenario whose first line names the axes and value"
         ),
@@ -279,7 +279,7 @@ PUBLISHED = Items(
 
 
 def read_metrics(
-    node: Node | None, reader: Reader, network: Network | None = None
+    node: Placed | None, reader: Reader, network: Network | None = None
 ) -> tuple[str, ...]:
     """Read the metrics to report first."""
     found: dict[str, None] = {}
@@ -293,7 +293,7 @@ def read_metrics(
 
 
 def read_expect(
-    node: Node | None, reader: Reader, network: Network | None = None
+    node: Placed | None, reader: Reader, network: Network | None = None
 ) -> tuple[Expectation, ...]:
     """Read the checks; those with a mistake are omitted."""
     found = EXPECT.read(node, reader) if node is not None else ()
@@ -301,7 +301,7 @@ def read_expect(
 
 
 def read_published(
-    node: Node | None, reader: Reader, network: Network | None, at: Point
+    node: Placed | None, reader: Reader, network: Network | None, at: Point
 ) -> tuple[Published, ...]:
     """Read the published values of a case at a point of its matrix."""
     found = []
@@ -315,7 +315,7 @@ def read_published(
     return tuple(found)
 
 
-def _values_at(rows: Sequence[Row], at: Point, reader: Reader) -> tuple[float, ...]:
+def _values_at(rows: Sequence[CurveRow], at: Point, reader: Reader) -> tuple[float, ...]:
     """Return the values of a curve at a point; rows that are at no point are mistakes."""
     here = {name: word_of(value) for name, value in at.parameters.items()}
     known = {axis.name: [word_of(label) for label, _ in axis.values] for axis, _ in at.values}
@@ -339,7 +339,7 @@ class _Plain(Part, frozen=True, kw_only=True, eq=False):
     words: bool = False
     """Whether values are returned as in the names of cases."""
 
-    def read(self, node: Node, reader: Reader) -> Any:
+    def read(self, node: Placed, reader: Reader) -> Any:
         """Return the values by key."""
         table = reader.table(node)
         if not self.words:
@@ -352,7 +352,7 @@ class _Plain(Part, frozen=True, kw_only=True, eq=False):
         return {"type": "object"}
 
 
-def _check_measure(values: dict[str, Any], node: Node, reader: Reader) -> None:
+def _check_measure(values: dict[str, Any], node: Placed, reader: Reader) -> None:
     if values.get("low") is None and values.get("high") is None:
         reader.mistakes.add(node.place, "needs at_least or at_most")
     if values.get("minus") and values.get("over"):
@@ -388,7 +388,7 @@ CRITERION = Table(
 
 
 def read_criterion(
-    node: Node | None, axes: Iterable[str], reader: Reader, network: Network | None
+    node: Placed | None, axes: Iterable[str], reader: Reader, network: Network | None
 ) -> Criterion | None:
     """Read the criterion of a file whose matrix has these axes."""
     found: Criterion | None = CRITERION.read(node, reader) if node is not None else None

@@ -48,7 +48,7 @@ from ccplay.model.written import (
     MOST_ROUTERS,
     NODE_PATTERN,
     Where,
-    apart,
+    find_apart,
     mistakes,
     observing,
 )
@@ -63,7 +63,7 @@ from ccplay.scenario.parts import (
     keys_of,
     table_shape,
 )
-from ccplay.scenario.tree import Node, Reader, unknown_key
+from ccplay.scenario.tree import Placed, Reader, unknown_key
 from ccplay.traffic import TRAFFIC
 
 # --- queues: a kind and its parameters, read into ``model.Qdisc`` ---------------------------------
@@ -76,7 +76,7 @@ class Queue(Part, frozen=True, kw_only=True, eq=False):
 
     definition: str = "queue"
 
-    def read(self, node: Node, reader: Reader) -> Any:
+    def read(self, node: Placed, reader: Reader) -> Any:
         """Return the ``Qdisc`` with the values that ``tc-KIND(8)`` calls so."""
         table = reader.table(node)
         if "kind" not in table:
@@ -102,7 +102,7 @@ class Queue(Part, frozen=True, kw_only=True, eq=False):
         if reader.mistakes.count > before:
             return WRONG
         qdisc = Qdisc(kind=kind, options=options)
-        return reader.value(Node(node.place, None), lambda _: validate(qdisc), WRONG)
+        return reader.value(Placed(node.place, None), lambda _: validate(qdisc), WRONG)
 
     def write(self, value: Any) -> dict[str, Plain]:
         """Return a queue discipline with its given parameters."""
@@ -173,7 +173,7 @@ QUEUE = Queue()
 # --- classes at a link: several queues that share its rate ----------------------------------------
 
 
-def _check_class(values: dict[str, Any], node: Node, reader: Reader) -> None:
+def _check_class(values: dict[str, Any], node: Placed, reader: Reader) -> None:
     if (qdisc := values.get("qdisc")) is not None and software_only(qdisc.kind):
         reader.mistakes.add(node.at("queue", "kind"), f"{qdisc.kind} {NOT_OF_CLASS}")
 
@@ -181,7 +181,7 @@ def _check_class(values: dict[str, Any], node: Node, reader: Reader) -> None:
 class Classes(Items, frozen=True, kw_only=True, eq=False):
     """The classes of a link; an empty list stands for one queue."""
 
-    def read(self, node: Node, reader: Reader) -> Any:
+    def read(self, node: Placed, reader: Reader) -> Any:
         """Return the classes, once none contradicts another."""
         before = reader.mistakes.count
         classes = Items.read(self, node, reader)
@@ -190,7 +190,7 @@ class Classes(Items, frozen=True, kw_only=True, eq=False):
         return classes
 
 
-def _check_classes(node: Node, classes: Sequence[TrafficClass], reader: Reader) -> None:
+def _check_classes(node: Placed, classes: Sequence[TrafficClass], reader: Reader) -> None:
     """Record contradictions between the classes of a link."""
     names = [each.name for each in classes]
     takers: dict[str, str] = {}
@@ -234,7 +234,7 @@ CLASSES = Classes(
 OF_LINK = "Several queues that share the link's rate; an empty list is one queue"
 
 
-def _check_setting(values: dict[str, Any], node: Node, reader: Reader) -> None:
+def _check_setting(values: dict[str, Any], node: Placed, reader: Reader) -> None:
     setting = LinkSetting(**{name: each for name, each in values.items() if name != "ends"})
     if setting.classes and setting.qdisc and software_only(setting.qdisc.kind):
         # It would be the queue of each class that names none.
@@ -367,7 +367,7 @@ class _Topology(Part, frozen=True, kw_only=True, eq=False):
 
     definition: str = "topology"
 
-    def read(self, node: Node, reader: Reader) -> Any:
+    def read(self, node: Placed, reader: Reader) -> Any:
         """Return the topology, and the settings given with its own links by name."""
         having: dict[str, list[str]] = {key: ["written"] for key in WRITTEN_KEYS}
         del having["observed"]
@@ -376,7 +376,7 @@ class _Topology(Part, frozen=True, kw_only=True, eq=False):
                 # A star has a number of hosts, a written network has their names.
                 having[parameter.name] = [*having.get(parameter.name, ()), each.name]
         table = reader.table(node, ("kind", "observed", *having))
-        named = reader.value(table.get("kind", Node((), Topology().kind)), _TOPOLOGY.read, "")
+        named = reader.value(table.get("kind", Placed((), Topology().kind)), _TOPOLOGY.read, "")
         if not named:
             # What its other keys mean is unknown.
             return Topology(), {}
@@ -421,7 +421,7 @@ _TOPOLOGY = choice("topology", TOPOLOGIES)
 
 
 def _written(
-    node: Node, table: dict[str, Node], reader: Reader
+    node: Placed, table: dict[str, Placed], reader: Reader
 ) -> tuple[Topology, dict[str, LinkSetting]]:
     """Read a listed topology, and the settings of its links by name.
 
@@ -429,7 +429,7 @@ def _written(
     a rate, all are. A link has no delay and no loss unless its entry sets them.
     """
     before = reader.mistakes.count
-    values = Table(keys=WRITTEN_KEYS, missing=_EXAMPLES).values(Node(node.place, table), reader)
+    values = Table(keys=WRITTEN_KEYS, missing=_EXAMPLES).values(Placed(node.place, table), reader)
     links = values.pop("links", [])
     written = Written(cables=[ends for ends, _ in links], **values)
     for where, text in mistakes(written):
@@ -437,7 +437,7 @@ def _written(
         if not _is_unread(written, where):
             reader.mistakes.add((*node.place, *where), text)
     if reader.mistakes.count == before:
-        for where, text in apart(written):
+        for where, text in find_apart(written):
             reader.mistakes.add((*node.place, *where), text)
     if reader.mistakes.count == before and "observed" not in table:
         limited = [
@@ -503,10 +503,10 @@ def is_observed(network: Network, link: str) -> bool:
     return bool(names) and set(names) <= set(network.observed)
 
 
-def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Network | None]:
+def read_build(case: dict[str, Placed], reader: Reader) -> tuple[Build, Network | None]:
     """Read the network to build; None if its topology has a mistake."""
     before = reader.mistakes.count
-    topology, links = TOPOLOGY.read(case.get("topology", Node((), {})), reader)
+    topology, links = TOPOLOGY.read(case.get("topology", Placed((), {})), reader)
     network = None
     if reader.mistakes.count == before:
         try:
@@ -533,12 +533,12 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Network | 
         topology=topology,
         links=links,
         congestion_controls=hosts,
-        **Table(keys=BUILD).values(Node((), case), reader),
+        **Table(keys=BUILD).values(Placed((), case), reader),
     ), network
 
 
 def _check_link(
-    network: Network, link: str, setting: LinkSetting, node: Node, reader: Reader
+    network: Network, link: str, setting: LinkSetting, node: Placed, reader: Reader
 ) -> None:
     """Record impossible settings of a link of this network."""
     if problem := link_problem(network, link):
@@ -556,7 +556,9 @@ def _check_link(
         reader.mistakes.add((*node.place, "mark"), "no queue forms: give the link a rate")
 
 
-def _observing(network: Network, topology: Topology, node: Node, reader: Reader) -> Network | None:
+def _observing(
+    network: Network, topology: Topology, node: Placed, reader: Reader
+) -> Network | None:
     """Return the network with the observed links of its topology; None if one does not exist."""
     wrong = {
         number: problem

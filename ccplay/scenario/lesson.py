@@ -22,17 +22,17 @@ from ccplay.scenario.document import spell
 from ccplay.scenario.keys import link_problem
 from ccplay.scenario.parts import Items, Named, Table, keys_of
 from ccplay.scenario.timeline import STEP, check_timeline, read_timeline
-from ccplay.scenario.tree import Node, Reader
+from ccplay.scenario.tree import Placed, Reader
 from ccplay.scenario.values import (
     FACTORS,
     PLOTS,
+    AnswerChoice,
     Bound,
-    Choice,
     Lesson,
-    Look,
     Measure,
     Page,
-    Question,
+    PageLook,
+    PageQuestion,
     Range,
     Step,
 )
@@ -117,7 +117,7 @@ UNREAD = ""
 """Name that stands for all traffic of a step that could not be read."""
 
 
-def _check_measure(values: dict[str, Any], node: Node, reader: Reader) -> None:
+def _check_measure(values: dict[str, Any], node: Placed, reader: Reader) -> None:
     if "to_s" in values and values["to_s"] <= values.get("from_s", 0.0):
         reader.mistakes.add(node.place, "to is not later than from")
 
@@ -134,7 +134,7 @@ MEASURES = Named(
 
 def check_measures(
     measures: Mapping[str, Measure],
-    node: Node,
+    node: Placed,
     network: Network | None,
     started: Collection[str],
     reader: Reader,
@@ -183,7 +183,7 @@ MOST_CHOICES = 9
 _BOUNDS = {key: each for key, each in keys_of(Bound).items() if key != "measure"}
 
 
-def _check_bound(values: dict[str, Any], node: Node, reader: Reader) -> None:
+def _check_bound(values: dict[str, Any], node: Placed, reader: Reader) -> None:
     if not node.value.keys() & _BOUNDS.keys():
         reader.mistakes.add(node.place, "needs at_least or at_most")
     elif {"low", "high"} <= values.keys() and values["low"] > values["high"]:
@@ -197,7 +197,7 @@ _LACK = 'what the run measures if it is right, such as when = [{ measure = "rtt"
 CHOICE = Table(
     definition="lesson-choice",
     keys=keys_of(
-        Choice,
+        AnswerChoice,
         when=Items(
             of=BOUND,
             least=1,
@@ -207,7 +207,7 @@ CHOICE = Table(
             required=True,
         ),
     ),
-    make=Choice,
+    make=AnswerChoice,
     missing={"when": f": {_LACK}"},
 )
 _OF_RANGE = keys_of(
@@ -231,7 +231,7 @@ def _range(*, measure: str, usual: Bound | None = None, **values: Any) -> Range:
     return Range(measure=measure, usual=usual and replace(usual, measure=measure), **values)
 
 
-def _check_range(values: dict[str, Any], node: Node, reader: Reader) -> None:
+def _check_range(values: dict[str, Any], node: Placed, reader: Reader) -> None:
     if not {"low", "high"} <= values.keys():
         return
     span = values["high"] - values["low"]
@@ -263,7 +263,7 @@ _KINDS = {
 }
 
 
-def _check_question(values: dict[str, Any], node: Node, reader: Reader) -> None:
+def _check_question(values: dict[str, Any], node: Placed, reader: Reader) -> None:
     if len(node.value.keys() & _KINDS.keys()) != 1:
         reader.mistakes.add(node.place, "needs one of choices, number or region")
     if sum(each.usual for each in values.get("choices", ())) > 1:
@@ -272,8 +272,8 @@ def _check_question(values: dict[str, Any], node: Node, reader: Reader) -> None:
 
 QUESTION = Table(
     definition="lesson-question",
-    keys=keys_of(Question, **_KINDS),
-    make=Question,
+    keys=keys_of(PageQuestion, **_KINDS),
+    make=PageQuestion,
     check=_check_question,
     words={"oneOf": [{"required": [key]} for key in _KINDS]},
     meaning="The question asked before the steps run",
@@ -281,7 +281,7 @@ QUESTION = Table(
 
 
 def check_question(
-    question: Question, node: Node, measures: Collection[str], reader: Reader
+    question: PageQuestion, node: Placed, measures: Collection[str], reader: Reader
 ) -> None:
     """Record each measure that a question names and its page does not have."""
     named = [
@@ -304,7 +304,7 @@ def check_question(
 MOST_PAGES = 30
 LOOK = Table(
     keys=keys_of(
-        Look,
+        PageLook,
         plots=Items(
             of=Field(choice("plot", PLOTS)),
             noun="plots",
@@ -312,7 +312,7 @@ LOOK = Table(
             meaning="Names of plots, from left to right",
         ),
     ),
-    make=Look,
+    make=PageLook,
     meaning="What the page shows of the network",
 )
 PAGE = Table(
@@ -344,7 +344,7 @@ LESSON = Table(
 )
 
 
-def read_lesson(node: Node | None, network: Network | None, reader: Reader) -> Lesson | None:
+def read_lesson(node: Placed | None, network: Network | None, reader: Reader) -> Lesson | None:
     """Read the lesson of a file; ``network`` is its first case's, None if that has a mistake."""
     if node is None:
         return None
@@ -359,11 +359,11 @@ def read_lesson(node: Node | None, network: Network | None, reader: Reader) -> L
     return Lesson(read, reader.value(table.get("aim"), LINE.read, ""))
 
 
-def _page(node: Node, network: Network | None, taken: dict[str, str], reader: Reader) -> Page:
+def _page(node: Placed, network: Network | None, taken: dict[str, str], reader: Reader) -> Page:
     """Read a page; ``taken`` has the places of all traffic on earlier pages."""
     table = reader.table(node, PAGE.keys)
     timed = table.pop("steps", None)
-    values = PAGE.values(Node(node.place, table), reader)
+    values = PAGE.values(Placed(node.place, table), reader)
     values = {"title": "", "text": "", "run_s": 0.0, "why": "", **values}
     values["steps"] = _steps(timed, values["run_s"], network, taken, reader)
     if timed is not None and not values["run_s"]:
@@ -384,7 +384,7 @@ def _page(node: Node, network: Network | None, taken: dict[str, str], reader: Re
 
 
 def _steps(
-    node: Node | None,
+    node: Placed | None,
     run_s: float,
     network: Network | None,
     taken: dict[str, str],

@@ -18,7 +18,7 @@ MOST_LISTED = 100
 """Largest number of files listed from a folder: each takes up to a second to read."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ScenarioEntry(msgspec.Struct, frozen=True):
     """A scenario in a listing."""
 
     name: str
@@ -60,12 +60,12 @@ def criteria() -> dict[str, Path]:
     return {path.stem: path for path in sorted(assets("scenarios").glob("evaluation/*.toml"))}
 
 
-def shipped_entries() -> list[Entry]:
+def shipped_entries() -> list[ScenarioEntry]:
     """Return listing entries of the scenarios shipped with ccplay."""
     return [_entry(name, path) for name, path in shipped().items()]
 
 
-def in_folder(folder: Path) -> list[Entry]:
+def in_folder(folder: Path) -> list[ScenarioEntry]:
     """Return listing entries of a folder, at most a hundred."""
     try:
         paths = sorted(folder.glob("*.toml"))
@@ -75,12 +75,12 @@ def in_folder(folder: Path) -> list[Entry]:
     return [_entry(str(path), path) for path in islice(scenarios, MOST_LISTED)]
 
 
-def _entry(name: str, path: Path) -> Entry:
+def _entry(name: str, path: Path) -> ScenarioEntry:
     try:
         scenario = load(path)
     except ScenarioError:
-        return Entry(printable(name), "", 0)
-    return Entry(printable(name), scenario.title, len(scenario.cases))
+        return ScenarioEntry(printable(name), "", 0)
+    return ScenarioEntry(printable(name), scenario.title, len(scenario.cases))
 
 
 def _is_meant_as_one(path: Path) -> bool:

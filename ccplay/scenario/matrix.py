@@ -16,7 +16,15 @@ from ccplay.model.quantities import NUMBER, Field, MisfitError, Quantity, Shape,
 from ccplay.model.texts import LINE
 from ccplay.scenario.document import Place, spell
 from ccplay.scenario.parts import Items, Table
-from ccplay.scenario.tree import NOWHERE, KeyPath, Node, Reader, Setting, read_path, renewed_path
+from ccplay.scenario.tree import (
+    NOWHERE,
+    GivenSetting,
+    KeyPath,
+    Placed,
+    Reader,
+    read_path,
+    use_todays_path,
+)
 from ccplay.scenario.values import Case, Step
 from ccplay.traffic.flow import StartFlow, StopFlow
 
@@ -41,7 +49,7 @@ def repeated(case: Case, repeat: int) -> Case:
     offsets = _offsets(case, repeat)
     for flows in together.values():
         dealt = sorted(offsets[flow] for flow in flows)
-        offsets |= dict(zip(_turn(flows, repeat), dealt, strict=True))
+        offsets |= dict(zip(_rotate(flows, repeat), dealt, strict=True))
     # Without jitter, or with equal offsets, the order of the steps decides.
     steps = _rotated(case.timeline, repeat, together)
     return replace(
@@ -68,7 +76,7 @@ def _starts(timeline: Iterable[Step]) -> _Together:
     return together
 
 
-def _turn(flows: list[str], repeat: int) -> list[str]:
+def _rotate(flows: list[str], repeat: int) -> list[str]:
     """Return the flows in the order of this repeat."""
     first = (repeat - 1) % len(flows)
     return flows[first:] + flows[:first]
@@ -100,7 +108,7 @@ def _rotated(timeline: tuple[Step, ...], repeat: int, together: _Together) -> li
             for i, step in enumerate(steps)
             if flow_of(step) in flows and (step.at_s, step.after) == moment
         ]
-        turn = {flow: place for place, flow in enumerate(_turn(flows, repeat))}
+        turn = {flow: place for place, flow in enumerate(_rotate(flows, repeat))}
         moved = sorted((steps[i] for i in places), key=lambda step: turn[str(flow_of(step))])
         for i, step in zip(places, moved, strict=True):
             steps[i] = step
@@ -166,7 +174,7 @@ class Axis(msgspec.Struct, frozen=True):
     """Paths that the axis sets, with their places in the file."""
     place: Place
     """Place of the values in the file."""
-    values: tuple[tuple[Parameter, Node], ...]
+    values: tuple[tuple[Parameter, Placed], ...]
     """Values with their names."""
 
 
@@ -174,22 +182,22 @@ class Point(msgspec.Struct, frozen=True):
     """A point of the matrix: one value of each axis."""
 
     parameters: Mapping[str, Parameter]
-    values: tuple[tuple[Axis, Node], ...]
+    values: tuple[tuple[Axis, Placed], ...]
 
     def name(self, case: str) -> str:
         """Return the name of a case at this point: ``CASE, delay 50 ms, limit 10``."""
         values = [f"{axis} {word_of(value)}" for axis, value in self.parameters.items()]
         return ", ".join([case, *values] if case else values)
 
-    def lay_over(self, case: Node, reader: Reader) -> Node:
+    def apply(self, case: Placed, reader: Reader) -> Placed:
         """Return a case with the values of this point merged into it."""
         for axis, value in self.values:
             for path, place in axis.paths:
-                case = reader.graft(case, path, value, place)
+                case = reader.merge(case, path, value, place)
         return case
 
 
-def read_matrix(node: Node | None, reader: Reader) -> list[Axis]:
+def read_matrix(node: Placed | None, reader: Reader) -> list[Axis]:
     """Read the axes; those with a mistake are omitted."""
     axes: list[Axis] = []
     table = reader.table(node)
@@ -220,7 +228,7 @@ def _starts_of(path: KeyPath) -> Iterator[KeyPath]:
     return (path[:length] for length in range(1, len(path) + 1))
 
 
-def check_settings(axes: list[Axis], settings: list[Setting], reader: Reader) -> None:
+def check_settings(axes: list[Axis], settings: list[GivenSetting], reader: Reader) -> None:
     """Refuse settings of the command line that an axis would override."""
     sets = {path: axis for axis in axes for path, _ in axis.paths}
     for setting in settings:
@@ -244,10 +252,10 @@ def points(axes: list[Axis]) -> Iterator[Point]:
         )
 
 
-def _axis(key: str, node: Node, reader: Reader) -> Axis:
+def _axis(key: str, node: Placed, reader: Reader) -> Axis:
     """Read ``NAME = { path = PATH, values = […] }`` or ``PATH = […]``."""
     if not isinstance(node.value, dict):
-        path = reader.value(Node(node.place, key), _path, NOWHERE)
+        path = reader.value(Placed(node.place, key), _path, NOWHERE)
         name = path[-1] if path else key
         return Axis(name, ((path, node.place),), node.place, _values(node, None, reader))
     if not AXIS.keys.keys() & node.value.keys():
@@ -259,14 +267,14 @@ def _axis(key: str, node: Node, reader: Reader) -> Axis:
         if each not in table:
             reader.mistakes.add(node.place, f"{each} is missing")
     return Axis(
-        name=reader.value(Node(node.place, key), LINE.read, ""),
+        name=reader.value(Placed(node.place, key), LINE.read, ""),
         paths=_paths(table.get("path"), reader),
         place=(*node.place, "values"),
         values=_values(table.get("values"), table.get("names"), reader),
     )
 
 
-def _paths(node: Node | None, reader: Reader) -> tuple[tuple[KeyPath, Place], ...]:
+def _paths(node: Placed | None, reader: Reader) -> tuple[tuple[KeyPath, Place], ...]:
     nodes = [] if node is None else node.value if isinstance(node.value, list) else [node]
     if node is not None and not nodes:
         reader.mistakes.add(node.place, "an empty list: name at least one path")
@@ -277,12 +285,12 @@ def _paths(node: Node | None, reader: Reader) -> tuple[tuple[KeyPath, Place], ..
 
 
 def _path(value: Any) -> KeyPath:
-    return renewed_path(read_path(value))[0]
+    return use_todays_path(read_path(value))[0]
 
 
 def _values(
-    node: Node | None, named: Node | None, reader: Reader
-) -> tuple[tuple[Parameter, Node], ...]:
+    node: Placed | None, named: Placed | None, reader: Reader
+) -> tuple[tuple[Parameter, Placed], ...]:
     values = reader.members(node, "values")
     if node is not None and isinstance(node.value, list) and not values:
         reader.mistakes.add(node.place, "an empty list: no case would be run")

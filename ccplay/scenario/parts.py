@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ccplay.model.quantities import Described, Field, Plain, Shape, fields_of
-from ccplay.scenario.tree import TODAYS, Node, Reader
+from ccplay.scenario.tree import TODAYS, Placed, Reader
 
 WRONG: Any = None
 """What a part returns for a value with a mistake, which it has recorded."""
@@ -28,7 +28,7 @@ class Part(Described, frozen=True, kw_only=True, eq=False):
     definition: str = ""
     """Name of its definition in the JSON Schema; empty if its shape is repeated where it stands."""
 
-    def read(self, node: Node, reader: Reader) -> Any:
+    def read(self, node: Placed, reader: Reader) -> Any:
         """Return the value of a node; ``WRONG`` if it has a mistake."""
         raise NotImplementedError
 
@@ -51,7 +51,7 @@ def ref(name: str) -> Shape:
     return {"$ref": f"#/$defs/{name}"}
 
 
-def read_part(part: Part | Field, node: Node, reader: Reader) -> Any:
+def read_part(part: Part | Field, node: Placed, reader: Reader) -> Any:
     """Return the value of a node as a part or a field describes it."""
     if isinstance(part, Part):
         return part.read(node, reader)
@@ -74,7 +74,7 @@ class Items(Part, frozen=True, kw_only=True, eq=False):
     words: Shape = msgspec.field(default_factory=dict)
     """Other words of its JSON Schema."""
 
-    def read(self, node: Node, reader: Reader) -> Any:
+    def read(self, node: Placed, reader: Reader) -> Any:
         """Return the members that have no mistake, in a list."""
         nodes = reader.members(node, self.noun)
         if len(nodes) < self.least or (self.most is not None and len(nodes) > self.most):
@@ -109,7 +109,7 @@ class Named(Part, frozen=True, kw_only=True, eq=False):
     bounds: str = ""
     """Message about a table with too many names."""
 
-    def read(self, node: Node, reader: Reader) -> Any:
+    def read(self, node: Placed, reader: Reader) -> Any:
         """Return the values without a mistake by name."""
         table = reader.table(node)
         if self.most is not None and len(table) > self.most:
@@ -135,7 +135,7 @@ def keys_of(struct: type[msgspec.Struct], **others: Part | Field) -> dict[str, P
     return {each.key: each for each in fields_of(struct).values()} | others
 
 
-Check = Callable[[dict[str, Any], Node, Reader], None]
+Check = Callable[[dict[str, Any], Placed, Reader], None]
 """A function that records contradictions between the values of a table, by name: those of them that
 could be read."""
 
@@ -153,7 +153,7 @@ class Table(Part, frozen=True, kw_only=True, eq=False):
     words: Shape = msgspec.field(default_factory=dict)
     """Other words of its JSON Schema."""
 
-    def read(self, node: Node, reader: Reader) -> Any:
+    def read(self, node: Placed, reader: Reader) -> Any:
         """Return what ``make`` makes of the values by name; ``WRONG`` if one has a mistake."""
         before = reader.mistakes.count
         table = reader.table(node, self.keys)
@@ -161,12 +161,12 @@ class Table(Part, frozen=True, kw_only=True, eq=False):
             return WRONG
         # A misspelt key would look like one that is missing.
         is_known = reader.mistakes.count == before
-        values = self.values(Node(node.place, table), reader)
+        values = self.values(Placed(node.place, table), reader)
         if self.check is not None and is_known:
             self.check(values, node, reader)
         return self.make(**values) if self.partial or reader.mistakes.count == before else WRONG
 
-    def values(self, node: Node, reader: Reader) -> dict[str, Any]:
+    def values(self, node: Placed, reader: Reader) -> dict[str, Any]:
         """Return the values by name of a table whose keys are all known."""
         found = {}
         for key, entry in self.keys.items():

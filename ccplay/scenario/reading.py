@@ -50,14 +50,14 @@ from ccplay.scenario.timeline import (
     read_timeline,
 )
 from ccplay.scenario.tree import (
-    Node,
+    GivenSetting,
+    Placed,
     Reader,
-    Setting,
-    grow,
-    lay_over,
+    apply_settings,
+    locate,
     overlay,
     read_settings,
-    renewed,
+    use_todays_keys,
 )
 from ccplay.scenario.values import Case, Criterion, Lesson, Scenario
 from ccplay.visible import printable
@@ -129,12 +129,12 @@ class _Draft(msgspec.Struct, frozen=True):
 
     name: str
     """Name of the case; empty if the file has only one."""
-    node: Node
+    node: Placed
     point: Point
 
 
 def read_cases(
-    table: dict[str, Node], title: str, settings: list[Setting], reader: Reader
+    table: dict[str, Placed], title: str, settings: list[GivenSetting], reader: Reader
 ) -> list[Case]:
     """Read every case at every point of its matrix."""
     cases = []
@@ -145,7 +145,7 @@ def read_cases(
             reader.mistakes.add((*draft.node.place, "name"), f"another case is named {quote(name)}")
         seen.add(name)
         reader.mistakes.within(name or title)
-        node = draft.point.lay_over(draft.node, reader)
+        node = draft.point.apply(draft.node, reader)
         case = replace(
             _case(node, draft.point, reader),
             name=name or title,
@@ -156,7 +156,7 @@ def read_cases(
     return cases
 
 
-def read_pages(table: dict[str, Node], cases: Sequence[Case], reader: Reader) -> Lesson | None:
+def read_pages(table: dict[str, Placed], cases: Sequence[Case], reader: Reader) -> Lesson | None:
     """Read the lesson of a file, which uses the network of the file's first case."""
     if "lesson" not in table:
         return None
@@ -166,11 +166,13 @@ def read_pages(table: dict[str, Node], cases: Sequence[Case], reader: Reader) ->
     return read_lesson(table["lesson"], network, reader)
 
 
-def _drafts(table: dict[str, Node], settings: list[Setting], reader: Reader) -> Iterator[_Draft]:
-    common = Node((), {key: node for key, node in table.items() if key in OWN_KEYS})
+def _drafts(
+    table: dict[str, Placed], settings: list[GivenSetting], reader: Reader
+) -> Iterator[_Draft]:
+    common = Placed((), {key: node for key, node in table.items() if key in OWN_KEYS})
     cases = 0
     for name, merged in _merged(common, table.get("case"), reader):
-        node = lay_over(merged, settings, reader)
+        node = apply_settings(merged, settings, reader)
         inner = dict(node.value)
         matrix = inner.pop("matrix", None)
         axes = read_matrix(matrix, reader)
@@ -181,10 +183,10 @@ def _drafts(table: dict[str, Node], settings: list[Setting], reader: Reader) -> 
             reader.mistakes.add(place, f"more than {MOST_CASES} cases, all points counted")
             return
         for point in points(axes):
-            yield _Draft(name, Node(node.place, inner), point)
+            yield _Draft(name, Placed(node.place, inner), point)
 
 
-def _merged(common: Node, cases: Node | None, reader: Reader) -> Iterator[tuple[str, Node]]:
+def _merged(common: Placed, cases: Placed | None, reader: Reader) -> Iterator[tuple[str, Placed]]:
     """Yield the name of each ``[[case]]``, and its keys merged over the common part."""
     if cases is None:
         yield "", common
@@ -198,15 +200,15 @@ def _merged(common: Node, cases: Node | None, reader: Reader) -> Iterator[tuple[
         if "name" not in own:
             reader.mistakes.add(node.place, "name is missing: every case needs one")
         name = reader.value(own.pop("name", None), LINE.read, "")
-        yield name, overlay(common, Node(node.place, own))
+        yield name, overlay(common, Placed(node.place, own))
 
 
-def _case(node: Node, at: Point, reader: Reader) -> Case:
+def _case(node: Placed, at: Point, reader: Reader) -> Case:
     table = reader.table(node, CASE_KEYS)
     if "duration" not in table:
         text = 'duration is missing: the longest duration of a run, such as "60 s"'
         reader.mistakes.add(node.place, text)
-    single = Table(keys=VALUES).values(Node(node.place, table), reader)
+    single = Table(keys=VALUES).values(Placed(node.place, table), reader)
     duration_s = single.setdefault("duration_s", float(DAY_S))
     build, names = read_build(table, reader)
     if names is not None:
@@ -230,7 +232,7 @@ def _case(node: Node, at: Point, reader: Reader) -> Case:
     return case
 
 
-def _check_ends(case: Case, table: dict[str, Node], reader: Reader) -> None:
+def _check_ends(case: Case, table: dict[str, Placed], reader: Reader) -> None:
     """Refuse an impossible end, and steps that may come after the end."""
     if case.until == "first" and not case.sizes and not reader.mistakes.count:
         text = '"first" needs a start-flow with bytes: no other transfer has a fixed size'
@@ -259,15 +261,15 @@ def parse(text: str, path: Path, settings: Sequence[str] = ()) -> Scenario:
     """Read the text of a scenario file called ``path``. Raises ``ScenarioError``."""
     text = text.replace("\r\n", "\n")
     mistakes = Mistakes(path.name, text)
-    root = renewed(grow(_toml(text, path, mistakes)), mistakes)
+    root = use_todays_keys(locate(_toml(text, path, mistakes)), mistakes)
     scenario = _scenario(root, path, settings, Reader(mistakes, path.parent))
     mistakes.raise_any()
     return scenario
 
 
-def _scenario(root: Node, path: Path, settings: Sequence[str], reader: Reader) -> Scenario:
+def _scenario(root: Placed, path: Path, settings: Sequence[str], reader: Reader) -> Scenario:
     over = read_settings(settings, reader.mistakes)
-    root = lay_over(root, [each for each in over if each.path[0] == "title"], reader)
+    root = apply_settings(root, [each for each in over if each.path[0] == "title"], reader)
     over = [each for each in over if each.path[0] != "title"]
     table = reader.table(root, FILE_KEYS)
     title = reader.value(table.get("title"), LINE.read, printable(path.stem))
@@ -287,7 +289,7 @@ def _scenario(root: Node, path: Path, settings: Sequence[str], reader: Reader) -
 
 
 def read_evaluation(
-    table: dict[str, Node], cases: Sequence[Case], reader: Reader
+    table: dict[str, Placed], cases: Sequence[Case], reader: Reader
 ) -> Criterion | None:
     """Read the criterion of a file, whose cases have the matrix that it names."""
     axes = dict.fromkeys(axis for case in cases for axis in case.parameters)

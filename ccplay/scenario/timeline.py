@@ -41,9 +41,9 @@ from ccplay.scenario.keys import (
     link_problem,
 )
 from ccplay.scenario.parts import WRONG, Part, Table, described, keys_of, ref, table_shape
-from ccplay.scenario.tree import Node, Reader
+from ccplay.scenario.tree import Placed, Reader
 from ccplay.scenario.values import Case, Scenario, Step
-from ccplay.traffic import KINDS, TRAFFIC, several, singly, started_by, stopped_by
+from ccplay.traffic import KINDS, TRAFFIC, split_senders, split_starts, started_by, stopped_by
 from ccplay.traffic.base import TrafficKind
 from ccplay.traffic.flow import StartFlow, conflict
 
@@ -83,7 +83,7 @@ class _StepPart(Part, frozen=True, kw_only=True, eq=False):
 
     definition: str = "step"
 
-    def read(self, node: Node, reader: Reader, duration_s: float = math.inf) -> Any:
+    def read(self, node: Placed, reader: Reader, duration_s: float = math.inf) -> Any:
         """Return the step as a ``Draft``; it must begin within ``duration_s``."""
         before = reader.mistakes.count
         table = reader.table(node)
@@ -124,7 +124,7 @@ def has_queue(action: type[Command]) -> bool:
     return "qdisc" in action.__struct_fields__
 
 
-def read_timeline(node: Node | None, duration_s: float, reader: Reader) -> list[Draft]:
+def read_timeline(node: Placed | None, duration_s: float, reader: Reader) -> list[Draft]:
     """Read every step; those with a mistake are omitted."""
     nodes = reader.members(node)
     if node is not None and len(nodes) > MOST_STEPS:
@@ -134,7 +134,7 @@ def read_timeline(node: Node | None, duration_s: float, reader: Reader) -> list[
     return [draft for draft in drafts if draft is not WRONG]
 
 
-def _command(place: Place, table: dict[str, Node], reader: Reader) -> Any:
+def _command(place: Place, table: dict[str, Placed], reader: Reader) -> Any:
     do = table.pop("do", None)
     if do is None:
         reader.mistakes.add(place, f"do is missing: one of {', '.join(ACTIONS)}")
@@ -146,14 +146,14 @@ def _command(place: Place, table: dict[str, Node], reader: Reader) -> Any:
     keys = keys_of_action(action)
     values: dict[str, Any] = {}
     if has_queue(action):
-        own = Node(place, {key: table.pop(key) for key in list(table) if key not in keys})
+        own = Placed(place, {key: table.pop(key) for key in list(table) if key not in keys})
         qdisc = values["qdisc"] = QUEUE.read(own, reader)
         if qdisc is not WRONG and "class" in table and software_only(qdisc.kind):
             reader.mistakes.add(own.at("kind"), f"{qdisc.kind} {NOT_OF_CLASS}")
     missing = dict.fromkeys(keys, f" for {quote(action.__struct_config__.tag)}")
     missing["classes"] = ": a list of classes, or [] for one queue"
-    given = reader.table(Node(place, table), ("at", "after", "do", *keys))
-    values |= Table(keys=keys, missing=missing).values(Node(place, given), reader)
+    given = reader.table(Placed(place, table), ("at", "after", "do", *keys))
+    values |= Table(keys=keys, missing=missing).values(Placed(place, given), reader)
     return None if reader.mistakes.count > before else action(**values)
 
 
@@ -319,12 +319,12 @@ class _Links:
 # Precedence between the names of one link: a later entry must not undo a higher one before it.
 
 
-def check_overruled(links: Node | None, network: Network, reader: Reader) -> None:
+def check_overruled(links: Placed | None, network: Network, reader: Reader) -> None:
     """Refuse a case, setting or matrix whose value is undone by a lower one further down.
 
     ``links.bottleneck.delay`` would silently undo a matrix over ``links."r->h2".delay``.
     """
-    below: dict[str, list[tuple[str, Node]]] = {}
+    below: dict[str, list[tuple[str, Placed]]] = {}
     for link, node in reversed(reader.table(links).items()):
         leading = directions(network, link)
         for later, other in below.get(next(iter(leading), ""), ()):
@@ -339,11 +339,11 @@ def check_overruled(links: Node | None, network: Network, reader: Reader) -> Non
             below.setdefault(each, []).append((link, node))
 
 
-def _keys(node: Node) -> set[str]:
+def _keys(node: Placed) -> set[str]:
     return set(node.value) if isinstance(node.value, dict) else set()
 
 
-def _places(node: Node) -> Iterator[Place]:
+def _places(node: Placed) -> Iterator[Place]:
     yield node.place
     inner = node.value.values() if isinstance(node.value, dict) else ()
     for each in inner:
@@ -370,9 +370,9 @@ def check_timeline(
 
     In a timeline that is not ``whole`` others may refer to an omitted step.
     """
-    drafts = [each for draft in drafts for each in _apart(draft, several, network, mistakes)]
+    drafts = [each for draft in drafts for each in _split(draft, split_senders, network, mistakes)]
     drafts = _name_traffic(drafts)
-    drafts = [each for draft in drafts for each in _apart(draft, singly, network, mistakes)]
+    drafts = [each for draft in drafts for each in _split(draft, split_starts, network, mistakes)]
     traffic = _traffic(drafts, mistakes)
     if network is not None:
         for draft in drafts:
@@ -388,7 +388,7 @@ def check_timeline(
     )
 
 
-def _apart(
+def _split(
     draft: Draft,
     into: Callable[[Command, Network | None], tuple[Command, ...]],
     network: Network | None,

@@ -85,7 +85,7 @@ MOST_READ = 250_000
 """Largest number of keys and values in all cases together: a small file can multiply them."""
 
 
-class Node(msgspec.Struct, frozen=True):
+class Placed(msgspec.Struct, frozen=True):
     """A value and its place; a table is a dict of nodes, an array a list of nodes."""
 
     place: Place
@@ -101,16 +101,16 @@ class Node(msgspec.Struct, frozen=True):
         return node.place
 
 
-def grow(value: Any, place: Place = ()) -> Node:
+def locate(value: Any, place: Place = ()) -> Placed:
     """Return the output of tomllib as nodes with places."""
     if isinstance(value, dict):
-        return Node(place, {key: grow(each, (*place, key)) for key, each in value.items()})
+        return Placed(place, {key: locate(each, (*place, key)) for key, each in value.items()})
     if isinstance(value, list):
-        return Node(place, [grow(each, (*place, i)) for i, each in enumerate(value)])
-    return Node(place, value)
+        return Placed(place, [locate(each, (*place, i)) for i, each in enumerate(value)])
+    return Placed(place, value)
 
 
-def overlay(below: Node, above: Node) -> Node:
+def overlay(below: Placed, above: Placed) -> Placed:
     """Return ``below`` overridden by ``above``, table by table.
 
     A table with a ``kind`` replaces the other one, because the limit of a pfifo is not a bfifo's.
@@ -122,12 +122,12 @@ def overlay(below: Node, above: Node) -> Node:
     merged = dict(below.value)
     for key, node in above.value.items():
         merged[key] = overlay(merged[key], node) if key in merged else node
-    return Node(above.place, merged)
+    return Placed(above.place, merged)
 
 
-def _graft(
-    below: Node, path: KeyPath, above: Node, at: Place, spend: Callable[[int], None]
-) -> Node:
+def _merge(
+    below: Placed, path: KeyPath, above: Placed, at: Place, spend: Callable[[int], None]
+) -> Placed:
     if not path:
         return overlay(below, above)
     key, rest = path[0], path[1:]
@@ -138,20 +138,20 @@ def _graft(
             here = f"{spell(below.place)}, which has {len(below.value)} (counted from 0)"
             raise MisfitError(f"there is no {quote(key)} in {here}")
         members = list(below.value)
-        members[int(key)] = _graft(members[int(key)], rest, above, at, spend)
-        return Node(below.place, members)
+        members[int(key)] = _merge(members[int(key)], rest, above, at, spend)
+        return Placed(below.place, members)
     if not isinstance(below.value, dict):
         raise MisfitError(
             f"there is no {quote(key)} in {quote(plain(below))}, which is not a table"
         )
     table = dict(below.value)
     if key in table:
-        table[key] = _graft(table[key], rest, above, at, spend)
+        table[key] = _merge(table[key], rest, above, at, spend)
     else:
         for missing in reversed(rest):
-            above = Node(at, {missing: above})
+            above = Placed(at, {missing: above})
         table[key] = above
-    return Node(below.place, table)
+    return Placed(below.place, table)
 
 
 class Reader:
@@ -175,7 +175,7 @@ class Reader:
             text = f"more than {MOST_READ:,} keys and values, all cases and points counted"
             self.mistakes.refuse(text)
 
-    def graft(self, below: Node, path: KeyPath, above: Node, at: Place) -> Node:
+    def merge(self, below: Placed, path: KeyPath, above: Placed, at: Place) -> Placed:
         """Return ``below`` with ``above`` merged over the value at ``path``.
 
         Missing tables on the path are created with the place ``at``. A path beyond the members of a
@@ -183,12 +183,12 @@ class Reader:
         """
         self.spend()
         try:
-            return _graft(below, path, above, at, self.spend)
+            return _merge(below, path, above, at, self.spend)
         except MisfitError as error:
             self.mistakes.add(at, str(error))
             return below
 
-    def table(self, node: Node | None, known: Iterable[str] | None = None) -> dict[str, Node]:
+    def table(self, node: Placed | None, known: Iterable[str] | None = None) -> dict[str, Placed]:
         """Return the entries of a table; keys that are not ``known`` are mistakes."""
         if node is None:
             return {}
@@ -207,7 +207,7 @@ class Reader:
             self.mistakes.add(each.place, unknown_key(key, known, there))
         return table
 
-    def members(self, node: Node | None, of: str = "tables") -> list[Node]:
+    def members(self, node: Placed | None, of: str = "tables") -> list[Placed]:
         """Return the members of an array of tables or other values."""
         if node is None:
             return []
@@ -218,7 +218,7 @@ class Reader:
         self.spend(1 + len(node.value))
         return list(node.value)
 
-    def value(self, node: Node | None, read: Callable[[Any], T], default: T) -> T:
+    def value(self, node: Placed | None, read: Callable[[Any], T], default: T) -> T:
         """Return the result of ``read`` for a value; its ``ValueError`` becomes a mistake."""
         if node is None:
             return default
@@ -228,7 +228,7 @@ class Reader:
             self.mistakes.add(node.place, str(error))
             return default
 
-    def _plain(self, node: Node) -> Any:
+    def _plain(self, node: Placed) -> Any:
         """Return a value without places; its size is counted."""
         self.spend(_size(node))
         return plain(node)
@@ -242,7 +242,7 @@ def unknown_key(key: str, known: Iterable[str], quoted: str = "") -> str:
     return text
 
 
-def _size(node: Node) -> int:
+def _size(node: Placed) -> int:
     """Return the number of values within a value, and the length of their texts."""
     match node.value:
         case dict():
@@ -254,7 +254,7 @@ def _size(node: Node) -> int:
     return 1
 
 
-def plain(node: Node) -> Any:
+def plain(node: Placed) -> Any:
     """Return a value without places."""
     if isinstance(node.value, dict):
         return {key: plain(each) for key, each in node.value.items()}
@@ -272,16 +272,16 @@ _OF_NAMES = ("hosts", "links", "matrix", "measures")
 """Tables whose keys are names chosen by the user."""
 
 
-def renewed(node: Node, mistakes: Mistakes, *, names: bool = False) -> Node:
+def use_todays_keys(node: Placed, mistakes: Mistakes, *, names: bool = False) -> Placed:
     """Return a part of a file with today's names of keys; values keep their places.
 
     ``names`` is whether its keys are the user's. A key under both names is a mistake.
     """
     if isinstance(node.value, list):
-        return Node(node.place, [renewed(each, mistakes) for each in node.value])
+        return Placed(node.place, [use_todays_keys(each, mistakes) for each in node.value])
     if not isinstance(node.value, dict):
         return node
-    table: dict[str, Node] = {}
+    table: dict[str, Placed] = {}
     for key, each in node.value.items():
         todays = key if names or key not in TODAYS else TODAYS[key]
         if todays != key and todays in node.value:
@@ -289,11 +289,11 @@ def renewed(node: Node, mistakes: Mistakes, *, names: bool = False) -> Node:
                 each.place, f"the older name of {todays}, which is here too: keep one of them"
             )
             continue
-        table[todays] = renewed(each, mistakes, names=not names and key in _OF_NAMES)
-    return Node(node.place, table)
+        table[todays] = use_todays_keys(each, mistakes, names=not names and key in _OF_NAMES)
+    return Placed(node.place, table)
 
 
-def renewed_path(path: KeyPath) -> tuple[KeyPath, bool]:
+def use_todays_path(path: KeyPath) -> tuple[KeyPath, bool]:
     """Return a path with today's names of keys, and whether the keys below it are the user's."""
     keys: list[str] = []
     names = False
@@ -309,11 +309,11 @@ MOST_SETTINGS = 1000
 _OPENS = ("[", "{", '"', "'")
 
 
-class Setting(msgspec.Struct, frozen=True):
+class GivenSetting(msgspec.Struct, frozen=True):
     """A value with its path, and its name in messages."""
 
     path: KeyPath
-    value: Node
+    value: Placed
 
     @property
     def place(self) -> Place:
@@ -321,9 +321,9 @@ class Setting(msgspec.Struct, frozen=True):
         return self.value.place
 
 
-def read_settings(settings: Sequence[str], mistakes: Mistakes) -> list[Setting]:
+def read_settings(settings: Sequence[str], mistakes: Mistakes) -> list[GivenSetting]:
     """Read the arguments of ``--set``, each ``PATH=VALUE``."""
-    read: list[Setting] = []
+    read: list[GivenSetting] = []
     if len(settings) > MOST_SETTINGS:
         mistakes.add((GivenPath("PATH=VALUE"),), f"is given more than {MOST_SETTINGS} times")
         return read
@@ -335,23 +335,23 @@ def read_settings(settings: Sequence[str], mistakes: Mistakes) -> list[Setting]:
     return read
 
 
-def lay_over(below: Node, settings: Iterable[Setting], reader: Reader) -> Node:
+def apply_settings(below: Placed, settings: Iterable[GivenSetting], reader: Reader) -> Placed:
     """Return a case with the settings merged into it; later ones override earlier ones."""
     for setting in settings:
-        below = reader.graft(below, setting.path, setting.value, setting.place)
+        below = reader.merge(below, setting.path, setting.value, setting.place)
     return below
 
 
-def _setting(text: str, mistakes: Mistakes) -> Setting:
+def _setting(text: str, mistakes: Mistakes) -> GivenSetting:
     # Arguments need not be text: Python keeps undecodable bytes as lone surrogates.
     if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
         raise MisfitError(f"{quote(text)} is not UTF-8 text")
     written, path, value = split_setting(text)
     if path[0] == "case":
         raise MisfitError("a setting applies to every case; --case NAME selects some")
-    path, names = renewed_path(path)
-    found = grow(_value(value), (GivenPath(written),))
-    return Setting(path, renewed(found, mistakes, names=names))
+    path, names = use_todays_path(path)
+    found = locate(_value(value), (GivenPath(written),))
+    return GivenSetting(path, use_todays_keys(found, mistakes, names=names))
 
 
 def _value(text: str) -> Any:

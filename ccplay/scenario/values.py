@@ -136,7 +136,7 @@ class Bound(msgspec.Struct, frozen=True):
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
 
-class Choice(msgspec.Struct, frozen=True):
+class AnswerChoice(msgspec.Struct, frozen=True):
     """One of several answers, which is right if all of its conditions hold."""
 
     text: Annotated[str, Field(LINE, "The answer")]
@@ -167,16 +167,16 @@ class Range(msgspec.Struct, frozen=True):
     """Usual outcome, which ``Page.why`` explains."""
 
 
-class Question(msgspec.Struct, frozen=True):
+class PageQuestion(msgspec.Struct, frozen=True):
     """The question that a page asks before its steps run."""
 
     ask: Annotated[str, Field(LINE, "The question")]
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[AnswerChoice, ...] = ()
     """Answers to choose from, two or more; none if the question asks for a number."""
     range: Range | None = None
 
 
-class Look(msgspec.Struct, frozen=True):
+class PageLook(msgspec.Struct, frozen=True):
     """The view that a page asks for; settings that it leaves out stay as they are."""
 
     plots: tuple[str, ...] = ()
@@ -202,9 +202,9 @@ class Page(msgspec.Struct, frozen=True):
             SECONDS, "Seconds that the steps run before the answer is revealed", 0, 600, key="run"
         ),
     ] = 0.0
-    look: Look = msgspec.field(default_factory=Look)
+    look: PageLook = msgspec.field(default_factory=PageLook)
     measures: Mapping[str, Measure] = msgspec.field(default_factory=dict)
-    question: Question | None = None
+    question: PageQuestion | None = None
     why: Annotated[str, Field(_MARKDOWN, "Explanation, revealed with the result, in Markdown")] = ""
 
 

@@ -23,7 +23,7 @@ from ccplay.scenario.keys import CLASSES, LINK
 from ccplay.scenario.reading import parse
 from ccplay.scenario.rules import admitted, option
 from ccplay.scenario.timeline import STEP, check_classes, check_timeline, read_timeline
-from ccplay.scenario.tree import Reader, grow
+from ccplay.scenario.tree import Reader, locate
 from ccplay.state.lab_state import LabState
 from ccplay.stream.wire import printable
 from ccplay.units import write_frequency, write_seconds
@@ -232,7 +232,7 @@ def _refused(
     while True:
         kept = [number for number in range(len(steps)) if number not in refused]
         found = _Refusals()
-        node = grow([dict(steps[number]) for number in kept], ("timeline",))
+        node = locate([dict(steps[number]) for number in kept], ("timeline",))
         drafts = read_timeline(node, duration_s, Reader(found))
         planned = plan(build.topology)
         check_timeline(drafts, planned, found)

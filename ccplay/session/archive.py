@@ -53,7 +53,7 @@ BEFORE_S, AFTER_S = 60.0, 30.0
 """Seconds read before and after the moment: more than the plots show at first."""
 
 
-def glimpse(path: Path, t: float) -> LabState | None:
+def preview(path: Path, t: float) -> LabState | None:
     """Return the state of a recording with only the samples around ``t``.
 
     Everything built, started, changed and marked until then is in the state. Returns None for an
@@ -117,11 +117,11 @@ def find(folder: Path) -> list[Found]:
     """Return the recordings below a folder, newest first; those that can't be read last."""
     paths = {path for pattern in PATTERNS for path in folder.glob(pattern) if path.is_file()}
     newest = sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)[:_MOST]
-    found = [glance(path, folder) for path in newest]
+    found = [describe_recording(path, folder) for path in newest]
     return sorted(found, key=lambda each: (not each.problem, each.began), reverse=True)
 
 
-def glance(path: Path, folder: Path) -> Found:
+def describe_recording(path: Path, folder: Path) -> Found:
     """Return what is known of a recording from its beginning and its end."""
     name = wire.printable(str(path.relative_to(folder)))
     facts = path.stat()
@@ -153,7 +153,7 @@ def glance(path: Path, folder: Path) -> Found:
 
 def scan(path: Path, folder: Path) -> Found:
     """Return what is known of a recording, all of its flows included; reads every line."""
-    found = glance(path, folder)
+    found = describe_recording(path, folder)
     if found.problem:
         return found
     flows = []
@@ -242,7 +242,7 @@ class Bounds(msgspec.Struct, frozen=True):
     """Greatest number of bytes of all sessions together."""
     longest: int = 200_000_000
     """Greatest number of bytes of one session; an hour of eight flows takes a quarter of that."""
-    spare: int = 200_000_000
+    keep_free: int = 200_000_000
     """Bytes that are left free on the disk."""
 
 
@@ -387,9 +387,9 @@ class SessionRecorder:
         if self._directory is None:
             return None
         disk = os.fstatvfs(self._directory.descriptor)
-        if disk.f_bavail * disk.f_frsize >= self._bounds.spare:
+        if disk.f_bavail * disk.f_frsize >= self._bounds.keep_free:
             return None
-        return f"less than {format_size(self._bounds.spare)} are free on its disk"
+        return f"less than {format_size(self._bounds.keep_free)} are free on its disk"
 
 
 def _open() -> Directory:

@@ -27,7 +27,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Recording, Sink
 from ccplay.stream.sources import LabSource, Source
 from ccplay.stream.wire import UnknownEvent
-from ccplay.traffic import singly
+from ccplay.traffic import split_starts
 
 _IDLE_S = 0.5
 """Seconds after a frame for which sweeps may wait; an idle timeline has no step for longer."""
@@ -53,12 +53,12 @@ class Session:
         title: str = "",
         sinks: Sequence[Sink] = (),
         script: Timed | None = None,
-        glimpse: Callable[[], LabState | None] | None = None,
+        preview: Callable[[], LabState | None] | None = None,
         idle: Callable[[LabState], bool] | None = None,
         recorded: bool | None = None,
         advice: Callable[[LabState], str] | None = None,
     ) -> None:
-        """Hold ``source``; ``glimpse`` returns a state to show until that much has been read.
+        """Hold ``source``; ``preview`` returns a state to show until that much has been read.
 
         ``idle`` returns whether events may wait for the screen's next frame; without it none wait.
         ``recorded`` is whether the events come from a recording; by default, whether ``source``
@@ -80,8 +80,8 @@ class Session:
         self.watched = False
         """Whether others watch, for whom events must not wait for this screen's next frame."""
         self.known_from = 0.0
-        """Lab time in seconds before which a glimpse has no samples; 0 if no glimpse is shown."""
-        self._glimpse = glimpse
+        """Lab time in seconds before which a preview has no samples; 0 if no preview is shown."""
+        self._preview = preview
         self._idle = idle
         self._advice = advice
         self._source = source
@@ -98,7 +98,7 @@ class Session:
 
     @property
     def state(self) -> LabState:
-        """The state of everything read, or a glimpse until as much has been read."""
+        """The state of everything read, or a preview until as much has been read."""
         if self._swept:
             self._fold()
         return self._shown
@@ -165,7 +165,7 @@ class Session:
         """
         self._history.forget_undone()
         hello = self.state.hello
-        for each in singly(command, hello.network if hello else None):
+        for each in split_starts(command, hello.network if hello else None):
             self._do(each)
 
     @property
@@ -241,7 +241,7 @@ class Session:
             self._sinks.pop().close()
 
     async def _look_ahead(self) -> None:
-        seen = await asyncio.to_thread(self._glimpse) if self._glimpse else None
+        seen = await asyncio.to_thread(self._preview) if self._preview else None
         if seen is not None and seen.sweeps.end:
             self._shown, self.known_from = seen, seen.sweeps.time(0)
 

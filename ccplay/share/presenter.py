@@ -219,7 +219,7 @@ LOOPBACK = "127.0.0.1"
 _PLACE = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]{1,253}))?(?::([0-9]{1,5}))?")
 
 
-class Place(msgspec.Struct, frozen=True):
+class WebAddress(msgspec.Struct, frozen=True):
     """The address and port to which browsers connect."""
 
     address: str = LOOPBACK
@@ -228,7 +228,7 @@ class Place(msgspec.Struct, frozen=True):
     """TCP port to which browsers connect; 0 for any free one."""
 
 
-def read_place(text: str) -> Place:
+def read_place(text: str) -> WebAddress:
     """Read ``ADDRESS:PORT``, ``ADDRESS`` or ``:PORT``; empty: loopback. Raises ``UsageError``."""
     match = _PLACE.fullmatch(text)
     port = int(match[3]) if match and match[3] else 0
@@ -239,7 +239,7 @@ def read_place(text: str) -> Place:
             f"--web {text}: not an ADDRESS:PORT, such as 0.0.0.0:8000 or [::1]:8000; "
             "a scenario is named before --web"
         )
-    return Place(match[1] or match[2] or LOOPBACK, port)
+    return WebAddress(match[1] or match[2] or LOOPBACK, port)
 
 
 class BrowserReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

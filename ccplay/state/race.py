@@ -70,16 +70,16 @@ def _sweeps(state: Racing, event: Sweeps) -> None:
     # One that a gap hides at the end may have been done before it.
     if None not in ends.values() and not _done(state, moments[-1], state.sizes, ends):
         return
-    columns = {name: _held(rows[name], len(moments)) for name in streams}
+    columns = {name: _fill_gaps(rows[name], len(moments)) for name in streams}
     for at, t in enumerate(moments):
         acked = {name: column[at] for name, column in columns.items()}
         if _done(state, t, state.sizes, acked):
-            every = {name: _held(row, len(moments))[at] for name, row in rows.items()}
+            every = {name: _fill_gaps(row, len(moments))[at] for name, row in rows.items()}
             _look(state, t, state.sizes, every)
             return
 
 
-def _held(row: Row, sweeps: int) -> list[int | None]:
+def _fill_gaps(row: Row, sweeps: int) -> list[int | None]:
     """Return the counts in a block's row, each repeated until the next known one."""
     return list(accumulate(blocks.counts(row, sweeps), _newer))
 

@@ -152,7 +152,7 @@ LONGEST_WAIT_S = 0.25
 """Seconds after which a waiting reader resumes by itself."""
 
 
-class Gate:
+class ReadGate:
     """Makes the reader of a pipe sleep between two frames.
 
     Waking up for each sweep costs more than reading it.
@@ -191,7 +191,7 @@ async def read_lines(
     longest: int,
     *,
     last: bool = False,
-    gate: tuple[Gate, asyncio.ReadTransport] | None = None,
+    gate: tuple[ReadGate, asyncio.ReadTransport] | None = None,
 ) -> AsyncGenerator[bytes]:
     """Yield the lines of a stream, each cut to ``longest`` bytes.
 
@@ -355,7 +355,7 @@ class LabSource:
         self._process: Program | None = None
         self._last_words: deque[str] = deque(maxlen=12)
         self._closing = False
-        self._gate = Gate()
+        self._gate = ReadGate()
         self._ending: asyncio.Task[None] | None = None
 
     @property

@@ -111,16 +111,18 @@ def results(state: TrafficState) -> dict[str, list[Any]]:
 C = TypeVar("C", bound=Command)
 
 
-def singly(command: C, network: Network | None) -> tuple[C, ...]:
+def split_starts(command: C, network: Network | None) -> tuple[C, ...]:
     """Return a command for each sender and, if traffic is bidirectional, for each direction.
 
     The traffic from ``dst`` to ``src`` is named ``NAME-back``, or has no name yet if ``command``
     has none. Raises ``CommandError`` if there are too few hosts.
     """
-    return tuple(each for one in several(command, network) for each in _directions(one, network))
+    return tuple(
+        each for one in split_senders(command, network) for each in _directions(one, network)
+    )
 
 
-def several(command: C, network: Network | None) -> tuple[C, ...]:
+def split_senders(command: C, network: Network | None) -> tuple[C, ...]:
     """Return a command for each sender of a start: the hosts in order, beginning with ``src``.
 
     Raises ``CommandError`` if there are too few hosts.

@@ -24,7 +24,7 @@ from ccplay.model.base import Command
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.scenario.writing import write
 from ccplay.session import archive
-from ccplay.session.archive import Found, Unsaved, find, glance
+from ccplay.session.archive import Found, Unsaved, describe_recording, find
 from ccplay.share.frames import LONGEST_POINT, Board, Pointer
 from ccplay.share.presenter import BrowserServer
 from ccplay.share.shown import Playhead
@@ -555,7 +555,7 @@ def _item(found: Found) -> Item:
 
 def _session(name: str, path: Path) -> Item:
     """Return the menu's line for an archived session, labelled ``name``, with its scenario."""
-    item = _item(glance(path, path.parent))
+    item = _item(describe_recording(path, path.parent))
     label = archive.label_of(path)
     return replace(item, label=name, summary=f"{item.summary}  {label}" if item.summary else "")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from ccplay.lesson.course import Course, measured_lines, right_answers
-from ccplay.scenario.values import Look, Page
+from ccplay.scenario.values import Page, PageLook
 from ccplay.session.session import Session
 from ccplay.share.frames import Board, Votes
 
@@ -166,7 +166,7 @@ class Leader:
         return self.votes.voters if self.votes is not None else 0
 
     @property
-    def look(self) -> Look:
+    def look(self) -> PageLook:
         """View of the network that the page asks for."""
         return self.course.page.look
 
@@ -234,7 +234,7 @@ class Leader:
     def again(self) -> None:
         """Repeat the page; spectators vote again."""
         self._rounds[self.course.at] += 1
-        self.course.again()
+        self.course.restart_page()
         self._begin_draft()
         self._keep()
 

@@ -270,7 +270,7 @@ class MainScreen(
         return head.width / self.plots.columns / 2 / passes
 
     def _take_over(self, state: LabState) -> None:
-        """Draw from another state, once the whole recording replaces a glimpse of it."""
+        """Draw from another state, once the whole recording replaces a preview of it."""
         self._state = self.ghosts.state = state
         self._ribbon = ribbon.Ribbon()
 

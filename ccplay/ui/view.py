@@ -18,7 +18,7 @@ from ccplay.model.events import Applied, LinkChanged
 from ccplay.model.network import Network
 from ccplay.plots.derived import value_at, values_at
 from ccplay.plots.table import GOODPUT
-from ccplay.session.archive import glance
+from ccplay.session.archive import describe_recording
 from ccplay.session.session import Session
 from ccplay.share.frames import Shown
 from ccplay.state.lab_state import LabState
@@ -163,7 +163,7 @@ class _Reading:
 
     def read(self) -> None:
         """Read the recording. Raises ``RecordingError``."""
-        self._seconds = glance(self._path, self._path.parent).seconds
+        self._seconds = describe_recording(self._path, self._path.parent).seconds
         for event in recorded_events(self._path):
             self.state.apply(event)
             if not self.wanted:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ccplay.lesson.course import right_words
-from ccplay.lesson.headless import Taken, take
+from ccplay.lesson.headless import PageResult, run_lesson
 from ccplay.lesson.library import open_lesson, shipped
 from ccplay.model.commands import Build
 from ccplay.scenario import lesson
@@ -26,7 +26,7 @@ def _source(build: Build) -> Source:
     return LabSource(lab_argv(), build)
 
 
-def _ignore(_: Taken) -> None:
+def _ignore(_: PageResult) -> None:
     pass
 
 
@@ -39,10 +39,10 @@ async def run(console: Console, words: list[str] | None = None) -> None:
     table = Table("lesson", "question", "as explained", "right answer", "measured", title="Lessons")
     for name in wanted.names or shipped():
         opened = open_lesson(name)
-        found: dict[int, list[Taken]] = defaultdict(list)
+        found: dict[int, list[PageResult]] = defaultdict(list)
         untrusted = 0
         for _ in range(wanted.repeats):
-            outcome = await take(opened, _source, _ignore)
+            outcome = await run_lesson(opened, _source, _ignore)
             untrusted += not outcome.health.trustworthy
             for text in outcome.errors:
                 print(f"{name}: {text}", file=sys.stderr)
@@ -55,7 +55,7 @@ async def run(console: Console, words: list[str] | None = None) -> None:
     console.print(table)
 
 
-def _row(table: Table, name: str, number: int, taken: list[Taken]) -> None:
+def _row(table: Table, name: str, number: int, taken: list[PageResult]) -> None:
     page = taken[0].page
     if page.question is None:
         return

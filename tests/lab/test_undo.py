@@ -164,7 +164,7 @@ async def test_new_connections_keep_their_hosts_algorithm_when_its_cable_was_dow
 
 
 async def test_a_session_with_undos_is_in_the_archive_and_reads_back_the_same() -> None:
-    kept = SessionRecorder("undone", "Undone", Bounds(spare=0))
+    kept = SessionRecorder("undone", "Undone", Bounds(keep_free=0))
     lab = RunningLab(forked(launch.lab_argv(), BUILD), kept)
     try:
         await lab.until(lambda state: state.phase == "ready")

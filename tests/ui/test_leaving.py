@@ -64,7 +64,7 @@ def left(app: CcplayApp) -> bool:
 
 
 async def test_a_session_that_is_recorded_is_left_at_once() -> None:
-    async with showing(SessionRecorder("x", bounds=Bounds(spare=0))) as (app, pilot):
+    async with showing(SessionRecorder("x", bounds=Bounds(keep_free=0))) as (app, pilot):
         await pilot.press("ctrl+q")
         assert left(app)
     (path,) = archive.sessions()
@@ -79,7 +79,7 @@ async def test_a_recording_is_left_at_once() -> None:
 
 async def test_a_session_that_the_archive_could_not_record_is_asked_about(here: Path) -> None:
     """With a full disk the whole session is in memory, and can be saved on another one."""
-    async with showing(SessionRecorder("x", bounds=Bounds(spare=1 << 60))) as (app, pilot):
+    async with showing(SessionRecorder("x", bounds=Bounds(keep_free=1 << 60))) as (app, pilot):
         await asked(app, pilot)
         await pilot.press("enter")
         await until(pilot, lambda: left(app))
@@ -152,7 +152,7 @@ async def test_nothing_is_asked_before_there_is_anything_to_lose() -> None:
 
 def session_of(seconds: float, label: str = "playground") -> Path:
     """Record a synthetic session; return its path."""
-    sink = SessionRecorder(label, bounds=Bounds(spare=0))
+    sink = SessionRecorder(label, bounds=Bounds(keep_free=0))
     for event in stream(flows=1, seconds=seconds):
         sink.put(event)
     sink.close()
@@ -162,7 +162,7 @@ def session_of(seconds: float, label: str = "playground") -> Path:
 
 async def test_the_last_session_is_the_first_of_the_recordings_and_never_ones_own() -> None:
     last = session_of(30)
-    own = SessionRecorder("own", bounds=Bounds(spare=0))
+    own = SessionRecorder("own", bounds=Bounds(keep_free=0))
     async with showing(own) as (app, pilot):
         assert len(archive.sessions()) == 2
         await pilot.press("g")

@@ -13,7 +13,7 @@ from textual.events import Key
 from textual.geometry import Size
 from textual.pilot import Pilot
 
-from ccplay.lesson.course import Course, Span, Turn, Verdict
+from ccplay.lesson.course import Course, Judgement, PageState, RunSpan
 from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Lesson
 from ccplay.session.session import Session
@@ -81,9 +81,9 @@ def said(app: CcplayApp) -> str:
     return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
-def run_over(turn: Turn) -> None:
+def run_over(turn: PageState) -> None:
     """Set the run of a page to have ended."""
-    turn.span = Span(1.0, 2.0)
+    turn.span = RunSpan(1.0, 2.0)
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
@@ -157,7 +157,7 @@ async def test_the_reveal_shows_what_is_right_and_what_was_measured() -> None:
     async with taking() as (app, pilot, leader):
         turn = leader.course.turn
         turn.answer, turn.correct = 0.0, False
-        turn.verdict = Verdict({"rate": 9.4, "top": 40.0}, 1.0)
+        turn.verdict = Judgement({"rate": 9.4, "top": 40.0}, 1.0)
         for part in ("Not this time.", "fast  ✓ right", "goodput: 9.40 Mbit/s"):
             await until(pilot, lambda part=part: part in said(app))  # type: ignore[misc]
 
@@ -230,7 +230,7 @@ async def test_the_vote_closes_when_the_run_starts() -> None:
         await until(crowd, lambda: "How fast?" in said(other))
         await crowd.press("2")
         await until(pilot, lambda: leader.counts == (0, 1))
-        leader.course.turn.span = Span(1.0, 1e6)
+        leader.course.turn.span = RunSpan(1.0, 1e6)
         await until(crowd, lambda: "the vote is closed: the run has started" in said(other))
         voter = other.main.lesson
         assert isinstance(voter, Voter)
@@ -259,7 +259,7 @@ async def test_the_verdict_stands_on_top_for_presenter_and_spectators(
         await crowd.press("2", "0", "enter")
         await until(pilot, lambda: leader.voters == 1)
         turn = leader.course.turn
-        turn.answer, turn.verdict = 60.0, Verdict({"rtt": 20.43}, 20.43)
+        turn.answer, turn.verdict = 60.0, Judgement({"rtt": 20.43}, 20.43)
         for one, keys, mine in ((app, pilot, "Not this time."), (other, crowd, "That is right.")):
             await until(keys, lambda one=one: "Votes: 1 of 1 right" in said(one))  # type: ignore[misc]
             assert mine in said(one)
@@ -328,7 +328,7 @@ async def test_spectators_see_the_page_vote_and_see_the_counts_once_revealed() -
         assert isinstance(voter, Voter)
         assert not voter.counts
         turn = leader.course.turn
-        turn.verdict = Verdict({"rate": 9.4, "top": 40.0}, 1.0)
+        turn.verdict = Judgement({"rate": 9.4, "top": 40.0}, 1.0)
         await until(crowd, lambda: "Not this time." in said(other))
         assert voter.counts == (1, 0)
         await crowd.press("2")
@@ -354,7 +354,7 @@ async def test_a_spectator_follows_the_drawing_of_the_network() -> None:
 async def test_before_a_run_the_plots_offer_no_other_way_to_start_traffic() -> None:
     async with taking() as (app, _, leader):
         assert app.main.view.awaits == "this page's run starts traffic"
-        leader.course.turn.verdict = Verdict({})
+        leader.course.turn.verdict = Judgement({})
         assert not app.main.view.awaits, "from here on the keys are what starts some"
 
 
@@ -366,7 +366,7 @@ async def test_the_first_page_offers_no_page_before_it_and_the_last_one_the_way_
         leader.course.turn_page(1)
         await until(pilot, lambda: "⌫ back" in said(app))
         leader.course.turn_page(1)
-        leader.course.turn.verdict = Verdict({"rtt": 3.0}, 3.0)
+        leader.course.turn.verdict = Judgement({"rtt": 3.0}, 3.0)
         await until(pilot, lambda: "the end, ^q leaves" in said(app))
         await pilot.press("enter")
         await until(pilot, lambda: any("last page" in each.message for each in app._notifications))
@@ -381,7 +381,7 @@ async def test_the_right_answer_and_the_key_that_scrolls_are_in_sight_on_a_small
         monkeypatch.setattr(Presenting, "votes", votes)
         turn = leader.course.turn
         turn.answer, turn.correct = 0.0, False
-        turn.verdict = Verdict({"rate": 9.4, "top": 40.0}, 1.0)
+        turn.verdict = Judgement({"rate": 9.4, "top": 40.0}, 1.0)
         await until(pilot, lambda: "✓ The right answer: fast" in said(app))
         assert "Votes: 1 of 4 right" in said(app)
         await until(pilot, lambda: "pgdn more" in said(app))
@@ -401,7 +401,7 @@ async def test_a_run_stays_in_sight_while_its_explanation_is_read() -> None:
         playhead = app.main.shown.playhead
         playhead.width = 2.0
         await pilot.press("2")
-        leader.course.turn.span = Span(8.0, 9.5)
+        leader.course.turn.span = RunSpan(8.0, 9.5)
         await pilot.press("enter")
         assert leader.course.turn.verdict is not None
         assert playhead.t == 9.5

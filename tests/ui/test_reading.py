@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ccplay.session.archive import glimpse
+from ccplay.session.archive import preview
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import ReplaySource
@@ -77,7 +77,7 @@ class Held(ReplaySource):
 async def seen_at_20(early: Callable[[], LabState | None] | None) -> tuple[str, dict[str, str]]:
     """Return the ribbon before the recording is read, and the whole screen after that."""
     source = Held(RECORDING)
-    app = CcplayApp(Session(source, title="test", glimpse=early), start_at=20.0, speed=1e-9)
+    app = CcplayApp(Session(source, title="test", preview=early), start_at=20.0, speed=1e-9)
     async with app.run_test(size=(120, 40)) as pilot:
         before = ""
         if early is not None:
@@ -103,7 +103,7 @@ async def test_a_glimpse_is_drawn_first_and_nothing_of_it_stays(
     """A glimpse, here shorter than the window, is drawn first, and no part of it remains."""
     monkeypatch.setattr("ccplay.session.archive.BEFORE_S", 8.0)
     monkeypatch.setattr("ccplay.session.archive.AFTER_S", 2.0)
-    before, whole = await seen_at_20(partial(glimpse, RECORDING, 20.0))
+    before, whole = await seen_at_20(partial(preview, RECORDING, 20.0))
     _, alone = await seen_at_20(None)
     assert whole == alone
     assert before != whole["ribbon"]

@@ -49,7 +49,7 @@ HEALTH = Health(
     steal=0,
 )
 FLOW = FlowStarted(t=0.5, flow="1", src="s1", dst="d1", cc="bbr", port=5201)
-ROOMY = Bounds(spare=0)
+ROOMY = Bounds(keep_free=0)
 
 
 @pytest.fixture
@@ -111,9 +111,9 @@ def test_two_sessions_of_one_second_are_two_files(place: Path) -> None:
 @pytest.mark.parametrize(
     ("bounds", "left"),
     [
-        (Bounds(spare=0, sessions=3), ["3", "4"]),
-        (Bounds(spare=0, bytes=50_000, longest=10_000), ["2", "3", "4"]),
-        (Bounds(spare=0, bytes=20_000, longest=20_000), []),
+        (Bounds(keep_free=0, sessions=3), ["3", "4"]),
+        (Bounds(keep_free=0, bytes=50_000, longest=10_000), ["2", "3", "4"]),
+        (Bounds(keep_free=0, bytes=20_000, longest=20_000), []),
         (ROOMY, ["1", "2", "3", "4"]),
     ],
 )
@@ -130,7 +130,7 @@ def test_one_that_is_still_recorded_is_never_deleted(place: Path) -> None:
     running.put(HELLO)
     assert running.path is not None
     assert archive.is_running(running.path)
-    recorded(Bounds(spare=0, sessions=1))
+    recorded(Bounds(keep_free=0, sessions=1))
     assert running.path.exists()
     assert archive.delete([running.path]) == [running.path]
     running.close()
@@ -142,7 +142,7 @@ def test_one_that_is_still_recorded_is_never_deleted(place: Path) -> None:
 async def test_a_session_outlives_the_bound_of_its_recording_and_reports_it(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sink = SessionRecorder("race", bounds=Bounds(spare=0, longest=10))
+    sink = SessionRecorder("race", bounds=Bounds(keep_free=0, longest=10))
     session = Session(Told(HELLO, FLOW, HEALTH, Log(t=2.0, level="info", text="on")), sinks=[sink])
     await session.run()
     assert "on" in [each.text for each in session.state.log]
@@ -157,7 +157,7 @@ async def test_a_session_outlives_the_bound_of_its_recording_and_reports_it(
 
 
 async def test_a_disk_that_is_nearly_full_is_left_alone(place: Path, tmp_path: Path) -> None:
-    sink = SessionRecorder("race", bounds=Bounds(spare=1 << 60))
+    sink = SessionRecorder("race", bounds=Bounds(keep_free=1 << 60))
     session = Session(Told(HELLO, Ready(t=1.0)), sinks=[sink])
     await session.run()
     (entry,) = session.state.log
@@ -171,7 +171,7 @@ async def test_a_disk_that_is_nearly_full_is_left_alone(place: Path, tmp_path: P
 
 @pytest.mark.usefixtures("place")
 async def test_what_a_file_records_besides_is_not_asked_about(tmp_path: Path) -> None:
-    refused = SessionRecorder("race", bounds=Bounds(spare=1 << 60))
+    refused = SessionRecorder("race", bounds=Bounds(keep_free=1 << 60))
     sinks = (Recorder(tmp_path / "x.ccplay"), refused)
     session = Session(Told(HELLO, Ready(t=1.0)), sinks=sinks)
     await session.run()
@@ -200,7 +200,7 @@ def test_a_disk_that_fills_up_ends_the_recording_in_time(
     sink.put(HELLO)
     sink.put(HEALTH)
     monkeypatch.setattr(os, "fstatvfs", lambda _: os.statvfs_result((4096, 1, 9, 0, 0, *[0] * 5)))
-    monkeypatch.setattr(sink, "_bounds", Bounds(spare=1))
+    monkeypatch.setattr(sink, "_bounds", Bounds(keep_free=1))
     with pytest.raises(RecordingError, match="are free on its disk"):
         sink.put(HEALTH)
     sink.close()

@@ -10,7 +10,7 @@ from ccplay.errors import CommandError, ScenarioError
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
 from ccplay.scenario.reading import parse
-from ccplay.traffic import singly
+from ccplay.traffic import split_starts
 from ccplay.traffic.flow import StartFlow
 from ccplay.traffic.ping import StartPing
 from ccplay.traffic.udp import StartUdp
@@ -21,10 +21,10 @@ LEAVES = plan(Topology(kind="leaf-spine"))
 
 
 def test_both_ways_is_a_second_start_the_other_way_round() -> None:
-    there, back = singly(StartFlow(flow="1", cc="reno", streams=2, bidir=True), LINEAR)
+    there, back = split_starts(StartFlow(flow="1", cc="reno", streams=2, bidir=True), LINEAR)
     assert there == StartFlow(flow="1", src="h1", dst="h2", cc="reno", streams=2)
     assert back == StartFlow(flow="1-back", src="h2", dst="h1", cc="reno", streams=2)
-    udp = singly(StartUdp(udp="u1", src="h2", via=["spine1"], bidir=True), LEAVES)
+    udp = split_starts(StartUdp(udp="u1", src="h2", via=["spine1"], bidir=True), LEAVES)
     peer = LEAVES.peer("h2")
     assert [(each.udp, each.src, each.dst, each.via) for each in udp] == [
         ("u1", "h2", peer, ["spine1"]),
@@ -33,23 +33,25 @@ def test_both_ways_is_a_second_start_the_other_way_round() -> None:
 
 
 def test_what_is_not_named_gets_no_name() -> None:
-    assert [each.flow for each in singly(StartFlow(bidir=True, senders=2), STAR)] == [None] * 4
+    assert [each.flow for each in split_starts(StartFlow(bidir=True, senders=2), STAR)] == [
+        None
+    ] * 4
 
 
 def test_what_asks_for_nothing_of_it_is_left_alone() -> None:
     for command in (StartFlow(), StartPing(), StartUdp(udp="u")):
-        assert singly(command, LINEAR) == (command,)
+        assert split_starts(command, LINEAR) == (command,)
 
 
 def test_several_senders_are_the_hosts_from_the_first_on_without_the_receiver() -> None:
-    found = singly(StartFlow(flow="a", src="h3", dst="h4", senders=3), STAR)
+    found = split_starts(StartFlow(flow="a", src="h3", dst="h4", senders=3), STAR)
     assert [(each.flow, each.src, each.dst) for each in found] == [
         ("a", "h3", "h4"),
         ("a-2", "h1", "h4"),
         ("a-3", "h2", "h4"),
     ]
     with pytest.raises(CommandError, match="the network has 3 other hosts"):
-        singly(StartFlow(dst="h4", senders=4), STAR)
+        split_starts(StartFlow(dst="h4", senders=4), STAR)
 
 
 def scenario(steps: str) -> str:

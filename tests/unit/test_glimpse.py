@@ -10,7 +10,7 @@ import pytest
 from ccplay.model.base import Event
 from ccplay.model.events import Health, Ready
 from ccplay.model.samples import Sweep, TcpSamples
-from ccplay.session.archive import AFTER_S, BEFORE_S, glimpse, read_recording
+from ccplay.session.archive import AFTER_S, BEFORE_S, preview, read_recording
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
@@ -71,7 +71,7 @@ def around(state: LabState, name: str) -> Sequence[float]:
 
 
 def test_a_glimpse_is_what_the_whole_state_has_around_the_moment(path: Path) -> None:
-    whole, seen = read_recording(path), glimpse(path, AT)
+    whole, seen = read_recording(path), preview(path, AT)
     assert seen is not None
     for name in ("cwnd", "ca_state", "srtt_us", "bytes_acked"):
         assert list(around(seen, name)) == list(around(whole, name))
@@ -91,14 +91,14 @@ def test_a_glimpse_decodes_only_what_it_shows(path: Path, monkeypatch: pytest.Mo
         return real(line)
 
     monkeypatch.setattr("ccplay.stream.wire.decode_event", decode)
-    glimpse(path, AT)
+    preview(path, AT)
     few = len(decoded)
     read_recording(path)
     assert few < (len(decoded) - few) / 4
 
 
 async def test_a_session_shows_the_glimpse_until_it_has_read_as_much(path: Path) -> None:
-    session = Session(ReplaySource(path), glimpse=partial(glimpse, path, AT))
+    session = Session(ReplaySource(path), preview=partial(preview, path, AT))
     shown: list[tuple[float, float]] = []
     take = session._process
 
@@ -122,8 +122,8 @@ async def test_what_cannot_be_read_gives_no_glimpse_and_the_usual_error(
 ) -> None:
     path = tmp_path / "x"
     path.write_bytes(broken)
-    assert glimpse(path, AT) is None
-    session = Session(ReplaySource(path), glimpse=partial(glimpse, path, AT))
+    assert preview(path, AT) is None
+    session = Session(ReplaySource(path), preview=partial(preview, path, AT))
     await session.run()
     assert session.error == f"{path}: not a ccplay recording"
 
@@ -132,5 +132,5 @@ def test_a_glimpse_of_a_mutant_raises_nothing(tmp_path: Path) -> None:
     path, seen = tmp_path / "x", 0
     for mutant in mutants(200, seed=4):
         path.write_bytes(mutant)
-        seen += glimpse(path, 20.0) is not None
+        seen += preview(path, 20.0) is not None
     assert seen > 20

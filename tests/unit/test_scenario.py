@@ -20,7 +20,7 @@ from ccplay.scenario.keys import link_problem
 from ccplay.scenario.library import find, shipped
 from ccplay.scenario.reading import load, parse
 from ccplay.scenario.rules import check_against, guest_offer, only_in_guest
-from ccplay.scenario.tree import grow, overlay, plain
+from ccplay.scenario.tree import locate, overlay, plain
 from ccplay.traffic import is_limited, stopped_by
 from ccplay.traffic.download import StartDownload
 from ccplay.traffic.flow import StartFlow
@@ -160,7 +160,7 @@ def test_the_examples_of_the_documentation_are_right() -> None:
     parts = [each for each in others if "duration" not in each]
     assert len(parts) >= 4
     for part in parts:
-        tree = plain(overlay(grow(whole), grow(part)))
+        tree = plain(overlay(locate(whole), locate(part)))
         assert all(case.timeline for case in parse(tomlkit.dumps(tree), PATH).cases), part
 
 

@@ -14,8 +14,8 @@ from ccplay import __version__
 from ccplay.errors import RecordingError
 from ccplay.lesson.course import (
     Course,
-    Run,
-    Turn,
+    PageState,
+    RunRecording,
     answer_words,
     markdown,
     measured_lines,
@@ -90,7 +90,7 @@ def _html(text: str) -> Markup:
     return Markup(markdown().render(text))  # noqa: S704 - raw HTML is escaped
 
 
-def _figure(number: int, page: Page, turn: Turn) -> _Figure:
+def _figure(number: int, page: Page, turn: PageState) -> _Figure:
     if not page.steps or turn.verdict is None:
         return _Figure()
     if turn.run is None:
@@ -105,14 +105,14 @@ def _figure(number: int, page: Page, turn: Turn) -> _Figure:
         return _Figure(Markup(svg_text(figure, f"page{number}")))  # noqa: S704 - drawn by us
 
 
-def _read(where: Run) -> LabState | None:
+def _read(where: RunRecording) -> LabState | None:
     try:
         return read_recording(Path(where.recording))
     except (RecordingError, OSError):
         return None
 
 
-def _part(state: LabState, where: Run) -> Scene:
+def _part(state: LabState, where: RunRecording) -> Scene:
     """Return the part of the recording in which the page ran, with its start at 0.
 
     Removes all other traffic from ``state``.
@@ -128,6 +128,6 @@ def _part(state: LabState, where: Run) -> Scene:
     return replace(whole, start=where.began, span_s=span_s, flows=flows, marks=marks)
 
 
-def _ran(each: Traffic, where: Run) -> bool:
+def _ran(each: Traffic, where: RunRecording) -> bool:
     over = each.ended is not None and each.ended < where.began
     return not over and each.started <= where.ended

@@ -41,7 +41,7 @@ def message(kind: str, content: Any) -> bytes:
     return b"event: " + kind.encode() + b"\ndata: " + _encoder.encode(content) + b"\n\n"
 
 
-class Feed:
+class PageFeed:
     """The messages of a session to pages; a page needs the opening and all later messages."""
 
     def __init__(self, session: Session, *, recorded: bool, votes: bool = False) -> None:
@@ -186,7 +186,7 @@ class TooBusyError(Exception):
 class Windows:
     """Windows of the past, each computed once and cached."""
 
-    def __init__(self, session: Session, feed: Feed) -> None:
+    def __init__(self, session: Session, feed: PageFeed) -> None:
         self._session = session
         self._feed = feed
         self._known: OrderedDict[tuple[float, ...], bytes] = OrderedDict()

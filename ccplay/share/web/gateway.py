@@ -19,9 +19,9 @@ from ccplay.errors import CcplayError
 from ccplay.model.base import Event
 from ccplay.session.session import Session
 from ccplay.share.frames import Wants
-from ccplay.share.presenter import BrowserReport, Place, encode_report, read_place
+from ccplay.share.presenter import BrowserReport, WebAddress, encode_report, read_place
 from ccplay.share.sockets import WatchSource
-from ccplay.share.web.feed import Feed, Windows, message
+from ccplay.share.web.feed import PageFeed, Windows, message
 from ccplay.stream.wire import UnknownEvent
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class _WatchedSession:
         )
         self._event = asyncio.Event()
         self._playing = asyncio.create_task(self.session.run())
-        self.feed = Feed(self.session, recorded=self.recorded, votes=self.votes)
+        self.feed = PageFeed(self.session, recorded=self.recorded, votes=self.votes)
 
     async def read_past(self) -> None:
         """Read the session's past, so that the first message to browsers contains it."""
@@ -121,7 +121,7 @@ class _WatchedSession:
 
 async def serve(
     path: Path,
-    place: Place,
+    place: WebAddress,
     ready: Callable[[Served], None],
     count: Callable[[int], None],
 ) -> None:
@@ -195,7 +195,7 @@ async def _broadcast(
         count()
 
 
-async def _listen(site: type, runner: object, place: Place) -> int:
+async def _listen(site: type, runner: object, place: WebAddress) -> int:
     """Listen, and return the port. Raises ``CcplayError`` if the address can't be used."""
     try:
         listening = site(runner, place.address, place.port, backlog=_WAITING)

@@ -25,11 +25,11 @@ import msgspec
 from aiohttp import web
 
 from ccplay.share.frames import MOST_SLOTS
-from ccplay.share.presenter import Place
+from ccplay.share.presenter import WebAddress
 from ccplay.share.relay import is_answer
 from ccplay.share.sockets import WatchSource
 from ccplay.share.web.facts import looks
-from ccplay.share.web.feed import Feed, TooBusyError, Windows, message
+from ccplay.share.web.feed import PageFeed, TooBusyError, Windows, message
 
 # --- admission of browsers: by the token in the link and the server's names in ``Host`` -----------
 
@@ -47,7 +47,7 @@ def make_token() -> str:
 class Admission:
     """Checks tokens, hosts and origins of requests."""
 
-    def __init__(self, place: Place, token: str) -> None:
+    def __init__(self, place: WebAddress, token: str) -> None:
         self._token = token.encode()
         self._names = {"localhost", place.address.lower(), socket.gethostname().lower()}
 
@@ -82,7 +82,7 @@ class Admission:
             return False
 
 
-def link_name(place: Place) -> str:
+def link_name(place: WebAddress) -> str:
     """Return the address for a link: if the server listens on all, one that others can reach."""
     if place.address not in _ANY:
         return f"[{place.address}]" if ":" in place.address else place.address
@@ -327,7 +327,7 @@ class Pages:
     def __init__(
         self,
         admission: Admission,
-        feed: Feed,
+        feed: PageFeed,
         broadcast: Broadcast,
         windows: Windows,
         ballot: BrowserVotes | None = None,
@@ -344,7 +344,7 @@ class Pages:
             path.name: path.read_bytes() for path in PAGE.iterdir() if path.suffix in _TYPES
         }
 
-    def show(self, feed: Feed, windows: Windows) -> None:
+    def show(self, feed: PageFeed, windows: Windows) -> None:
         """Serve another session from now on."""
         self._feed, self._windows = feed, windows
 

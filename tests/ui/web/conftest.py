@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from ccplay.model.base import Event
 from ccplay.share import sockets
-from ccplay.share.presenter import Place, Sharing
+from ccplay.share.presenter import Sharing, WebAddress
 from ccplay.share.web.gateway import Served, serve
 from tests.ui.synthetic import stream
 from tests.ui.web.chromium import chromium
@@ -49,7 +49,7 @@ class Stage:
             self.browsers = browsers
 
         self._serving = asyncio.create_task(
-            serve(self.sharing.path, Place(port=port), told, counted)
+            serve(self.sharing.path, WebAddress(port=port), told, counted)
         )
         await asyncio.wait([self._serving, ready], return_when=asyncio.FIRST_COMPLETED)
         if self._serving.done():

@@ -212,7 +212,7 @@ def test_a_page_taken_again_has_traffic_of_another_name(opened: Opened) -> None:
     course.run()
     lab.pass_time(20.0)
     course.reveal(lab.state)
-    course.again()
+    course.restart_page()
     assert course.phase(lab.state.now) == "asking"
     course.run()
     assert lab.pass_time(24.0) == [StopFlow(flow="a"), StartFlow(flow="a-2")]
@@ -258,15 +258,15 @@ def test_progress_is_taken_up_again(opened: Opened) -> None:
     verdict = course.reveal(lab.state)
     course.turn_page(1)
     course.answer(30.0)
-    library.keep(opened, course)
-    again = library.take_up(opened)
+    library.save_progress(opened, course)
+    again = library.load_progress(opened)
     assert again.at == 1
     assert [turn.answer for turn in again.turns] == [1.0, 30.0]
     assert again.turns[0].verdict == verdict
     assert again.turns[0].run == course.turns[0].run
     assert again.turns[1].verdict is None
-    library.forget(opened)
-    assert library.take_up(opened).at == 0
+    library.delete_progress(opened)
+    assert library.load_progress(opened).at == 0
 
 
 def test_progress_of_a_lesson_that_was_changed_is_not_taken_up(
@@ -274,10 +274,10 @@ def test_progress_of_a_lesson_that_was_changed_is_not_taken_up(
 ) -> None:
     course = Course(opened.lesson)
     course.turn_page(1)
-    library.keep(opened, course)
+    library.save_progress(opened, course)
     file = tmp_path / "mine.toml"
     file.write_text(HEAD + PAGES.replace("How fast?", "How slow?"))
-    assert library.take_up(open_lesson(str(file))).at == 0
+    assert library.load_progress(open_lesson(str(file))).at == 0
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"at":-1,"turns":[]}', b'{"at":0,"turns":[{}]}'])
@@ -285,4 +285,4 @@ def test_progress_that_is_spoilt_is_left_out(opened: Opened, content: bytes) -> 
     path = library.path_of(opened)
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
-    assert library.take_up(opened).at == 0
+    assert library.load_progress(opened).at == 0

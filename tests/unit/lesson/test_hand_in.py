@@ -8,7 +8,7 @@ import pytest
 
 from ccplay.cli import main
 from ccplay.lesson import library
-from ccplay.lesson.course import Course, Run, Verdict
+from ccplay.lesson.course import Course, Judgement, RunRecording
 from ccplay.lesson.library import open_lesson
 from tests.unit.lesson.test_reading import HEAD, PAGES
 
@@ -36,9 +36,9 @@ def take(file: Path, recording: Path) -> None:
     course = Course(opened.lesson)
     turn = course.turns[0]
     turn.answer, turn.correct = 1.0, True
-    turn.verdict = Verdict({"rate": 9.4, "top": 40.0}, 1.0)
-    turn.run = Run(str(recording), 1.0, 6.0)
-    library.keep(opened, course)
+    turn.verdict = Judgement({"rate": 9.4, "top": 40.0}, 1.0)
+    turn.run = RunRecording(str(recording), 1.0, 6.0)
+    library.save_progress(opened, course)
 
 
 def test_answers_and_figures_are_handed_in_on_one_page(

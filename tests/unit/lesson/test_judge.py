@@ -2,10 +2,10 @@
 
 import pytest
 
-from ccplay.lesson.course import Span, is_right, judge, measured
+from ccplay.lesson.course import RunSpan, is_right, judge, measured
 from ccplay.model.samples import Sweep
 from ccplay.model.values import Monitored
-from ccplay.scenario.values import Bound, Choice, Measure, Page, Question, Range, Take
+from ccplay.scenario.values import AnswerChoice, Bound, Measure, Page, PageQuestion, Range, Take
 from ccplay.traffic.ping import PingSample, PingStarted
 from ccplay.traffic.udp import UdpSample, UdpStarted
 from tests.unit.test_state import START, folded, qdisc, tcp
@@ -13,19 +13,21 @@ from tests.unit.test_state import START, folded, qdisc, tcp
 MEASURES = {"rtt": Measure("pings.p.rtt_us", "RTT", "ms", take="mean")}
 
 
-def page(question: Question) -> Page:
+def page(question: PageQuestion) -> Page:
     return Page("One", "text", measures=MEASURES, question=question)
 
 
-CHOICES = Question(
+CHOICES = PageQuestion(
     "Where?",
     (
-        Choice("low", (Bound("rtt", high=50),)),
-        Choice("high", (Bound("rtt", low=100),), usual=True),
+        AnswerChoice("low", (Bound("rtt", high=50),)),
+        AnswerChoice("high", (Bound("rtt", low=100),), usual=True),
     ),
 )
-REGION = Question("Where?", range=Range("rtt", 0, 200, plot="rtt", width=40))
-NUMBER = Question("How much?", range=Range("rtt", 0, 200, tolerance=0.25, usual=Bound("rtt", 90)))
+REGION = PageQuestion("Where?", range=Range("rtt", 0, 200, plot="rtt", width=40))
+NUMBER = PageQuestion(
+    "How much?", range=Range("rtt", 0, 200, tolerance=0.25, usual=Bound("rtt", 90))
+)
 
 
 @pytest.mark.parametrize(("value", "right", "usual"), [(20.0, 0, False), (100.0, 1, True)])
@@ -100,4 +102,4 @@ def test_samples_of_every_subject_are_measured(
         Sweep(t=9.0, tcp=tcp("1", cwnd=99), qdisc=qdisc("r1->r2", qlen=99)),
     )
     measure = Measure(metric, "what", unit, take)
-    assert measured(state, {"m": measure}, Span(1.0, 2.0)) == {"m": expected}
+    assert measured(state, {"m": measure}, RunSpan(1.0, 2.0)) == {"m": expected}

@@ -16,7 +16,7 @@ from ccplay.session.session import Session
 from ccplay.share.frames import Board, Shown
 from ccplay.share.shown import Playhead
 from ccplay.share.web.facts import columns, lines, value
-from ccplay.share.web.feed import Feed, Windows, deltas
+from ccplay.share.web.feed import PageFeed, Windows, deltas
 from ccplay.state.lab_state import LabState
 from tests.ui.synthetic import stream
 
@@ -87,8 +87,8 @@ def watched() -> Watched:
     return Watched()
 
 
-def feed_of(watched: Watched) -> Feed:
-    return Feed(cast("Session", watched), recorded=False)
+def feed_of(watched: Watched) -> PageFeed:
+    return PageFeed(cast("Session", watched), recorded=False)
 
 
 def test_frames_have_the_values_of_all_lines(watched: Watched) -> None:

@@ -13,9 +13,9 @@ import pytest
 from aiohttp import web
 
 from ccplay.errors import UsageError
-from ccplay.share.presenter import Place, read_place
+from ccplay.share.presenter import WebAddress, read_place
 from ccplay.share.web import gateway, pages
-from ccplay.share.web.feed import Feed, Windows
+from ccplay.share.web.feed import PageFeed, Windows
 from ccplay.share.web.pages import Admission, Broadcast, Pages
 
 
@@ -35,8 +35,8 @@ class Slow:
 
 def page_with(it: Broadcast) -> Pages:
     feed = SimpleNamespace(opening=lambda: b"event: opening\ndata: {}\n\n")
-    admission = Admission(Place(), "token")
-    return Pages(admission, cast("Feed", feed), it, cast("Windows", None))
+    admission = Admission(WebAddress(), "token")
+    return Pages(admission, cast("PageFeed", feed), it, cast("Windows", None))
 
 
 async def test_a_slow_browser_learns_of_its_gap_and_starts_over(
@@ -88,16 +88,16 @@ def test_a_broadcast_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("", Place("127.0.0.1", 0)),
-        (":8000", Place("127.0.0.1", 8000)),
-        ("0.0.0.0:8000", Place("0.0.0.0", 8000)),
-        ("10.0.0.1", Place("10.0.0.1", 0)),
-        ("[::1]:9", Place("::1", 9)),
-        ("localhost", Place("localhost", 0)),
-        ("lab.example:80", Place("lab.example", 80)),
+        ("", WebAddress("127.0.0.1", 0)),
+        (":8000", WebAddress("127.0.0.1", 8000)),
+        ("0.0.0.0:8000", WebAddress("0.0.0.0", 8000)),
+        ("10.0.0.1", WebAddress("10.0.0.1", 0)),
+        ("[::1]:9", WebAddress("::1", 9)),
+        ("localhost", WebAddress("localhost", 0)),
+        ("lab.example:80", WebAddress("lab.example", 80)),
     ],
 )
-def test_a_place_is_read(text: str, place: Place) -> None:
+def test_a_place_is_read(text: str, place: WebAddress) -> None:
     assert read_place(text) == place
 
 
@@ -124,11 +124,11 @@ def test_what_is_no_place_is_refused(text: str) -> None:
     ],
 )
 def test_only_own_names_and_addresses_are_ours(host: str, *, ours: bool) -> None:
-    assert Admission(Place(), "token").is_ours(host) is ours
+    assert Admission(WebAddress(), "token").is_ours(host) is ours
 
 
 def test_a_token_is_compared_whole() -> None:
-    admission = Admission(Place(), "token")
+    admission = Admission(WebAddress(), "token")
     assert admission.knows("token")
     assert not any(map(admission.knows, ("", "toke", "token2", "Token", "tök\udc80en")))
 
