@@ -23,7 +23,7 @@ from ccplay.report.data.naming import unit, words
 from ccplay.scenario.library import criteria
 from ccplay.scenario.matrix import word_of
 from ccplay.scenario.reading import load
-from ccplay.scenario.values import Case, Criterion, CriterionMeasure, Scenario
+from ccplay.scenario.values import Asked, Case, Criterion, CriterionMeasure, Scenario
 from ccplay.scenario.writing import toml
 
 # --- the criteria of a subject --------------------------------------------------------------------
@@ -47,14 +47,17 @@ class Subject(msgspec.Struct, frozen=True):
     """Value in the matrix: the name of an algorithm, or the table of a queue."""
 
 
-class LeftOut(msgspec.Struct, frozen=True):
+class LeftOut(Asked, frozen=True, kw_only=True):
     """What an RFC asks for and no scenario measures."""
 
-    rfc: str
-    section: str
-    level: str
-    question: str
     why: str
+
+    def as_result(self) -> CriterionResult:
+        """Return it as a criterion that was not evaluated."""
+        asked = {name: getattr(self, name) for name in Asked.__struct_fields__}
+        return CriterionResult(
+            **asked, name="", title="", sentence="", verdict="not evaluated", why=self.why
+        )
 
 
 def find_criteria(kind: str, only: Sequence[str] = ()) -> dict[str, Path]:
@@ -165,15 +168,11 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
         return next(each for each in self.measures if each.worst.verdict == self.verdict)
 
 
-class CriterionResult(msgspec.Struct, frozen=True, kw_only=True):
+class CriterionResult(Asked, frozen=True, kw_only=True):
     """A criterion with the verdict on the subject under test, and on those beside it."""
 
     name: str
     title: str
-    rfc: str
-    section: str
-    level: str
-    question: str
     sentence: str
     remark: str = ""
     verdict: Verdict
@@ -184,7 +183,7 @@ class CriterionResult(msgspec.Struct, frozen=True, kw_only=True):
     metric: str = ""
     why: str = ""
     """Why it was not evaluated, or is not clear."""
-    judged: list[Judged] = []
+    judged: list[Judged] = msgspec.field(default_factory=list)
     """The subject under test, then the others."""
     command: str = ""
     """Command that repeats the runs."""
@@ -423,7 +422,8 @@ def write_figure(measured: Measured) -> str:
     text = write_value(measured.metric, measured.bound, worst.value)
     if worst.value is None or worst.low is None or worst.high is None:
         return text
-    half = (worst.high - worst.low) / 2
+    if not (half := (worst.high - worst.low) / 2):
+        return text
     if measured.bound.endswith("×"):
         return f"{worst.value:.2f} ± {half:.2f}×"
     fitting = unit(measured.metric, (worst.value,))
@@ -475,11 +475,13 @@ def criterion_result(
 
 def in_order(found: Iterable[CriterionResult]) -> list[CriterionResult]:
     """Return criteria in the order of the sections of their RFCs."""
-    return sorted(found, key=lambda each: (_numbers(each.rfc), _numbers(each.section), each.name))
+    return sorted(found, key=section_of)
 
 
-def _numbers(section: str) -> list[int]:
-    return [int(each) for each in section.split(".") if each.isdecimal()]
+def section_of(found: CriterionResult) -> tuple[list[int], str]:
+    """Return the place of a criterion: its RFC and section, then its name."""
+    parts = [found.rfc, *found.section.split(".")]
+    return [int(each) for each in parts if each.isdecimal()], found.name
 
 
 # --- comparison with an earlier evaluation --------------------------------------------------------

@@ -239,7 +239,7 @@ def write_result(evaluation: Evaluation, out: Path) -> None:
     """Write the evaluation into its directory. Raises ``RecordingError``."""
     text = msgspec.json.format(msgspec.json.encode(evaluation), indent=1).decode() + "\n"
     with writing.explained(out / RESULT, RecordingError):
-        writing.write(out / RESULT, text)
+        writing.write(out / RESULT, text, replace=True)
 
 
 # --- the table ------------------------------------------------------------------------------------

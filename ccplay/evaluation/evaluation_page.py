@@ -17,6 +17,7 @@ from ccplay.evaluation.criteria import (
     Judged,
     Verdict,
     in_order,
+    section_of,
     write_figure,
     write_value,
 )
@@ -74,18 +75,8 @@ class _Panel(msgspec.Struct, frozen=True):
 class _Row(msgspec.Struct, frozen=True):
     """A criterion on the page."""
 
-    name: str
-    title: str
-    rfc: str
-    section: str
-    level: str
-    question: str
-    sentence: str
-    remark: str
-    verdict: str
+    found: CriterionResult
     style: str
-    why: str
-    command: str
     lines: list[_Line]
     tables: list[_Grid]
     panels: list[_Panel]
@@ -117,7 +108,7 @@ def write_page(evaluation: Evaluation, out: Path) -> Path:
     """
     page = out / PAGE
     with writing.explained(page, RecordingError):
-        writing.write(page, render(evaluation, out))
+        writing.write(page, render(evaluation, out), replace=True)
     return page
 
 
@@ -125,14 +116,8 @@ def render(evaluation: Evaluation, out: Path) -> str:
     """Return the page; recordings are read from the directory ``out``."""
     others = [each for each in evaluation.against if each != evaluation.subject]
     rows = [_row(each, others, out) for each in in_order(evaluation.criteria)]
-    rows += [
-        _Row(
-            *("", "", each.rfc, each.section, each.level, each.question, "", ""),
-            *("not evaluated", _STYLES["not evaluated"], each.why, "", [], [], []),
-        )
-        for each in evaluation.left_out
-    ]
-    rows.sort(key=lambda row: [int(e) for e in row.section.split(".") if e.isdecimal()])
+    rows += [_row(each.as_result(), others, out) for each in evaluation.left_out]
+    rows.sort(key=lambda row: section_of(row.found))
     verdicts: tuple[Verdict, ...] = ("pass", "fail", "unclear", "not evaluated")
     counts = [(evaluation.count(each), each) for each in verdicts]
     found = evaluation.machine
@@ -172,23 +157,12 @@ def render(evaluation: Evaluation, out: Path) -> str:
 
 
 def _row(found: CriterionResult, others: Sequence[str], out: Path) -> _Row:
-    lines = list(_lines(found.judged, others))
     return _Row(
-        name=found.name,
-        title=found.title,
-        rfc=found.rfc,
-        section=found.section,
-        level=found.level,
-        question=found.question,
-        sentence=found.sentence,
-        remark=found.remark,
-        verdict=found.verdict,
-        style=_STYLES[found.verdict],
-        why=found.why,
-        command=found.command,
-        lines=lines,
-        tables=list(_grids(found.judged)),
-        panels=list(_panels(found.judged[0], out)) if found.judged else [],
+        found,
+        _STYLES[found.verdict],
+        list(_lines(found.judged, others)),
+        list(_grids(found.judged)),
+        list(_panels(found.judged[0], out)) if found.judged else [],
     )
 
 

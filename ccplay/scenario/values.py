@@ -279,13 +279,18 @@ class CriterionMeasure(msgspec.Struct, frozen=True):
     """Values of axes at which it is measured; empty for every point of the matrix."""
 
 
-class Criterion(msgspec.Struct, frozen=True):
-    """What a scenario shows of an algorithm or a discipline, and how its verdict is reached."""
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What an RFC asks of an algorithm or a discipline."""
 
     rfc: Annotated[str, Field(LINE, "Number of the RFC that asks for it")]
     section: Annotated[str, Field(LINE, "Its section")]
     level: Annotated[str, Field(choice("level", ("MUST", "SHOULD")), "Its word")]
     question: Annotated[str, Field(LINE, "The question in one line")]
+
+
+class Criterion(Asked, frozen=True, kw_only=True):
+    """What a scenario shows of an algorithm or a discipline, and how its verdict is reached."""
+
     sentence: Annotated[str, Field(PROSE, "The sentence of the RFC, word by word")]
     subject: Annotated[
         str,
