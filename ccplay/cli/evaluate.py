@@ -22,6 +22,7 @@ _ABOUT = """\
   ccplay evaluate mine.bpf.c                  verdicts, CUBIC, Reno and BBR beside them, a page
   ccplay evaluate mine.bpf.c --quick          ten minutes on two cores: one run a point, and CUBIC
   ccplay evaluate bbr --only harm,silence     some criteria; --list names all
+  ccplay evaluate --references                published experiments: ours over theirs
   ccplay evaluate mine.bpf.c --baseline DIR   also what became better or worse since an earlier one
 
 Each criterion is a scenario with a table [evaluation] in scenarios/evaluation/, which ccplay run
@@ -62,6 +63,11 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--quick", action="store_true", help="fewer points, shorter runs, each made once"
+    )
+    parser.add_argument(
+        "--references",
+        action="store_true",
+        help="run published experiments instead, and write a report that draws ours over theirs",
     )
     parser.add_argument("--list", action="store_true", help="list the criteria")
     parser.add_argument(
@@ -112,6 +118,8 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
         evaluating.list_criteria(kind, Console())
         return 0
     results.check_libraries()
+    if arguments.references:
+        return _run_references(arguments)
     wanted = _wanted(arguments, kind)
     workers = cluster.of_run(arguments) if arguments.cluster else None
     opener = cluster.no_lab if workers else options.lab_opener(arguments)
@@ -132,6 +140,36 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
     from ccplay.evaluation.evaluation_page import write_page
 
     notify(str(write_page(evaluation, wanted.out)))
+    return code
+
+
+def _run_references(arguments: argparse.Namespace) -> int:
+    """Run the published experiments, and write their report."""
+    import asyncio
+
+    from ccplay.cli import results
+    from ccplay.experiment import runner
+    from ccplay.experiment.plan import RunOptions
+    from ccplay.scenario.library import find
+    from ccplay.scenario.reading import load
+
+    if arguments.target or arguments.discipline:
+        raise UsageError("--references runs published experiments as they are: name no subject")
+    out = arguments.out or Path("references")
+    arguments.discipline = []
+    wanted = RunOptions(
+        out=out,
+        jobs=arguments.jobs or 1,
+        repeats=arguments.repeats,
+        until_ci=arguments.until_ci,
+        as_json=arguments.json,
+        command=shlex.join(["ccplay", *sys.argv[1:]]),
+    )
+    workers = cluster.of_run(arguments) if arguments.cluster else None
+    opener = cluster.no_lab if workers else options.lab_opener(arguments)
+    code = asyncio.run(runner.run_scenario(load(find("references")), opener, wanted, workers))
+    if code < runner.KILLED:
+        notify(str(results.make([out], out / results.FOLDER)))
     return code
 
 

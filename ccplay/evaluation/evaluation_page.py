@@ -198,7 +198,7 @@ def _grids(judged: Sequence[Judged]) -> Iterator[_Grid]:
                 style = _STYLES[here.verdict] if here and measured is first else ""
                 cells.append((_figure(first.metric, first.bound, here), style))
             rows.append((point or "all", cells))
-        note = f"{first.bound} holds: {first.reason}."
+        note = f"Holds if {first.bound}: {first.reason}."
         yield _Grid(first.text, [each.subject for each in judged], rows, note)
 
 
