@@ -24,24 +24,22 @@ from ccplay.model.values import TrafficClass
 from ccplay.scenario.evidence import unaliased
 from ccplay.scenario.values import Case, Expectation, Scenario
 from ccplay.traffic import TRAFFIC, ends_of, started_by
+from ccplay.traffic.base import TrafficKind
 from ccplay.traffic.flow import StartFlow, Subflow
 from ccplay.traffic.ping import StartPing
-from ccplay.traffic.udp import StartUdp
 
 NO_METRICS = frozenset(
     ("name", "parameters", "repeat", "attempt", "checks", "health", "t", "streams", "started_s")
 )
 """Fields of a result that are not metrics: they identify the run or qualify its trust."""
 
-_GROUPS = {kind.group for kind in TRAFFIC} | {"queues", "interfaces", "directions", "reactions"}
+_KINDS = {kind.group: kind for kind in TRAFFIC}
+_GROUPS = {*_KINDS, "queues", "interfaces", "directions", "reactions"}
 _MEMBERS: dict[str, type[msgspec.Struct]] = {
     name: get_args(hint)[0] for name, hint in get_type_hints(CaseResult).items() if name in _GROUPS
 }
 """Type of a group's members in a result (flow, queue, ping …), by its key."""
 
-_MONITORED = ("delay_mean_ms", "delay_min_ms", "delay_max_ms")
-_MONITORED_FLOW = (*_MONITORED, "rx_bps", "packets", "packet_loss")
-"""Metrics of a flow that only ``monitor`` measures."""
 _OF_A_LINK = ("delay_p50_ms", "delay_p95_ms", "delay_p99_ms", "utilisation")
 """Metrics of a queue that need a rate of its own, which a class does not have."""
 _SOJOURN = ("sojourn_p50_ms", "sojourn_p95_ms", "sojourn_p99_ms")
@@ -59,12 +57,8 @@ _NEVER = {
     "rpm": "no ping ran beside a flow",
     "recovery_s": "the flow never had half its former goodput again",
     **dict.fromkeys(_HARM, "the flow was never alone for 2 s, and then 2 s beside other traffic"),
-    "fct_s": "the flow was not done before the end",
     "fct_mean_s": "a flow of a fixed size was not done before the end",
     "fct_max_s": "a flow of a fixed size was not done before the end",
-    "seconds": "the download was not done before the end",
-    "slow_start_s": "the flow never left slow start: ssthresh was not set",
-    "slow_start_cwnd": "the flow never left slow start: ssthresh was not set",
     "marks": "the discipline counts no marks",
     "lost": "the link counts no losses",
     **dict.fromkeys(_SOJOURN, "the kernel's disciplines do not measure it"),
@@ -89,11 +83,6 @@ def identity_of(result: CaseResult) -> dict[str, Any]:
     }
 
 
-def metric_of(result: CaseResult, name: str) -> float | None:
-    """Return one number of ``metrics_of`` without computing the others; None if not measured."""
-    return _number(result, name)
-
-
 def why_unmeasured(metric: str, runs: Sequence[CaseResult]) -> str:
     """Return why these runs, which could have measured a metric, did not."""
     group, _, rest = metric.partition(".")
@@ -108,8 +97,11 @@ def why_unmeasured(metric: str, runs: Sequence[CaseResult]) -> str:
         return f"{member} never started" if group != "queues" else f"{member} was never sampled"
     if group == "checkpoint":
         return "no flow of a fixed size was done before the end"
-    if group in ("flows", "udp") and field in _MONITORED_FLOW:
-        return f"the packets of {member} were not followed: the log says why"
+    if (kind := _KINDS.get(group)) is not None:
+        if kind.needs.get(field, ("", ""))[0] == "monitor":
+            return f"the packets of {member} were not followed: the log says why"
+        if field in kind.unmeasured:
+            return kind.unmeasured[field]
     return _NEVER.get(field if group in _MEMBERS else metric, "no sample was taken")
 
 
@@ -182,7 +174,7 @@ def _reasons(case: Case, network: Network) -> dict[str, str]:
     for command in starts:
         kind = started_by(command)
         if kind is not None and (name := kind.name_of(command)) is not None:
-            fields = dict.fromkeys(_fields(_MEMBERS[kind.group]), "") | dict(_lacking(command))
+            fields = dict.fromkeys(_fields(_MEMBERS[kind.group]), "") | _lacking(kind, command)
             found |= {f"{kind.group}.{name}.{field}": why for field, why in fields.items()}
         if isinstance(command, StartFlow):
             reaction = f"reactions.{command.flow}"
@@ -215,14 +207,9 @@ def _unprovoked(steps: Sequence[Command]) -> Iterator[tuple[str, str]]:
             yield each, "no step takes a link down, or loses all its packets"
 
 
-def _lacking(command: Command) -> Iterator[tuple[str, str]]:
-    """Yield the metrics that a start of traffic can't have, with the reason."""
-    if isinstance(command, StartFlow) and command.bytes is None:
-        yield "fct_s", "the flow has no fixed size: give it bytes"
-    if isinstance(command, StartFlow | StartUdp) and not command.monitor:
-        fields = _MONITORED_FLOW if isinstance(command, StartFlow) else _MONITORED
-        for each in fields:
-            yield each, "only monitor = true measures it"
+def _lacking(kind: TrafficKind, start: Command) -> dict[str, str]:
+    """Return the metrics that a start of traffic can't have, with the reason."""
+    return {metric: why for metric, (key, why) in kind.needs.items() if not getattr(start, key)}
 
 
 def _of_queues(case: Case, network: Network) -> dict[str, str]:
@@ -304,15 +291,18 @@ def _fields(kind: type[msgspec.Struct]) -> list[str]:
     ]
 
 
-def _number(value: Any, place: str) -> float | None:
-    """Return the number at a path within a value; names of members may contain dots."""
-    if not place:
-        known = isinstance(value, int | float) and not isinstance(value, bool)
-        return value if known else None
+def metric_of(result: Any, name: str) -> float | None:
+    """Return one number of ``metrics_of`` without computing the others; None if not measured.
+
+    Names of members may contain dots.
+    """
+    if not name:
+        known = isinstance(result, int | float) and not isinstance(result, bool)
+        return result if known else None
     found = None
-    for name, each in _members(value):
-        if place == name or place.startswith(f"{name}."):
-            inner = _number(each, place[len(name) + 1 :])
+    for member, each in _members(result):
+        if name == member or name.startswith(f"{member}."):
+            inner = metric_of(each, name[len(member) + 1 :])
             found = found if inner is None else inner
     return found
 

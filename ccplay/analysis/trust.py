@@ -14,8 +14,9 @@ from ccplay.model.columns import COUNT, Column, Format, Table
 from ccplay.model.events import MOST_LATE_S, Applied, Health, LinkChanged
 from ccplay.model.values import MOST_SEGMENTS
 from ccplay.state.lab_state import LabState
+from ccplay.traffic import is_brief
+from ccplay.traffic.base import Traffic
 from ccplay.traffic.connections import Flow
-from ccplay.traffic.ping import Ping
 
 # --- checks the goodput of flows against what a link can carry with frame headers -----------------
 
@@ -77,7 +78,7 @@ def _transfers(state: LabState) -> Iterator[_Transfer]:
     streams: dict[str, list[Flow]] = {}
     ways: dict[tuple[str, str], tuple[list[str], int]] = {}
     for flow in state.flows.values():
-        if flow.mptcp or flow.kind == "download":
+        if flow.mptcp or is_brief(flow):
             continue
         if flow.paths or flow.kind == "subflow":
             yield from _over_one_path(state, flow)
@@ -232,9 +233,7 @@ def _round_trips(state: LabState) -> Iterator[tuple[str, float, float, float]]:
             yield name, least, base, slack
 
 
-def _least_rtts(
-    state: LabState,
-) -> Iterator[tuple[Flow | Ping, list[str], float]]:
+def _least_rtts(state: LabState) -> Iterator[tuple[Traffic, list[str], float]]:
     """Yield traffic, the links of its path from the sender, and the minimum RTT in µs.
 
     Traffic that took several paths is left out, because its minimum RTT belongs to an unknown one.
@@ -246,10 +245,10 @@ def _least_rtts(
         if least := flow.series["min_rtt_us"].last:
             taken = flow.paths[0].links if flow.paths else []
             yield flow, taken, least
-    for ping in state.of(Ping).values():
-        rtt_us = ping.series["rtt_us"]
-        if (extremes := rtt_us.extremes(rtt_us.first, rtt_us.end)) is not None:
-            yield ping, [], extremes[0]
+    for each in state.traffic.values():
+        rtt_us = each.series.get("rtt_us")
+        if rtt_us is not None and (found := rtt_us.extremes(rtt_us.first, rtt_us.end)):
+            yield each, [], found[0]
 
 
 def _base_us(state: LabState, links: Sequence[str]) -> float | None:
@@ -264,7 +263,7 @@ def _base_us(state: LabState, links: Sequence[str]) -> float | None:
     return base
 
 
-def _shortest_wait_us(state: LabState, link: str, during: Flow | Ping) -> float:
+def _shortest_wait_us(state: LabState, link: str, during: Traffic) -> float:
     """Return the shortest time in µs that a small packet waited in a link's queue.
 
     HTB passes a packet at once while it has tokens, so the true time may be shorter.

@@ -208,7 +208,7 @@ MORE = {
     "evaluate": "judge a congestion control or a queue discipline by the criteria of RFCs",
     "config": "print your preferences, or the JSON Schema of scenario files",
     "completion": "print the completion of commands and options for your shell",
-    "guest": "install a full kernel for --guest: needs QEMU, downloads some 100 MB",
+    "guest": "install a full kernel for --guest: needs QEMU, fetches some 100 MB",
     "cluster": "make the certificate of a cluster, or run its worker on this machine",
 }
 """Commands that are needed once, or by few."""

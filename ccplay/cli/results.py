@@ -64,7 +64,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="draw this plot too, such as pacing-rate, unacked, udp-loss; may be repeated",
+        help="draw this plot too, such as pacing-rate or unacked; may be repeated",
     )
     parser.set_defaults(run=run_report)
 
@@ -137,7 +137,7 @@ _TABLES = {
     "queues": "every observed queue, at every sample",
     **{name: each.about for name, each in _EXPORTED},
     "monitor": "packets received and one-way delay of monitored traffic, at its end",
-    "intervals": "bytes of each flow, download and UDP in each second or --interval",
+    "intervals": "bytes that each traffic moved in each second or --interval",
     "interfaces": "packets and drops of every interface, at the end",
     "sojourn-times": "packets by the time they waited in a discipline in software, each second",
     "trace": "cwnd, ssthresh and srtt of traced flows, at every ACK",

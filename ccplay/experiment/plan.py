@@ -28,6 +28,7 @@ from ccplay.scenario.evidence import unaliased
 from ccplay.scenario.matrix import repeated
 from ccplay.scenario.values import Case, Scenario
 from ccplay.stream.sinks import Sink
+from ccplay.traffic import TRAFFIC
 
 # --- the runs and their order: every case once, then every case again -----------------------------
 
@@ -311,13 +312,9 @@ def _metric(case: Case, scenario: Scenario, wanted: RunOptions) -> str:
     return metric
 
 
-_USUAL = (
-    ("flows.", ".goodput_bps"),
-    ("checkpoint.ratio", ""),
-    ("pings.", ".p50_ms"),
-    ("downloads.", ".seconds"),
-)
-"""Prefixes and suffixes of the names of the most useful metrics."""
+_SHOWN = [(f"{kind.group}.", f".{kind.metric}") for kind in TRAFFIC if kind.metric]
+_USUAL = (_SHOWN[0], ("checkpoint.ratio", ""), *_SHOWN[1:])
+"""Prefixes and suffixes of the names of the most useful metrics, those of flows first."""
 
 
 def usual_metrics(metrics: Iterable[str]) -> list[str]:

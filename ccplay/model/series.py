@@ -7,6 +7,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from operator import itemgetter
 from typing import cast
 
@@ -386,6 +387,20 @@ class Series:
             return found
         values = [value for value in self.values(start, end) if value <= most]
         return (min(values), max(values)) if values else None
+
+    def thinned(
+        self, ticks: Sequence[int], most: float = math.inf
+    ) -> list[tuple[float, float] | None]:
+        """Return the extremes of each slice between neighbouring ``ticks``; None without a value.
+
+        Screen, figures and browsers thin many values to few like this: no peak is lost.
+        """
+        if ticks[0] < ticks[-1]:
+            # This query prepares all slices at once, not one by one.
+            self._extremes(ticks[0], ticks[-1])
+        return [
+            self.extremes(*pair, most) if pair[0] < pair[1] else None for pair in pairwise(ticks)
+        ]
 
     def median(self, start: int, end: int, most: float = math.inf) -> float | None:
         """Return the median of ticks ``start`` to ``end`` (not included); None without a value.

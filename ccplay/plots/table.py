@@ -68,11 +68,10 @@ RTT = Plot(
     name="rtt",
     title="RTT",
     about="round-trip time",
-    help="smoothed RTT of each flow, and the RTT of pings",
+    help="smoothed RTT of each flow, and the RTT that other traffic measures",
     lines=(Line(_FLOW["srtt_us"]),),
     settings=(Setting("base_rtt", "links' delay", levels.base_rtts, short="base"),),
     least=2.0,
-    missing=("ping", "ping"),
     height_in=1.15,
     reported=True,
 )
@@ -154,9 +153,14 @@ UNACKED = Plot(
 
 
 def _with_lines(plot: Plot) -> Plot:
-    """Return a plot with the lines that kinds of traffic add to it, below its own."""
-    added = (kind.lines[plot.name] for kind in TRAFFIC if plot.name in kind.lines)
-    return replace(plot, lines=(*added, *plot.lines))
+    """Return a plot with the lines that kinds of traffic add to it, below its own.
+
+    An empty one asks for traffic of the first such kind.
+    """
+    kinds = [kind for kind in TRAFFIC if plot.name in kind.lines]
+    added = (kind.lines[plot.name] for kind in kinds)
+    missing = (kinds[0].word, kinds[0].name) if kinds else plot.missing
+    return replace(plot, lines=(*added, *plot.lines), missing=missing)
 
 
 PLOTS: dict[str, Plot] = {

@@ -19,6 +19,7 @@ from ccplay.model.variables import QUEUE_VARIABLES, Subject, Variable, by_name
 from ccplay.traffic import call, download, flow, ping, short_flows, udp
 from ccplay.traffic.base import TrafficKind, TrafficState
 from ccplay.traffic.call import CallResult
+from ccplay.traffic.connections import Flow
 from ccplay.traffic.download import DownloadResult
 from ccplay.traffic.flow import FlowResult
 from ccplay.traffic.ping import PingResult
@@ -62,6 +63,11 @@ def is_limited(command: object) -> bool:
     """Return whether a command starts traffic that ends by itself."""
     kind = started_by(command)
     return kind is not None and kind.ends(command)
+
+
+def is_brief(flow: Flow) -> bool:
+    """Return whether a connection is a short transfer, which reports draw together with others."""
+    return flow.kind in KINDS and KINDS[flow.kind].brief
 
 
 # --- results of all kinds -------------------------------------------------------------------------

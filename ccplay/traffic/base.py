@@ -22,7 +22,7 @@ from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.model.events import MOST_LATE_S, Applied, FlowPath
 from ccplay.model.series import Series
 from ccplay.model.variables import Cells, Variable
-from ccplay.traffic.plot import Line, Plot
+from ccplay.traffic.plot import Line, Plot, Times
 from ccplay.units import format_clock
 
 # --- the event log: commands, events and marks as lines -------------------------------------------
@@ -285,6 +285,13 @@ class TrafficKind(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """Tables of the results, for a terminal and a page."""
     metrics: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Names of those metrics of the result that mean something else than in other results."""
+    metric: str = ""
+    """Metric of the result that is shown if a scenario names none; empty if none is."""
+    needs: Mapping[str, tuple[str, str]] = msgspec.field(default_factory=dict)
+    """Metrics that only some traffic has: the field of ``start`` that asks for it, and the reason
+    why traffic without it has none."""
+    unmeasured: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Reasons why a run may not have measured a metric, by the metric."""
     variables: tuple[Variable, ...] = ()
     """Quantities that the kind measures over time."""
     plots: tuple[Plot, ...] = ()
@@ -293,6 +300,8 @@ class TrafficKind(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """Lines that the kind adds to other plots, by the plot's name."""
     tools: tuple[Tool, ...] = ()
     """Programs that send or receive the traffic, other than those of ccplay."""
+    times: tuple[Times, ...] = ()
+    """Times of the kind's traffic whose distributions reports draw."""
     limits: tuple[str, ...] = ()
     """Fields of ``start`` any of which makes the traffic end by itself."""
     always_ends: bool = False
@@ -301,6 +310,8 @@ class TrafficKind(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """Settings that make the traffic end, as written in scenarios."""
     connection: bool = False
     """Whether the traffic is one set of TCP connections, which are sampled, traced and switched."""
+    brief: bool = False
+    """Whether its connections are short transfers, which reports draw together."""
     fills: bool = True
     """Whether the traffic sends enough to fill a queue; if not, it only measures."""
     ink: str = "queue"

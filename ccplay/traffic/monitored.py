@@ -31,6 +31,11 @@ METRICS = {
 """Names of the metrics of monitored packets."""
 
 
+def needing_monitor(*metrics: str) -> dict[str, tuple[str, str]]:
+    """Return what metrics need that only a monitor measures, as ``TrafficKind.needs``."""
+    return dict.fromkeys((*METRICS, *metrics), ("monitor", "only monitor = true measures it"))
+
+
 def variables(kind: str) -> tuple[Variable, ...]:
     """Return the variables of a kind of traffic whose packets are counted."""
     return tuple(replace(each, subject=kind) for each in MONITORED.values())

@@ -6,7 +6,7 @@ define titles, units, factors and names of series.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -119,6 +119,21 @@ class Plot(msgspec.Struct, frozen=True):
     def drawn(self, *, in_bytes: bool = False) -> tuple[Line, ...]:
         """Return the lines for a queue whose limit counts packets, or bytes."""
         return (self.in_bytes,) if in_bytes and self.in_bytes else self.lines
+
+
+class Times(msgspec.Struct, frozen=True):
+    """Times, in µs, of which a report draws the cumulative distribution over its runs."""
+
+    name: str
+    """Name of the figure's files."""
+    label: str
+    """Label of the axis of times, with its unit, ms."""
+    share: str
+    """Label of the other axis: ``share of pings``."""
+    caption: str
+    """What is drawn of all runs, in a sentence with these two words."""
+    panels: Mapping[str, Callable[[Any], Sequence[float]]]
+    """Function that returns the times from their source, by the title of its panel."""
 
 
 def of_variable(variable: Variable) -> Plot:

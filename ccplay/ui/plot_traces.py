@@ -459,7 +459,7 @@ class DotTrace(msgspec.Struct, frozen=True):
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the lowest and highest value in each slice."""
         timeline = self.series.timeline
-        found = [self.series.extremes(*pair) for pair in pairwise(timeline.ticks(edges))]
+        found = self.series.thinned(timeline.ticks(edges))
         return [each and (each[0] * self.factor, each[1] * self.factor) for each in found]
 
     def middles(self, edges: Sequence[float], *, long: bool) -> None:

@@ -182,8 +182,8 @@ def states(view: View, flow: Flow, columns: int, first: int = 0) -> list[int | N
     series = flow.series["ca_state"]
     edges, ticks = _edges(view, series, columns, first)
     found = [
-        series.extremes(*pair) or _before(series, pair[0], edge, view.interval)
-        for pair, edge in zip(pairwise(ticks), edges, strict=False)
+        span or _before(series, tick, edge, view.interval)
+        for span, tick, edge in zip(series.thinned(ticks), ticks, edges, strict=False)
     ]
     worst = [None if each is None else min(int(each[1]), 4) for each in found]
     return worst if flow.trace is None else _traced(flow.trace, edges, worst)

@@ -8,15 +8,15 @@ from ccplay.report.data.findings import distribution, distributions
 from ccplay.report.figures import cumulative
 from tests.unit.test_short_flows import told
 
-LABEL = "flow completion time (ms)"
+LABELS = ("flow completion time (ms)", "share of transfers")
 
 
 def test_a_run_has_a_distribution_for_each_class_of_sizes() -> None:
     found = distributions(told())
-    assert found["fct-small"].values == [20.0, 40.0]
-    assert found["fct-small"].shares == [0.5, 1.0]
-    assert found["fct-medium"].values == [100.0]
-    assert found["fct-large"].count == 1
+    assert found["fct", "transfers below 100 kB"].values == [20.0, 40.0]
+    assert found["fct", "transfers below 100 kB"].shares == [0.5, 1.0]
+    assert found["fct", "transfers 100 kB to 1 MB"].values == [100.0]
+    assert found["fct", "transfers from 1 MB"].count == 1
 
 
 def test_panels_share_an_axis_of_decades_and_a_case_has_one_colour() -> None:
@@ -24,7 +24,7 @@ def test_panels_share_an_axis_of_decades_and_a_case_has_one_colour() -> None:
     assert small is not None
     assert large is not None
     panels = [("below 100 kB", {"a": small, "b": large}), ("from 1 MB", {"b": large})]
-    figure = cumulative.draw_completion_times(panels, ["a", "b"], LABEL)
+    figure = cumulative.draw_completion_times(LABELS, panels, ["a", "b"])
     left, right = figure.axes
     assert (left.get_xscale(), right.get_xscale()) == ("log", "log")
     assert left.get_xlim() == right.get_xlim()
@@ -42,6 +42,6 @@ def test_a_single_value_has_an_axis_too() -> None:
     for value in (0.0, 5.0):
         only = distribution([value])
         assert only is not None
-        (axes,) = cumulative.draw_completion_times([("", {"all": only})], ["all"], LABEL).axes
+        (axes,) = cumulative.draw_completion_times(LABELS, [("", {"all": only})], ["all"]).axes
         low, high = axes.get_xlim()
         assert 0 < low < high

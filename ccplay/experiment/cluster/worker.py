@@ -119,11 +119,11 @@ class Spool:
 
     def keep(self, key: str, packed: bytes) -> None:
         """Write a finished run to the disk. Raises ``RecordingError``."""
-        self._folder.write(key, packed)
+        self._folder.write(checked_key(key), packed)
 
     def fetch(self, key: str) -> bytes | None:
-        """Return a finished run, packed; None if there is none with that key."""
-        return self._folder.read(key)
+        """Return a finished run, packed; None if there is none. Raises ``LabError`` for no key."""
+        return self._folder.read(checked_key(key))
 
     def keys(self, experiment: str) -> list[str]:
         """Return the keys of an experiment's finished runs."""
@@ -247,7 +247,7 @@ class WorkerLabs:
 
     async def make(self, key: str, order: RunOrder, files: Files) -> bytes:
         """Return a run: from the disk, by waiting for one in progress, or by making it."""
-        if (packed := self._spool.fetch(checked_key(key))) is not None:
+        if (packed := self._spool.fetch(key)) is not None:
             return packed
         self._attended[_experiment(key)] = time.monotonic()
         if (making := self._making.get(key)) is None:
@@ -288,7 +288,7 @@ class WorkerLabs:
 
     def fetch(self, key: str, *, brief: bool) -> bytes:
         """Return a finished run from the disk, ``brief`` without its recording; empty if none."""
-        packed = self._spool.fetch(checked_key(key)) or b""
+        packed = self._spool.fetch(key) or b""
         return without_recording(packed) if brief else packed
 
     # --- an experiment that was handed over -------------------------------------------------------

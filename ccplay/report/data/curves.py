@@ -21,8 +21,6 @@ from ccplay.traffic.connections import Flow
 from ccplay.traffic.monitored import CountedTraffic
 
 # --- lines and spans from a session's series ------------------------------------------------------
-# Lines and spans from a session's series: values thinned without losing peaks, rates, states.
-
 COLUMNS = 700
 """Number of columns of a thinned line, more than a page can show; each has up to four points."""
 _HOLD = 4.5
@@ -71,55 +69,46 @@ def curve(
     Values above ``most`` are impossible and become gaps. If the series has more values than can be
     shown, each column keeps its first, last, least and greatest value.
     """
-    line = Curve()
-    timeline = series.timeline
-    first, end = max(series.first, timeline.first, 0), series.end
-    hold = _HOLD * _interval(series)
+    line, timeline = Curve(), series.timeline
+
+    def add(t: float, value: float | None) -> None:
+        line.add(t - start, None if value is None or value > most else value * factor)
+
+    first, end = _known_ticks(series)
     if end - first <= 2 * columns:
-        before = math.inf
+        hold, before = _HOLD * _interval(series), math.inf
         for tick in range(first, end):
             t = timeline.time(tick)
             if t - before > hold:
-                line.add(t - start, None)
-            line.add(t - start, _value(series, tick, factor, most))
+                add(t, None)
+            add(t, series.at(tick))
             before = t
         return line
-    width = math.ceil((end - first) / columns)
-    # This query makes the series prepare all columns at once, not one by one.
-    series.extremes(first, end)
-    for tick in range(first, end, width):
-        ticks = (tick, min(tick + width, end))
-        _column(line, series, ticks, factor=factor, start=start, most=most)
+    ticks = _slices(series, columns)
+    for (tick, stop), span in zip(pairwise(ticks), series.thinned(ticks, most), strict=True):
+        left, right = timeline.time(tick), timeline.time(stop - 1)
+        if span is None:
+            add(left, None)
+            continue
+        one, other = series.at(tick), series.at(stop - 1)
+        known = [value for value in (one, other) if value is not None and value <= most]
+        falling = len(known) == 2 and known[0] > known[1]
+        add(left, one)
+        for share, value in zip((0.35, 0.65), span[::-1] if falling else span, strict=True):
+            add(left + share * (right - left), value)
+        add(right, other)
     return line
 
 
-def _value(series: Series, tick: int, factor: float, most: float) -> float | None:
-    value = series.at(tick)
-    return None if value is None or value > most else value * factor
+def _known_ticks(series: Series) -> tuple[int, int]:
+    """Return the first tick of a series that is still known, and one past the last."""
+    return max(series.first, series.timeline.first, 0), series.end
 
 
-def _column(
-    line: Curve,
-    series: Series,
-    ticks: tuple[int, int],
-    *,
-    factor: float,
-    start: float,
-    most: float,
-) -> None:
-    tick, end = ticks
-    found = series.extremes(tick, end, most)
-    left, right = (series.timeline.time(each) - start for each in (tick, end - 1))
-    if found is None:
-        line.add(left, None)
-        return
-    low, high = found
-    one, other = (_value(series, each, factor, most) for each in (tick, end - 1))
-    line.add(left, one)
-    falling = one is not None and other is not None and one > other
-    for share, value in zip((0.35, 0.65), (high, low) if falling else (low, high), strict=True):
-        line.add(left + share * (right - left), value * factor)
-    line.add(right, other)
+def _slices(series: Series, most: int) -> list[int]:
+    """Return the ticks that divide a series into at most ``most`` slices of equal length."""
+    first, end = _known_ticks(series)
+    return [*range(first, end, max(math.ceil((end - first) / most), 1)), end]
 
 
 def theory(flow: Flow, *, start: float = 0.0) -> dict[str, Curve]:
@@ -143,11 +132,10 @@ def theory(flow: Flow, *, start: float = 0.0) -> dict[str, Curve]:
 
 
 def _interval(series: Series) -> float:
-    timeline = series.timeline
-    first, last = max(series.first, timeline.first, 0), series.end - 1
-    if last <= first:
+    first, end = _known_ticks(series)
+    if end - 1 <= first:
         return 1.0
-    return (timeline.time(last) - timeline.time(first)) / (last - first)
+    return (series.timeline.time(end - 1) - series.timeline.time(first)) / (end - 1 - first)
 
 
 def count_at(series: Series, t: float) -> float:
@@ -208,18 +196,13 @@ def state_spans(series: Series, *, start: float = 0.0) -> list[tuple[float, floa
     A state holds until the next sweep. With more sweeps than can be shown, a column shows its
     worst state.
     """
-    timeline = series.timeline
-    first, end = max(series.first, timeline.first, 0), series.end
-    series.extremes(first, end)
-    width = max(math.ceil((end - first) / (2 * COLUMNS)), 1)
+    timeline, ticks = series.timeline, _slices(series, 2 * COLUMNS)
     spans: list[tuple[float, float, int]] = []
-    for tick in range(first, end, width):
-        found = series.extremes(tick, min(tick + width, end))
+    for (tick, end), found in zip(pairwise(ticks), series.thinned(ticks), strict=True):
         state = round(found[1]) if found else 0
-        left = timeline.time(tick) - start
-        right = timeline.time(min(tick + width, timeline.end - 1)) - start
         if not state:
             continue
+        left, right = (timeline.time(min(each, timeline.end - 1)) - start for each in (tick, end))
         if spans and spans[-1][2] == state and left - spans[-1][1] < 1e-9:
             spans[-1] = (spans[-1][0], right, state)
         else:
@@ -229,15 +212,11 @@ def state_spans(series: Series, *, start: float = 0.0) -> list[tuple[float, floa
 
 def growths(series: Series, *, start: float = 0.0) -> list[float]:
     """Return the moments by which a counter had grown, at most one per column."""
-    timeline = series.timeline
-    first, end = max(series.first, timeline.first, 0), series.end
-    series.extremes(first, end)
-    width = max(math.ceil((end - first) / (2 * COLUMNS)), 1)
+    ticks = _slices(series, 2 * COLUMNS)
     moments, before = [], 0.0
-    for tick in range(first, end, width):
-        found = series.extremes(tick, min(tick + width, end))
+    for tick, found in zip(ticks, series.thinned(ticks), strict=False):
         if found and found[1] > before:
-            moments.append(timeline.time(tick) - start)
+            moments.append(series.timeline.time(tick) - start)
             before = found[1]
     return moments
 
@@ -300,19 +279,21 @@ def settings(changes: Sequence[tuple[float, float | None]], start: float, end: f
     return line
 
 
-_KINDS = ("flow", "subflow", "download")
+def name_of(streams: Sequence[Flow]) -> str:
+    """Return the name of a flow, subflow or download; the streams of a flow share one."""
+    first = streams[0]
+    return first.parent if first.kind == "flow" else first.name
 
 
-def flow_groups(state: LabState, kinds: Sequence[str] = _KINDS) -> list[list[Flow]]:
+def flow_groups(state: LabState) -> list[list[Flow]]:
     """Return flows, subflows and downloads in order of start, each as its parallel streams."""
     groups: dict[str, list[Flow]] = {}
     for flow in state.flows.values():
-        if flow.kind in kinds:
-            groups.setdefault(flow.parent if flow.kind == "flow" else flow.name, []).append(flow)
+        groups.setdefault(name_of([flow]), []).append(flow)
     return list(groups.values())
 
 
-# --- the bytes that each flow, download and UDP traffic moved in every interval of a run ----------
+# --- the bytes that traffic moved in every interval of a run ----------
 
 INTERVAL_S = 1.0
 """Default length of an interval in seconds."""
@@ -347,9 +328,10 @@ def moved(state: LabState, start: float, end: float, interval_s: float) -> list[
     found = []
     for streams in flow_groups(state):
         first = streams[0]
-        name = first.parent if first.kind == "flow" else first.name
         ran = (first.started, first.ended or end)
-        found.append(_within(first.kind, name, ran, edges, transfers(streams, edges, acked)))
+        found.append(
+            _within(first.kind, name_of(streams), ran, edges, transfers(streams, edges, acked))
+        )
     for each in state.of(CountedTraffic).values():
         if each.received_bytes.end > 0:
             counts = [count_at(each.received_bytes, t) for t in edges]

@@ -22,8 +22,8 @@ from ccplay.report.data.naming import (
     write_bounds,
 )
 from ccplay.state.lab_state import LabState
-from ccplay.traffic.ping import Ping
-from ccplay.traffic.short_flows import SIZES, SIZES_IN_WORDS, ShortFlows
+from ccplay.traffic import TRAFFIC
+from ccplay.traffic.plot import Times
 
 # --- verdicts on runs: expectations that held, and algorithms that misbehaved ---------------------
 
@@ -127,16 +127,46 @@ def _when(t: float, until: float | None) -> str:
 POINTS = 400
 """Largest number of quantiles that represent the values of a run."""
 
-KINDS = {
-    "rtt": "RTT (ms)",
-    "ping": "ping RTT (ms)",
-    "delay": "queueing delay (ms)",
-    "sojourn": "sojourn time (ms)",
-}
-"""Labels of the value axes of distributions of packet times, by kind of distribution."""
 
-COMPLETION_TIMES = {f"fct-{name}": words for name, words in SIZES_IN_WORDS.items()}
-"""Size classes in words of the distributions of flow completion times in ms, by kind."""
+def _srtt_us(state: LabState) -> list[float]:
+    flows = (flow for flow in state.flows.values() if flow.kind == "flow")
+    return [value for flow in flows for value in flow.series["srtt_us"].all() if value > 0]
+
+
+def _queueing_delays_us(state: LabState) -> list[float]:
+    queue = state.queues.get(next(iter(_observed(state)), ""))
+    return [] if queue is None or not state.flows else queueing_delays_us(state, queue)
+
+
+def _observed(state: LabState) -> Sequence[str]:
+    return state.hello.network.observed if state.hello else []
+
+
+_RTT = Times(
+    "rtt",
+    "RTT (ms)",
+    "share of samples",
+    "Smoothed RTT of the long-lived flows over all samples of all runs.",
+    {"": _srtt_us},
+)
+_DELAY = Times(
+    "delay",
+    "queueing delay (ms)",
+    "share of samples",
+    "Backlog over rate at the bottleneck, over all samples of all runs.",
+    {"": _queueing_delays_us},
+)
+_SOJOURN = Times(
+    "sojourn",
+    "sojourn time (ms)",
+    "share of packets",
+    "Sojourn time of each packet in a software discipline, of all runs, to within 6 %.",
+    {"": lambda _: []},
+)
+"""Times of which only counts are kept: see ``counted``."""
+_OF_TRAFFIC = {kind.name: kind.times for kind in TRAFFIC}
+TIMES = (_RTT, *(each for times in _OF_TRAFFIC.values() for each in times), _DELAY, _SOJOURN)
+"""Times whose distributions a report draws, in its order."""
 
 
 class Distribution(msgspec.Struct, frozen=True):
@@ -187,33 +217,24 @@ def together(parts: Sequence[Distribution]) -> Distribution:
     return Distribution(values, shares, sum(part.count for part in parts))
 
 
-def distributions(state: LabState) -> dict[str, Distribution]:
-    """Return the distributions of a run in ms by kind, as in ``KINDS`` and ``COMPLETION_TIMES``.
+def distributions(state: LabState) -> dict[tuple[str, str], Distribution]:
+    """Return the distributions of a run in ms by name and panel of ``TIMES``.
 
     ``rtt`` is srtt over all sweeps of all connections. Queueing delays and sojourn times are those
     of the first observed link: the delay in each sweep while there was traffic, the sojourn times
-    of all packets, if a discipline in software measured them. Kinds without values are left out.
+    of all packets, if a discipline in software measured them. Those without values are left out.
     """
-    srtt = [
-        value * 1e-3
-        for flow in state.flows.values()
-        if flow.kind == "flow"
-        for value in flow.series["srtt_us"].values(0, flow.series["srtt_us"].end)
-        if value > 0
-    ]
-    pings = [
-        value * 1e-3
-        for ping in state.of(Ping).values()
-        for value in ping.series["rtt_us"].values(0, ping.series["rtt_us"].end)
-    ]
-    found = {"rtt": distribution(srtt), "ping": distribution(pings), **_completion_times(state)}
-    names = state.hello.network.observed if state.hello else []
-    queue = state.queues.get(names[0]) if names else None
-    if queue is not None and state.flows:
-        found["delay"] = distribution([us * 1e-3 for us in queueing_delays_us(state, queue)])
-    if names:
-        found["sojourn"] = counted(state.sojourns.of(names[0]))
-    return {kind: each for kind, each in found.items() if each is not None}
+    times_us: dict[tuple[str, str], list[float]] = {}
+    for each in (_RTT, _DELAY):
+        times_us[each.name, ""] = [us for read in each.panels.values() for us in read(state)]
+    for traffic in state.traffic.values():
+        for times in _OF_TRAFFIC[traffic.kind]:
+            for panel, read in times.panels.items():
+                times_us.setdefault((times.name, panel), []).extend(read(traffic))
+    found = {key: distribution([us * 1e-3 for us in own]) for key, own in times_us.items()}
+    for link in _observed(state)[:1]:
+        found[_SOJOURN.name, ""] = counted(state.sojourns.of(link))
+    return {key: each for key, each in found.items() if each is not None}
 
 
 def counted(packets: Mapping[int, int]) -> Distribution | None:
@@ -227,19 +248,6 @@ def counted(packets: Mapping[int, int]) -> Distribution | None:
         values.append(upto_us * 1e-3)
         shares.append(sum_until / total)
     return Distribution(values, shares, total)
-
-
-def _completion_times(state: LabState) -> dict[str, Distribution | None]:
-    """Return the distribution of completion times in each size class, over all short flows."""
-    done = [
-        (size, us * 1e-3)
-        for flows in state.of(ShortFlows).values()
-        for size, us in zip(flows.sizes, flows.fct_us, strict=True)
-    ]
-    return {
-        f"fct-{name}": distribution([ms for size, ms in done if low <= size < high])
-        for name, (low, high) in SIZES.items()
-    }
 
 
 # --- findings of an experiment: every reported metric by case, beside published values ------------

@@ -23,7 +23,7 @@ from ccplay.report.data.curves import COLUMNS, Curve, curve, flow_groups, state_
 from ccplay.report.data.naming import in_order
 from ccplay.state.lab_state import LabState
 from ccplay.state.samples import Queue
-from ccplay.traffic import KINDS
+from ccplay.traffic import KINDS, is_brief
 from ccplay.traffic.base import Traffic
 from ccplay.traffic.connections import Flow, Trace
 from ccplay.traffic.monitored import CountedTraffic
@@ -118,7 +118,7 @@ def _in_order(groups: list[list[Flow]]) -> list[list[Flow]]:
     def place(streams: list[Flow]) -> tuple[bool, int, int, int]:
         first = streams[0]
         return (
-            first.kind == "download",
+            is_brief(first),
             names.index(first.parent if first.kind == "subflow" else first.name),
             first.kind == "subflow",
             names.index(first.name),

@@ -69,12 +69,14 @@ _LEAST_MS = 1e-3
 
 
 def draw_completion_times(
-    panels: Sequence[tuple[str, Mapping[str, Distribution]]], names: Sequence[str], label: str
+    labels: tuple[str, str],
+    panels: Sequence[tuple[str, Mapping[str, Distribution]]],
+    names: Sequence[str],
 ) -> Figure:
     """Return panels side by side, each with a title and a line for some of ``names``.
 
-    They share a logarithmic axis in ms with the label ``label``, because the times of short and
-    long transfers differ by orders of magnitude.
+    ``labels`` are those of the two axes. The panels share a logarithmic axis in
+    ms, because the times of short and long transfers differ by orders of magnitude.
     """
     inks = style.case_inks(names)
     used = [name for name in names if any(name in lines for _, lines in panels)]
@@ -93,9 +95,9 @@ def draw_completion_times(
         axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=9))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_xlabel(label, labelpad=1.5)
+        axes.set_xlabel(labels[0], labelpad=1.5)
         if not number:
-            axes.set_ylabel("share of transfers", labelpad=1.5)
+            axes.set_ylabel(labels[1], labelpad=1.5)
     return figure
 
 

@@ -17,11 +17,12 @@ from ccplay.model.series import MISSING, Series
 from ccplay.model.variables import RECEIVED, Subject
 from ccplay.plots.derived import per_second
 from ccplay.report.data import curves, scene
-from ccplay.report.data.curves import Curve
+from ccplay.report.data.curves import Curve, name_of
 from ccplay.report.data.scene import Scene
 from ccplay.report.figures import style
 from ccplay.report.figures.backgrounds import shade, state_handles
 from ccplay.report.figures.style import Inks, strokes
+from ccplay.traffic import is_brief
 from ccplay.traffic.connections import Flow
 from ccplay.traffic.monitored import CountedTraffic
 from ccplay.traffic.plot import Line, Plot
@@ -72,12 +73,6 @@ class Part(msgspec.Struct, frozen=True):
     def factor(self, line: Line) -> float:
         """Return the factor from a variable's unit to that of the axis."""
         return line.variable.axis(self.peak)[1]
-
-
-def name_of(streams: Sequence[Flow]) -> str:
-    """Return the name of a flow or download; the streams of a flow share one."""
-    first = streams[0]
-    return first.parent if first.kind == "flow" else first.name
 
 
 def short_label(streams: Sequence[Flow]) -> str:
@@ -379,11 +374,10 @@ _COLOURS = {
     "queue_limit": style.INK,
     "mark": style.ECN,
     "drop": style.DROP,
-    "ping": style.PING,
     "base_rtt": "#009e73",
     "ssthresh": style.MUTED,
 }
-"""Colours in figures, by the ink's name in themes."""
+"""Colours in figures, by the ink's name in themes; ``style.OTHER`` has those of other traffic."""
 
 _DOTTED, _DASHED = (0, (1, 1.1)), (0, (5, 2))
 _COUNTS_AT, _COUNTS_APART = 0.93, 0.08
@@ -498,7 +492,7 @@ def _theory(ground: Ground) -> list[Artist]:
         return []
     [[flow]] = part.flows
     handles: list[Artist] = []
-    if flow.kind != "download" and not flow.mptcp:
+    if not is_brief(flow) and not flow.mptcp:
         for name, line in curves.theory(flow, start=ground.start).items():
             handles += ground.axes.plot(
                 line.t, line.y, color=style.INK, linestyle=(0, (3, 2)), linewidth=0.6, label=name
@@ -569,7 +563,11 @@ def _others(ground: Ground, line: Line) -> None:
         if line.style == "dots":
             marker = (".", "x", "+", "1")[number % 4]
             size = 2.6 if marker == "." else 2.4
-            look: dict[str, Any] = {"linestyle": "", "marker": marker, "color": _COLOURS[line.ink]}
+            look: dict[str, Any] = {
+                "linestyle": "",
+                "marker": marker,
+                "color": _COLOURS.get(line.ink, style.OTHER),
+            }
             ground.axes.plot(found.t, found.y, markersize=size, **look)
         else:
             dash = style.DASHES[number % len(style.DASHES)]

@@ -22,16 +22,17 @@ from ccplay.model.variables import Subject, variable
 from ccplay.plots.table import PLOTS, reported
 from ccplay.report.data import curves
 from ccplay.report.data.charts import growth
-from ccplay.report.data.curves import INTERVAL_S, ByteStatistics, Curve, moved, summaries
+from ccplay.report.data.curves import INTERVAL_S, ByteStatistics, Curve, moved, name_of, summaries
 from ccplay.report.data.findings import Distribution, distributions
 from ccplay.report.data.material import slug
 from ccplay.report.data.scene import Scene, Stretch, first_reduction, scene, states, within
 from ccplay.report.figures import backgrounds, lines, style
 from ccplay.report.figures.backgrounds import shade, state_handles
-from ccplay.report.figures.lines import MANY, Part, flow_label, name_of, queue_label
+from ccplay.report.figures.lines import MANY, Part, flow_label, queue_label
 from ccplay.report.figures.network_drawing import Graph, graph, loads, paths
 from ccplay.report.figures.style import Inks, grid, save
 from ccplay.session.archive import read_recording
+from ccplay.traffic import is_brief
 from ccplay.traffic.connections import Flow
 from ccplay.traffic.plot import Plot, of_variable
 
@@ -88,7 +89,8 @@ def together(part: Part) -> Panel:
     name = f"own-{plot.name}" if plot.variable.subject is None else plot.name
     title = (plot.about or plot.title).format(interval=lines.interval(part.scene.span_s))
     if plot.variable.rate is not None and lines.counted(part.scene):
-        title += ", and UDP received" if part.flows else " of UDP received"
+        words = " and ".join(dict.fromkeys(each.word for each in lines.counted(part.scene)))
+        title += f", and {words} received" if part.flows else f" of {words} received"
     return _panel(part, name, title)
 
 
@@ -130,10 +132,10 @@ def _by_queue(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
 
 
 def _by_flow(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
-    """Return a panel for each flow, and one for all downloads; if too many, one for all."""
+    """Return a panel for each flow, and one for all short transfers; if too many, one for all."""
     flows = [each for each in scene.flows if lines.of_flow(each, plot.lines[-1])]
-    long = [each for each in flows if each[0].kind != "download"]
-    short = [each for each in flows if each[0].kind == "download"]
+    long = [each for each in flows if not is_brief(each[0])]
+    short = [each for each in flows if is_brief(each[0])]
     groups = [[each] for each in long] + ([short] if short else [])
     if len(groups) > MANY:
         groups = [flows]
@@ -141,7 +143,7 @@ def _by_flow(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
     found = []
     for group in groups:
         name = plot.name if len(groups) == 1 else f"{plot.name}-{group[0][0].name}"
-        shared = top if group[0][0].kind != "download" else 0.0
+        shared = 0.0 if is_brief(group[0][0]) else top
         found.append(_panel(Part(plot, scene, inks, group, top=shared), name, _title(group)))
     return found
 
@@ -157,7 +159,7 @@ def _top(plot: Plot, streams: list[Flow]) -> float:
 def _title(group: list[list[Flow]]) -> str:
     if len(group) == 1:
         return flow_label(group[0])
-    kind = "download" if all(each[0].kind == "download" for each in group) else "flow"
+    kind = group[0][0].kind if all(is_brief(each[0]) for each in group) else "flow"
     return f"{kind}s " + ", ".join(each[0].name for each in group)
 
 
@@ -454,7 +456,7 @@ class RunDrawing(msgspec.Struct, frozen=True):
     svg: str
     """Figure with all panels for the page; empty if the run is not shown in full."""
     files: list[str]
-    distributions: Mapping[str, Distribution] = {}
+    distributions: Mapping[tuple[str, str], Distribution] = {}
     growth: Curve | None = None
     """Acknowledged segments of the run's only flow over time; None if it had several or none."""
     events: Sequence[tuple[float, str]] = ()

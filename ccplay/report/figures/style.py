@@ -48,7 +48,7 @@ QUEUE = "#3d4f61"
 QUEUE_FILL = "#c9d3dc"
 DROP = "#b3002d"
 ECN = "#7a3e9d"
-PING = "#4a4a4a"
+OTHER = "#4a4a4a"
 
 FLOWS = (
     "#0072b2",

@@ -21,7 +21,7 @@ from ccplay.errors import CcplayError, RecordingError, UsageError
 from ccplay.files import writing
 from ccplay.files.reading import read_regular
 from ccplay.report.data.charts import Chart, charts, families
-from ccplay.report.data.findings import COMPLETION_TIMES, KINDS, Distribution, together
+from ccplay.report.data.findings import TIMES, Distribution, together
 from ccplay.report.data.material import Material, as_written, axes, place, point, slug
 from ccplay.report.data.naming import in_order
 from ccplay.report.data.report_tables import tables
@@ -30,6 +30,7 @@ from ccplay.report.figures import chart, cumulative, network_drawing, style
 from ccplay.report.figures.run_figures import RunDrawing, RunJob, draw_run
 from ccplay.report.figures.style import Inks, Overview, draw_overview
 from ccplay.report.page.page import DRAWING, render
+from ccplay.traffic import TRAFFIC
 
 # --- the figures of a whole experiment, each with its title, caption and drawing function ---------
 
@@ -48,7 +49,7 @@ def overviews(
         lead = number == 0 and each.drawn_along
         work = partial(chart.draw, each, inks)
         found.append(Overview(each.name, each.title, _caption(each), work, lead))
-    return [*found, *_distributions(material, drawn), *_completion_times(material, drawn)]
+    return [*found, *_distributions(material, drawn)]
 
 
 def _growth(material: Material, drawn: Sequence[RunDrawing]) -> Iterator[Overview]:
@@ -81,67 +82,48 @@ def _caption(each: Chart) -> str:
     return "; ".join(parts) + "."
 
 
-def _completion_times(material: Material, drawn: Sequence[RunDrawing]) -> Iterator[Overview]:
-    """Yield the figure of short flows: a panel per size class, or for a single case a line each."""
-    found: dict[str, dict[str, Distribution]] = {}
-    for kind, words in COMPLETION_TIMES.items():
-        if by_case := _by_case(material, drawn, kind):
-            found[f"transfers {words}"] = by_case
-    names = [case.name for case in material.result.statistics]
-    if not found:
-        return
-    whose = material.whose if len(drawn) < len(material.runs) else "all runs"
-    panels = list(found.items())
-    if len(names) == 1:
-        alone = {title: lines[names[0]] for title, lines in panels}
-        panels, names = [("", alone)], list(alone)
-    yield Overview(
-        "cdf-fct",
-        "Distribution of flow completion times",
-        f"Every transfer of short flows that finished, of {whose}, by its size.",
-        partial(cumulative.draw_completion_times, panels, names, "flow completion time (ms)"),
-    )
-
-
-def _by_case(material: Material, drawn: Sequence[RunDrawing], kind: str) -> dict[str, Distribution]:
+def _by_case(
+    material: Material, drawn: Sequence[RunDrawing], key: tuple[str, str]
+) -> dict[str, Distribution]:
     """Return the distribution over all drawn runs of each case that has values, by case."""
     by_slug = {each.slug: each.distributions for each in drawn}
     found: dict[str, Distribution] = {}
     for case in material.result.statistics:
         own = [by_slug[run.slug] for run in material.runs_of(case) if run.slug in by_slug]
-        if parts := [each[kind] for each in own if kind in each]:
+        if parts := [each[key] for each in own if key in each]:
             found[case.name] = together(parts)
     return found
 
 
 def _distributions(material: Material, drawn: Sequence[RunDrawing]) -> Iterator[Overview]:
+    """Yield a figure for each of ``TIMES`` that was measured.
+
+    Of several panels, such as size classes, each is a line if there is a single case.
+    """
     names = [case.name for case in material.result.statistics]
     whose = material.whose if len(drawn) < len(material.runs) else "all runs"
-    for kind, label in KINDS.items():
-        if not (by_case := _by_case(material, drawn, kind)):
+    for times in TIMES:
+        by_panel = [(each, _by_case(material, drawn, (times.name, each))) for each in times.panels]
+        shown = [(title, by_case) for title, by_case in by_panel if by_case]
+        if not shown:
             continue
-        cases = [each for each in material.result.statistics if each.name in by_case]
-        panels, ordered = _panels(cases, by_case)
+        labels = (times.label, times.share)
+        if len(times.panels) > 1:
+            if len(names) == 1:
+                shown = [("", {title: by_case[names[0]] for title, by_case in shown})]
+            order = names if len(names) > 1 else list(shown[0][1])
+            draw = partial(cumulative.draw_completion_times, labels, shown, order)
+        else:
+            by_case = shown[0][1]
+            cases = [each for each in material.result.statistics if each.name in by_case]
+            panels, ordered = _panels(cases, by_case)
+            draw = partial(cumulative.draw_cdf, labels, panels, names, ordered=ordered)
         yield Overview(
-            f"cdf-{kind}",
-            f"Distribution of {label.partition(' (')[0]}",
-            _CDF[kind].replace("all runs", whose),
-            partial(cumulative.draw_cdf, (label, _OF[kind]), panels, names, ordered=ordered),
+            f"cdf-{times.name}",
+            f"Distribution of {times.label.partition(' (')[0]}",
+            times.caption.replace("all runs", whose),
+            draw,
         )
-
-
-_OF = {
-    "rtt": "share of samples",
-    "ping": "share of pings",
-    "delay": "share of samples",
-    "sojourn": "share of packets",
-}
-_CDF = {
-    "rtt": "Smoothed RTT of the long-lived flows over all samples of all runs.",
-    "ping": "All replies of all runs.",
-    "delay": "Backlog over rate at the bottleneck, over all samples of all runs.",
-    "sojourn": "Sojourn time of each packet in a software discipline, of all runs, to within 6 %.",
-}
 
 
 def _panels(
@@ -323,15 +305,14 @@ def _jobs(
 
 def flow_names(results: Sequence[CaseResult]) -> tuple[str, ...]:
     """Return the names of a report's drawn traffic in one order, so that each keeps its colour."""
-    flows = {flow.id for result in results for flow in result.flows}
-    subflows = {each.id for result in results for flow in result.flows for each in flow.subflows}
-    downloads = {each.id for result in results for each in result.downloads}
-    pings = {each.id for result in results for each in result.pings}
-    udp = {each.id for result in results for each in result.udp}
+    names: list[str] = []
     # Kinds added later come last, so that a name that two kinds share in old recordings keeps its
     # colour.
-    kinds = (flows, subflows, downloads, pings, udp)
-    return tuple(dict.fromkeys(name for each in kinds for name in in_order(each)))
+    for kind in TRAFFIC:
+        found = [each for result in results for each in getattr(result, kind.group)]
+        names += in_order({each.id for each in found})
+        names += in_order({sub.id for each in found for sub in getattr(each, "subflows", ())})
+    return tuple(dict.fromkeys(names))
 
 
 def _links(

@@ -6,7 +6,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -340,16 +340,14 @@ def columns(
         return counts, counts
     own_moments = series.timeline is not state.sweeps
     most = credible(line.variable.name)
-    low: list[int | None] = []
-    high: list[int | None] = []
-    for at in range(count):
-        first, last = ticks[at], ticks[at + 1]
-        if first == last and not own_moments and first > series.timeline.first:
-            # Columns are narrower than the interval of sweeps.
-            first -= 1
-        found_here = series.extremes(first, last, most) if first < last else None
-        low.append(_whole(line, found_here[0] if found_here else None))
-        high.append(_whole(line, found_here[1] if found_here else None))
+    spans = series.thinned(ticks, most)
+    if not own_moments:
+        # Columns may be narrower than the interval of sweeps: then the last value holds.
+        spans = [
+            series.extremes(tick - 1, tick, most) if tick == end > series.timeline.first else span
+            for (tick, end), span in zip(pairwise(ticks), spans, strict=True)
+        ]
+    low, high = ([_whole(line, span and span[at]) for span in spans] for at in (0, 1))
     return (low, low) if low == high else (low, high)
 
 

@@ -589,6 +589,18 @@ KIND = TrafficKind(
     result=result,
     tables=TABLES,
     metrics=monitored.METRICS,
+    metric="goodput_bps",
+    needs={
+        "fct_s": ("bytes", "the flow has no fixed size: give it bytes"),
+        **monitored.needing_monitor("rx_bps", "packets", "packet_loss"),
+    },
+    unmeasured={
+        "fct_s": "the flow was not done before the end",
+        **dict.fromkeys(
+            ("slow_start_s", "slow_start_cwnd"),
+            "the flow never left slow start: ssthresh was not set",
+        ),
+    },
     variables=FLOW_VARIABLES,
     tools=(Tool("iperf3", "iperf3", "generates long-lived flows"),),
     limits=("bytes", "duration_s"),

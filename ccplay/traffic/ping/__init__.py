@@ -28,7 +28,7 @@ from ccplay.traffic.base import (
     TrafficResult,
     TrafficState,
 )
-from ccplay.traffic.plot import Line
+from ccplay.traffic.plot import Line, Times
 
 _NAME = Field(NAME, "The name of the ping")
 _RTT = Variable("rtt_us", "RTT", "us", "ping", digits=0, combined="mean", kept=True, cells="real")
@@ -221,6 +221,13 @@ KIND = TrafficKind(
     result=result,
     tables=TABLES,
     metrics=METRICS,
+    metric="p50_ms",
+    times=(
+        Times(
+            *("ping", "ping RTT (ms)", "share of pings", "All replies of all runs."),
+            {"": lambda ping: ping.series[_RTT.name].all()},
+        ),
+    ),
     variables=(_RTT,),
     lines={"rtt": Line(_RTT, "dots", ink="ping")},
     tools=(Tool("ping", "iputils-ping", "measures the RTT"),),

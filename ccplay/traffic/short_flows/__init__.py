@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import partial
 from statistics import fmean
 from typing import Annotated
 
@@ -35,6 +36,7 @@ from ccplay.traffic.base import (
     TrafficResult,
     TrafficState,
 )
+from ccplay.traffic.plot import Times
 from ccplay.traffic.routes import ROUTES, Route, routes
 from ccplay.units import format_rate, format_size
 
@@ -382,6 +384,13 @@ def result(state: TrafficState, flows: ShortFlows) -> ShortFlowsResult:
     return msgspec.convert(values | metrics, ShortFlowsResult)
 
 
+def _fct_us(bounds: tuple[int, int], flows: ShortFlows) -> list[float]:
+    """Return the completion times of the transfers of a size class, in µs."""
+    low, high = bounds
+    done = zip(flows.sizes, flows.fct_us, strict=True)
+    return [us for size, us in done if low <= size < high]
+
+
 def _times(prefix: str, fct_us: Sequence[float]) -> dict[str, float | None]:
     """Return mean and percentiles of completion times in milliseconds."""
     found = {f"p{each}": percentile(fct_us, each) for each in (50, 95, 99)}
@@ -413,6 +422,15 @@ KIND = TrafficKind(
     result=result,
     tables=TABLES,
     metrics=METRICS,
+    times=(
+        Times(
+            "fct",
+            "flow completion time (ms)",
+            "share of transfers",
+            "Every transfer of short flows that finished, of all runs, by its size.",
+            {f"transfers {text}": partial(_fct_us, SIZES[n]) for n, text in SIZES_IN_WORDS.items()},
+        ),
+    ),
     variables=_VARIABLES,
     limits=("duration_s", "count"),
     limit_words="a duration, a count",

@@ -300,6 +300,7 @@ KIND = TrafficKind(
         ROUTES,
     ),
     metrics={"sent": "packets sent", "received": "packets received", **monitored.METRICS},
+    needs=monitored.needing_monitor(),
     variables=_VARIABLES,
     plots=(_RATE, _LOSS, replace(_DELAYS, missing=("cross traffic that is monitored", "udp"))),
     limits=("duration_s",),
