@@ -280,7 +280,7 @@ def _picture(state: LabState) -> Markup:
     edges = bins(start, end, _BIN_S)
     acked = VARIABLES["flow"]["bytes_acked"]
     lines = []
-    for streams in flow_groups(state, ("flow",)):
+    for streams in (each for each in flow_groups(state) if each[0].kind == "flow"):
         moved = transfers(streams, edges, acked)
         rates = [8 * each / _BIN_S / 1e6 for each in moved]
         lines.append((streams[0].cc, rates, streams[0].started, streams[0].ended or end))
