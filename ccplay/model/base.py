@@ -135,9 +135,14 @@ class Event(
     t: Moment
 
 
+def _name_field(record: msgspec.Struct) -> str:
+    """Return the field with the name of the traffic: the first of its own, named as its kind."""
+    # Not ``__struct_fields__``, where an inherited field that a kind describes anew comes first.
+    return next(iter(type(record).__annotations__))
+
+
 def _name(record: msgspec.Struct) -> str | None:
-    """Return the name of the traffic in a record: its first field, which is named as its kind."""
-    found: str | None = getattr(record, record.__struct_fields__[0])
+    found: str | None = getattr(record, _name_field(record))
     return found
 
 
@@ -158,7 +163,7 @@ class StartTraffic(Command, frozen=True, kw_only=True):
     @property
     def name_field(self) -> str:
         """The field with the name of the traffic."""
-        return self.__struct_fields__[0]
+        return _name_field(self)
 
     @property
     def name(self) -> str | None:
@@ -192,7 +197,7 @@ class StopTraffic(Command, frozen=True):
     @property
     def name_field(self) -> str:
         """The field with the name of the traffic."""
-        return self.__struct_fields__[0]
+        return _name_field(self)
 
     @property
     def name(self) -> str:

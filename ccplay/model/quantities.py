@@ -422,6 +422,8 @@ class Field(Described, frozen=True):
     """Label of the setting in a dialog."""
     hint: str = ""
     """Hint in a dialog: a few words, or examples."""
+    choices: Mapping[str, str] = {}
+    """Meanings of the few possible values by value, the usual one first, for a dialog."""
     unset: str = ""
     """Text for a missing value without ``default``: ``no limit``."""
 

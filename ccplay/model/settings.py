@@ -12,9 +12,9 @@ DAY_S = 86_400
 
 FLOW = Field(NAME, "The name of the flow", label="name", hint="any name", unset="the next number")
 CAPTURE = Field(NAME, "The name of the capture")
-SRC = Field(NAME, "The host that sends")
-DST = Field(NAME, "The host that receives")
-CC = Field(ALGORITHM, "The congestion control", key="cc")
+SRC = Field(NAME, "The host that sends", label="from")
+DST = Field(NAME, "The host that receives", label="to")
+CC = Field(ALGORITHM, "The congestion control", key="cc", label="congestion")
 LINK = Field(LINE, "Which link; by default the bottleneck")
 PAYLOAD = Field(
     SIZE,
@@ -33,7 +33,11 @@ DURATION = Field(
     hint="time: 30 s",
     unset="until stopped",
 )
-MONITOR = Field(FLAG, "Follow its packets from host to host: one-way delay, arrivals and losses")
+MONITOR = Field(
+    FLAG,
+    "Follow its packets from host to host: one-way delay, arrivals and losses",
+    label="monitor",
+)
 VIA = Field(
     NAMES,
     "Nodes that its packets pass if there are several paths; if empty, the routers' hash chooses",

@@ -160,9 +160,7 @@ def _directions(command: C, network: Network | None) -> tuple[C, ...]:
     src, dst = (start.src, start.dst) if network is None else ends_of(start, network)
     there = replace(start, src=src, dst=dst, bidir=False)
     via = None if there.via is None else there.via[::-1]
-    back = replace(
-        there, src=dst, dst=src, via=via, **{start.__struct_fields__[0]: name and f"{name}-back"}
-    )
+    back = replace(there, src=dst, dst=src, via=via, **{start.name_field: name and f"{name}-back"})
     return (there, back)
 
 

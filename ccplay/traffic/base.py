@@ -258,6 +258,22 @@ class Tool(NamedTuple):
     """Whether no lab can run without it."""
 
 
+class Form(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """The dialog that starts a kind of traffic, made from the fields of the command."""
+
+    key: str
+    """Key that opens the dialog, unless the user has set another one."""
+    title: str
+    about: str
+    """What the traffic is, in the menu of all kinds."""
+    asks: tuple[str, ...]
+    """Fields of the command in the order of the dialog; each has a label."""
+    verb: str = "start"
+    """Effect of enter in one word."""
+    reads: str = ""
+    """Meaning of the traffic's line in the screen's table; empty if it has columns of its own."""
+
+
 class TrafficKind(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """A kind of traffic: its names, its commands and events, its state, results and plots."""
 
@@ -319,6 +335,7 @@ class TrafficKind(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     exported: Samples | None = None
     about: str = ""
     """Name of the kind in a sentence: ``cross traffic``; if empty, ``word``."""
+    form: Form
     offer: str = ""
     """Line of the palette that starts the traffic; empty if there is none, or one per algorithm."""
     offer_detail: Callable[[Any], str] = lambda _: ""

@@ -484,7 +484,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
     HEADING: str
     VERB: str
     """Effect of enter, in one or two words."""
-    HINT: ClassVar[str] = "tab next field"
+    HINT: str = "tab next field"
     ESCAPE: ClassVar[str] = "leave"
     """Effect of escape, in one or two words."""
 

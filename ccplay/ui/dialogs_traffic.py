@@ -1,9 +1,9 @@
-"""Dialogs that start traffic, and the one that switches a congestion control."""
+"""The dialog that starts traffic of any kind, and the one that switches a congestion control."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -11,17 +11,16 @@ from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import Static
 
+from ccplay.model.base import StartTraffic
 from ccplay.model.commands import SetCongestionControl
 from ccplay.model.network import Network
+from ccplay.model.quantities import Field as Setting
+from ccplay.model.quantities import fields_of
 from ccplay.model.values import Capabilities
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import TRAFFIC
-from ccplay.traffic.call import StartCall
-from ccplay.traffic.download import StartDownload
-from ccplay.traffic.flow import PATH_MANAGERS, StartFlow
-from ccplay.traffic.ping import StartPing
-from ccplay.traffic.short_flows import StartShortFlows
-from ccplay.traffic.udp import StartUdp
+from ccplay.traffic.base import TrafficKind
+from ccplay.traffic.flow import PATH_MANAGERS
 from ccplay.ui.cells import Glyphs
 from ccplay.ui.dialog_form import (
     Dialog,
@@ -31,9 +30,8 @@ from ccplay.ui.dialog_form import (
     Question,
     Steps,
     available,
-    entries,
+    entry,
     feature_items,
-    typed,
 )
 from ccplay.ui.keys import Keymap
 
@@ -115,36 +113,7 @@ def _lack(capabilities: Capabilities) -> str:
     return "" if feature.available else f"{feature.reason}: {feature.remedy}"
 
 
-# --- questions common to dialogs that start traffic -----------------------------------------------
-# Questions common to dialogs that start traffic: its source, its destination, and monitoring.
-
-
-class PathDialog(Dialog):
-    """A dialog with a source and a destination; the destination follows the source."""
-
-    def __init__(self, state: LabState, selected_flow: str | None, source: str = "") -> None:
-        """Offer ``source``, else the first sender."""
-        super().__init__(state, selected_flow)
-        names = [(name, name) for name in self.network.hosts]
-        self.source = Steps(names, self.glyphs, current=source)
-        self.sink = Steps(names, self.glyphs, current=self.network.peer(self.source.value))
-
-    def on_mount(self) -> None:
-        """Make the destination follow the source at once: a message could undo a later key."""
-        self.watch(self.source, "index", self._follow, init=False)
-
-    def _follow(self) -> None:
-        self.sink.value = self.network.peer(self.source.value)
-        self.source_changed()
-
-    def source_changed(self) -> None:
-        """React to a change of the source; does nothing by default."""
-
-    def path(self) -> tuple[str, str]:
-        """Return source and destination. Raises ``ValueError`` if they are equal."""
-        if self.source.value == self.sink.value:
-            raise ValueError(f"{self.source.value} can't send to itself: choose another host")
-        return self.source.value, self.sink.value
+# --- whether to monitor every packet --------------------------------------------------------------
 
 
 class MonitorRow(LabelledRow):
@@ -177,7 +146,7 @@ def _lack_of_monitoring(capabilities: Capabilities) -> str:
     return f"{capabilities.monitors[0].reason}: {capabilities.monitors[0].remedy}"
 
 
-# --- dialogs that start traffic: a flow, a download, a ping ---------------------------------------
+# --- the dialog that starts traffic of any kind, made from the fields of its command --------------
 
 _ECN = (
     ("", "as the algorithm decides"),
@@ -186,252 +155,106 @@ _ECN = (
 )
 
 
-class FlowDialog(PathDialog):
-    """Asks for a long-lived transfer."""
+class Asked(NamedTuple):
+    """The part of a dialog that asks for one setting of a command, or for several at once."""
 
-    HEADING = "Start a flow"
-    VERB = "start"
-    HINT = "1-9 a-z jump"
+    widgets: tuple[Widget, ...]
+    values: Callable[[], dict[str, Any]]
+    """Function that returns the chosen values by field of the command."""
 
-    def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the sender with the fewest running flows, and its default congestion control."""
-        hello = state.hello
-        super().__init__(state, selected_flow, next_sender(state, hello.network) if hello else "")
-        self.menu = Menu(self._items(), self.glyphs)
-        self.entries = entries(StartFlow, self.glyphs)
-        self.ecn = Steps(_ECN, self.glyphs)
-        self.mptcp = MptcpRows(self.capabilities, self.glyphs)
-        self.monitor = MonitorRow(self.capabilities, self.glyphs)
+
+class StartDialog(Dialog):
+    """Asks for the settings of traffic of one kind, in the order of the kind's ``Form``."""
+
+    def __init__(self, kind: TrafficKind, state: LabState, selected_flow: str | None) -> None:
+        """Offer the first sender, whose data pass the observed queue.
+
+        For a flow, offer the sender with the fewest flows, and its default congestion control.
+        """
+        super().__init__(state, selected_flow)
+        self.kind = kind
+        self.HEADING, self.VERB = kind.form.title, kind.form.verb
+        hosts = [(name, name) for name in self.network.hosts]
+        source = next_sender(state, self.network) if kind.name == "flow" else ""
+        self.source = Steps(hosts, self.glyphs, current=source)
+        self.sink = Steps(hosts, self.glyphs, current=self.network.peer(self.source.value))
+        self.menu: Menu | None = None
+        if kind.form.asks[0] == "cc":
+            # The algorithms come first, because demonstrations change them most often.
+            self.menu = Menu(self._algorithms(), self.glyphs)
+            self.HINT = "1-9 a-z jump"
+        self.asked = [self._ask(fields_of(kind.start)[name]) for name in kind.form.asks]
 
     def controls(self) -> Iterable[Widget]:
-        """Return the algorithms, which demonstrations change most often, then the rest."""
-        return (
-            self.menu,
-            Static(classes="detail", markup=False),
-            LabelledRow("from", self.source),
-            LabelledRow("to", self.sink),
-            *(each for name, each in self.entries.items() if name not in ("flow", "bidir")),
-            LabelledRow("ECN", self.ecn),
-            self.mptcp,
-            self.monitor,
-            self.entries["flow"],
-            self.entries["bidir"],
-        )
+        """Return the rows of all settings."""
+        return [widget for each in self.asked for widget in each.widgets]
 
-    def source_changed(self) -> None:
-        """Show the default algorithm of the new sender."""
-        self.menu.set_items(self._items(), None, self.menu.item.key)
+    def on_mount(self) -> None:
+        """Make the destination follow the source at once: a message could undo a later key."""
+        self.watch(self.source, "index", self._follow, init=False)
 
-    def command(self) -> StartFlow:
-        """Return the command that starts the flow."""
-        source, sink = self.path()
-        return StartFlow(
-            **typed(self.entries),
-            src=source,
-            dst=sink,
-            cc=available(self.menu) or None,
-            ecn=self.ecn.value == "yes",
-            l4s=self.ecn.value == "l4s",
-            monitor=self.monitor.chosen,
-            **self.mptcp.chosen,
-        )
+    def _follow(self) -> None:
+        self.sink.value = self.network.peer(self.source.value)
+        if self.menu is not None:
+            self.menu.set_items(self._algorithms(), None, self.menu.item.key)
 
-    def _items(self) -> list[Item]:
-        default = self.state.hosts.get(self.source.value)
-        summary = f"{default}, as {self.source.value} does by default" if default else ""
+    def command(self) -> StartTraffic:
+        """Return the command that starts the traffic. Raises ``ValueError``."""
+        if self.source.value == self.sink.value:
+            raise ValueError(f"{self.source.value} can't send to itself: choose another host")
+        values = {name: value for each in self.asked for name, value in each.values().items()}
+        return self.kind.start(**{k: value for k, value in values.items() if value is not None})
+
+    def _ask(self, field: Setting) -> Asked:
+        """Return the rows for a setting."""
+        name, menu = field.name, self.menu
+        match name:
+            case "src":
+                return self._ask_steps(field, self.source)
+            case "dst":
+                return self._ask_steps(field, self.sink)
+            case "cc" if menu is not None:
+                detail = Static(classes="detail", markup=False)
+                return Asked((menu, detail), lambda: {name: available(menu) or None})
+            case "cc":
+                known = [(each.key, each.label) for each in self._algorithms() if not each.missing]
+                return self._ask_steps(field, Steps(known, self.glyphs))
+            case "ecn":
+                steps = Steps(_ECN, self.glyphs)
+                values = ("ecn", "yes"), ("l4s", "l4s")
+                return Asked(
+                    (LabelledRow(field.label, steps),),
+                    lambda: {flag: steps.value == value for flag, value in values},
+                )
+            case "mptcp":
+                rows = MptcpRows(self.capabilities, self.glyphs)
+                return Asked((rows,), lambda: rows.chosen)
+            case "monitor":
+                # Connections are sampled; of other traffic only a monitor measures delays.
+                wanted = not self.kind.connection
+                row = MonitorRow(self.capabilities, self.glyphs, wanted=wanted)
+                return Asked((row,), lambda: {name: row.chosen})
+        if field.choices:
+            choices = [(value, f"{value}: {about}") for value, about in field.choices.items()]
+            return self._ask_steps(field, Steps(choices, self.glyphs))
+        text = entry(field, self.glyphs)
+        return Asked((text,), lambda: {name: text.value})
+
+    def _ask_steps(self, field: Setting, steps: Steps) -> Asked:
+        row = LabelledRow(field.label, steps)
+        return Asked((row,), lambda: {field.name: steps.value or None})
+
+    def _algorithms(self) -> list[Item]:
+        source = self.source.value
+        default = self.state.hosts.get(source)
+        summary = f"{default}, as {source} does by default" if default else ""
         return [
-            Item("", "default", summary or f"what {self.source.value} uses by default"),
+            Item("", "default", summary or f"what {source} uses by default"),
             *feature_items(self.capabilities.congestion_controls, self.capabilities.kernel),
         ]
 
 
-class DownloadDialog(PathDialog):
-    """Asks for a file to fetch by wget from a web server inside the network."""
-
-    HEADING = "Download"
-    VERB = "fetch"
-
-    def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the first sender as the server, because its data pass the observed queue."""
-        super().__init__(state, selected_flow)
-        self.entries = entries(StartDownload, self.glyphs)
-        features, kernel = self.capabilities.congestion_controls, self.capabilities.kernel
-        controls = [Item("", "default"), *feature_items(features, kernel)]
-        names = [(each.key, each.label) for each in controls if not each.missing]
-        self.cc = Steps(names, self.glyphs)
-
-    def controls(self) -> Iterable[Widget]:
-        """Return the size, which has the focus, then the hosts and the algorithm."""
-        return (
-            *self.entries.values(),
-            LabelledRow("web server", self.source),
-            LabelledRow("wget on", self.sink),
-            LabelledRow("congestion", self.cc),
-        )
-
-    def command(self) -> StartDownload:
-        """Return the command that starts the download."""
-        source, sink = self.path()
-        cc = self.cc.value or None
-        return StartDownload(**typed(self.entries), src=source, dst=sink, cc=cc)
-
-
-class PingDialog(PathDialog):
-    """Asks for a ping from one host to another."""
-
-    HEADING = "Ping"
-    VERB = "ping"
-
-    def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the first sender and its peer."""
-        super().__init__(state, selected_flow)
-        self.entries = entries(StartPing, self.glyphs)
-
-    def controls(self) -> Iterable[Widget]:
-        """Return the path, then interval and count."""
-        return (
-            LabelledRow("from", self.source),
-            LabelledRow("to", self.sink),
-            *self.entries.values(),
-        )
-
-    def command(self) -> StartPing:
-        """Return the command that starts the ping."""
-        source, sink = self.path()
-        return StartPing(**typed(self.entries), src=source, dst=sink)
-
-
-# --- the dialog that starts short flows: transfers that arrive at random --------------------------
-
-_SIZES = (
-    ("pareto", "pareto: heavy-tailed, a few hold most bytes"),
-    ("fixed", "fixed: each has the mean size"),
-)
-
-
-class ShortFlowsDialog(PathDialog):
-    """Asks for TCP transfers at random moments, each over a connection of its own."""
-
-    HEADING = "Short flows"
-    AUTO_FOCUS = "Input"
-    VERB = "start"
-
-    def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the first sender and its peer, with the sender's default algorithm."""
-        super().__init__(state, selected_flow)
-        self.entries = entries(StartShortFlows, self.glyphs)
-        self.sizes = Steps(_SIZES, self.glyphs)
-        features, kernel = self.capabilities.congestion_controls, self.capabilities.kernel
-        controls = [Item("", "default"), *feature_items(features, kernel)]
-        names = [(each.key, each.label) for each in controls if not each.missing]
-        self.cc = Steps(names, self.glyphs)
-
-    def controls(self) -> Iterable[Widget]:
-        """Return the load, which has the focus, then the details of the transfers."""
-        load, size, *others = self.entries.values()
-        return (
-            *(load, size),
-            LabelledRow("sizes", self.sizes),
-            LabelledRow("congestion", self.cc),
-            LabelledRow("from", self.source),
-            LabelledRow("to", self.sink),
-            *others,
-        )
-
-    def command(self) -> StartShortFlows:
-        """Return the command that starts the short flows."""
-        source, sink = self.path()
-        return StartShortFlows(
-            **typed(self.entries),
-            src=source,
-            dst=sink,
-            cc=self.cc.value or None,
-            sizes=self.sizes.value,
-        )
-
-
-# --- the dialog that starts cross traffic: UDP at a constant rate ---------------------------------
-
-
-class UdpDialog(PathDialog):
-    """Asks for UDP traffic at a rate that ignores congestion."""
-
-    HEADING = "UDP cross traffic"
-    AUTO_FOCUS = "Input"
-    VERB = "start"
-
-    def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the first sender and its peer."""
-        super().__init__(state, selected_flow)
-        self.entries = entries(StartUdp, self.glyphs)
-        # Only a monitor measures the one-way delay while the traffic runs.
-        self.monitor = MonitorRow(self.capabilities, self.glyphs, wanted=True)
-
-    def controls(self) -> Iterable[Widget]:
-        """Return the rate, which has the focus, then the rest, whose defaults usually fit."""
-        rate, packet, *others, both_ways = self.entries.values()
-        return (
-            *(rate, packet),
-            LabelledRow("from", self.source),
-            LabelledRow("to", self.sink),
-            *others,
-            self.monitor,
-            both_ways,
-        )
-
-    def command(self) -> StartUdp:
-        """Return the command that starts the cross traffic."""
-        source, sink = self.path()
-        return StartUdp(
-            **typed(self.entries),
-            src=source,
-            dst=sink,
-            monitor=self.monitor.chosen,
-        )
-
-
-# --- the dialog that starts a video call ----------------------------------------------------------
-
-
-class CallDialog(PathDialog):
-    """Asks for a video call, whose senders adapt their rate to delay and loss."""
-
-    HEADING = "Video call"
-    AUTO_FOCUS = "Input"
-    VERB = "start"
-
-    def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the first sender and its peer."""
-        super().__init__(state, selected_flow)
-        self.entries = entries(StartCall, self.glyphs)
-
-    def controls(self) -> Iterable[Widget]:
-        """Return the rate, which has the focus, then the rest, whose defaults usually fit."""
-        rate, *others = self.entries.values()
-        return (
-            rate,
-            LabelledRow("from", self.source),
-            LabelledRow("to", self.sink),
-            *others,
-        )
-
-    def command(self) -> StartCall:
-        """Return the command that starts the call."""
-        source, sink = self.path()
-        return StartCall(**typed(self.entries), src=source, dst=sink)
-
-
 # --- the menu of all kinds of traffic, which leads to the dialog of one ---------------------------
-
-STARTING: dict[str, tuple[type[PathDialog], str]] = {
-    "flow": (FlowDialog, "TCP, as fast as its congestion control allows"),
-    "download": (DownloadDialog, "a file from a web server, over TCP"),
-    "ping": (PingDialog, "the round trip time, several times a second"),
-    "udp": (UdpDialog, "packets at a constant rate, whatever happens"),
-    "call": (CallDialog, "video both ways, its rate adapts to delay and loss"),
-    "short-flows": (ShortFlowsDialog, "small TCP transfers that arrive at random"),
-}
-"""Dialog that starts traffic and what the traffic is, by the name of its kind."""
 
 
 class TrafficDialog(Question[str]):
@@ -442,12 +265,11 @@ class TrafficDialog(Question[str]):
     HINT = "↑↓ or a letter"
 
     def __init__(self, keymap: Keymap) -> None:
-        """Offer every kind that has a dialog, with the key that opens it directly."""
+        """Offer every kind, with the key that opens its dialog directly."""
         super().__init__()
         items = [
-            Item(kind.name, kind.word, f"{STARTING[kind.name][1]} ({keymap.shown(kind.name)})")
+            Item(kind.name, kind.word, f"{kind.form.about} ({keymap.shown(kind.name)})")
             for kind in TRAFFIC
-            if kind.name in STARTING
         ]
         self.menu = Menu(items, self.glyphs)
 

@@ -24,6 +24,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.model.wording import CA_STATES
+from ccplay.traffic import TRAFFIC
 from ccplay.traffic.base import Entry
 from ccplay.ui.cells import Glyphs
 from ccplay.ui.keys import (
@@ -490,7 +491,7 @@ def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]
             "How to read flows and their table",
             [
                 (" ".join(glyphs.flow_glyphs[:8]), "flows 1 to 8, in plots and table"),
-                ("UDP", "received rate, loss and mean one-way delay, over the last second"),
+                *((kind.word, kind.form.reads) for kind in TRAFFIC if kind.form.reads),
                 (
                     "many",
                     "with four or more, the others are dimmed; o draws the selected one alone",
@@ -507,7 +508,6 @@ def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]
                     "table",
                     "d sorts by the next column, D reverses; / lists what contains a text",
                 ),
-                ("short", "transfers done and under way, median and 99th percentile of FCT"),
             ],
         ),
     ]

@@ -23,7 +23,7 @@ _PATH = "The next of several paths for the selected traffic"
 _EXPLAIN = "What the selected flow is doing, and why"
 _FAIR = "CAKE (or FQ-CoDel) on both directions of the line; again: what was there"
 _HOLD = "Hold the value axes, or release them"
-_START = "Start traffic: a flow, a download, a ping, cross traffic …"
+_START = f"Start traffic: {', '.join(kind.word for kind in TRAFFIC)}"
 
 APP: list[BindingType] = [
     Binding("ctrl+q", "quit", "Quit", id="quit", priority=True, tooltip="End the lab and leave"),
@@ -39,12 +39,10 @@ APP: list[BindingType] = [
 """Keys that work on every screen."""
 
 MAIN: list[BindingType] = [
-    Binding("f", "dialog('FlowDialog')", "New flow", id="flow"),
-    Binding("w", "dialog('DownloadDialog')", "Download", id="download"),
-    Binding("p", "dialog('PingDialog')", "Ping", id="ping"),
-    Binding("u", "dialog('UdpDialog')", "UDP cross traffic", id="udp"),
-    Binding("n", "dialog('ShortFlowsDialog')", "Short flows", id="short-flows"),
-    Binding("C", "dialog('CallDialog')", "Video call", id="call"),
+    *(
+        Binding(kind.form.key, f"start_traffic('{kind.name}')", kind.form.title, id=kind.name)
+        for kind in TRAFFIC
+    ),
     Binding("c", "dialog('CongestionDialog')", "Congestion control", id="congestion"),
     Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue"),
     Binding("j", "fair_queue", "CAKE on the line, or off", id="fair-queue", tooltip=_FAIR),
@@ -266,7 +264,7 @@ DEFAULT = Keymap()
 # --- the keys of a screen, grouped for display ----------------------------------------------------
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "traffic": ("traffic", *(kind.field for kind in TRAFFIC), "stop", "trace"),
+    "traffic": ("traffic", "flow", "stop", "trace"),
     "network": ("congestion", "queue", "link", "way_back", "capture", "undo", "redo"),
     "time": ("freeze", "scrub", "leap", "start", "end", "zoom", "speed", "mark", "ghost"),
     "screen": (),
@@ -274,7 +272,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 """Words in a binding's action that assign it to a group; the last group takes the rest."""
 
 ESSENTIALS = (
-    ("start-traffic", "Start traffic: a flow, a download, a ping, cross traffic …"),
+    ("start-traffic", _START),
     ("previous-flow next-flow", "Select a row of the table: other keys act on it"),
     ("stop", "Stop the selected traffic"),
     ("congestion", "Switch the congestion control of a flow while it runs"),

@@ -223,18 +223,18 @@ class LabActions(Actions):
         )
         self.app.push_screen(dialog(self.session.state, self.shown.selected), self._asked)
 
-    def action_start_traffic(self) -> None:
-        """Ask which kind of traffic to start, then open its dialog."""
-        if not self.is_ready(ready=self.session.state.phase == "ready"):
+    def action_start_traffic(self, kind: str | None = "") -> None:
+        """Open the dialog of a kind of traffic; ask first for the kind if there is none."""
+        if kind is None or not self.is_ready(ready=self.session.state.phase == "ready"):
             return
-        from ccplay.ui.dialogs_traffic import STARTING, TrafficDialog  # noqa: PLC0415
+        from ccplay.ui.dialogs_traffic import StartDialog, TrafficDialog  # noqa: PLC0415
 
-        def chosen(kind: str | None) -> None:
-            if kind is not None:
-                dialog, _ = STARTING[kind]
-                self.app.push_screen(dialog(self.session.state, self.shown.selected), self._asked)
-
-        self.app.push_screen(TrafficDialog(self.appearance.keymap), chosen)
+        if kind:
+            dialog = StartDialog(KINDS[kind], self.session.state, self.shown.selected)
+            self.app.push_screen(dialog, self._asked)
+        else:
+            menu = TrafficDialog(self.appearance.keymap)
+            self.app.push_screen(menu, self.action_start_traffic)
 
     def _asked(self, command: Command | None) -> None:
         if command is not None:

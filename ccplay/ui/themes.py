@@ -18,6 +18,7 @@ from ccplay.files.caller import as_caller, config_folder
 from ccplay.files.reading import open_regular
 from ccplay.model.quantities import did_you_mean
 from ccplay.scenario import document
+from ccplay.traffic import TRAFFIC
 from ccplay.ui.cells import Glyphs
 from ccplay.ui.keys import Keymap
 
@@ -49,13 +50,13 @@ PLOT = (
     "queue_limit",
     "drop",
     "mark",
-    "ping",
     "base_rtt",
     "ssthresh",
     "cursor",
     "good",
     "warn",
     "bad",
+    *sorted({kind.ink for kind in TRAFFIC} - {"queue"}),
 )
 """Names of the colours in ``[plot]``, used for everything that ccplay draws itself."""
 

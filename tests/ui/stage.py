@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -17,9 +18,11 @@ from textual.widget import Widget
 from ccplay.assets import assets
 from ccplay.model.base import Command
 from ccplay.state.lab_state import LabState
+from ccplay.traffic.base import TrafficKind
 from ccplay.ui import keys
 from ccplay.ui.cells import UNICODE, Glyphs
 from ccplay.ui.dialog_form import Dialog
+from ccplay.ui.dialogs_traffic import StartDialog
 from ccplay.ui.help import HelpScreen, OrderlyApp
 from ccplay.ui.palette import Palette
 from ccplay.ui.themes import Appearance, load_looks
@@ -115,6 +118,20 @@ class Backdrop(Screen[None]):
         self.app.push_screen(HelpScreen())
 
 
+Opens = Callable[[LabState, str | None], Dialog]
+"""What makes a dialog from the state of a lab and the selected flow."""
+
+
+def starts(kind: TrafficKind) -> Opens:
+    """Return what makes the dialog that starts traffic of a kind, named as the command."""
+
+    def dialog(state: LabState, selected_flow: str | None) -> Dialog:
+        return StartDialog(kind, state, selected_flow)
+
+    dialog.__name__ = f"{kind.start.__name__.removeprefix('Start')}Dialog"
+    return dialog
+
+
 class Stage(OrderlyApp[None]):
     """An app that shows a dialog, the palette or the help over the backdrop."""
 
@@ -125,7 +142,7 @@ class Stage(OrderlyApp[None]):
     def __init__(
         self,
         state: LabState,
-        dialog: type[Dialog] | None = None,
+        dialog: Opens | None = None,
         *,
         theme: str = "dark",
         glyphs: Glyphs = UNICODE,
@@ -152,6 +169,6 @@ class Stage(OrderlyApp[None]):
         if self.dialog is not None:
             self.open(self.dialog)
 
-    def open(self, dialog: type[Dialog]) -> None:
+    def open(self, dialog: Opens) -> None:
         state = self.backdrop.session.state
         self.push_screen(dialog(state, self.selected_flow), self.answers.append)

@@ -28,7 +28,9 @@ from ccplay.session.session import Session
 from ccplay.share.frames import Board, Shown
 from ccplay.share.shown import Playhead
 from ccplay.state.lab_state import LabState
+from ccplay.traffic import TRAFFIC
 from ccplay.traffic.base import Entry
+from ccplay.traffic.call import StartCall
 from ccplay.traffic.download import StartDownload
 from ccplay.traffic.flow import StartFlow
 from ccplay.traffic.ping import StartPing
@@ -36,7 +38,7 @@ from ccplay.traffic.short_flows import StartShortFlows
 from ccplay.traffic.udp import StartUdp
 from ccplay.ui import help as keys_in_turn
 from ccplay.ui.cells import ASCII, UNICODE, Glyphs
-from ccplay.ui.dialog_form import Dialog, Field, Menu, Steps
+from ccplay.ui.dialog_form import Field, Menu, Steps
 from ccplay.ui.dialogs_links import CaptureDialog, LinkDialog, NetworkDialog, QueueDialog
 from ccplay.ui.dialogs_session import (
     ChangeMarkDialog,
@@ -49,27 +51,20 @@ from ccplay.ui.dialogs_session import (
 )
 from ccplay.ui.dialogs_traffic import (
     CongestionDialog,
-    DownloadDialog,
-    FlowDialog,
     MptcpRows,
-    PingDialog,
-    ShortFlowsDialog,
-    UdpDialog,
 )
 from ccplay.ui.help import EventsScreen, Modal
 from ccplay.ui.palette import Palette
 from ccplay.ui.themes import load_looks
 from ccplay.ui.view import View
 from tests.ui.hand_made import REASON, REMEDY, lab
-from tests.ui.stage import Stage
+from tests.ui.stage import Opens, Stage, starts
 from tests.ui.synthetic import SyntheticSource, stream
 
-DIALOGS = [
-    FlowDialog,
-    DownloadDialog,
-    PingDialog,
-    UdpDialog,
-    ShortFlowsDialog,
+STARTING = [starts(kind) for kind in TRAFFIC]
+FlowDialog, DownloadDialog, PingDialog, UdpDialog, ShortFlowsDialog, CallDialog = STARTING
+DIALOGS: list[Opens] = [
+    *STARTING,
     CongestionDialog,
     QueueDialog,
     LinkDialog,
@@ -159,15 +154,19 @@ def pfifo(limit: int) -> SetQdisc:
         ),
         (DownloadDialog, "enter", StartDownload(src="s1", dst="d1")),
         (DownloadDialog, "1 M B enter", StartDownload(src="s1", dst="d1", bytes=1_000_000)),
+        (CallDialog, "enter", StartCall(src="s1", dst="d1")),
+        (
+            CallDialog,
+            "1 M b i t / s tab tab tab 9 s tab n o enter",
+            StartCall(src="s1", dst="d1", rate_bps=1_000_000, duration_s=9.0, bidir=False),
+        ),
         (MarkDialog, "h i enter", Mark(text="hi")),
         (MarkDialog, "enter", None),
         (FlowDialog, "b escape", None),
     ],
     ids=str,
 )
-async def test_keys_make_a_command(
-    dialog: type[Dialog], keys: str, expected: Command | None
-) -> None:
+async def test_keys_make_a_command(dialog: Opens, keys: str, expected: Command | None) -> None:
     app = Stage(lab(), dialog)
     async with app.run_test() as pilot:
         await pilot.press(*keys.split())
@@ -186,7 +185,7 @@ async def test_keys_make_a_command(
     ids=str,
 )
 async def test_every_key_counts_where_it_was_pressed(
-    dialog: type[Dialog], keys: str, expected: Command
+    dialog: Opens, keys: str, expected: Command
 ) -> None:
     """Each key acts on the field that had the focus when it was pressed, however fast keys come."""
     app = Stage(lab(), dialog)
@@ -210,7 +209,7 @@ async def test_every_key_counts_where_it_was_pressed(
     ],
 )
 async def test_traffic_is_monitored_where_that_can_be(
-    dialog: type[Dialog], tabs: int, expected: Command
+    dialog: Opens, tabs: int, expected: Command
 ) -> None:
     """Flows are monitored on request, cross traffic by default: nothing else shows it."""
     app = Stage(lab(full=True), dialog)
@@ -282,7 +281,7 @@ async def test_the_reason_why_no_link_can_mark_is_reported() -> None:
 
 
 @pytest.mark.parametrize("dialog", DIALOGS)
-async def test_escape_leaves_every_dialog(dialog: type[Dialog]) -> None:
+async def test_escape_leaves_every_dialog(dialog: Opens) -> None:
     app = Stage(lab(full=True), dialog)
     async with app.run_test() as pilot:
         await pilot.press("escape")
@@ -362,7 +361,7 @@ async def test_a_dialog_opens_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch)
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else None,
 )
-async def test_every_bad_value_has_its_reason(dialog: type[Dialog], keys: str, reason: str) -> None:
+async def test_every_bad_value_has_its_reason(dialog: Opens, keys: str, reason: str) -> None:
     """Every bad value, even a number too great for a float, shows its reason."""
     app = Stage(lab(full=True), dialog)
     async with app.run_test() as pilot:
@@ -429,7 +428,7 @@ async def test_a_wrong_value_of_another_kind_does_not_matter() -> None:
     ],
 )
 async def test_keys_typed_while_the_dialog_opens_count(
-    dialog: type[Dialog], keys: str, expected: Command
+    dialog: Opens, keys: str, expected: Command
 ) -> None:
     """Keys that are in the queue before the dialog is composed count, as for a fast typist."""
     app = Stage(lab())
@@ -474,7 +473,7 @@ async def test_a_link_that_was_never_set_is_described_as_doing_nothing() -> None
 
 @pytest.mark.parametrize("dialog", DIALOGS)
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
-async def test_a_dialog_fits_on_the_screen(dialog: type[Dialog], size: tuple[int, int]) -> None:
+async def test_a_dialog_fits_on_the_screen(dialog: Opens, size: tuple[int, int]) -> None:
     """No part of the box is off the screen, and none of it needs scrolling."""
     app = Stage(lab(full=True, flows=2), dialog)
     async with app.run_test(size=size) as pilot:
@@ -485,7 +484,7 @@ async def test_a_dialog_fits_on_the_screen(dialog: type[Dialog], size: tuple[int
 
 
 @pytest.mark.parametrize("dialog", DIALOGS)
-async def test_a_dialog_is_plain_ascii_where_that_was_asked(dialog: type[Dialog]) -> None:
+async def test_a_dialog_is_plain_ascii_where_that_was_asked(dialog: Opens) -> None:
     app = Stage(lab(), dialog, glyphs=ASCII)
     async with app.run_test() as pilot:
         await pilot.pause()
@@ -501,7 +500,7 @@ async def test_a_dialog_is_plain_ascii_where_that_was_asked(dialog: type[Dialog]
 class Picture:
     """A dialog and the conditions of its snapshot."""
 
-    dialog: type[Dialog]
+    dialog: Opens
     keys: str = ""
     theme: str = "dark"
     glyphs: Glyphs = UNICODE

@@ -193,8 +193,7 @@ async def test_the_palette_changes_the_theme() -> None:
     [
         ("open('flow')", "traffic"),
         ("stop_flow", "traffic"),
-        ("dialog('UdpDialog')", "traffic"),
-        ("dialog('ShortFlowsDialog')", "traffic"),
+        ("start_traffic('udp')", "traffic"),
         ("open('queue')", "network"),
         ("zoom(2)", "time"),
         ("app.quit", "screen"),

@@ -9,7 +9,7 @@ import pytest
 from ccplay.session.session import Session
 from ccplay.ui import preferences
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.dialogs_traffic import FlowDialog
+from ccplay.ui.dialogs_traffic import StartDialog
 from ccplay.ui.help import HelpScreen
 from ccplay.ui.plot_canvas import Canvas
 from ccplay.ui.preferences import Preferences
@@ -37,7 +37,7 @@ async def test_keys_of_ones_own_do_what_the_others_did() -> None:
         await pilot.press("f")
         assert app.screen is app.main
         await pilot.press("ctrl+f")
-        assert isinstance(app.screen, FlowDialog)
+        assert isinstance(app.screen, StartDialog)
 
 
 async def test_help_and_footer_show_keys_of_ones_own() -> None:

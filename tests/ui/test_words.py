@@ -13,10 +13,11 @@ from ccplay.model.commands import Mark
 from ccplay.model.events import Applied, Ready
 from ccplay.session.session import Session
 from ccplay.traffic import TRAFFIC
+from ccplay.traffic.base import TrafficKind
 from ccplay.ui import status_lines
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells import spread, whole_items
-from ccplay.ui.dialogs_traffic import STARTING, TrafficDialog
+from ccplay.ui.dialogs_traffic import StartDialog, TrafficDialog
 from ccplay.ui.help import EventsScreen
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
@@ -199,9 +200,9 @@ async def test_the_footer_has_the_keys_that_matter_now(width: int) -> None:
             assert item.replace(" ", "") in text_of(app, "footer").replace(" ", "")
 
 
-def shows(app: CcplayApp, screen: type[object]) -> bool:
-    """Return whether this kind of screen is on top."""
-    return type(app.screen) is screen
+def asks_for(app: CcplayApp, kind: TrafficKind) -> bool:
+    """Return whether the dialog of this kind is on top."""
+    return isinstance(app.screen, StartDialog) and app.screen.kind is kind
 
 
 async def test_one_key_starts_every_kind_of_traffic() -> None:
@@ -212,8 +213,7 @@ async def test_one_key_starts_every_kind_of_traffic() -> None:
             await pilot.press(key)
             await until(pilot, lambda: isinstance(app.screen, TrafficDialog))
             await pilot.press(kind.word[0].lower(), "enter")
-            dialog, _ = STARTING[kind.name]
-            await until(pilot, partial(shows, app, dialog))
+            await until(pilot, partial(asks_for, app, kind))
             await pilot.press("escape")
         await pilot.press("A", "escape")
         await until(pilot, lambda: app.screen is app.main)

@@ -12,6 +12,7 @@ from ccplay.report.data.report_tables import result_tables
 from ccplay.report.page.page import grids
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import KINDS, TRAFFIC, TrafficResults
+from ccplay.traffic.base import TrafficKind
 from ccplay.traffic.flow import Subflow
 from ccplay.traffic.routes import Route
 from ccplay.traffic.short_flows import SizeClass
@@ -60,6 +61,14 @@ def runs() -> list[CaseResult]:
         found[0], interfaces=[counted], flows=[routed, *found[0].flows[1:]]
     )
     return [first, *found[1:]]
+
+
+@pytest.mark.parametrize("kind", TRAFFIC, ids=lambda kind: kind.name)
+def test_commands_know_the_name_of_their_traffic(kind: TrafficKind) -> None:
+    started = kind.starting(**{kind.field: "mine"}, src="h1", dst="h2")
+    assert (started.name_field, started.name) == (kind.field, "mine")
+    assert started.describe().startswith(f"{kind.word} mine starts")
+    assert kind.stopping("mine").name == "mine"
 
 
 def test_each_kind_is_kept_and_has_its_list_in_a_result() -> None:

@@ -24,7 +24,7 @@ from ccplay.model.texts import NAME
 from ccplay.model.values import Monitored
 from ccplay.model.variables import DELAY, LOSS, RECEIVED
 from ccplay.traffic import monitored
-from ccplay.traffic.base import Samples, TrafficKind, TrafficState
+from ccplay.traffic.base import Form, Samples, TrafficKind, TrafficState
 from ccplay.traffic.monitored import CountedTraffic, MonitoredResult, delays
 from ccplay.traffic.routes import ROUTES, routes
 from ccplay.units import format_rate, format_ratio, format_time_us
@@ -172,6 +172,12 @@ _RATE, _LOSS, _DELAYS = monitored.plots(
 
 KIND = TrafficKind(
     name="call",
+    form=Form(
+        key="C",
+        title="Video call",
+        about="video both ways, its rate adapts to delay and loss",
+        asks=("rate_bps", "src", "dst", "duration_s", "bidir"),
+    ),
     plural="calls",
     prefix="v",
     start=StartCall,

@@ -19,7 +19,7 @@ from ccplay.model.columns import RATE, SECONDS, SEGMENTS, TEXT, Column, Table, p
 from ccplay.model.quantities import Field
 from ccplay.model.texts import NAME
 from ccplay.model.variables import Variable, columns
-from ccplay.traffic.base import Samples, Tool, Traffic, TrafficKind, TrafficResult
+from ccplay.traffic.base import Form, Samples, Tool, Traffic, TrafficKind, TrafficResult
 from ccplay.traffic.connections import Connections
 from ccplay.traffic.routes import ROUTES, Route, routes
 from ccplay.units import format_size
@@ -34,7 +34,10 @@ class StartDownload(StartRoutedTraffic, frozen=True):
     WORD = "download"
 
     download: Annotated[str | None, _NAME] = None
-    src: Annotated[str | None, replace(settings.SRC, meaning="The web server, which sends")] = None
+    src: Annotated[
+        str | None, replace(settings.SRC, meaning="The web server, which sends", label="web server")
+    ] = None
+    dst: Annotated[str | None, replace(settings.DST, label="wget on")] = None
     cc: Annotated[str | None, settings.CC] = None
     bytes: Annotated[
         int, replace(settings.PAYLOAD, label="size", hint="50 MB, 178 kB", unset="")
@@ -198,6 +201,13 @@ KIND = TrafficKind(
         DownloadProgress,
         {"download": ("download", "text"), **columns((_BYTES,))},
         "bytes received so far",
+    ),
+    form=Form(
+        key="w",
+        title="Download",
+        about="a file from a web server, over TCP",
+        asks=("bytes", "src", "dst", "cc"),
+        verb="fetch",
     ),
     offer="download",
     offer_detail=lambda command: f"{format_size(command.bytes)} with wget",

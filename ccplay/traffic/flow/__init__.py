@@ -44,7 +44,7 @@ from ccplay.model.values import Monitored
 from ccplay.model.variables import FLOW_VARIABLES
 from ccplay.model.wording import one_way
 from ccplay.traffic import connections, monitored
-from ccplay.traffic.base import Handlers, Tool, TrafficKind
+from ccplay.traffic.base import Form, Handlers, Tool, TrafficKind
 from ccplay.traffic.connections import Connections, Flow
 from ccplay.traffic.monitored import PACKETS_TABLE, MonitoredResult, delays
 from ccplay.traffic.routes import ROUTES, nodes_of, routes
@@ -78,7 +78,11 @@ class StartFlow(StartRoutedTraffic, frozen=True):
     ] = None
     ecn: Annotated[
         bool,
-        Field(FLAG, "Negotiate ECN, so that queues can mark its packets instead of dropping them"),
+        Field(
+            FLAG,
+            "Negotiate ECN, so that queues can mark its packets instead of dropping them",
+            label="ECN",
+        ),
     ] = False
     """Whether to negotiate ECN (RFC 3168); some algorithms, such as DCTCP, always do."""
     l4s: Annotated[
@@ -102,7 +106,12 @@ class StartFlow(StartRoutedTraffic, frozen=True):
     """Number of hosts that send; the lab answers with a command for each, whose names end in
     ``-2``, ``-3`` …"""
     mptcp: Annotated[
-        bool, Field(FLAG, "Use Multipath TCP: one connection of several subflows (RFC 8684)")
+        bool,
+        Field(
+            FLAG,
+            "Use Multipath TCP: one connection of several subflows (RFC 8684)",
+            label="MPTCP",
+        ),
     ] = False
     subflows: Annotated[
         int, Field(*(WHOLE, "Subflows of a flow over MPTCP, 2 by default", 1, 8))
@@ -606,4 +615,13 @@ KIND = TrafficKind(
     limits=("bytes", "duration_s"),
     limit_words="bytes, a duration",
     connection=True,
+    form=Form(
+        key="f",
+        title="New flow",
+        about="TCP, as fast as its congestion control allows",
+        asks=(
+            *("cc", "src", "dst", "streams", "bytes", "duration_s"),
+            *("ecn", "mptcp", "monitor", "flow", "bidir"),
+        ),
+    ),
 )

@@ -21,6 +21,7 @@ from ccplay.model.series import Series, Timeline
 from ccplay.model.texts import NAME, choice
 from ccplay.model.variables import Variable, columns
 from ccplay.traffic.base import (
+    Form,
     Samples,
     Tool,
     Traffic,
@@ -239,6 +240,13 @@ KIND = TrafficKind(
         PingSample,
         {"ping": ("ping", "text"), "seq": ("seq", "whole"), **columns((_RTT,))},
         "every reply; rtt_us is empty if none arrived",
+    ),
+    form=Form(
+        key="p",
+        title="Ping",
+        about="the round trip time, several times a second",
+        asks=("src", "dst", "interval_s", "count"),
+        verb="ping",
     ),
     offer="ping",
 )

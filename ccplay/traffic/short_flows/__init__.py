@@ -30,6 +30,7 @@ from ccplay.model.quantities import RATE, SIZE, WHOLE, Field
 from ccplay.model.texts import NAME, choice
 from ccplay.model.variables import Variable, columns
 from ccplay.traffic.base import (
+    Form,
     Samples,
     Traffic,
     TrafficKind,
@@ -84,6 +85,11 @@ class StartShortFlows(StartRoutedTraffic, frozen=True):
         Field(
             choice("distribution of sizes", ("fixed", "pareto")),
             "Sizes: all fixed, or heavy-tailed (bounded Pareto, shape 1.2)",
+            label="sizes",
+            choices={
+                "pareto": "heavy-tailed, a few hold most bytes",
+                "fixed": "each has the mean size",
+            },
         ),
     ] = "pareto"
     seed: Annotated[
@@ -438,6 +444,13 @@ KIND = TrafficKind(
         ShortFlowsProgress,
         {"short_flows": ("short_flows", "text"), **columns(_VARIABLES)},
         "every transfer that finished: its size and its completion time",
+    ),
+    form=Form(
+        key="n",
+        title="Short flows",
+        about="small TCP transfers that arrive at random",
+        asks=(*("rate_bps", "bytes", "sizes", "cc", "src", "dst", "seed", "duration_s", "count"),),
+        reads="transfers done and under way, median and 99th percentile of FCT",
     ),
     offer="short flows",
     offer_detail=StartShortFlows.detail,

@@ -36,7 +36,7 @@ from ccplay.model.values import Monitored
 from ccplay.model.variables import DELAY, LOSS, RECEIVED
 from ccplay.model.wording import describe_loss
 from ccplay.traffic import monitored
-from ccplay.traffic.base import Samples, TrafficKind, TrafficState
+from ccplay.traffic.base import Form, Samples, TrafficKind, TrafficState
 from ccplay.traffic.monitored import PACKETS_TABLE, CountedTraffic, MonitoredResult, delays
 from ccplay.traffic.plot import Changes, Setting
 from ccplay.traffic.routes import ROUTES, routes
@@ -272,6 +272,13 @@ _RATE, _LOSS, _DELAYS = monitored.plots(
 
 KIND = TrafficKind(
     name="udp",
+    form=Form(
+        key="u",
+        title="UDP cross traffic",
+        about="packets at a constant rate, whatever happens",
+        asks=("rate_bps", "packet_bytes", "src", "dst", "duration_s", "monitor", "bidir"),
+        reads="received rate, loss and mean one-way delay, over the last second",
+    ),
     plural="udp",
     prefix="u",
     start=StartUdp,
