@@ -155,7 +155,8 @@ class _Link:
     """The capacity of one direction of a link."""
 
     def __init__(self, changes: Sequence[LinkChanged]) -> None:
-        rates = [each.setting.rate or 0 for each in changes]
+        # A link that moves has no rate of its own.
+        rates = [0 if each.setting.trace else each.setting.rate or 0 for each in changes]
         self.has_rate = bool(rates) and all(rates)
         before = [rates[0] if rates else 0, *rates]
         steps = sorted(
@@ -229,7 +230,9 @@ def _round_trips(state: LabState) -> Iterator[tuple[str, float, float, float]]:
             )
             seen[links] = (f"{each.kind} {each.name}", least, own + max(waits))
     for links, (name, least, slack) in seen.items():
-        if (base := _base_us(state, links)) is not None:
+        # The delay of a link that moves is not that of its setting.
+        moved = any(change.setting.trace for link in links for change in state.links.get(link, ()))
+        if not moved and (base := _base_us(state, links)) is not None:
             yield name, least, base, slack
 
 

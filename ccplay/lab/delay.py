@@ -15,6 +15,7 @@ import random
 import struct
 import subprocess
 import sys
+import time
 from array import array
 from collections.abc import Iterable
 from typing import Any
@@ -27,6 +28,7 @@ from ccplay.errors import LabError
 from ccplay.lab import child, delay_line, qdiscs
 from ccplay.lab.child import Child, Logger, Supervisor
 from ccplay.lab.delay_line import Arrival, DelayReply, DelayRequest, Impairment
+from ccplay.lab.moving import Moving
 from ccplay.lab.netns import Namespace
 from ccplay.lab.packet_loop import PacketQueue
 from ccplay.lab.qdisc_options import NESTED, attribute, join, split
@@ -53,6 +55,7 @@ from ccplay.lab.rtnl import (
 from ccplay.model.algorithms import SCALE, SIZE, table
 from ccplay.model.tc import NETEM_LIMIT, NETEM_RATE
 from ccplay.model.values import Feature
+from ccplay.trace import schedule
 
 # --- redirects packets from one interface to another, at ingress or egress; tc-mirred(8) ----------
 # Both hooks belong to the qdisc clsact, which an interface has in addition to its queue.
@@ -115,6 +118,10 @@ def redirection_removal(index: int, place: int, priority: int) -> Any:
 # --- delay by the kernel's netem, on an ifb device that all arriving packets pass through ---------
 
 
+_FOLLOW_S = 0.01
+"""Seconds between two changes of netem on a link that moves."""
+
+
 class NetemDelay:
     """The delay engine ``netem``."""
 
@@ -123,6 +130,8 @@ class NetemDelay:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._devices: dict[str, int] = {}
+        self._followers: dict[str, asyncio.Task[None]] = {}
+        """Tasks that follow what moves a link, by the link's name."""
 
     @property
     def processes(self) -> Iterable[int]:
@@ -135,22 +144,53 @@ class NetemDelay:
     async def prepare(self) -> None:
         """Do nothing: the kernel is ready."""
 
-    async def set(self, arrival: Arrival, path: Impairment) -> Impairment:
+    async def set(
+        self, arrival: Arrival, path: Impairment, moving: Moving | None = None
+    ) -> Impairment:
         """Apply ``path`` to arriving packets and return the kernel's version of it.
 
-        Raises ``LabError`` if the kernel lacks netem, ifb or mirred.
+        Delay and loss of what moves the link are set anew every 10 ms at most; netem has a rate,
+        with which it keeps packets in order. Raises ``LabError`` if the kernel lacks netem, ifb or
+        mirred.
         """
+        if (follower := self._followers.pop(arrival.name, None)) is not None:
+            follower.cancel()
+        moves = moving is not None and moving.content.impairs
         try:
             with RouteSocket(arrival.namespace) as routes:
                 index = self._devices.get(arrival.name)
                 if index is None:
-                    if not path:
+                    if not path and not moves:
                         return path
                     index = self._devices[arrival.name] = _divert(routes, arrival)
                 _set_netem(routes, index, path, self._drawn_with(arrival))
-                return _read_netem(routes, index, path)
+                set_up = _read_netem(routes, index, path)
+            if moving is not None and moves:
+                self._followers[arrival.name] = asyncio.create_task(
+                    self._follow(arrival, index, path, moving)
+                )
         except NetlinkError as error:
             raise LabError(f"link {arrival.name}: netem: {error}") from error
+        return set_up
+
+    async def _follow(self, arrival: Arrival, index: int, path: Impairment, moving: Moving) -> None:
+        """Set delay and loss of netem as they change, until cancelled."""
+        course, content = moving.course, moving.content
+        parts = {
+            name: schedule.Course(part, course.start, loop=course.loop, after=getattr(path, name))
+            for name, part in (("delay_us", content.delays), ("loss", content.losses))
+            if len(part)
+        }
+        now: dict[str, float] = {}
+        with RouteSocket(arrival.namespace) as routes:
+            while True:
+                moment = time.monotonic()
+                wanted = {name: part.at(moment) for name, part in parts.items()}
+                if wanted != now:
+                    now = wanted
+                    changed = msgspec.structs.replace(path, **wanted)
+                    _set_netem(routes, index, changed, self._drawn_with(arrival))
+                await asyncio.sleep(_FOLLOW_S)
 
     def _drawn_with(self, arrival: Arrival) -> int:
         """Return the seed of a link's netem: the same in every run."""
@@ -167,7 +207,9 @@ class NetemDelay:
             raise LabError(f"link {arrival.name}: netem: {error}") from error
 
     async def close(self) -> None:
-        """Do nothing: ifb devices end with their namespace."""
+        """Stop following what moves; ifb devices end with their namespace."""
+        for follower in self._followers.values():
+            follower.cancel()
 
 
 def divert_requests(source: int, target: int) -> list[Any]:
@@ -349,14 +391,17 @@ class LineDelay:
         """Start the delay line; one that was not forked imports while the network is built."""
         await self._child.start()
 
-    async def set(self, arrival: Arrival, path: Impairment) -> Impairment:
-        """Apply ``path`` to the packets of a link from now on.
+    async def set(
+        self, arrival: Arrival, path: Impairment, moving: Moving | None = None
+    ) -> Impairment:
+        """Apply ``path`` to the packets of a link from now on, and what moves the link.
 
         Raises ``LabError`` if the delay line or iptables fails.
         """
         async with self._lock:
             number = arrival.number
-            if not path:
+            course = moving.course if moving is not None and moving.content.impairs else None
+            if not path and course is None:
                 if number in self._requests:
                     await self._end(arrival)
                 return path
@@ -365,6 +410,7 @@ class LineDelay:
                 pid=arrival.namespace.pid,
                 seed=self._seed,
                 path=path,
+                course=course,
             )
             try:
                 await self._child.start()
@@ -375,7 +421,7 @@ class LineDelay:
             except LabError as error:
                 raise LabError(f"link {arrival.name}: {error}") from None
             self._requests[number] = request
-            if path.loses:
+            if path.loses or (moving is not None and len(moving.content.losses)):
                 self._lossy.add(number)
             return path
 
@@ -409,6 +455,8 @@ class LineDelay:
         number = arrival.number
         request = self._requests[number]
         longest_s = (request.path.delay_us + _FARTHEST * request.path.jitter_us) / 1e6
+        if request.course is not None:
+            longest_s += max(request.course.read().delays.values, default=0.0) / 1e6
         # If the delay line dies meanwhile, it no longer holds packets.
         with contextlib.suppress(LabError):
             await self._child.ask(DelayRequest(queue=number, do="drain"), longest_s)

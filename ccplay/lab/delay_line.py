@@ -30,11 +30,13 @@ import msgspec
 
 from ccplay.errors import CommandError
 from ccplay.lab import child
+from ccplay.lab.moving import Course, Moving
 from ccplay.lab.netns import Namespace
 from ccplay.lab.packet_loop import Lateness, PacketLoop, PacketQueue, run_as
 from ccplay.model import algorithms
 from ccplay.model.algorithms import UNIFORM
 from ccplay.model.values import LinkSetting
+from ccplay.trace import schedule
 
 
 class Arrival(msgspec.Struct, frozen=True):
@@ -121,9 +123,12 @@ class DelayEngine(Protocol):
     async def prepare(self) -> None:
         """Start the engine's processes, so that the first ``set`` need not wait for them."""
 
-    async def set(self, arrival: Arrival, path: Impairment) -> Impairment:
+    async def set(
+        self, arrival: Arrival, path: Impairment, moving: Moving | None = None
+    ) -> Impairment:
         """Apply ``path`` to the packets of a link from now on; return the impairment in force.
 
+        Delay and loss of what moves the link take the place of those of ``path``.
         Raises ``LabError`` if the engine fails.
         """
 
@@ -154,6 +159,8 @@ class DelayRequest(child.Request, frozen=True, omit_defaults=True):
     """
 
     path: Impairment = Impairment()
+    course: Course | None = None
+    """What moves delay and loss; None if nothing does."""
 
 
 class DelayReply(child.Reply, frozen=True, omit_defaults=True):
@@ -330,6 +337,9 @@ class DelayedLink:
         self._twice: dict[int, bytes] = {}
         """Contents of packets in flight that a copy will follow, by packet number."""
         self._copies: Copies | None = None
+        self._delay: schedule.Course | None = None
+        self._loss: schedule.Course | None = None
+        self._chance = random.Random(f"{request.seed}/{request.queue}/moves").random  # noqa: S311
         self.lost = 0
         self.draining = False
         self.change(request)
@@ -337,19 +347,39 @@ class DelayedLink:
     def change(self, request: DelayRequest) -> None:
         """Use a new setting for later packets; those in flight keep their delay."""
         self.draining = request.do == "drain"
-        self._model.change(Impairment() if self.draining else request.path)
+        path = Impairment() if self.draining else request.path
+        self._delay = self._loss = None
+        if request.course is not None and not self.draining:
+            content, course = request.course.read(), request.course
+            if len(content.delays):
+                after = float(path.delay_us)
+                self._delay = schedule.Course(
+                    content.delays, course.start, loop=course.loop, after=after
+                )
+                path = msgspec.structs.replace(path, delay_us=0)
+            if len(content.losses):
+                self._loss = schedule.Course(
+                    content.losses, course.start, loop=course.loop, after=path.loss
+                )
+                path = msgspec.structs.replace(path, loss=0.0)
+        self._model.change(path)
         self.queue.copy(whole=self._model.changes_packets)
 
     @property
     def shortest_s(self) -> float:
         """Shortest delay in seconds that a later packet can have."""
-        return self._model.shortest_s
+        moved = 0.0 if self._delay is None else self._delay.least / 1e6
+        return self._model.shortest_s + moved
 
     def take(self, epoch: float) -> None:
         """Read all packets that have arrived. ``epoch`` is Unix time minus the monotonic clock."""
         queue, draw = self.queue, self._model.draw
+        moves = self._delay is not None or self._loss is not None
         while (packet := queue.next_packet()) is not None:
             fate = draw()
+            came = self._arrival(epoch) if moves else 0.0
+            if self._loss is not None and self._chance() < self._loss.at(came):
+                fate = _LOST
             if fate.lost or (fate.flipped >= 0 and not self._flip(packet, fate.flipped)):
                 queue.drop(packet)
                 self.lost += 1
@@ -359,13 +389,19 @@ class DelayedLink:
             if fate.ahead:
                 self._send(packet)
                 continue
-            came, now = queue.stamp - epoch, time.monotonic()
-            if not now - _CREDIBLE_S < came < now:
-                came = now
+            came = came or self._arrival(epoch)
+            delay_s = fate.delay_s
+            if self._delay is not None:
+                delay_s += self._delay.at(came) / 1e6
             # A packet is never due before the one ahead of it: packets stay in order.
-            self._newest = max(came + fate.delay_s, self._newest)
+            self._newest = max(came + delay_s, self._newest)
             self.due.append(self._newest)
             self._packets.append(packet)
+
+    def _arrival(self, epoch: float) -> float:
+        """Return when the packet just read has arrived, on the monotonic clock."""
+        came, now = self.queue.stamp - epoch, time.monotonic()
+        return came if now - _CREDIBLE_S < came < now else now
 
     @property
     def wake(self) -> float:

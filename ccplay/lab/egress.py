@@ -23,13 +23,15 @@ from ccplay.errors import CommandError, LabError, UnsupportedError
 from ccplay.lab import htb, qdiscs, rtnl
 from ccplay.lab.delay_line import Arrival, Impairment
 from ccplay.lab.htb import FIRST_HANDLE, Selection, SharedQueue, class_of
+from ccplay.lab.moving import Moving
 from ccplay.lab.netns import Namespace
 from ccplay.lab.network import BuiltNetwork
 from ccplay.lab.qdisc_counters import PASSAGE
-from ccplay.lab.qdiscs import Leaf, check_software
+from ccplay.lab.qdiscs import Leaf, check_software, in_software
 from ccplay.lab.rtnl import TC_H_ROOT, RouteSocket
 from ccplay.lab.software import SendingEnd, Software
-from ccplay.model.disciplines import is_software
+from ccplay.model.disciplines import MOST_RATE, is_software
+from ccplay.model.moving import Trace, show_trace
 from ccplay.model.network import Link
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.units import format_rate
@@ -70,7 +72,12 @@ class Egress:
         self.down: bool | None = None
         """Whether the cable is down; None until a command has set it."""
         self.software: Qdisc | None = None
-        """Discipline in software in front of the kernel's queue; None if there is none."""
+        """Discipline in software that was asked for; None if the kernel's was."""
+        self.served: Qdisc | None = None
+        """Discipline in software in front of the kernel's queue: the one asked for, or, while the
+        link moves, ccplay's own in place of the kernel's; None if there is none."""
+        self.moving: Moving | None = None
+        """What moves the link; None if nothing does."""
         self.touched = False
         self._routes = routes
         self.index = index
@@ -81,7 +88,12 @@ class Egress:
     @property
     def qdisc(self) -> Qdisc | None:
         """The queue in front of the link, if it has no classes."""
-        return None if self.classes else self.software or self._leaf.qdisc
+        return None if self.classes else self.served or self._leaf.qdisc
+
+    @property
+    def kernels(self) -> Qdisc:
+        """The kernel's queue behind one in software, as it was asked for."""
+        return self._leaf.asked or _DEFAULT_QDISC
 
     def queue_of_class(self, name: str | None) -> Leaf:
         """Return the leaf of a class's queue; None stands for the queue of a link without classes.
@@ -118,6 +130,7 @@ class Egress:
         fields: dict[str, Any] = {
             each: getattr(self.path, each) for each in self.path.__struct_fields__
         }
+        fields["trace"] = Trace() if self.moving is None else self.moving.trace
         fields |= {"rate": self.rate, "mtu": self.mtu, "mark": self.mark, "down": bool(self.down)}
         fields = {name: now for name, now in fields.items() if getattr(change, name) is not None}
         begins = change.rate is not None and (change.rate == 0) != (self.rate == 0)
@@ -312,39 +325,67 @@ async def shape_link(
     if own is not None:
         setting = msgspec.structs.replace(setting, qdisc=None)
     interface.shape(setting, running)
-    if software is None or (own is None and interface.software is None):
+    asked = own or _kept(interface, setting)
+    if software is None or (asked is None and interface.served is None and not _paced(interface)):
         return
-    wanted = own or _kept(interface, setting)
+    wanted = asked
+    if wanted is None and _paced(interface):
+        wanted = in_software(interface.kernels)
     if wanted is None:
         await software.end(interface.place)
-        interface.software = None
+        interface.software = interface.served = None
         # If the rate was removed, so was the class.
         if setting.rate != 0:
             interface.close_passage()
         return
-    is_new = interface.software is None
+    is_new = interface.served is None
     try:
         if is_new:
             interface.open_passage()
-        await software.put(interface.place, wanted, interface.rate, interface.kernel_backlog)
+        await software.put(
+            *(interface.place, wanted, interface.rate, interface.kernel_backlog),
+            interface.moving,
+        )
     except BaseException:
         if is_new:
             interface.close_passage()
         raise
-    interface.software = wanted
+    interface.software, interface.served = asked, wanted
 
 
-def check_queue(interface: Egress, setting: LinkSetting) -> None:
+def _paced(interface: Egress) -> bool:
+    """Return whether a trace decides when packets leave a link."""
+    return interface.moving is not None and interface.moving.content.paces
+
+
+def check_queue(interface: Egress, setting: LinkSetting, moving: Moving | None) -> None:
     """Check the discipline in software that a setting requests or keeps, if there is one.
 
-    Raises ``CommandError`` if the link can't have it.
+    ``moving`` is what will move the link. Raises ``CommandError`` if the link can't have it.
     """
     wanted = setting.qdisc or _kept(interface, setting)
+    if moving is not None and moving.content.paces:
+        _check_moving(interface, setting, moving)
+        wanted = in_software(wanted or interface.kernels)
     if wanted is None or not is_software(wanted.kind):
         return
     rate = interface.rate if setting.rate is None else setting.rate
     mark = interface.mark if setting.mark is None else setting.mark
     check_software(interface.link.name, wanted, rate, mark)
+
+
+def _check_moving(interface: Egress, setting: LinkSetting, moving: Moving) -> None:
+    """Raise ``CommandError`` if a link can't be moved: no rate, classes, or too fast."""
+    name, trace = interface.link.name, show_trace(moving.trace)
+    if not (interface.rate if setting.rate is None else setting.rate):
+        raise CommandError(f"link {name}: trace {trace}: give the link a rate, which it then keeps")
+    if setting.classes or (setting.classes is None and interface.classes):
+        raise CommandError(f"link {name}: trace {trace}: a link with classes can't be moved")
+    if (mean := moving.content.mean_bps or 0) > MOST_RATE:
+        raise CommandError(
+            f"link {name}: trace {trace}: its mean of {format_rate(mean)} is above the "
+            f"{format_rate(MOST_RATE)} that packets can be sent one by one at"
+        )
 
 
 def _kept(interface: Egress, setting: LinkSetting) -> Qdisc | None:

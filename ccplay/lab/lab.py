@@ -19,6 +19,7 @@ from ccplay.lab import capabilities
 from ccplay.lab.captures import CaptureFolder, Captures
 from ccplay.lab.child import Child
 from ccplay.lab.health import Timekeeper
+from ccplay.lab.moving import Traces
 from ccplay.lab.network import BuiltNetwork, build_network
 from ccplay.lab.probe import Probe
 from ccplay.lab.qdisc_counters import DrainMeter
@@ -106,6 +107,7 @@ class Lab:
         forked: Child | None = None,
         *,
         disciplines: Forked | None = None,
+        traces: Traces | None = None,
     ) -> None:
         """Prepare a lab; ``clock`` returns lab time in seconds, ``emit`` receives events.
 
@@ -124,6 +126,8 @@ class Lab:
         self._defaults: dict[str, str] = {}
         """Default congestion control of new connections by host, as last set."""
         self.starting = Starting(clock)
+        self.traces = traces or Traces()
+        """What may move links; files arrive before the commands that need them."""
 
     async def survey(self, build: Build) -> None:
         """Examine this kernel and plan the network.
@@ -174,7 +178,9 @@ class Lab:
         built.routing.on_new_routes = self._keep_default
         for text in filter(None, (*self._build.topology.remarks, built.lacking)):
             self._log("warning", text)
-        self._shaper = self._stack.enter_context(Shaper(built, engine, self.clock, software))
+        self._shaper = self._stack.enter_context(
+            Shaper(built, engine, self.clock, software, self.traces)
+        )
         for done, (link, setting) in enumerate(settings):
             self._progress(f"shaping {link.name}", done, len(settings))
             for changed in await self._shaper.apply(link, setting):
@@ -227,6 +233,7 @@ class Lab:
         early = [(each.at, self._together(each.commands)) for each in orders]
         until, grace_s = self.clock() + HANDSHAKES_S, LONGEST_S - HANDSHAKES_S
         await asyncio.gather(*(each.prepare(until, grace_s) for _, each in early))
+        await self._shaper.start_traces()
         ready = Ready(t=self.clock())
         for at, each in early:
             self.starting.add(round(ready.t + at, 6), each, prepared=True)

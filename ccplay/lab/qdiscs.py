@@ -325,6 +325,27 @@ def choose_qdisc(qdisc: Qdisc, *, software: bool) -> Qdisc:
     return qdisc
 
 
+def in_software(qdisc: Qdisc) -> Qdisc:
+    """Return the queue with ccplay's discipline in place of the kernel's, on a link that moves.
+
+    Raises ``CommandError`` if ccplay's own lacks the kind or a parameter.
+    """
+    if is_software(qdisc.kind):
+        return qdisc
+    known = described(qdisc.kind)
+    if known is None or not known.software:
+        able = ", ".join(each.kind for each in DISCIPLINES.values() if each.software)
+        raise CommandError(
+            f"the queue of a link that moves is ccplay's own, which has no {qdisc.kind}; "
+            f"there are {able}"
+        )
+    if (name := beyond(qdisc, SOFTWARE)) is not None:
+        raise CommandError(
+            f"the queue of a link that moves is ccplay's own {qdisc.kind}, which has no {name}"
+        )
+    return validate(msgspec.structs.replace(qdisc, kind=qdisc.kind + SUFFIX))
+
+
 def _in_software(qdisc: Qdisc) -> Qdisc:
     """Return the queue with ccplay's discipline in place of the kernel's.
 

@@ -23,8 +23,9 @@ from ccplay.lab.captures import CaptureFolder
 from ccplay.lab.child import Child, fork
 from ccplay.lab.custom.loading import library as disciplines_of_users
 from ccplay.lab.lab import Lab
+from ccplay.lab.moving import Traces
 from ccplay.model.base import Command, Event
-from ccplay.model.commands import Build, StartTogether
+from ccplay.model.commands import Build, StartTogether, TraceData
 from ccplay.model.disciplines import SUFFIX
 from ccplay.model.events import Applied, Ended, Failed, Hello
 from ccplay.model.samples import Sweep, TraceSamples
@@ -68,7 +69,8 @@ async def _serve(place: CaptureFolder, forked: Child, disciplines: software.Fork
     start = time.monotonic()
     lines = _read_stdin(asyncio.get_running_loop())
     try:
-        build = _first_command(await lines.get())
+        traces = Traces()
+        build = await _first_command(lines, traces)
         lab = Lab(
             outlet.put,
             lambda: round(time.monotonic() - start, 6),
@@ -76,6 +78,7 @@ async def _serve(place: CaptureFolder, forked: Child, disciplines: software.Fork
             place,
             forked,
             disciplines=disciplines,
+            traces=traces,
         )
         await lab.survey(build)
         outlet.put(
@@ -105,10 +108,14 @@ async def _serve(place: CaptureFolder, forked: Child, disciplines: software.Fork
     return 0
 
 
-def _first_command(line: bytes | None) -> Build:
-    if line is None:
+async def _first_command(lines: asyncio.Queue[bytes | None], traces: Traces) -> Build:
+    while (line := await lines.get()) is not None:
+        command = wire.decode_command(line)
+        if not isinstance(command, TraceData):
+            break
+        traces.receive(command)
+    else:
         raise LabError("stdin ended before a first command")
-    command = wire.decode_command(line)
     if not isinstance(command, Build):
         raise LabError('the first command must be "build"')
     return command
@@ -125,6 +132,9 @@ async def _obey(
             order = wire.decode_command(line)
             if isinstance(order, StartTogether):
                 lab.start_together(order)
+                continue
+            if isinstance(order, TraceData):
+                lab.traces.receive(order)
                 continue
             command = order
             # Traffic that is due by now was requested before this command.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -12,13 +13,14 @@ from typing import NamedTuple, Self
 import msgspec
 from msgspec.structs import replace
 
-from ccplay.errors import CcplayError, CommandError, LabError
+from ccplay.errors import CcplayError, CommandError, LabError, UnsupportedError
 from ccplay.lab import egress
 from ccplay.lab.child import Child, Logger
 from ccplay.lab.delay import LineDelay, NetemDelay
 from ccplay.lab.delay_line import Arrival, DelayEngine, check_path
 from ccplay.lab.egress import Egress
 from ccplay.lab.htb import Selection, check_classes, set_mtu
+from ccplay.lab.moving import Moving, Traces
 from ccplay.lab.network import BuiltNetwork
 from ccplay.lab.qdisc_counters import SoftwareReading
 from ccplay.lab.qdiscs import Leaf, choose_qdisc
@@ -101,12 +103,14 @@ class Shaper:
         engine: DelayEngine,
         clock: Callable[[], float],
         software: Software | None = None,
+        traces: Traces | None = None,
     ) -> None:
         """Use ``engine`` and ``software``, None if unavailable, until the caller closes them."""
         self._built = built
         self._clock = clock
         self._engine = engine
         self._software = software
+        self._traces = traces or Traces()
         self._interfaces: dict[str, Egress] = {}
         self._running: dict[tuple[str, str], Selection] = {}
         self._before: dict[str, Carried] = {}
@@ -122,8 +126,11 @@ class Shaper:
 
     @property
     def rates(self) -> dict[str, int]:
-        """Rates by link, in bits per second; 0 means unlimited."""
-        return {name: each.rate for name, each in self._interfaces.items()}
+        """Rates by link, in bits per second; 0 means unlimited, or that the link moves."""
+        return {
+            name: 0 if each.moving is not None and each.moving.content.paces else each.rate
+            for name, each in self._interfaces.items()
+        }
 
     async def count(self) -> InterfaceCounters:
         """Return the counters of every interface. Raises ``LabError`` or ``OSError``."""
@@ -210,14 +217,17 @@ class Shaper:
         ``UnsupportedError`` for an impossible setting, before anything changes, and the exceptions
         of ``_carry_out``.
         """
-        tried = [(self._interfaces[link.name], self._check(link, setting)) for link in links]
+        moving = await self._opened(links, setting)
+        tried = [
+            (self._interfaces[link.name], self._check(link, setting, moving)) for link in links
+        ]
         self._check_offloads(links, setting)
         image = await asyncio.to_thread(egress.marker_program) if setting.mark else None
         steps = [
             _Step(
                 interface,
-                partial(self._change, interface, wanted, image),
-                partial(self._change, interface, interface.before(wanted), None),
+                partial(self._change, interface, wanted, image, moving),
+                partial(self._change, interface, interface.before(wanted), None, interface.moving),
             )
             for interface, wanted in tried
         ]
@@ -245,17 +255,63 @@ class Shaper:
             )
         return await _carry_out(steps, self.describe)
 
+    async def _opened(self, links: Sequence[Link], setting: LinkSetting) -> Moving | None:
+        """Return what a setting lets move its links; all of them begin at the same moment.
+
+        Raises ``CommandError``, ``TraceError``, or ``UnsupportedError`` without netfilter queues.
+        """
+        if not setting.trace:
+            return None
+        if self._software is None:
+            names = ", ".join(link.name for link in links)
+            text = f"link {names}: a trace needs netfilter queues: see ccplay doctor"
+            raise UnsupportedError(text)
+        return await asyncio.to_thread(self._traces.open, setting.trace, time.monotonic())
+
+    async def start_traces(self) -> None:
+        """Let everything that moves a link begin now: the network is ready. Raises ``LabError``."""
+        now = time.monotonic()
+        for interface in self._interfaces.values():
+            if interface.moving is not None:
+                interface.moving.restart(now)
+                if self._software is not None:
+                    await self._software.restart(interface.arrival.number)
+                if interface.moving.content.impairs:
+                    await self._engine.set(interface.arrival, interface.path, interface.moving)
+
     async def _change(
-        self, interface: Egress, setting: LinkSetting, image: bytes | None
+        self,
+        interface: Egress,
+        setting: LinkSetting,
+        image: bytes | None,
+        moving: Moving | None,
     ) -> list[Egress]:
         """Change a link to a setting that was checked, and return every interface that changed.
 
-        ``image`` is the marker's program.
+        ``image`` is the marker's program, ``moving`` what moves the link if the setting says so.
         """
+        was = interface.moving
+        if setting.trace is not None:
+            interface.moving = moving
+        elif setting.rate == 0:
+            interface.moving = None
+        try:
+            return await self._changed(interface, setting, image, was)
+        except BaseException:
+            interface.moving = was
+            raise
+
+    async def _changed(
+        self, interface: Egress, setting: LinkSetting, image: bytes | None, was: Moving | None
+    ) -> list[Egress]:
         await egress.shape_link(self._software, interface, setting, self._running.values())
         wanted = interface.path.changed(setting)
-        if wanted != interface.path:
-            interface.path = await self._engine.set(interface.arrival, wanted)
+        moved = interface.moving is not was and any(
+            each is not None and each.content.impairs for each in (interface.moving, was)
+        )
+        if wanted != interface.path or moved:
+            moving = interface.moving
+            interface.path = await self._engine.set(interface.arrival, wanted, moving)
         if setting.mtu is not None:
             self._set_mtu(interface, setting.mtu)
         if setting.mark is not None:
@@ -270,7 +326,7 @@ class Shaper:
     def software(self, link: str) -> Callable[[], SoftwareReading | None] | None:
         """Return a function that reads a link's queue in software; None without such a queue."""
         own, at = self._software, self._interfaces[link]
-        if own is None or at.software is None:
+        if own is None or at.served is None:
             return None
         return lambda: own.read(at.arrival.number)
 
@@ -300,8 +356,8 @@ class Shaper:
             for interface in self._interfaces.values():
                 interface.dismiss(kind, name)
 
-    def _check(self, link: Link, setting: LinkSetting) -> LinkSetting:
-        """Return ``setting`` with its queue validated and tried.
+    def _check(self, link: Link, setting: LinkSetting, moving: Moving | None) -> LinkSetting:
+        """Return ``setting`` with its queue validated and tried; ``moving`` is what it opened.
 
         Raises ``CommandError`` or ``UnsupportedError``.
         """
@@ -321,7 +377,9 @@ class Shaper:
         if setting.qdisc is not None:
             qdisc = choose_qdisc(setting.qdisc, software=self._software is not None)
             setting = msgspec.structs.replace(setting, qdisc=qdisc)
-        egress.check_queue(interface, setting)
+        if setting.trace is None and setting.rate != 0:
+            moving = interface.moving
+        egress.check_queue(interface, setting, moving)
         if setting.classes:
             check_classes(link.name, setting.classes)
             own = setting.qdisc or interface.software
@@ -401,6 +459,7 @@ class Shaper:
                 mtu=interface.mtu,
                 mark=interface.marks_from,
                 down=interface.down,
+                trace=None if interface.moving is None else interface.moving.trace,
             ),
             offloads=self._offloads,
             delay_engine=self._engine.name if path else "none",
@@ -468,7 +527,7 @@ def _wants_offloads(network: Network, rates: Mapping[str, int]) -> bool:
 
 def _qdisc(software: Software | None, interface: Egress) -> Qdisc | None:
     """Return the queue in front of a link: a FIFO if its discipline in software has failed."""
-    own = software if interface.software else None
+    own = software if interface.served else None
     return (own.substitute(interface.arrival.number) if own else None) or interface.qdisc
 
 

@@ -39,6 +39,7 @@ from ccplay.lab import child, netns, software_queue, software_shared
 from ccplay.lab.child import Child, Logger, Supervisor
 from ccplay.lab.custom import limits
 from ccplay.lab.custom.loading import SourceError, library
+from ccplay.lab.moving import Moving
 from ccplay.lab.netns import Namespace
 from ccplay.lab.qdisc_counters import PASSAGE, SoftwareReading
 from ccplay.lab.software_queue import MARKED, PACED
@@ -227,6 +228,8 @@ class Software:
         counts, values = link.slot.read(len(link.statistics))
         own = dict(zip(link.statistics, values, strict=True))
         own |= self._spread.recent(link.at.link)
+        if link.moving is not None:
+            own |= link.moving.variables(link.request.rate)
         return SoftwareReading(link.kind, link.generation, counts, own)
 
     def sojourn_times(self, t: float) -> list[SojournTimes]:
@@ -252,10 +255,16 @@ class Software:
         return now if past is None else [sum(each) for each in zip(past, now, strict=True)]
 
     async def put(
-        self, at: SendingEnd, qdisc: Qdisc, rate: int, kernel_backlog: Callable[[], int]
+        self,
+        at: SendingEnd,
+        qdisc: Qdisc,
+        rate: int,
+        kernel_backlog: Callable[[], int],
+        moving: Moving | None = None,
     ) -> None:
         """Let a discipline decide on the packets of a link, or change the present one.
 
+        ``moving`` is what moves the link; None leaves it at its rate.
         ``kernel_backlog`` returns the bytes that still wait in the kernel once no more arrive
         there; the link is busy with them first. Raises ``LabError``.
         """
@@ -268,11 +277,13 @@ class Software:
             options=qdisc.options,
             version=self._next_version(),
             rate=rate,
+            course=None if moving is None else moving.course,
             seed=self._seed + at.number,
         )
         await self._try(request)
         if (link := self._links.get(at.number)) is not None:
             await self._change(link, request)
+            link.moving = moving
             return
         await self._serving.start()
         if (removing := self._removing.pop(at.number, None)) is not None:
@@ -285,7 +296,7 @@ class Software:
             raise
         self._generation += 1
         slot = self._board.slot(at.number - 1)
-        link = _Link(at, request, reply.statistics, slot, self._generation)
+        link = _Link(at, request, reply.statistics, slot, self._generation, moving=moving)
         self._links[at.number] = link
         try:
             await add_rules(at.namespace, at.interface, at.number)
@@ -318,6 +329,12 @@ class Software:
     def works(self, kind: str) -> bool:
         """Return whether a discipline is in use on any link, not replaced by a FIFO."""
         return any(each.works for each in self._links.values() if each.request.kind == kind)
+
+    async def restart(self, number: int) -> None:
+        """Let what moves a link begin where it says now. Raises ``LabError``."""
+        if (link := self._links.get(number)) is not None and link.moving is not None:
+            request = msgspec.structs.replace(link.request, course=link.moving.course)
+            await self._change(link, request)
 
     async def renew(self, name: str, source: str) -> bool:
         """Use another source for the discipline of a link while packets wait in it.
@@ -459,6 +476,8 @@ class _Link(msgspec.Struct):
     generation: int
     failed: int = 0
     """Version of the discipline that a FIFO has replaced."""
+    moving: Moving | None = None
+    """What moves the link; None if its rate is fixed."""
 
     @property
     def works(self) -> bool:

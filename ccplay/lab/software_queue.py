@@ -7,6 +7,10 @@ the next packet is due when the link is free again:
 
 where ``since`` is the moment since which packets wait. A packet that is sent late therefore costs
 no rate: the packet after it is due when it would have been anyway.
+
+A link that moves has another clock, of ``ccplay/trace/schedule``: the integral of a rate with
+steps, or opportunities. At an opportunity the discipline chooses packets until its bytes are used;
+a packet that needs more is in transit until a later one, and leaves then.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from ccplay.lab.custom.limits import Printed
 from ccplay.lab.custom.loading import MisuseError
 from ccplay.lab.disciplines.base import CE, Discipline, FirstInFirstOut, Options, Packet
 from ccplay.lab.disciplines.table import make_kind
+from ccplay.lab.moving import Course
 from ccplay.lab.netns import Namespace
 from ccplay.lab.packet_loop import Lateness, PacketLoop, PacketQueue, run_as
 from ccplay.lab.qdisc_counters import Counts
@@ -45,6 +50,8 @@ from ccplay.lab.software_shared import (
     Slot,
 )
 from ccplay.model.base import Option
+from ccplay.trace.content import OPPORTUNITY
+from ccplay.trace.schedule import NEVER, Bucket, Opportunities, RateSteps, charged
 
 # --- A netfilter queue that copies the beginning of each packet, enough for a discipline ----------
 # Flows are distinguished as in the kernel's flow dissector (net/core/flow_dissector.c): by
@@ -171,6 +178,9 @@ _ASK_AGAIN_S = 1e-3
 
 _MOST_STATISTIC = 1 << 53
 
+_GRACE_S = 200e-6
+"""Seconds after an opportunity in which a packet that is read may still use it."""
+
 _MOST_READ = 64
 """Largest number of packets read before packets are sent again."""
 
@@ -220,6 +230,14 @@ class ServedQueue:
         self._since = 0.0
         self._ask_at = 0.0
         self._link_s = self._seconds_per_byte = 0.0
+        self._course: Course | None = None
+        self._opportunities: Opportunities | None = None
+        self._steps: RateSteps | None = None
+        self._bucket: Bucket | None = None
+        self._transit: Packet | None = None
+        """Packet that some opportunities have carried a part of."""
+        self._left = 0
+        """Bytes of it that have not been carried."""
         self._passing = False
         self._backlog = 0
         self._drops = self._marks = self._packets = self._bytes = self._sojourn_us = 0
@@ -252,6 +270,39 @@ class ServedQueue:
         self._stuck_since = 0.0
         self._replace(discipline, now)
 
+    def move(self, course: Course | None, rate: int, now: float) -> None:
+        """Send packets by what moves the link; None is the fixed rate. Raises ``OSError``."""
+        if course is None and self._course is None:
+            return
+        if course == self._course and self._opportunities is not None:
+            return
+        content = None if course is None else course.read()
+        was, self._course = self._course, course
+        self._opportunities = self._steps = None
+        if content is not None and course is not None:
+            if len(content.opportunities):
+                self._opportunities = Opportunities(content, course.start, loop=course.loop)
+                self._opportunities.lose(min(now, self._free))
+            elif len(content.rates):
+                self._steps = RateSteps(content, course.start, loop=course.loop, after=rate)
+            if content.policer[0] and (self._bucket is None or course != was):
+                self._bucket = Bucket(*content.policer, now)
+            elif not content.policer[0]:
+                self._bucket = None
+        else:
+            self._bucket = None
+        if self._opportunities is None:
+            self._end_transit(now)
+        if self._free != _NEVER:
+            # When the link would be free is known to another clock only.
+            self._free = now
+
+    def _end_transit(self, now: float) -> None:
+        """Send the packet in transit, which no other opportunity will carry."""
+        if self._transit is not None:
+            self._release(self._transit, now)
+            self._transit, self._left = None, 0
+
     def give_up(self, error: MemoryError, now: float) -> None:
         """Replace a discipline of the user, which has left no memory, by a FIFO."""
         if self._source:
@@ -264,6 +315,7 @@ class ServedQueue:
     def pass_on(self) -> None:
         """Send all waiting packets at once, and later packets as they arrive."""
         self._passing = True
+        self._end_transit(self._since)
         for number, packet in self._waiting.items():
             self.queue.send_on(number, MARKED if packet.ecn == CE else 0)
             self._packets += 1
@@ -296,22 +348,73 @@ class ServedQueue:
     @property
     def wake(self) -> float:
         """Moment when the next packet is due; 0 if none waits, or before ``begin``."""
-        if not self._waiting or self._free == _NEVER:
+        if not (self._waiting or self._transit) or self._free == _NEVER:
             return 0.0
+        if self._opportunities is not None:
+            next_one = max(self._opportunities.next, self._free)
+            return max(next_one, self._ask_at) if self._stuck_since else next_one
         return max(self._free, self._ask_at) if self._stuck_since else self._free
 
     def send(self, now: float, lateness: Lateness) -> None:
         """Send the packets that are due at ``now``, and carry out all decisions."""
+        if self._opportunities is not None:
+            self._use_opportunities(self._opportunities, now, lateness)
+            self.queue.flush()
+            return
         while self._waiting and self._free <= now:
             held = self._stuck_since > 0
             begin = now if held else max(self._free, self._since)
-            packet = self._depart(now)
+            packet = self._choose(begin, now)
             if packet is None:
                 break
+            self._release(packet, now)
             if not held:
                 lateness.add(now - begin)
-            self._free = begin + packet.length * self._seconds_per_byte
+            self._free = self._end_of(begin, packet)
         self.queue.flush()
+
+    def catch_up(self, now: float, lateness: Lateness) -> None:
+        """Use or lose the opportunities before ``now`` that packets not yet read came too late for.
+
+        A packet that was read up to ``_GRACE_S`` after an opportunity may have come before it.
+        """
+        if (clock := self._opportunities) is not None and clock.next <= now - _GRACE_S:
+            self._use_opportunities(clock, now - _GRACE_S, lateness)
+            clock.lose(now - _GRACE_S)
+
+    def _use_opportunities(self, clock: Opportunities, now: float, lateness: Lateness) -> None:
+        """Let the opportunities up to ``now`` carry what waits."""
+        if self._free > now:
+            return
+        while (self._waiting or self._transit) and clock.next <= now:
+            moment, left = clock.use(), OPPORTUNITY
+            while left > 0:
+                if self._transit is None:
+                    self._transit = self._choose(moment, now)
+                    if self._transit is None:
+                        break
+                    self._left = charged(self._transit.length)
+                carried = min(left, self._left)
+                left -= carried
+                self._left -= carried
+                if not self._left:
+                    lateness.add(max(0.0, now - moment))
+                    self._release(self._transit, now)
+                    self._transit = None
+        if clock.next == NEVER:
+            # The trace has ended: the fixed rate is back.
+            self._opportunities = None
+            self._end_transit(now)
+            self._free = now
+
+    def _end_of(self, begin: float, packet: Packet) -> float:
+        """Return when a packet has left that begins at ``begin``."""
+        if self._steps is None:
+            return begin + packet.length * self._seconds_per_byte
+        end = self._steps.end(begin, packet.length)
+        if self._seconds_per_byte > self._link_s:
+            end = max(end, begin + packet.length * self._seconds_per_byte)
+        return end
 
     def publish(self) -> None:
         """Write the counters to the board."""
@@ -354,22 +457,35 @@ class ServedQueue:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the file may be a user's
             self._fall_back(error, now)
 
-    def _depart(self, now: float) -> Packet | None:
-        try:
-            packet = self._chosen(now)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the file may be a user's
-            self._fall_back(error, now)
-            return None
-        if packet is None:
-            return None
-        self._backlog -= packet.length
+    def _choose(self, moment: float, now: float) -> Packet | None:
+        """Return the packet to send at ``moment``, or None; a policer drops those without tokens.
+
+        What the discipline decides, it decides at ``now``.
+        """
+        while True:
+            try:
+                packet = self._chosen(now)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the file may be a user's
+                self._fall_back(error, now)
+                return None
+            if packet is None:
+                return None
+            self._backlog -= packet.length
+            if self._bucket is None or self._bucket.passes(packet.length, moment):
+                return packet
+            self._drops += 1
+            self.queue.discard(packet.number)
+            if not self._waiting:
+                return None
+
+    def _release(self, packet: Packet, now: float) -> None:
+        """Send a packet that has been chosen."""
         self._packets += 1
         self._bytes += packet.length
         sojourn_us = round((now - packet.arrived) * 1e6)
         self._sojourn_us += sojourn_us
         self._slot.count_sojourn(sojourn_us)
         self.queue.send_on(packet.number, PACED | MARKED if packet.ecn == CE else PACED)
-        return packet
 
     def _chosen(self, now: float) -> Packet | None:
         """Return the packet to send; None if none waits, or the discipline holds packets back.
@@ -550,6 +666,7 @@ class Runner(PacketLoop[DisciplineRequest]):
         clock = time.monotonic
         earliest, more = 0.0, False
         for number, served in self._served.items():
+            served.catch_up(clock(), self.lateness)
             more |= served.read(clock())
             served.send(clock(), self.lateness)
             if wake := served.wake:
@@ -594,6 +711,7 @@ class Runner(PacketLoop[DisciplineRequest]):
                     self._confine()
                 settings = request.kind, request.options, request.rate, request.seed
                 served.change(*settings, now, source=request.source)
+                served.move(request.course, request.rate, now)
                 self._versions[request.queue] = request.version
                 if served.fault:
                     # The lab must know before the answer that a FIFO serves.

@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from ccplay.lab import child
+from ccplay.lab.moving import Course
 from ccplay.lab.qdisc_counters import Counts
 from ccplay.model.base import Event, Option
 from ccplay.model.events import SojournTimes
@@ -259,6 +260,8 @@ class DisciplineRequest(child.Request, frozen=True, omit_defaults=True):
     """Number of the discipline that is opened or changed to, assigned by the lab."""
     rate: int = 0
     """Rate of the link in bits per second."""
+    course: Course | None = None
+    """What moves the link; None if its rate is fixed."""
     busy_s: float = 0.0
     """Seconds for which the link is still busy with packets in the kernel."""
 

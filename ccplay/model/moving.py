@@ -287,8 +287,11 @@ def _held(shape: Shape) -> Shape:
 
 
 def _shapes() -> list[Shape]:
-    file: Shape = {"type": "string"}
-    files = {"rate": file, "delay": file, "loop": {"type": "boolean"}}
+    files: dict[str, Shape] = {
+        "rate": {"type": "string", "description": "File of departures, or of rates over time"},
+        "delay": {"type": "string", "description": "File with a one-way delay in ms every 10 ms"},
+        "loop": {"type": "boolean", "description": "Whether it repeats (default true)"},
+    }
     return [
         {"type": "string", "examples": [*SHIPPED, OFF]},
         _held({"properties": files, "minProperties": 1}),

@@ -129,13 +129,11 @@ PFIFO = Discipline(
     "pfifo",
     "first in, first out; drops at the tail beyond a limit in packets",
     (parameter("limit", PACKETS, "maximum queue length", 100, low=1, required=True),),
-    software=False,
 )
 BFIFO = Discipline(
     "bfifo",
     "first in, first out; drops at the tail beyond a limit in bytes",
     (parameter("limit", QUEUE_SIZE, "maximum queue length", 150_000, low=1514, required=True),),
-    software=False,
 )
 PFIFO_FAST = Discipline(
     "pfifo_fast",

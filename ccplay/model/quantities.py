@@ -401,6 +401,8 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
     error."""
     name: str = ""
     """Name of the struct's field, or of the parameter; if empty, the key's own."""
+    is_written: bool = True
+    """Whether the key is written; False for a second key of a value."""
 
 
 class Field(Described, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ccplay.model import quantities
 from ccplay.model.algorithms import CODE_POINTS, DISTRIBUTIONS
+from ccplay.model.moving import TRACE as MOVING
 from ccplay.model.quantities import FLAG, PACKETS, SECONDS, SHARE, SIZE, TIME_US, Field
 from ccplay.model.texts import ALGORITHM, GEMODEL, LINE, NAME, NAMES, choice
 
@@ -122,6 +123,13 @@ MARK = Field(
     *(0, 10_000),
     label="ECN mark",
     hint="CE from 20 packets on; none: never",
+)
+TRACE = Field(
+    MOVING,
+    "What moves the link: a trace that comes with ccplay, files beside the scenario, or a model; "
+    '"none" gives the fixed rate and delay back',
+    label="trace",
+    hint="lte-driving; starlink seed 3; none",
 )
 DOWN = Field(
     FLAG,

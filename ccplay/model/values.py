@@ -9,6 +9,7 @@ import msgspec
 from ccplay.model import settings
 from ccplay.model.algorithms import UNIFORM
 from ccplay.model.base import FEW, MANY, Count, Duration, Option, Value
+from ccplay.model.moving import Trace
 from ccplay.model.quantities import OCTETS, SHARE, Field
 from ccplay.model.texts import NAME
 
@@ -64,6 +65,9 @@ class LinkFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     duplicate: Annotated[float | None, settings.DUPLICATE] = None
     corrupt: Annotated[float | None, settings.CORRUPT] = None
 
+    trace: Annotated[Trace | None, settings.TRACE] = None
+    """What moves rate, delay and loss over time. Packets then wait in ccplay's own discipline."""
+
     def changes(self) -> dict[str, Any]:
         """Return the settings that are not None by field."""
         found = ((name, getattr(self, name)) for name in LINK_FIELDS)
@@ -112,7 +116,12 @@ class LinkSetting(Value, LinkFields, frozen=True):
         return msgspec.structs.replace(self, **changes)
 
 
-LINK_OFF: dict[str, Any] = {"gemodel": [], "distribution": UNIFORM, "down": False}
+LINK_OFF: dict[str, Any] = {
+    "gemodel": [],
+    "distribution": UNIFORM,
+    "down": False,
+    "trace": Trace(),
+}
 """Values that turn off the fields of ``LinkFields`` that are not numbers; 0 turns off numbers."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ccplay.model.disciplines import described
+from ccplay.model.moving import show_trace
 from ccplay.model.quantities import Field, fields_of
 from ccplay.model.values import LinkFields, LinkSetting, Monitored, Qdisc, TrafficClass
 from ccplay.units import format_rate, format_ratio, format_time_us
@@ -63,6 +64,8 @@ def describe_link(setting: LinkFields, *, zeros: bool = False) -> str:
     if setting.loss is not None and (setting.loss or zeros):
         words.append(f"loss {format_ratio(setting.loss)}")
     words += _models(setting, zeros=zeros)
+    if setting.trace is not None and (setting.trace or zeros):
+        words.append(f"trace {show_trace(setting.trace)}" if setting.trace else "no trace")
     if setting.mark is not None and (setting.mark or zeros):
         words.append(f"ECN marks from {setting.mark} pkt" if setting.mark else "no ECN marks")
     if setting.down is not None and (setting.down or zeros):

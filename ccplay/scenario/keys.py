@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from ccplay.model.disciplines import (
     software_only,
     validate,
 )
+from ccplay.model.moving import TRACE
 from ccplay.model.network import BOTTLENECK, Network, Topology, Written
 from ccplay.model.qdiscs import Discipline
 from ccplay.model.quantities import (
@@ -53,6 +55,7 @@ from ccplay.model.written import (
     observing,
 )
 from ccplay.scenario import parts
+from ccplay.scenario.document import Place
 from ccplay.scenario.parts import (
     WRONG,
     Items,
@@ -64,6 +67,8 @@ from ccplay.scenario.parts import (
     table_shape,
 )
 from ccplay.scenario.tree import Placed, Reader, unknown_key
+from ccplay.trace import delivery
+from ccplay.trace.content import TraceError
 from ccplay.traffic import TRAFFIC
 
 # --- queues: a kind and its parameters, read into ``model.Qdisc`` ---------------------------------
@@ -229,12 +234,62 @@ CLASSES = Classes(
     bounds=f"more than {_MOST_CLASSES} classes",
 )
 
+# --- what moves a link: a trace or a model --------------------------------------------------------
+
+
+class Moving(Part, frozen=True, kw_only=True, eq=False):
+    """A trace or a model; the files of a trace are read, to be sent to the lab."""
+
+    definition: str = "trace"
+
+    def read(self, node: Placed, reader: Reader) -> Any:
+        """Return the ``Trace``, with the digest of what its files contain."""
+        trace = reader.value(node, TRACE.read, WRONG)
+        if trace is WRONG:
+            return WRONG
+        try:
+            trace = delivery.load(trace, reader.folder or Path(), reader.files)
+        except TraceError as error:
+            reader.mistakes.add(node.place, str(error))
+            return WRONG
+        return trace
+
+    def write(self, value: Any) -> Plain:
+        """Return the trace as it was named."""
+        return TRACE.write(value)
+
+    def form(self) -> Shape:
+        """Return the JSON Schema of all traces and models."""
+        return TRACE.shape
+
+
+MOVING = Moving()
+
+MOVES = {
+    "trace": replace(MOVING, meaning=settings.TRACE.meaning),
+    "model": replace(
+        MOVING,
+        meaning="The model that moves the link, as trace = { kind = … } does",
+        name="trace",
+        is_written=False,
+    ),
+}
+"""Keys for what moves a link; both stand for one value."""
+
+
+def check_moves(values: Mapping[str, Placed], place: Place, reader: Reader) -> None:
+    """Record a link that has both a trace and a model."""
+    if "trace" in values and "model" in values:
+        reader.mistakes.add((*place, "model"), "moves the link, as trace does: leave one out")
+
+
 # --- the settings of a link, read into ``model.LinkSetting`` --------------------------------------
 
 OF_LINK = "Several queues that share the link's rate; an empty list is one queue"
 
 
 def _check_setting(values: dict[str, Any], node: Placed, reader: Reader) -> None:
+    check_moves(node.value, node.place, reader)
     setting = LinkSetting(**{name: each for name, each in values.items() if name != "ends"})
     if setting.classes and setting.qdisc and software_only(setting.qdisc.kind):
         # It would be the queue of each class that names none.
@@ -251,6 +306,7 @@ LINK = Table(
         LinkSetting,
         queue=replace(QUEUE, meaning="The queue in front of the link", name="qdisc"),
         classes=replace(CLASSES, meaning=OF_LINK),
+        **MOVES,
     ),
     make=LinkSetting,
     check=_check_setting,

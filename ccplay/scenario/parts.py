@@ -182,7 +182,7 @@ class Table(Part, frozen=True, kw_only=True, eq=False):
         written: dict[str, Plain] = {}
         for key, entry in self.keys.items():
             each = getattr(value, entry.name or key)
-            if entry.required or each != entry.default:
+            if entry.is_written and (entry.required or each != entry.default):
                 written[key] = entry.write(each)
         return written
 

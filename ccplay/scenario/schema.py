@@ -28,7 +28,7 @@ from ccplay.scenario.evidence import (
     PUBLISHED_VALUES,
     TOLERANCE,
 )
-from ccplay.scenario.keys import CLASSES, HOSTS, LINK, QUEUE, TOPOLOGY
+from ccplay.scenario.keys import CLASSES, HOSTS, LINK, MOVING, QUEUE, TOPOLOGY
 from ccplay.scenario.matrix import AXIS
 from ccplay.scenario.parts import Part, described, table_shape
 from ccplay.scenario.reading import FILE_KEYS
@@ -41,7 +41,7 @@ _QUANTITIES = (
 """Quantities that have a definition in the schema."""
 
 _PARTS: tuple[Part, ...] = (
-    *(TOPOLOGY, HOSTS.of, LINK, QUEUE, CLASSES, STEP, EXPECTATION, PUBLISHED_VALUES, AXIS),
+    *(TOPOLOGY, HOSTS.of, LINK, MOVING, QUEUE, CLASSES, STEP, EXPECTATION, PUBLISHED_VALUES, AXIS),
     *(CRITERION, CRITERION_MEASURE),
     *(lesson.LESSON, lesson.PAGE, lesson.MEASURES.of, lesson.BOUND, lesson.CHOICE, lesson.QUESTION),
 )

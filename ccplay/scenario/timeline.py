@@ -33,8 +33,10 @@ from ccplay.model.values import LinkSetting
 from ccplay.scenario.document import GivenPath, Mistakes, Place, spell
 from ccplay.scenario.keys import (
     CLASSES,
+    MOVES,
     OF_LINK,
     QUEUE,
+    check_moves,
     directions,
     host_problem,
     is_observed,
@@ -115,8 +117,9 @@ STEP = _StepPart()
 
 def keys_of_action(action: type[Command]) -> dict[str, Part | Field]:
     """Return the keys of a step with this action, without those of its queue and its moment."""
-    nested = {"classes": replace(CLASSES, meaning=OF_LINK, required=True)}
-    return keys_of(action, **{k: v for k, v in nested.items() if k in action.__struct_fields__})
+    nested = {"classes": replace(CLASSES, meaning=OF_LINK, required=True), **MOVES}
+    fields = action.__struct_fields__
+    return keys_of(action, **{k: v for k, v in nested.items() if (v.name or k) in fields})
 
 
 def has_queue(action: type[Command]) -> bool:
@@ -153,6 +156,7 @@ def _command(place: Place, table: dict[str, Placed], reader: Reader) -> Any:
     missing = dict.fromkeys(keys, f" for {quote(action.__struct_config__.tag)}")
     missing["classes"] = ": a list of classes, or [] for one queue"
     given = reader.table(Placed(place, table), ("at", "after", "do", *keys))
+    check_moves(given, place, reader)
     values |= Table(keys=keys, missing=missing).values(Placed(place, given), reader)
     return None if reader.mistakes.count > before else action(**values)
 

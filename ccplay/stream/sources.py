@@ -29,6 +29,7 @@ from ccplay.model.events import Building, Ended
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
 from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
+from ccplay.trace import delivery
 from ccplay.traffic.flow import FlowStarted
 
 # --- limits the memory that reading a recording may take ------------------------------------------
@@ -355,6 +356,8 @@ class LabSource:
         self._process: Program | None = None
         self._last_words: deque[str] = deque(maxlen=12)
         self._closing = False
+        self._sent: set[str] = set()
+        """Digests of the traces that the lab has received."""
         self._gate = ReadGate()
         self._ending: asyncio.Task[None] | None = None
 
@@ -432,6 +435,10 @@ class LabSource:
         if self._process is None or self._closing:
             return
         with contextlib.suppress(ConnectionError):
+            for digest in delivery.digests_of(command) - self._sent:
+                self._sent.add(digest)
+                for piece in delivery.data_of(digest):
+                    self._process.stdin.write(wire.encode(piece))
             self._process.stdin.write(wire.encode(command))
 
     def read_on(self, *, then_wait: bool) -> None:

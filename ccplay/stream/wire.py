@@ -14,7 +14,7 @@ from ccplay import __version__
 from ccplay.errors import RecordingError, WireError
 from ccplay.model import blocks, events
 from ccplay.model.base import Command, Event, Moment, StartTraffic
-from ccplay.model.commands import CHANGES, Build, StartTogether
+from ccplay.model.commands import CHANGES, Build, StartTogether, TraceData
 from ccplay.model.events import Applied, Failed, Health, Hello
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
 from ccplay.traffic import TRAFFIC
@@ -135,7 +135,7 @@ def _events() -> msgspec.json.Decoder[Event]:
 
 @cache
 def _commands() -> msgspec.json.Decoder[Command]:
-    return msgspec.json.Decoder(AnyCommand | StartTogether[_STARTS])
+    return msgspec.json.Decoder(AnyCommand | StartTogether[_STARTS] | TraceData)
 
 
 _NOT_JSON = (msgspec.MsgspecError, UnicodeError, RecursionError)

@@ -10,6 +10,7 @@ import hashlib
 import struct
 from array import array
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -73,6 +74,8 @@ class Content(msgspec.Struct):
     """Period of the opportunities in ms: the last of them, or a model's length."""
     rates: Steps = msgspec.field(default_factory=no_steps)
     """Rate in bits per second."""
+    carried: Sequence[float] = msgspec.field(default_factory=lambda: array("d"))
+    """Bits carried until each step of the rate, and in its period; ``pack`` computes them."""
     delays: Steps = msgspec.field(default_factory=no_steps)
     """One-way delay in microseconds."""
     losses: Steps = msgspec.field(default_factory=no_steps)
@@ -117,10 +120,21 @@ def _mean(of: Steps) -> float:
     return sum((end - begin) * value for begin, end, value in spans) / of.period_us
 
 
+def carried(rates: Steps) -> Sequence[float]:
+    """Return the bits that a rate with steps carries until each step, and in its period."""
+    ends = [*rates.times_us[1:], rates.period_us]
+    spans = zip(rates.times_us, ends, rates.values, strict=True)
+    bits = ((end - begin) * rate / 1e6 for begin, end, rate in spans)
+    return array("d", accumulate(bits, initial=0.0))
+
+
 def pack(content: Content) -> bytes:
     """Return a content as bytes, which ``unpack`` reads without copying."""
     parts = [_HEAD.pack(_MAGIC, content.period_ms, *content.policer)]
     whole: list[tuple[Any, int]] = [(content.opportunities, 0)]
+    if len(content.rates) and not len(content.carried):
+        content.carried = carried(content.rates)
+    whole.append((content.carried, 0))
     for each in (content.rates, content.delays, content.losses):
         whole += [(each.times_us, each.period_us), (each.values, 0)]
     for numbers, period in whole:
@@ -129,13 +143,19 @@ def pack(content: Content) -> bytes:
     return b"".join(parts)
 
 
-def unpack(image: Any) -> Content:
-    """Return the content in bytes or in mapped memory. Raises ``TraceError`` if it is invalid."""
+def unpack(image: Any, *, checked: bool = False) -> Content:
+    """Return the content in bytes or in mapped memory. Raises ``TraceError`` if it is invalid.
+
+    ``checked`` is whether this was found out before; then its numbers are not read.
+    """
     view = memoryview(image).cast("B")
     try:
-        return _unpack(view)
+        content = _unpack(view)
+        if not checked:
+            check(content)
     except (struct.error, TypeError, ValueError, IndexError) as error:
         raise TraceError(f"not a trace of this version: {error}") from None
+    return content
 
 
 def _unpack(view: memoryview) -> Content:
@@ -144,7 +164,7 @@ def _unpack(view: memoryview) -> Content:
     if magic != _MAGIC:
         raise ValueError("it begins otherwise")
     at, periods = _HEAD.size, []
-    for kind, size in (("I", 4), *(("Q", 8), ("d", 8)) * 3):
+    for kind, size in (("I", 4), ("d", 8), *(("Q", 8), ("d", 8)) * 3):
         count, period_us = _PART.unpack_from(view, at)
         at += _PART.size
         if count > MOST_ENTRIES or at + count * size > len(view):
@@ -152,16 +172,15 @@ def _unpack(view: memoryview) -> Content:
         found.append(view[at : at + count * size].cast(kind))  # type: ignore[call-overload]
         periods.append(period_us)
         at += count * size + -(count * size) % 8
-    content = Content(
+    return Content(
         opportunities=found[0],
         period_ms=period_ms,
-        rates=Steps(found[1], found[2], periods[1]),
-        delays=Steps(found[3], found[4], periods[3]),
-        losses=Steps(found[5], found[6], periods[5]),
+        carried=found[1],
+        rates=Steps(found[2], found[3], periods[2]),
+        delays=Steps(found[4], found[5], periods[4]),
+        losses=Steps(found[6], found[7], periods[6]),
         policer=(policer[0], policer[1]),
     )
-    check(content)
-    return content
 
 
 def check(content: Content) -> None:
@@ -181,6 +200,8 @@ def check(content: Content) -> None:
             raise ValueError("a value is out of bounds")
     if len(content.rates) and not any(content.rates.values):
         raise ValueError("its rate is always 0")
+    if len(content.carried) and list(content.carried) != list(carried(content.rates)):
+        raise ValueError("its sums are wrong")
     if not (0 <= content.policer[0] <= MOST_RATE and 0 <= content.policer[1] <= 1e12):
         raise ValueError("its policer is out of bounds")
 

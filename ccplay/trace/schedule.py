@@ -12,12 +12,10 @@ L * 8 bits since ``b``: the integral of the rate, which repeats after its period
 from __future__ import annotations
 
 import math
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from itertools import accumulate
 
-from ccplay.trace.content import OPPORTUNITY, Content, Steps
+from ccplay.trace.content import OPPORTUNITY, Content, Steps, carried
 
 NEVER = math.inf
 
@@ -90,16 +88,15 @@ class Opportunities:
 class RateSteps:
     """The integral of a rate with steps, from the moment ``start`` on."""
 
-    def __init__(self, rates: Steps, start: float, *, loop: bool = True, after: float = 0) -> None:
+    def __init__(
+        self, content: Content, start: float, *, loop: bool = True, after: float = 0
+    ) -> None:
         """Begin; a trace that ends has the rate ``after`` from then on, in bits per second."""
+        rates = content.rates
         self._times, self._rates = rates.times_us, rates.values
         self._period = rates.period_us
         self._start, self._loop, self._after = start, loop, after
-        ends = [*self._times[1:], self._period]
-        spans = zip(self._times, ends, self._rates, strict=True)
-        bits = ((end - begin) * rate / 1e6 for begin, end, rate in spans)
-        self._bits = array("d", accumulate(bits, initial=0.0))
-        """Bits until each step, and in a period."""
+        self._bits = content.carried if len(content.carried) else carried(rates)
         self._whole = self._bits[-1]
 
     def bits(self, moment: float) -> float:
@@ -178,7 +175,7 @@ def capacity(
     if len(content.opportunities):
         bits = Opportunities(content, start, loop=loop).bits
     elif len(content.rates):
-        bits = RateSteps(content.rates, start, loop=loop, after=after).bits
+        bits = RateSteps(content, start, loop=loop, after=after).bits
     else:
         fixed = content.policer[0] or after
         return lambda _begin, _end: fixed

@@ -10,6 +10,8 @@ from ccplay.model.base import Option
 from ccplay.model.disciplines import complete
 
 CLASSES: Mapping[str, str] = {
+    "pfifo": "PFIFO",
+    "bfifo": "BFIFO",
     "codel": "CoDel",
     "fq_codel": "FQCoDel",
     "red": "RED",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from array import array
+from pathlib import Path
+
 import pytest
 
 from ccplay.lab.disciplines import table
 from ccplay.lab.disciplines.base import CE, ECT_0, Discipline, FirstInFirstOut, Packet
+from ccplay.lab.moving import Course
 from ccplay.lab.packet_loop import Lateness
 from ccplay.lab.software_queue import MARKED, PACED, PATIENCE_S, ServedQueue
 from ccplay.lab.software_shared import SharedCounters
+from ccplay.trace.content import Content, pack, steps
 
 RATE = 12_112_000
 """Rate in bit/s at which a full-sized frame takes 1 ms."""
@@ -191,3 +196,107 @@ def test_a_fifo_takes_the_place_of_one_that_fails(faulty: str) -> None:
     expected = "count is 0" if faulty == "_Failing" else "3 packets wait"
     assert expected in link.served.fault
     assert "line " in link.served.fault
+
+
+# --- links that move ------------------------------------------------------------------------------
+
+
+class MovingLink(Link):
+    """A served queue of a link that moves from 0 s on."""
+
+    def __init__(self, folder: Path, content: Content, *, loop: bool = True) -> None:
+        super().__init__("pfifo", limit=1000)
+        path = folder / "trace"
+        path.write_bytes(pack(content))
+        self.course = Course(str(path), 0.0, loop)
+        self.served.move(self.course, RATE, 0.0)
+        self.served.begin(0.0)
+
+    def come(self, count: int, now: float, ecn: int = 0, length: int = 1514) -> None:
+        self.served.catch_up(now, self.lateness)
+        super().come(count, now, ecn, length)
+
+    def at(self, now: float) -> list[int]:
+        before = len(self.queue.sent)
+        self.served.catch_up(now, self.lateness)
+        self.served.send(now, self.lateness)
+        return [number for number, _ in self.queue.sent[before:]]
+
+
+def test_an_opportunity_carries_what_fits_and_unused_ones_are_lost(tmp_path: Path) -> None:
+    content = Content(array("I", [10, 20, 20, 30, 40]), 40)
+    link = MovingLink(tmp_path, content)
+    link.come(4, 0.015, length=400)
+    assert link.queue.sent == []
+    assert link.served.wake == pytest.approx(0.020)
+    # 390 bytes each by mahimahi's count: three in the first opportunity, the rest of the fourth in
+    # the second.
+    assert link.at(0.0201) == [1, 2, 3, 4]
+    assert link.served.wake == 0.0
+    link.come(1, 0.035)
+    assert link.at(0.0399) == []
+    assert link.at(0.0402) == [5]
+
+
+def test_a_packet_spans_opportunities_and_leaves_with_the_last(tmp_path: Path) -> None:
+    link = MovingLink(tmp_path, Content(array("I", [10, 20, 30]), 30))
+    link.come(2, 0.001, length=2000)
+    assert link.at(0.0101) == []
+    assert link.served.wake == pytest.approx(0.020)
+    assert link.at(0.0201) == [1]
+    # The second packet has 1018 bytes of the second opportunity already.
+    assert link.at(0.0301) == [2]
+
+
+def test_a_late_process_gives_no_opportunity_to_packets_that_came_later(tmp_path: Path) -> None:
+    link = MovingLink(tmp_path, Content(array("I", [10, 11, 12, 50]), 50))
+    link.come(1, 0.001)
+    link.served.catch_up(0.015, link.lateness)
+    assert [number for number, _ in link.queue.sent] == [1]
+    link.come(2, 0.015)
+    assert [number for number, _ in link.queue.sent] == [1]
+    assert link.served.wake == pytest.approx(0.050)
+
+
+def test_steps_of_the_rate_pace_packets(tmp_path: Path) -> None:
+    rates = steps([0, 10_000], [RATE, RATE / 2], 20_000)
+    link = MovingLink(tmp_path, Content(rates=rates))
+    link.come(4, 0.0085)
+    assert link.served.wake == pytest.approx(0.0095)
+    assert link.at(0.0096) == [2]
+    # Half of it in the first half millisecond, the other half at half the rate.
+    assert link.served.wake == pytest.approx(0.011)
+    assert link.at(0.0111) == [3]
+    assert link.served.wake == pytest.approx(0.013)
+
+
+def test_the_fixed_rate_returns_when_a_trace_stops_or_ends(tmp_path: Path) -> None:
+    link = MovingLink(tmp_path, Content(array("I", [10, 1000]), 1000))
+    link.come(3, 0.001, length=2000)
+    link.at(0.0101)
+    link.served.move(None, RATE, 0.020)
+    assert link.at(0.0201) == [2]
+    assert link.at(0.0215) == [3]
+    link = MovingLink(tmp_path, Content(array("I", [10, 20]), 20), loop=False)
+    link.come(4, 0.001)
+    assert link.at(0.0202) == [1, 2]
+    assert link.at(0.0222) == [3, 4]
+
+
+def test_a_policer_drops_what_has_no_tokens(tmp_path: Path) -> None:
+    link = MovingLink(tmp_path, Content(policer=(1_000_000, 3028)))
+    link.come(5, 1.0)
+    for tick in range(10):
+        link.at(1.0 + tick / 1000)
+    assert [number for number, _ in link.queue.sent] == [1, 2]
+    assert link.queue.dropped == [3, 4, 5]
+    link.served.publish()
+    assert link.slot.read(0)[0].drops == 3
+
+
+def test_passing_on_sends_the_packet_in_transit_first(tmp_path: Path) -> None:
+    link = MovingLink(tmp_path, Content(array("I", [10, 1000]), 1000))
+    link.come(2, 0.001, length=2000)
+    link.at(0.0101)
+    link.served.pass_on()
+    assert [number for number, _ in link.queue.sent] == [1, 2]

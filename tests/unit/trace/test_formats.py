@@ -18,7 +18,7 @@ from ccplay.model.moving import (
     show_trace,
     write_trace,
 )
-from ccplay.trace import formats, models, store
+from ccplay.trace import delivery, formats, models
 from ccplay.trace.content import Content, TraceError, digest_of, pack, unpack
 
 
@@ -187,14 +187,16 @@ def test_a_damaged_image_is_refused() -> None:
 def test_a_lab_receives_what_a_session_has_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "files", {})
-    monkeypatch.setattr(store, "_PIECE", 64)
+    monkeypatch.setattr(delivery, "files", {})
+    monkeypatch.setattr(delivery, "_PIECE", 64)
     _file(tmp_path, "".join(f"{each * each}\n" for each in range(1, 2000)))
     _file(tmp_path, "25\n30\n", "t.owd")
-    trace = store.load(Trace(rate="t.up", delay="t.owd"), tmp_path)
-    pieces = list(store.data_of(trace.digest))
+    texts: dict[str, str] = {}
+    trace = delivery.load(Trace(rate="t.up", delay="t.owd"), tmp_path, texts)
+    assert texts["t.owd"] == "25\n30\n"
+    pieces = list(delivery.data_of(trace.digest))
     assert len(pieces) > 10
-    lab = store.Received()
+    lab = delivery.Received()
     with pytest.raises(TraceError, match="has not received"):
         lab.content(trace)
     for each in pieces:
@@ -208,11 +210,11 @@ def test_a_lab_receives_what_a_session_has_read(
 def test_a_lab_refuses_what_differs_from_its_digest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "files", {})
+    monkeypatch.setattr(delivery, "files", {})
     _file(tmp_path, "1\n2\n")
-    trace = store.load(Trace(rate="t.up"), tmp_path)
-    (piece,) = store.data_of(trace.digest)
-    lab = store.Received()
+    trace = delivery.load(Trace(rate="t.up"), tmp_path, {})
+    (piece,) = delivery.data_of(trace.digest)
+    lab = delivery.Received()
     with pytest.raises(TraceError, match="differs"):
         lab.add(type(piece)(digest="0" * 64, size=piece.size, piece=piece.piece, last=True))
     with pytest.raises(TraceError, match="differs"):

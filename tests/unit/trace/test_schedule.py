@@ -139,7 +139,7 @@ def test_capacity_counts_the_opportunities_of_all_repetitions() -> None:
 def test_a_packet_leaves_when_the_link_has_carried_it() -> None:
     # 8 kbit/s for a second, nothing for a second, 16 kbit/s for two.
     rates = steps([0, 1_000_000, 2_000_000], [8000.0, 0.0, 16_000.0], 4_000_000)
-    clock = RateSteps(rates, 10.0)
+    clock = RateSteps(Content(rates=rates), 10.0)
     assert clock.end(10.0, 500) == pytest.approx(10.5)
     assert clock.end(10.5, 1000) == pytest.approx(12.25)
     assert clock.end(11.5, 2000) == pytest.approx(13.0)
@@ -155,7 +155,7 @@ def test_the_integral_and_its_inverse_agree(seed: int) -> None:
     times = sorted(chance.sample(range(1, 10_000_000), count))
     rates = [chance.choice((0.0, chance.uniform(1e4, 1e8))) for _ in times]
     rates[0] = 1e6
-    clock = RateSteps(steps(times, rates, times[-1] + 1000), 5.0)
+    clock = RateSteps(Content(rates=steps(times, rates, times[-1] + 1000)), 5.0)
     for _ in range(200):
         begin, size = 5.0 + chance.uniform(0, 40), chance.randint(1, 100_000)
         end = clock.end(begin, size)
@@ -163,7 +163,7 @@ def test_the_integral_and_its_inverse_agree(seed: int) -> None:
 
 
 def test_a_trace_of_rates_that_ends_gives_the_fixed_rate_back() -> None:
-    clock = RateSteps(steps([0], [8000.0], 1_000_000), 0.0, loop=False, after=80_000)
+    clock = RateSteps(Content(rates=steps([0], [8000.0], 1_000_000)), 0.0, loop=False, after=80_000)
     assert clock.end(0.0, 500) == pytest.approx(0.5)
     assert clock.end(2.0, 10_000) == pytest.approx(3.0)
     assert clock.bits(2.0) == pytest.approx(8000 + 80_000)

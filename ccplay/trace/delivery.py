@@ -7,11 +7,14 @@ each a line of the stream), checks its digest and every number of it, and keeps 
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ccplay.model.commands import TraceData
+from ccplay.files.reading import read_regular
+from ccplay.model.base import Command
+from ccplay.model.commands import Build, SetLink, TraceData
 from ccplay.model.moving import Trace
 from ccplay.trace import formats
 from ccplay.trace.content import Content, TraceError, digest_of, pack, unpack
@@ -26,13 +29,22 @@ files: dict[str, bytes] = {}
 """Packed contents of files that this process has read, by digest."""
 
 
-def load(trace: Trace, folder: Path) -> Trace:
+LARGEST_COPIED = 8 << 20
+"""Largest file in bytes that is kept as text too, and written beside the runs of its scenario."""
+
+
+def load(trace: Trace, folder: Path, texts: dict[str, str]) -> Trace:
     """Read the files of a trace beside a scenario; return it with the digest of what they contain.
 
-    Raises ``TraceError`` with file, line and reason.
+    ``texts`` receives the text of each file that is not too large, by its name. Raises
+    ``TraceError`` with file, line and reason.
     """
     if not (trace.rate or trace.delay):
         return trace
+    for name in filter(None, (trace.rate, trace.delay)):
+        if not name.endswith(".parquet"):
+            with contextlib.suppress(OSError, ValueError):
+                texts[name] = read_regular(folder / name, LARGEST_COPIED).decode()
     content = formats.read(folder / trace.rate) if trace.rate else None
     if trace.delay:
         content = formats.with_delays(content, formats.read_delays(folder / trace.delay))
@@ -60,6 +72,16 @@ def data_of(digest: str) -> Iterator[TraceData]:
         yield TraceData(
             digest=digest, size=len(image), piece=packed[begin:end], last=end >= len(packed)
         )
+
+
+def digests_of(command: Command) -> set[str]:
+    """Return the digests of the contents that a lab needs for a command."""
+    moved = {
+        Build: lambda each: [setting.trace for setting in each.links.values()],
+        SetLink: lambda each: [each.trace],
+    }
+    traces = moved.get(type(command), lambda _: [])(command)
+    return {each.digest for each in traces if each is not None and each.digest}
 
 
 class Received:

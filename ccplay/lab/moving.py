@@ -1,0 +1,111 @@
+"""Links that move, the lab's side: contents in memory that the packet-holding processes map.
+
+A content is computed or unpacked once, in a thread, and put into a memfd. The software queue
+and the delay line are told its path in ``/proc`` and the moment at which it began, and each reads
+it as arrays, without a copy. So both, and the capacity that is reported, follow one clock.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from ccplay.errors import CommandError
+from ccplay.model.commands import TraceData
+from ccplay.model.moving import Trace, check_trace, settled, show_trace
+from ccplay.trace import schedule
+from ccplay.trace.content import Content, unpack
+from ccplay.trace.delivery import Received
+
+_MEAN_S = 0.1
+"""Seconds over which the reported capacity is a mean."""
+
+
+class Course(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What moves a link, as the lab tells it to a process that holds packets."""
+
+    path: str
+    """Path of a packed ``Content``."""
+    start: float
+    """Beginning, on the monotonic clock."""
+    loop: bool = True
+
+    def read(self) -> Content:
+        """Return the content in mapped memory. Raises ``OSError``."""
+        number = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            image = mmap.mmap(number, 0, prot=mmap.PROT_READ)
+        finally:
+            os.close(number)
+        return unpack(image, checked=True)
+
+
+class Moving:
+    """What moves one direction of a link."""
+
+    def __init__(self, trace: Trace, content: Content, descriptor: int, start: float) -> None:
+        self.trace, self.content = trace, content
+        self._path = f"/proc/{os.getpid()}/fd/{descriptor}"
+        self._delay: schedule.Course | None = None
+        self.restart(start)
+
+    def restart(self, start: float) -> None:
+        """Begin anew at a moment of the monotonic clock."""
+        self.course = Course(self._path, start, self.trace.loop)
+        if len(self.content.delays):
+            self._delay = schedule.Course(self.content.delays, start, loop=self.trace.loop)
+        self._capacity: Callable[[float, float], float] | None = None
+
+    def variables(self, rate: int) -> dict[str, int]:
+        """Return the capacity and the delay of the moment, by the name of the variable.
+
+        ``rate`` is the link's own, in bits per second.
+        """
+        now = time.monotonic()
+        if self._capacity is None:
+            course = self.course
+            self._capacity = schedule.capacity(
+                self.content, course.start, loop=course.loop, after=rate
+            )
+        begin = max(self.course.start, now - _MEAN_S)
+        found = {}
+        if self.content.paces and now > begin:
+            found["trace_capacity_bps"] = round(self._capacity(begin, now))
+        if self._delay is not None:
+            found["trace_delay_us"] = round(self._delay.at(now))
+        return found
+
+
+class Traces:
+    """All contents of a lab."""
+
+    def __init__(self) -> None:
+        self._received = Received()
+        self._ready: dict[str, tuple[Content, int]] = {}
+
+    def receive(self, data: TraceData) -> None:
+        """Add a piece of a content. Raises ``TraceError``."""
+        self._received.add(data)
+
+    def open(self, trace: Trace, start: float) -> Moving:
+        """Return what moves a link by a trace that begins at ``start``; takes up to a second.
+
+        Raises ``CommandError`` or ``TraceError``.
+        """
+        try:
+            check_trace(trace)
+        except ValueError as error:
+            raise CommandError(str(error)) from None
+        key = trace.digest or show_trace(settled(trace))
+        if key not in self._ready:
+            content, image = self._received.content(trace)
+            descriptor = os.memfd_create("trace")
+            os.ftruncate(descriptor, len(image))
+            with mmap.mmap(descriptor, len(image)) as memory:
+                memory[:] = image
+            self._ready[key] = content, descriptor
+        return Moving(trace, *self._ready[key], start)

@@ -1,0 +1,246 @@
+"""Links that move, on a real path: when packets depart, what is lost, and live changes."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import struct
+from bisect import bisect_left
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ccplay.model.commands import Build, SetClasses, SetLink, SetQdisc, StartCapture, StopCapture
+from ccplay.model.events import Applied, Failed
+from ccplay.model.moving import Trace
+from ccplay.model.network import Topology
+from ccplay.model.samples import Sweep
+from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
+from ccplay.session import launch
+from ccplay.session.session import Session
+from ccplay.state.lab_state import LabState
+from ccplay.trace import delivery
+from ccplay.traffic.flow import StartFlow
+from ccplay.traffic.ping import PingSample, StartPing
+from ccplay.traffic.udp import StartUdp, Udp
+from tests.lab.conftest import RunningLab, all_arrived, forked, running
+from tests.lab.trust import physical
+
+LINK = "r->h2"
+RATE = 10_000_000
+
+pytestmark = pytest.mark.xdist_group("software")
+
+
+class Seen:
+    """Replies, pings and sweeps; also the sink that receives them."""
+
+    def __init__(self) -> None:
+        self.answers: list[Applied | Failed] = []
+        self.pings: list[float] = []
+        self.sweeps: list[Sweep] = []
+
+    def put(self, event: object) -> None:
+        if isinstance(event, Applied | Failed):
+            self.answers.append(event)
+        elif isinstance(event, PingSample) and event.rtt_us is not None:
+            self.pings.append(event.rtt_us / 1e3)
+        elif isinstance(event, Sweep):
+            self.sweeps.append(event)
+
+    def close(self) -> None:
+        pass
+
+
+def build(trace: Trace | None = None, qdisc: Qdisc | None = None) -> Build:
+    link = LinkSetting(
+        rate=RATE,
+        delay_us=5_000,
+        qdisc=qdisc or Qdisc(kind="pfifo", options={"limit": 60}),
+        trace=trace,
+    )
+    return Build(topology=Topology(kind="linear"), links={LINK: link})
+
+
+async def ask(lab: RunningLab, seen: Seen, command: SetQdisc | SetLink | SetClasses) -> str:
+    """Send a command; return the reason of its failure, or nothing."""
+    before = len(seen.answers)
+    lab.send(command)
+    await lab.until(lambda _: len(seen.answers) > before)
+    answer = seen.answers[before]
+    return answer.message if isinstance(answer, Failed) else ""
+
+
+def queue_now(state: LabState) -> str:
+    qdisc = state.links[LINK][-1].setting.qdisc
+    assert qdisc is not None
+    return qdisc.kind
+
+
+def _moments(seed: int) -> list[int]:
+    """Return 10 s of opportunities at 10 Mbit/s in the mean, in bursts and gaps."""
+    chance = random.Random(seed)
+    times: list[int] = []
+    now = 0.0
+    while now < 10_000:
+        times += [max(1, round(now))] * chance.choice((1, 1, 2, 6))
+        now += chance.expovariate(RATE / (2.5 * 1504 * 8e3))
+    return times
+
+
+def _frames(capture: Path) -> list[tuple[float, int]]:
+    """Return Unix time and length of the enhanced packet blocks of a pcapng file of ours."""
+    data, at, found = capture.read_bytes(), 0, []
+    while at + 12 <= len(data):
+        kind, length = struct.unpack_from("=II", data, at)
+        if kind == 6:
+            high, low, _, original = struct.unpack_from("=IIII", data, at + 12)
+            found.append(((high << 32 | low) / 1e9, original))
+        at += length
+    return found
+
+
+@physical
+async def test_packets_depart_at_the_opportunities(tmp_path: Path) -> None:
+    """Datagrams of full packets always wait, so each opportunity carries exactly one of them.
+
+    Which opportunity carried the first captured one is found by trying: at any other the distances
+    are as random as the trace. Its times of arrival are known to some milliseconds beforehand.
+    """
+    times = _moments(1)
+    (tmp_path / "random.up").write_text("".join(f"{each}\n" for each in times))
+    trace = delivery.load(Trace(rate="random.up"), tmp_path, {})
+    argv = launch.lab_argv(captures=tmp_path)
+    lab = RunningLab(forked(argv, build(trace)))
+    try:
+        await lab.until(lambda state: state.phase == "ready")
+        ready, hello = lab.state.ready_at, lab.state.hello
+        assert hello is not None
+        assert ready is not None
+        lab.send(StartUdp(rate_bps=2 * RATE, packet_bytes=1472, duration_s=8.0))
+        await lab.run_for(1.5)
+        lab.send(StartCapture(link=LINK, capture="c"))
+        await lab.until(lambda state: state.captures)
+        await lab.run_for(4.0)
+        path = Path(lab.state.captures["c"].path)
+        lab.send(StopCapture(capture="c"))
+        await lab.until(lambda state: not state.captures)
+        frames = _frames(path)
+    finally:
+        await lab.close()
+    start = hello.wall_time + ready
+    departures = [moment - start for moment, length in frames if length == 1514]
+    assert len(departures) > 2000
+    near = bisect_left(times, departures[0] * 1e3)
+    best = 1.0
+    for first in range(max(0, near - 60), near + 60):
+        late = sorted(at - due / 1e3 for at, due in zip(departures, times[first:], strict=False))
+        spread = late[int(len(late) * 0.99)] - late[0]
+        best = min(best, spread)
+    assert best < 0.001, f"{best * 1e3:.3f} ms"
+
+
+async def test_a_trace_starts_stops_and_is_replaced_while_packets_flow() -> None:
+    seen = Seen()
+    async with running(build(), seen) as lab:
+        assert queue_now(lab.state) == "pfifo"
+        lab.send(StartUdp(rate_bps=2_000_000, duration_s=6.0, monitor=True))
+        await lab.until(lambda state: state.traffic)
+        for trace, kind in (
+            (Trace(name="lte-still"), "pfifo.py"),
+            (Trace(model="starlink", options={"seed": 2}), "pfifo.py"),
+            (Trace(), "pfifo"),
+            (Trace(model="wifi"), "pfifo.py"),
+        ):
+            assert await ask(lab, seen, SetLink(link=LINK, trace=trace)) == ""
+            setting = lab.state.links[LINK][-1].setting
+            assert (setting.trace or Trace()) == trace
+            assert queue_now(lab.state) == kind
+            assert setting.rate == RATE
+            await lab.run_for(0.6)
+        assert await ask(lab, seen, SetQdisc(link=LINK, qdisc=Qdisc(kind="bfifo"))) == ""
+        assert queue_now(lab.state) == "bfifo.py"
+        lab.send(SetLink(link=LINK, trace=Trace()))
+        await lab.until(lambda state: udp_of(state).ended is not None)
+        assert queue_now(lab.state) == "bfifo"
+        assert all_arrived(udp_of(lab.state))
+
+
+def udp_of(state: LabState) -> Udp:
+    (udp,) = state.traffic.values()
+    assert isinstance(udp, Udp)
+    return udp
+
+
+@physical
+async def test_the_capacity_is_reported_and_used() -> None:
+    seen = Seen()
+    async with running(build(Trace(model="starlink", options={"rate": 8_000_000})), seen) as lab:
+        lab.send(StartFlow(flow="1", cc="cubic"))
+        await lab.run_for(4.0)
+        queue = lab.state.queues[LINK]
+        capacity = queue.own["trace_capacity_bps"]
+        state = lab.state
+        first, last = state.sweeps.before_or_at(state.now - 2.5), state.sweeps.end - 1
+        values = capacity.values(first, last)
+        carried = queue.series["bytes"]
+        before, after = carried.at(first), carried.at(last)
+        seconds = state.sweeps.time(last) - state.sweeps.time(first)
+    assert before is not None
+    assert after is not None
+    # The queue is never empty then, so what leaves is the capacity; its steps are of 100 ms.
+    assert (after - before) * 8 / seconds == pytest.approx(sum(values) / len(values), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        (SetLink(link="h1->r", trace=Trace(name="train")), "give the link a rate"),
+        (SetLink(link=LINK, trace=Trace(rate="a.up", digest="0" * 64)), "has not received"),
+        (SetLink(link=LINK, trace=Trace(name="trian")), "did you mean"),
+        (SetLink(link=LINK, trace=Trace(model="cell", options={"rate": 1})), "must be from"),
+    ],
+)
+async def test_what_can_not_move_a_link_is_refused(command: SetLink, why: str) -> None:
+    seen = Seen()
+    async with running(build(), seen) as lab:
+        assert why in await ask(lab, seen, command)
+        assert queue_now(lab.state) == "pfifo"
+
+
+async def test_a_link_that_moves_has_no_classes_and_no_kernels_queue() -> None:
+    seen = Seen()
+    async with running(build(Trace(name="train")), seen) as lab:
+        classes = [TrafficClass(name=name, share=0.5, traffic=["1"]) for name in ("a", "b")]
+        refused = await ask(lab, seen, SetClasses(link=LINK, classes=classes))
+        assert "classes" in refused
+        refused = await ask(lab, seen, SetQdisc(link=LINK, qdisc=Qdisc(kind="pfifo_fast")))
+        assert "has no pfifo_fast" in refused
+        assert queue_now(lab.state) == "pfifo.py"
+
+
+async def test_a_process_that_dies_leaves_the_trace_running() -> None:
+    seen = Seen()
+    async with running(build(Trace(name="lte-still")), seen) as lab:
+        assert lab.source.pid is not None
+        for each in psutil.Process(lab.source.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if each.name() == "software queue":
+                    os.kill(each.pid, signal.SIGKILL)
+        await lab.until(lambda state: any("started again" in each.text for each in state.log))
+        lab.send(StartPing(count=20, interval_s=0.02))
+        await lab.until(lambda _: len(seen.pings) == 20)
+        assert lab.state.links[LINK][-1].setting.trace == Trace(name="lte-still")
+
+
+async def test_undo_brings_the_fixed_rate_back() -> None:
+    seen = Seen()
+    async with running(build(), seen) as lab:
+        session: Session = lab.session
+        assert await ask(lab, seen, SetLink(link=LINK, trace=Trace(name="train"))) == ""
+        session.undo()
+        await lab.until(lambda state: queue_now(state) == "pfifo")
+        assert not lab.state.links[LINK][-1].setting.trace
