@@ -10,6 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 import time
+import zlib
 from collections.abc import Callable
 
 import msgspec
@@ -18,8 +19,8 @@ from ccplay.errors import CommandError
 from ccplay.model.commands import TraceData
 from ccplay.model.moving import Trace, check_trace, settled, show_trace
 from ccplay.trace import schedule
-from ccplay.trace.content import Content, unpack
-from ccplay.trace.delivery import Received
+from ccplay.trace.content import MOST_BYTES, Content, TraceError, digest_of, pack, unpack
+from ccplay.trace.models import compute
 
 _MEAN_S = 0.1
 """Seconds over which the reported capacity is a mean."""
@@ -78,6 +79,50 @@ class Moving:
         if self._delay is not None:
             found["trace_delay_us"] = round(self._delay.at(now))
         return found
+
+
+class Received:
+    """The contents that a lab has received, by digest."""
+
+    def __init__(self) -> None:
+        self._whole: dict[str, bytes] = {}
+        self._partial: dict[str, bytearray] = {}
+
+    def add(self, data: TraceData) -> None:
+        """Add a piece. Raises ``TraceError`` for one too many, or for a content that is wrong."""
+        if data.digest in self._whole:
+            return
+        parts = self._partial.setdefault(data.digest, bytearray())
+        parts += data.piece
+        kept = sum(map(len, (*self._whole.values(), *self._partial.values())))
+        if kept > MOST_BYTES or data.size > MOST_BYTES:
+            self._partial.clear()
+            raise TraceError("the traces take more than 512 MiB")
+        if not data.last:
+            return
+        del self._partial[data.digest]
+        unpacker = zlib.decompressobj()
+        try:
+            image = unpacker.decompress(bytes(parts), data.size + 1)
+        except zlib.error as error:
+            raise TraceError(f"a trace can't be unpacked: {error}") from None
+        if len(image) != data.size or digest_of(image) != data.digest:
+            raise TraceError("a trace differs from its digest")
+        unpack(image)
+        self._whole[data.digest] = image
+
+    def content(self, trace: Trace) -> tuple[Content, bytes]:
+        """Return what moves a link, also packed. Raises ``TraceError`` for an unknown file."""
+        if trace.rate or trace.delay:
+            image = self._whole.get(trace.digest)
+            if image is None:
+                raise TraceError(
+                    f"trace {trace.rate or trace.delay}: the lab has not received this file: it "
+                    "comes with the scenario that names it"
+                )
+            return unpack(image), image
+        content = compute(trace)
+        return content, pack(content)
 
 
 class Traces:

@@ -27,6 +27,9 @@ LONGEST_US = 2 * 86_400 * 1_000_000
 MOST_ENTRIES = 30_000_000
 """Most opportunities or steps of a content."""
 
+MOST_BYTES = 512 << 20
+"""Most bytes of contents that a process keeps; the file of a day has about 50 MB."""
+
 MOST_RATE = 100_000_000_000
 """Greatest rate of a step in bits per second."""
 

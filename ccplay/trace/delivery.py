@@ -1,8 +1,7 @@
 """Contents by their digest: read once from a scenario's files, and sent to each lab that asks.
 
 The side that reads the files has no privilege. A lab receives a content in pieces (``TraceData``,
-each a line of the stream), checks its digest and every number of it, and keeps at most
-``MOST_BYTES`` of them.
+each a line of the stream), and checks its digest and every number of it: ``ccplay/lab/moving``.
 """
 
 from __future__ import annotations
@@ -17,11 +16,8 @@ from ccplay.model.base import Command
 from ccplay.model.commands import Build, SetLink, TraceData
 from ccplay.model.moving import Trace
 from ccplay.trace import formats
-from ccplay.trace.content import Content, TraceError, digest_of, pack, unpack
+from ccplay.trace.content import MOST_BYTES, Content, TraceError, digest_of, pack, unpack
 from ccplay.trace.models import compute
-
-MOST_BYTES = 512 << 20
-"""Most bytes of contents that a process keeps; the file of a day has about 50 MB."""
 
 _PIECE = 1 << 20
 
@@ -82,50 +78,6 @@ def digests_of(command: Command) -> set[str]:
     }
     traces = moved.get(type(command), lambda _: [])(command)
     return {each.digest for each in traces if each is not None and each.digest}
-
-
-class Received:
-    """The contents that a lab has received, by digest."""
-
-    def __init__(self) -> None:
-        self._whole: dict[str, bytes] = {}
-        self._partial: dict[str, bytearray] = {}
-
-    def add(self, data: TraceData) -> None:
-        """Add a piece. Raises ``TraceError`` for one too many, or for a content that is wrong."""
-        if data.digest in self._whole:
-            return
-        parts = self._partial.setdefault(data.digest, bytearray())
-        parts += data.piece
-        kept = sum(map(len, (*self._whole.values(), *self._partial.values())))
-        if kept > MOST_BYTES or data.size > MOST_BYTES:
-            self._partial.clear()
-            raise TraceError("the traces take more than 512 MiB")
-        if not data.last:
-            return
-        del self._partial[data.digest]
-        unpacker = zlib.decompressobj()
-        try:
-            image = unpacker.decompress(bytes(parts), data.size + 1)
-        except zlib.error as error:
-            raise TraceError(f"a trace can't be unpacked: {error}") from None
-        if len(image) != data.size or digest_of(image) != data.digest:
-            raise TraceError("a trace differs from its digest")
-        unpack(image)
-        self._whole[data.digest] = image
-
-    def content(self, trace: Trace) -> tuple[Content, bytes]:
-        """Return what moves a link, also packed. Raises ``TraceError`` for an unknown file."""
-        if trace.rate or trace.delay:
-            image = self._whole.get(trace.digest)
-            if image is None:
-                raise TraceError(
-                    f"trace {trace.rate or trace.delay}: the lab has not received this file: it "
-                    "comes with the scenario that names it"
-                )
-            return unpack(image), image
-        content = compute(trace)
-        return content, pack(content)
 
 
 def content_of(trace: Trace, read: Mapping[str, bytes] | None = None) -> Content:

@@ -151,7 +151,7 @@ async def test_a_trace_starts_stops_and_is_replaced_while_packets_flow() -> None
         await lab.until(lambda state: state.traffic)
         for trace, kind in (
             (Trace(name="lte-still"), "pfifo.py"),
-            (Trace(model="starlink", options={"seed": 2}), "pfifo.py"),
+            (Trace(model="starlink", options={"seed": 2, "loss": 0.0}), "pfifo.py"),
             (Trace(), "pfifo"),
             (Trace(model="wifi"), "pfifo.py"),
         ):
@@ -244,3 +244,38 @@ async def test_undo_brings_the_fixed_rate_back() -> None:
         session.undo()
         await lab.until(lambda state: queue_now(state) == "pfifo")
         assert not lab.state.links[LINK][-1].setting.trace
+
+
+@physical
+async def test_delay_follows_a_file_and_no_packet_overtakes(tmp_path: Path) -> None:
+    """One-way delays of 20 ms and 60 ms take turns every 200 ms: a square wave of pings.
+
+    Where it falls by 40 ms, packets wait for the one ahead, so replies stay in order; a busy
+    machine adds to each, and the edge of a step may be anywhere in a ping.
+    """
+    delays = ["20"] * 20 + ["60"] * 20
+    (tmp_path / "square.owd").write_text("".join(f"{each}\n" for each in delays))
+    trace = delivery.load(Trace(delay="square.owd"), tmp_path, {})
+    seen = Seen()
+    lab = RunningLab(forked(launch.lab_argv(), build(trace)), seen)
+    try:
+        await lab.until(lambda state: state.phase == "ready")
+        assert queue_now(lab.state) == "pfifo"
+        lab.send(StartPing(count=120, interval_s=0.01))
+        await lab.until(lambda _: len(seen.pings) == 120)
+        assert await ask(lab, seen, SetLink(link=LINK, trace=Trace())) == ""
+        lab.send(StartPing(count=10, interval_s=0.02))
+        await lab.until(lambda _: len(seen.pings) == 130)
+    finally:
+        await lab.close()
+    moved, fixed = seen.pings[:120], seen.pings[120:]
+    low = [each for each in moved if 20 <= each < 30]
+    high = [each for each in moved if 60 <= each < 70]
+    assert min(moved) >= 20
+    assert len(low) > 25
+    assert len(high) > 25
+    assert len(low) + len(high) > 80
+    # A reply never overtakes: each comes after the one before it, 10 ms of sending apart.
+    assert all(after > before - 10.5 for before, after in zip(moved, moved[1:], strict=False))
+    # The fixed delay of 5 ms is back.
+    assert max(sorted(fixed)[:8]) < 15

@@ -32,6 +32,7 @@ ROOMS = {
     "lab",
     "model",
     "stream",
+    "trace",
     "traffic",
     "units",
     "visible",

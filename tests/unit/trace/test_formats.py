@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ccplay.lab.moving import Received
 from ccplay.model.moving import (
     MODELS,
     SHIPPED,
@@ -196,7 +197,7 @@ def test_a_lab_receives_what_a_session_has_read(
     assert texts["t.owd"] == "25\n30\n"
     pieces = list(delivery.data_of(trace.digest))
     assert len(pieces) > 10
-    lab = delivery.Received()
+    lab = Received()
     with pytest.raises(TraceError, match="has not received"):
         lab.content(trace)
     for each in pieces:
@@ -214,7 +215,7 @@ def test_a_lab_refuses_what_differs_from_its_digest(
     _file(tmp_path, "1\n2\n")
     trace = delivery.load(Trace(rate="t.up"), tmp_path, {})
     (piece,) = delivery.data_of(trace.digest)
-    lab = delivery.Received()
+    lab = Received()
     with pytest.raises(TraceError, match="differs"):
         lab.add(type(piece)(digest="0" * 64, size=piece.size, piece=piece.piece, last=True))
     with pytest.raises(TraceError, match="differs"):
