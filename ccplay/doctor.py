@@ -234,7 +234,7 @@ def _show_verdict(capabilities: Capabilities, console: Console) -> None:
 
 def _show_cures(capabilities: Capabilities, chain: list[Way], console: Console) -> None:
     if found := cures(capabilities, chain):
-        console.print("\nMissing, by what cures it:")
+        console.print("\nMissing, and how to fix it:")
     for cure, names in found.items():
         line = f"[bold]{escape(cure)}[/]: {escape(', '.join(names))}"
         console.print(Padding(line, (0, 0, 0, 2)), highlight=False)

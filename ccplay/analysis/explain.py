@@ -371,7 +371,7 @@ def _open(e: Evidence, window: str) -> str:
         return f"Slow start: no loss has set ssthresh yet; {window}, and each ACK lets it grow."
     bound = f"ssthresh {e.ssthresh:.0f}"
     if e.cwnd < e.ssthresh:
-        return f"Slow start: {window}, below {bound}: it doubles each round trip if data is there."
+        return f"Slow start: {window}, below {bound}: it doubles each round trip while there is data to send."
     grows = {
         "reno": ": it grows by one segment a round trip",
         "cubic": ": it grows along a cubic curve",
@@ -390,7 +390,7 @@ def reduced(e: Evidence) -> str:
     if cut.ca_state == _RULES_LOSS:
         text += ", because of a retransmission timeout"
     elif cut.cc.startswith("bbr") and cut.ca_state < _RULES_CWR and cut.after <= _LEAST_OF_BBR:
-        text += ", the least that BBR keeps: every 10 s it measures the minimum RTT that way"
+        text += ", BBR's minimum: every 10 s BBR goes down to it to measure the minimum RTT"
     elif cut.steps > 1:
         text += f", in {cut.steps} reductions"
     elif beta is not None and abs(cut.after - beta * cut.before) <= max(1.0, _NEAR * cut.before):
@@ -416,7 +416,7 @@ def cause(e: Evidence) -> str:
 
 def _at_queues(what: str, counts: tuple[tuple[str, int], ...]) -> str:
     queues = " and ".join(f"queue {link} {what} {_count(n, 'packet')}" for link, n in counts)
-    return f"In the round trip before, {queues}, of all traffic."
+    return f"In the round trip before it, {queues}, counting all traffic."
 
 
 def _elsewhere(cut: Cut) -> str:
@@ -460,7 +460,7 @@ def delayed(e: Evidence) -> str:
     """Describe the share of queueing in the RTT."""
     least, whose = e.base_rtt_us, "with empty queues it would be"
     if least is None:
-        least, whose = e.min_rtt_us, "the least that it has measured is"
+        least, whose = e.min_rtt_us, "the lowest that it has measured is"
     if e.srtt_us is None or least is None:
         return ""
     rtt, base = format_time_us(e.srtt_us), format_time_us(least)
@@ -483,7 +483,7 @@ def held(e: Evidence) -> str:
     if len(waiting.in_flight) > 1 and total:
         name, count = waiting.in_flight[0]
         who = "this flow" if name == e.flow else f"flow {name}"
-        text += f"; of the segments in flight over it {who} has most, {count / total:.0%}"
+        text += f"; of the segments in flight over it {who} has the most, {count / total:.0%}"
     return f"{text}."
 
 

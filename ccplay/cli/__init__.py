@@ -27,7 +27,7 @@ _HELP = """\
   ccplay                  open the playground: two flows, a queue, and keys to change both
   ccplay FILE.toml        open a scenario on the screen
   ccplay COMMAND --help   explain a command and its options
-  ccplay --help --all     list also evaluate, and what is needed once: preferences, a guest's kernel
+  ccplay --help --all     also list evaluate, and what you set up once: preferences, a guest's kernel
 
 Results go to stdout, messages to stderr. Exit codes: 0 done; 1 error, and with `ccplay run` also a
 failed check or traffic that died; 2 wrong command line; 3 scenario refused; 4 recording unreadable;
@@ -191,7 +191,7 @@ GROUPS = {
         "export": "write samples as CSV or Parquet, or a recorded session as a scenario",
     },
     "Teach": {
-        "lesson": "take a lesson: predict, see, ask why; list those that come with ccplay",
+        "lesson": "take a lesson, or list those that come with ccplay",
     },
     "Make your own": {
         "new": "write a commented template: scenario, lesson, algorithm or discipline",
@@ -199,7 +199,7 @@ GROUPS = {
     },
     "Look after": {
         "list": "list scenarios, lessons, recorded sessions, algorithms or disciplines",
-        "doctor": "report what works on this machine, and what cures the rest",
+        "doctor": "report what works on this machine, and how to fix the rest",
     },
 }
 """Commands that ``--help`` lists, with their summaries, by what they are for."""

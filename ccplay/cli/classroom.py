@@ -49,16 +49,18 @@ def add_lesson(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--headless",
         action="store_true",
-        help="without a screen: run every page, print the right answers as measured",
+        help="run every page without a screen, and print the right answers as measured",
     )
     parser.add_argument("--json", action="store_true", help="with --headless: a JSON object")
     parser.add_argument(
-        "--restart", action="store_true", help="begin at the first page; answers are forgotten"
+        "--restart",
+        action="store_true",
+        help="begin again at the first page, and forget earlier answers",
     )
     parser.add_argument(
         "--hand-in",
         metavar="NAME",
-        help="write one HTML page with your answers under this name, figures and the scenario",
+        help="write a page to hand in under this name: your answers, the figures, the scenario",
     )
     options.add_lab(parser)
     options.add_screen(parser)
@@ -85,7 +87,7 @@ def run_lesson(arguments: argparse.Namespace) -> int:
     if arguments.headless:
         return _take_headless(opened, arguments)
     if not has_terminal():
-        raise UsageError("a lesson needs a terminal; without one: --headless")
+        raise UsageError("a lesson needs a terminal; without one, add --headless")
     return _take(opened, arguments)
 
 
@@ -145,7 +147,7 @@ def _hand_in(opened: Opened, name: str) -> int:
 
     course = library.load_progress(opened)
     if all(turn.verdict is None for turn in course.turns):
-        raise UsageError(f"nothing to hand in yet: take ccplay lesson {opened.name} first")
+        raise UsageError(f"nothing to hand in yet: first take ccplay lesson {opened.name}")
     name = printable(name.strip())
     page = render(opened, course, name, read(opened.scenario.path))
     stem = f"{slug(opened.name)}-{slug(name)}" if name else slug(opened.name)
@@ -288,7 +290,7 @@ def _session(word: str | None) -> Shared:
         raise UsageError("nobody shares a session; to share yours: ccplay --share --web")
     if len(there) > 1:
         names = ", ".join(each.name for each in there)
-        raise UsageError(f"several sessions are shared, name one of them: {names}")
+        raise UsageError(f"several sessions are shared; name one of them: {names}")
     return there[0]
 
 
@@ -315,12 +317,12 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from-now",
         action="store_true",
-        help="skip the past; otherwise you can scroll back to the start",
+        help="begin at the newest moment; otherwise you can scroll back to the start",
     )
     parser.add_argument(
         "--restricted",
         action="store_true",
-        help="read and write no files: no pictures, recordings, preferences, no suspending",
+        help="read and write no files (pictures, recordings, preferences), and refuse to suspend",
     )
     screen.add_window(parser)
     options.add_screen(parser)

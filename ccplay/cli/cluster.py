@@ -118,7 +118,9 @@ def of_run(arguments: argparse.Namespace) -> OpenWorkers:
     for name in _LOCAL:
         if getattr(arguments, name, None):
             option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} does not go with --cluster, whose labs are on its workers")
+            raise UsageError(
+                f"{option} can't be combined with --cluster, whose labs run on its workers"
+            )
     files = {path.name: _content(path) for path in options.own_files(arguments)}
 
     @contextlib.asynccontextmanager
@@ -156,9 +158,9 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         metavar="WHERE",
-        help="make the runs on Dask's workers: of the scheduler at tls://HOST:PORT or "
-        "tcp://127.0.0.1:PORT, of N workers on this machine (local:N), or of one on each host of a "
-        "file, over ssh (ssh:HOSTFILE)",
+        help="run on Dask workers: those of the scheduler at tls://HOST:PORT or "
+        "tcp://127.0.0.1:PORT, N on this machine (local:N), or one on each host that a file lists, "
+        "over ssh (ssh:HOSTFILE)",
     )
     parser.add_argument(
         "--certificate",
@@ -178,8 +180,11 @@ def add_away(parser: argparse.ArgumentParser) -> None:
     group = parser.add_mutually_exclusive_group()
     for name, what in (
         ("detach", "with --cluster: hand the runs over to the cluster, and return at once"),
-        ("attach", "fetch what is finished of them, and watch the rest until the end"),
-        ("cancel", "end them; what is finished waits for --attach"),
+        (
+            "attach",
+            "fetch the finished runs of a detached experiment, and watch the rest until the end",
+        ),
+        ("cancel", "end a detached experiment; its finished runs wait for --attach"),
     ):
         group.add_argument(f"--{name}", dest="away", action="store_const", const=name, help=what)
     parser.set_defaults(away="")
@@ -198,10 +203,10 @@ def check_away(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--{away} needs a run directory: name one with --out DIR")
     if arguments.until_ci is not None:
         raise UsageError(
-            f"--{away} does not go with --until-ci, which decides by results; name --repeats"
+            f"--{away} can't be combined with --until-ci, which decides by results; use --repeats"
         )
     if arguments.report and away != "attach":
-        raise UsageError(f"--report does not go with --{away}: add it to --attach")
+        raise UsageError(f"--report can't be combined with --{away}: add it to --attach")
 
 
 def check(scenario: Scenario) -> None:

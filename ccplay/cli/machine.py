@@ -151,7 +151,7 @@ def run_config(arguments: argparse.Namespace) -> int:
 
     mine = preferences.load(load_looks())
     where = preferences.path()
-    there = "" if where.exists() else " (not there yet: these are the defaults)"
+    there = "" if where.exists() else " (no such file yet: these are the defaults)"
     print(f"# {printable(str(where))}{there}")
     print(preferences.written(mine), end="")
     notify(*(f"ccplay: {each}" for each in mine.mistakes))

@@ -95,12 +95,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--topology",
         type=_topology,
         metavar="KIND[,NAME=N]",
-        help="the network in place of the scenario's, such as fat-tree or leaf-spine,spines=4",
+        help="use this network instead of the scenario's, such as fat-tree or leaf-spine,spines=4",
     )
     chosen.add_argument(
         "--topo",
         metavar="NAME[,ARGS]",
-        help="the network in place of the scenario's: one of topos of --custom, or Mininet's own "
+        help="use this network instead of the scenario's: one of topos of --custom, or Mininet's own "
         "minimal, single, linear, tree, torus",
     )
     parser.add_argument(
@@ -274,8 +274,8 @@ def add_lab(parser: argparse.ArgumentParser) -> None:
         "--kernel",
         choices=("host", "guest", "auto"),
         default="host",
-        help="this machine's kernel, a full one in a virtual machine, or the latter only if the "
-        "scenario needs it (default host)",
+        help="host: this machine's kernel (default); guest: a full kernel in a virtual machine; "
+        "auto: the guest if the scenario needs it",
     )
     parser.add_argument(
         "--algorithm",
@@ -367,8 +367,8 @@ def add_web(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="ADDRESS:PORT",
-        help="let browsers watch too, by a link with a secret in it: on this machine alone, or "
-        "wherever this address can be reached, such as 0.0.0.0:8000",
+        help="let browsers watch too, by a secret link: only on this machine, or from wherever "
+        "ADDRESS can be reached, such as 0.0.0.0:8000",
     )
 
 

@@ -26,9 +26,9 @@ FOLDER = "report"
 
 _ABOUT = """\
 RUN is a directory written by `ccplay run --out`, a recording, or `last` for the last session of the
-screen (`@2` for the one before, see `ccplay sessions`); several are reported together.
+screen (`@2` for the one before, see `ccplay list sessions`); several are reported together.
 The report is a directory with index.html (a self-contained page), figures/ (SVG, PDF, PNG) and
-tables/ (Markdown, CSV, JSON). The page shows, of each case, the run closest to the median. With up
+tables/ (Markdown, CSV, JSON). For each case the page shows the run closest to the median. With up
 to 8 cases that run is drawn in every format, and also panel by panel; every other run is one SVG.
 Of more than 300 runs only the one closest to the median of each case is drawn, of at most 30 cases;
 --all draws every run. Tables of more than 2000 rows are CSV and JSON only.
@@ -151,7 +151,7 @@ _TABLES = {
 }
 _EXPORT_ABOUT = f"""\
 RUN is a directory written by `ccplay run --out`, a recording, or `last` for the last session of the
-screen (`@2` for the one before, see `ccplay sessions`); several are exported together.
+screen (`@2` for the one before, see `ccplay list sessions`); several are exported together.
 Every row but those of `runs` is a sample: run, case, repeat, the parameters of the matrix, t_s
 (seconds since the network was ready, as in the figures), then the columns of the table, whose names
 end in units.
@@ -352,7 +352,7 @@ def add_script(parser: argparse.ArgumentParser) -> None:
         "recording",
         type=options.recording,
         metavar="FILE",
-        help="a recording, made with --record; last: the last session (see ccplay sessions)",
+        help="a recording, made with --record; last: the last session (see ccplay list sessions)",
     )
     _add_scenario(parser)
     parser.add_argument(
@@ -365,7 +365,7 @@ def _export_scenario(arguments: argparse.Namespace) -> int:
     """Write the only recording named as a scenario. Raises ``UsageError`` for something else."""
     (arguments.recording, *more) = arguments.runs
     if more or arguments.recording.is_dir():
-        raise UsageError("a scenario comes of one recording")
+        raise UsageError("a scenario is made from one recording")
     if arguments.format not in (None, "scenario"):
         raise UsageError(f"{arguments.to} does not end in .{arguments.format}")
     if arguments.table is not None or arguments.interval is not None:

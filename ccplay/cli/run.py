@@ -232,7 +232,7 @@ def add_play(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-record",
         action="store_true",
-        help="do not record this session automatically (see ccplay sessions)",
+        help="do not record this session automatically (see ccplay list sessions)",
     )
     parser.set_defaults(run=run_play)
 

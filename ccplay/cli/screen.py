@@ -440,7 +440,7 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
         "recording",
         type=options.recording,
         metavar="FILE",
-        help="a recording, made with --record; last: the last session (see ccplay sessions)",
+        help="a recording, made with --record; last: the last session (see ccplay list sessions)",
     )
     parser.add_argument(
         "--speed",

@@ -572,7 +572,7 @@ def decode(content: bytes, kind: type[_T], path: Path) -> _T:
     if content.count(b",") > most:
         raise RecordingError(f"{path}: more than {most:,} values")
     if _has_large_number(content):
-        raise RecordingError(f"{path}: it has a number of 1e100 or more, which nothing measures")
+        raise RecordingError(f"{path}: it has a number of 1e100 or more, which is no measurement")
     try:
         return msgspec.json.decode(printable_json(content), type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -283,8 +283,8 @@ def seen_to_work() -> str:
 def cost() -> str:
     """Return what a lab in the guest costs, in words that follow ``which``."""
     if seen_to_work() == "kvm":
-        return "takes some seconds to start"
-    return "is emulated: it takes about half a minute to start, and suits some 10 Mbit/s"
+        return "takes a few seconds to start"
+    return "is emulated: it takes about half a minute to start, and carries about 10 Mbit/s"
 
 
 def offer(kernel: str, what: str, option: str) -> str:

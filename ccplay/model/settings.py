@@ -49,7 +49,7 @@ DSCP = Field(
 )
 BIDIR = Field(
     FLAG,
-    "In both directions at once: a second one, NAME-back, sends from dst to src",
+    "Send in both directions at once: NAME-back sends from dst to src",
     label="both ways",
     hint="yes: the receiver sends, too",
 )

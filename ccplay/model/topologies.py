@@ -353,7 +353,9 @@ LOOPLESS = TopologyKind(
 
 # --- multihomed: two hosts with several links each, and a path through each link ------------------
 
-PATHS = parameter("paths", 2, 4, 2, "How many links two multihomed hosts have, each to a router")
+PATHS = parameter(
+    "paths", 2, 4, 2, "How many links each of the two hosts has, each to another router"
+)
 
 
 def multihomed(topology: Topology, paths: int) -> Network:

@@ -329,7 +329,7 @@ LINKS = _Links(
     meaning="Settings of links by name: bottleneck, h1-r (both directions), h1->r (one)",
 )
 HOSTS = Named(
-    meaning="By name: h1, h2, or s1, d1, s2 …",
+    meaning="Settings of hosts by name: h1, h2, or s1, d1, s2 …",
     of=Table(definition="host", keys={"cc": settings.CC}),
     pattern=rf"^{NODE_PATTERN}$",
 )
@@ -405,7 +405,7 @@ WRITTEN_KEYS: Keys = {
         meaning='Directions whose queue is observed, such as "r1->r2", in the order of the screen; '
         "by default of links with a rate, where routers send",
     ),
-    "name": Field(LINE, "What people call the network"),
+    "name": Field(LINE, "Name of the network, for people"),
     "remarks": Items(
         of=Field(LINE), noun="lines", meaning="Lines that the lab reports as warnings"
     ),

@@ -333,7 +333,7 @@ LESSON = Table(
     definition="lesson",
     meaning="Pages beside the running network: ccplay lesson FILE",
     keys={
-        "aim": Field(LINE, "One line: what one can explain afterwards"),
+        "aim": Field(LINE, "One line: what students can explain afterwards"),
         "pages": Items(
             of=PAGE,
             words={"minItems": 1, "maxItems": MOST_PAGES},

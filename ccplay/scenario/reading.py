@@ -79,11 +79,16 @@ VALUES = {
     ),
     "repeats": Field(WHOLE, "How often every case is run", 1, MOST_REPEATS),
     "jitter": Field(
-        *(SECONDS, "Each repeat starts each flow later by a random time up to this", 0, DAY_S),
+        *(
+            SECONDS,
+            "Each repeat delays the start of each flow by a random time up to this",
+            0,
+            DAY_S,
+        ),
         name="jitter_s",
     ),
     "balanced": Field(
-        FLAG, "Over the repeats, flows that start together take turns at being first"
+        FLAG, "Flows that start together take turns at being first, from repeat to repeat"
     ),
     "published_in": Field(LINE, "Source of the published values: reports cite it"),
 }

@@ -90,7 +90,9 @@ Take: TypeAlias = Literal["", "mean", "least", "greatest", "last", "growth"]
 class Measure(msgspec.Struct, frozen=True):
     """A number that the run of a page measures."""
 
-    metric: Annotated[str, Field(METRIC, "Path in the result, or with take of a variable")]
+    metric: Annotated[
+        str, Field(METRIC, "Path of a metric in the result; with take, of a variable")
+    ]
     text: Annotated[str, Field(LINE, "What it is")]
     unit: Annotated[
         str, Field(choice("unit", FACTORS), "Unit in which it is shown and compared")
@@ -104,11 +106,11 @@ class Measure(msgspec.Struct, frozen=True):
         ),
     ] = ""
     from_s: Annotated[
-        float, Field(SECONDS, "Seconds of the run from which on samples count", 0, 600, key="from")
+        float, Field(SECONDS, "Count samples from this second of the run on", 0, 600, key="from")
     ] = 0.0
     to_s: Annotated[
         float | None,
-        Field(SECONDS, "Seconds of the run until which samples count", 0, 600, key="to"),
+        Field(SECONDS, "Count samples until this second of the run", 0, 600, key="to"),
     ] = None
     relative_to: Annotated[
         str,
@@ -123,10 +125,10 @@ class Bound(msgspec.Struct, frozen=True):
 
     measure: Annotated[str, Field(NAME, "Name of the measure")]
     low: Annotated[
-        float | None, Field(NUMBER, "Least value, in the measure's unit", key="at_least")
+        float | None, Field(NUMBER, "Lowest value, in the measure's unit", key="at_least")
     ] = None
     high: Annotated[
-        float | None, Field(NUMBER, "Greatest value, in the measure's unit", key="at_most")
+        float | None, Field(NUMBER, "Highest value, in the measure's unit", key="at_most")
     ] = None
 
     def holds(self, value: float | None) -> bool:
@@ -150,8 +152,8 @@ class Range(msgspec.Struct, frozen=True):
     """A question for a number, typed or marked as a region of a plot."""
 
     measure: Annotated[str, Field(NAME, "Name of the measure that is predicted")]
-    low: Annotated[float, Field(NUMBER, "Least answer, in the measure's unit")]
-    high: Annotated[float, Field(NUMBER, "Greatest answer, in the measure's unit")]
+    low: Annotated[float, Field(NUMBER, "Lowest answer, in the measure's unit")]
+    high: Annotated[float, Field(NUMBER, "Highest answer, in the measure's unit")]
     tolerance: Annotated[
         float,
         Field(

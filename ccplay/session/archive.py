@@ -303,7 +303,7 @@ def named(word: str) -> Path:
     if not there:
         raise UsageError(f"there is no {word} session: none is recorded in {folder()}")
     if number > len(there):
-        raise UsageError(f"there is no session {word}: ccplay sessions lists {len(there)}")
+        raise UsageError(f"there is no session {word}: ccplay list sessions shows {len(there)}")
     return there[number - 1]
 
 

@@ -285,7 +285,7 @@ def inverse(command: Command, was: InForce) -> Inverse:
         changed: dict[str, Any] = {kind.field: None}
         if kind.connection and name in was.algorithms:
             changed["cc"] = was.algorithms[name]
-        text = f"{kind.word} {name} starts again, under the next free name"
+        text = f"{kind.word} {name} starts again under the next free name"
         return Inverse((replace(start, **changed),), text)
     if isinstance(command, Change):
         return command.inverse(was)

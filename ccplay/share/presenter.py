@@ -166,7 +166,7 @@ class Sharing:
     def _push(self) -> None:
         """Send as much as the server can receive now. Raises ``CcplayError`` if sharing is over."""
         if self.closed:
-            raise CcplayError("this session is not shared any more: its server has ended")
+            raise CcplayError("this session is no longer shared: its server has ended")
         try:
             while self._waiting:
                 line = self._waiting[0]

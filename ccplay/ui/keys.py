@@ -19,9 +19,9 @@ from ccplay.traffic import TRAFFIC
 
 _VALUES = "Variables of algorithms in place of RTT (V backwards)"
 _LOGARITHM = "Logarithmic value axes, or linear ones"
-_PATH = "The next of several paths for the selected traffic"
+_PATH = "Move the selected traffic to its next path"
 _EXPLAIN = "What the selected flow is doing, and why"
-_FAIR = "CAKE (or FQ-CoDel) on both directions of the line; again: what was there"
+_FAIR = "Put CAKE (or FQ-CoDel) on both directions of the line, or take it off"
 _HOLD = "Hold the value axes, or release them"
 _START = f"Start traffic: {', '.join(kind.word for kind in TRAFFIC)}"
 
@@ -33,7 +33,7 @@ APP: list[BindingType] = [
         "Suspend",
         id="suspend",
         priority=True,
-        tooltip="To the shell; the lab keeps running, fg shows it again",
+        tooltip="Suspend to the shell; the lab keeps running, and fg returns to it",
     ),
 ]
 """Keys that work on every screen."""
@@ -47,7 +47,7 @@ MAIN: list[BindingType] = [
     Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue"),
     Binding("j", "fair_queue", "CAKE on the line, or off", id="fair-queue", tooltip=_FAIR),
     Binding("l", "dialog('LinkDialog')", "Link", id="link"),
-    Binding("P", "path", "Another path, of several", id="path", tooltip=_PATH),
+    Binding("ctrl+o", "path", "Another path, of several", id="path", tooltip=_PATH),
     Binding("k", "capture", "Capture packets, or stop", id="capture"),
     Binding("h", "trace", "Trace every ACK, or stop", id="trace"),
     Binding("m", "mark", "Set or change a mark", id="mark"),
@@ -90,13 +90,13 @@ MAIN: list[BindingType] = [
             f"enlarge({place})",
             f"Plot {place + 1} alone",
             id=f"plot-{place + 1}",
-            tooltip="Only the plot in this place, or all again",
+            tooltip="This plot alone, or all again",
         )
         for place in range(9)
     ),
     Binding("t", "next_look", "Next theme", id="theme"),
     Binding("B", "stroke", "Bold lines on and off", id="stroke"),
-    Binding("a", "ascii", "ASCII on and off", id="ascii"),
+    Binding("ctrl+g", "ascii", "ASCII on and off", id="ascii"),
     Binding("r", "receiver", "Receiver's table or events", id="receiver"),
     Binding("e", "events", "Events in full", id="events", tooltip="Events and messages in full"),
     Binding("y", "theory", "Theory: W(t) and Reno's line", id="theory"),
@@ -108,7 +108,7 @@ MAIN: list[BindingType] = [
     Binding("F", "follow", "Follow", id="follow", tooltip="Follow the presenter again"),
     Binding("M", "point", "Point", id="point", tooltip="Point at this moment on all screens"),
     Binding("enter", "lesson_next", "Lesson: answer, run, reveal, next page", id="lesson-next"),
-    Binding("enter,A", "start_traffic", "Start traffic…", id="start-traffic", tooltip=_START),
+    Binding("enter,a,A", "start_traffic", "Start traffic…", id="start-traffic", tooltip=_START),
     Binding("backspace", "lesson_back", "Lesson: the page before", id="lesson-back"),
     Binding("R", "lesson_again", "Lesson: this page again", id="lesson-again"),
     Binding("pagedown", "lesson_scroll(1)", "Lesson: scroll the page", id="lesson-down"),

@@ -314,7 +314,7 @@ class AudienceActions(LessonActions):
         if wanted and isinstance(self.audience, Presenting):
             self.audience.stop()
             self.shown.pointer = None
-            self.app.notify("This session is not shared any more.", markup=False)
+            self.app.notify("This session is no longer shared.", markup=False)
             self.redraw()
 
     def _share(self, wanted: bool | None) -> None:

@@ -141,7 +141,7 @@ async def test_only_what_was_changed_is_kept(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     async with playing(live(), look="amber") as (app, pilot):
         assert app.changed_choices() == {}
-        await pilot.press("a", "B")
+        await pilot.press("ctrl+g", "B")
         app.main.plots.toggle("queue")
         assert app.changed_choices() == {
             "glyphs": "ascii",
@@ -149,7 +149,7 @@ async def test_only_what_was_changed_is_kept(
             "plots": ("cwnd", "rtt"),
         }
         preferences.keep(app.changed_choices())
-        await pilot.press("a")
+        await pilot.press("ctrl+g")
         assert "glyphs" not in app.changed_choices()
     kept = preferences.load(app.appearance.looks)
     assert kept == Preferences(glyphs="ascii", stroke="bold", plots=("cwnd", "rtt"))
@@ -160,7 +160,7 @@ async def test_the_log_says_once_that_choices_are_kept(
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     async with playing(live()) as (app, pilot):
-        await pilot.press("2", "2", "a", "B")
+        await pilot.press("2", "2", "ctrl+g", "B")
         app.main.plots.toggle("queue")
         said = [each.text for each in app.session.state.log if "later sessions" in each.text]
         text = "your theme, characters, lines and plots are kept for later sessions in "

@@ -267,7 +267,7 @@ def test_last_and_numbers_name_sessions_newest_first(place: Path) -> None:
     assert archive.named("@2") == place / "20200101-000001-a.ccplay"
     assert archive.named("@0") == Path("@0")
     assert archive.named("run.ccplay") == Path("run.ccplay")
-    with pytest.raises(UsageError, match="no session @3: ccplay sessions lists 2"):
+    with pytest.raises(UsageError, match="no session @3: ccplay list sessions shows 2"):
         archive.named("@3")
     Path("last").touch()
     assert archive.named("last") == Path("last")

@@ -91,8 +91,11 @@ def test_a_reduction_that_follows_no_rule_is_given_none(found: Cut) -> None:
     [
         (None, ""),
         (cut(ca_state=0), ""),
-        (cut(dropped=(("r1->r2", 3),)), "queue r1->r2 dropped 3 packets, of all traffic."),
-        (cut(ca_state=2, marked=(("r1->r2", 1),)), "queue r1->r2 marked 1 packet, of all traffic."),
+        (cut(dropped=(("r1->r2", 3),)), "queue r1->r2 dropped 3 packets, counting all traffic."),
+        (
+            cut(ca_state=2, marked=(("r1->r2", 1),)),
+            "queue r1->r2 marked 1 packet, counting all traffic.",
+        ),
         (cut(ca_state=2), ""),
         (
             cut(lossy=(("a->b", 0.01),)),
@@ -151,7 +154,7 @@ def test_what_limits_it(known: dict[str, Any], words: str) -> None:
         ),
         (
             {"srtt_us": 40_000.0, "min_rtt_us": 20_000.0},
-            "50% of it queueing: the least that it has measured is 20 ms.",
+            "50% of it queueing: the lowest that it has measured is 20 ms.",
         ),
         ({"srtt_us": 20_400.0, "base_rtt_us": 20_000.0}, "hardly more than without queueing"),
     ],
@@ -175,11 +178,11 @@ def test_how_much_of_the_rtt_is_queueing(known: dict[str, Any], words: str) -> N
         ),
         (
             Waiting(link="a->b", packets=9.0, delay_us=None, in_flight=(("2", 6.0), ("1", 4.0))),
-            "flow 2 has most, 60%.",
+            "flow 2 has the most, 60%.",
         ),
         (
             Waiting(link="a->b", packets=9.0, delay_us=None, in_flight=(("1", 6.0), ("2", 4.0))),
-            "this flow has most, 60%.",
+            "this flow has the most, 60%.",
         ),
     ],
 )
@@ -237,12 +240,12 @@ def test_a_real_flow_is_explained(state: LabState) -> None:
             "At 00:08 cwnd fell from 116 to 58 segments, 0.50 of it: Reno's half (RFC 5681); "
             "2 segments retransmitted."
         ),
-        "In the round trip before, queue r1->r2 dropped 2 packets, of all traffic.",
+        "In the round trip before it, queue r1->r2 dropped 2 packets, counting all traffic.",
         "cwnd limits it: 64 of 64 segments of cwnd are in flight.",
         "Its RTT is 108 ms, 82% of it queueing: with empty queues it would be 20 ms.",
         (
             "Queue r1->r2 holds 78 packets, 93.3 ms at its rate; of the segments in flight over it "
-            "this flow has most, 68%."
+            "this flow has the most, 68%."
         ),
         "Over the last second it delivered 8.85 Mbit/s, 88% of 10 Mbit/s, with one other flow.",
     ]

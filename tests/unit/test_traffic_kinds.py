@@ -135,3 +135,12 @@ def test_what_is_not_known_yet_is_reported() -> None:
     cells = [column.cell(running) for column in table.columns]
     assert cells == ["u1", "h1 → h2", "1,000", "–", "–", "–", "– / –", "–"]
     assert monitored.rows(running) == ()
+
+
+@pytest.mark.parametrize("kind", TRAFFIC, ids=lambda kind: kind.name)
+def test_a_start_is_named_by_the_field_of_its_kind(kind):
+    """A field that a kind describes anew, as ``src`` of a download, is not taken for the name."""
+    start = kind.start(**{kind.field: "x1", "src": "h1"})
+    assert start.name_field == kind.field
+    assert start.name == "x1"
+    assert kind.start(src="h1").name is None

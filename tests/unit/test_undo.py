@@ -211,7 +211,7 @@ async def test_a_stopped_flow_starts_again_as_it_was_under_another_name() -> Non
     hand = Hand(FakeLab())
     await hand.does(StartFlow(cc="reno", streams=2, bytes=10**9))
     await hand.does(SetCongestionControl(flow="1", cc="bbr"), StopFlow(flow="1"))
-    assert await hand.undoes() == "undo: flow 1 starts again, under the next free name"
+    assert await hand.undoes() == "undo: flow 1 starts again under the next free name"
     assert hand.lab.flows == {"2": "bbr"}
     start = hand.lab.sent[-1]
     assert start == StartFlow(src="s1", dst="d1", cc="bbr", streams=2, bytes=10**9)

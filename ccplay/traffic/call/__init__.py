@@ -44,7 +44,7 @@ class StartCall(StartRoutedTraffic, frozen=True):
         int,
         Field(
             RATE,
-            "Greatest rate of each direction, 1.5 Mbit/s by default",
+            "Highest rate in each direction, 1.5 Mbit/s by default",
             *(150_000, 100_000_000),
             key="rate",
             label="rate up to",

@@ -99,7 +99,7 @@ class StartFlow(StartRoutedTraffic, frozen=True):
     senders: Annotated[
         int,
         Field(
-            *(WHOLE, "Number of hosts that each send such a flow, from src on: an incast"),
+            *(WHOLE, "Number of hosts that each send such a flow, beginning with src: an incast"),
             *(1, 128),
         ),
     ] = 1

@@ -87,7 +87,7 @@ class StartShortFlows(StartRoutedTraffic, frozen=True):
             "Sizes: all fixed, or heavy-tailed (bounded Pareto, shape 1.2)",
             label="sizes",
             choices={
-                "pareto": "heavy-tailed, a few hold most bytes",
+                "pareto": "heavy-tailed; a few hold most of the bytes",
                 "fixed": "each has the mean size",
             },
         ),
@@ -104,7 +104,7 @@ class StartShortFlows(StartRoutedTraffic, frozen=True):
     duration_s: Annotated[
         float | None,
         replace(
-            settings.DURATION, meaning="Time after the first start within which transfers start"
+            settings.DURATION, meaning="How long transfers keep starting, from the first one on"
         ),
     ] = None
     count: Annotated[
