@@ -18,7 +18,7 @@ from ccplay.model.commands import Build
 from ccplay.model.disciplines import SUFFIX as PY
 from ccplay.model.events import Hello
 from ccplay.model.network import Topology
-from ccplay.model.values import Capabilities, Feature
+from ccplay.model.values import Capabilities, Feature, install_line
 from ccplay.session import launch
 from ccplay.stream.sources import Source
 
@@ -115,7 +115,8 @@ def ways() -> list[Way]:
 def cures(capabilities: Capabilities, chain: list[Way]) -> dict[str, list[str]]:
     """Return what is missing by what cures it, the easiest cure first: a command, where one does.
 
-    ``chain`` holds the ways to run a lab; it is empty if only the features count.
+    First comes the one command that installs all programs without which no lab runs. ``chain``
+    holds the ways to run a lab; it is empty if only the features count.
     """
     kernel = "another kernel"
     missing = [
@@ -142,9 +143,14 @@ def cures(capabilities: Capabilities, chain: list[Way]) -> dict[str, list[str]]:
             # With an algorithm its program is missing, too, or takes its place.
             if each.name in names and _plain(each.name) not in names - {each.name}
         ]
+    needed = [each for each in obstacles(capabilities) if each.packages]
     modules: list[str] = []
     groups: dict[tuple[int, str], list[str]] = {}
+    if needed:
+        groups[-1, install_line(needed)] = [each.name for each in needed]
     for remedy, words in missing:
+        if any(words == each.name for each in needed):
+            continue
         cure = (len(_COMMANDS), kernel)
         for rank, (pattern, command) in enumerate(_COMMANDS):
             if (match := pattern.search(remedy)) is not None:

@@ -371,7 +371,10 @@ def _open(e: Evidence, window: str) -> str:
         return f"Slow start: no loss has set ssthresh yet; {window}, and each ACK lets it grow."
     bound = f"ssthresh {e.ssthresh:.0f}"
     if e.cwnd < e.ssthresh:
-        return f"Slow start: {window}, below {bound}: it doubles each round trip while there is data to send."
+        return (
+            f"Slow start: {window}, below {bound}: "
+            "it doubles each round trip while there is data to send."
+        )
     grows = {
         "reno": ": it grows by one segment a round trip",
         "cubic": ": it grows along a cubic curve",

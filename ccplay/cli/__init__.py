@@ -27,7 +27,7 @@ _HELP = """\
   ccplay                  open the playground: two flows, a queue, and keys to change both
   ccplay FILE.toml        open a scenario on the screen
   ccplay COMMAND --help   explain a command and its options
-  ccplay --help --all     also list evaluate, and what you set up once: preferences, a guest's kernel
+  ccplay --help --all     also list evaluate, and what you set up once: completion, a guest
 
 Results go to stdout, messages to stderr. Exit codes: 0 done; 1 error, and with `ccplay run` also a
 failed check or traffic that died; 2 wrong command line; 3 scenario refused; 4 recording unreadable;

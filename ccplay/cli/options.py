@@ -100,7 +100,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument(
         "--topo",
         metavar="NAME[,ARGS]",
-        help="use this network instead of the scenario's: one of topos of --custom, or Mininet's own "
+        help="use this network instead of the scenario's: of topos of --custom, or Mininet's own "
         "minimal, single, linear, tree, torus",
     )
     parser.add_argument(

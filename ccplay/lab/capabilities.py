@@ -23,7 +23,7 @@ from ccplay.lab.traffic import path_manager as mptcp
 from ccplay.model.algorithms import CATALOGUE
 from ccplay.model.disciplines import DISCIPLINES, MOST_RATE, custom, is_software
 from ccplay.model.disciplines import SUFFIX as PY
-from ccplay.model.values import Capabilities, Feature
+from ccplay.model.values import Capabilities, Feature, install_line
 from ccplay.traffic import TRAFFIC
 from ccplay.traffic.base import Tool
 from ccplay.units import format_rate
@@ -77,7 +77,10 @@ def discover() -> Capabilities:
 
 
 def problems(capabilities: Capabilities) -> list[str]:
-    """Return the problems that keep a lab from running, each with its remedy; empty if none."""
+    """Return the problems that keep a lab from running, with their remedies; empty if none.
+
+    One command installs all packages that are missing.
+    """
     features = [
         *capabilities.congestion_controls,
         *capabilities.qdiscs,
@@ -87,7 +90,15 @@ def problems(capabilities: Capabilities) -> list[str]:
     missing = [each for each in features if each.required and not each.available]
     if not any(each.available for each in capabilities.delay_engines):
         missing += capabilities.delay_engines
-    return [f"{each.name}: {each.reason} ({each.remedy})" for each in missing]
+    absent = [each for each in missing if each.packages]
+    others = [
+        f"{each.name}: {each.reason} ({each.remedy})" for each in missing if not each.packages
+    ]
+    if not absent:
+        return others
+    verb = "is" if len(absent) == 1 else "are"
+    names = ", ".join(each.name for each in absent)
+    return [f"{names} {verb} not installed: {install_line(absent)}", *others]
 
 
 def _congestion_controls(*, root: bool) -> Iterator[Feature]:

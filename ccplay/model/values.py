@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import msgspec
@@ -12,6 +14,8 @@ from ccplay.model.base import FEW, MANY, Count, Duration, Option, Value
 from ccplay.model.moving import Trace
 from ccplay.model.quantities import OCTETS, SHARE, Field
 from ccplay.model.texts import NAME
+
+_PACKAGES = re.compile(r"apt install ([a-z0-9][a-z0-9.+-]*(?: [a-z0-9][a-z0-9.+-]*)*)")
 
 MOST_VARIABLES = 48
 """Largest number of variables of a flow or a queue."""
@@ -138,6 +142,18 @@ class Feature(Value, frozen=True):
     """Remedy if the feature is missing."""
     required: bool = False
     """Whether a lab can't run without the feature."""
+
+    @property
+    def packages(self) -> list[str]:
+        """The packages of Debian that bring the missing feature, as its remedy names them."""
+        found = _PACKAGES.search(self.remedy)
+        return [] if self.available or found is None else found[1].split()
+
+
+def install_line(features: Iterable[Feature]) -> str:
+    """Return one command that installs the packages of all missing features; empty for none."""
+    packages = {package for feature in features for package in feature.packages}
+    return f"apt install {' '.join(sorted(packages))}" if packages else ""
 
 
 class Monitored(Value, frozen=True):

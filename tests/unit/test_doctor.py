@@ -12,6 +12,7 @@ from rich.console import Console
 from ccplay.assets import algorithms
 from ccplay.doctor import Way, cures, show, ways
 from ccplay.guest import boot
+from ccplay.lab.capabilities import problems
 from ccplay.model.algorithms import CATALOGUE
 from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.values import Capabilities, Feature
@@ -111,3 +112,23 @@ def test_the_chain_reports_what_each_way_costs(monkeypatch: pytest.MonkeyPatch) 
         *("", ""),
     )
     assert guest.gives.endswith("costs little")
+
+
+def test_the_first_start_and_the_doctor_name_one_line_that_installs_what_a_lab_needs() -> None:
+    def needed(name: str, package: str, *, there: bool = False) -> Feature:
+        return Feature(
+            name, there, reason="not installed", remedy=f"apt install {package}", required=True
+        )
+
+    tools = [
+        *(needed("iperf3", "iperf3"), needed("ping", "iputils-ping")),
+        *(needed("mnexec", "mininet"), needed("nsenter", "util-linux", there=True)),
+        Feature("dumpcap", available=False, remedy="apt install wireshark-common"),
+    ]
+    engines = [Feature("delay line", available=False, remedy="apt install iptables")]
+    here = replace(lacking(), tools=tools, delay_engines=engines)
+    line = "apt install iperf3 iptables iputils-ping mininet"
+    assert problems(here) == [f"iperf3, ping, mnexec, delay line are not installed: {line}"]
+    first, *others = cures(here, []).items()
+    assert first == (line, ["iperf3", "ping", "mnexec", "delay line"])
+    assert not any("iperf3" in cure for cure, _ in others)

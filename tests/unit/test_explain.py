@@ -69,7 +69,7 @@ def test_what_it_is_doing(known: dict[str, Any], words: str) -> None:
         (cut(before=5.0, after=3.0, cc="cubic"), "CUBIC's 0.7"),
         (cut(retransmitted=1), "; 1 segment retransmitted."),
         (cut(after=1.0, ca_state=4), "to 1 segment, because of a retransmission timeout."),
-        (cut(after=4.0, cc="bbr", ca_state=0), "the least that BBR keeps"),
+        (cut(after=4.0, cc="bbr", ca_state=0), "BBR's minimum: every 10 s BBR goes down to it"),
         (cut(after=25.0, steps=2), "to 25 segments, in 2 reductions."),
     ],
 )

@@ -42,7 +42,7 @@ def test_another_plan_has_another_name_but_not_what_is_left_of_one() -> None:
         ("--detach --out x", "needs a scheduler that outlives"),
         ("--detach --out x --cluster local:2", "needs a scheduler that outlives"),
         ("--attach --cluster tcp://127.0.0.1:1", "needs a run directory"),
-        ("--detach --out x --cluster tcp://127.0.0.1:1 --until-ci 5%", "name --repeats"),
+        ("--detach --out x --cluster tcp://127.0.0.1:1 --until-ci 5%", "use --repeats"),
         ("--detach --out x --cluster tcp://127.0.0.1:1 --report", "add it to --attach"),
     ],
 )

@@ -138,7 +138,7 @@ def test_what_is_not_known_yet_is_reported() -> None:
 
 
 @pytest.mark.parametrize("kind", TRAFFIC, ids=lambda kind: kind.name)
-def test_a_start_is_named_by_the_field_of_its_kind(kind):
+def test_a_start_is_named_by_the_field_of_its_kind(kind: TrafficKind) -> None:
     """A field that a kind describes anew, as ``src`` of a download, is not taken for the name."""
     start = kind.start(**{kind.field: "x1", "src": "h1"})
     assert start.name_field == kind.field
