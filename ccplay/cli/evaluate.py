@@ -219,10 +219,10 @@ def _option(file: Path) -> str:
 
 def _subject(given: str, kind: str) -> Subject:
     """Return the subject that a word of the command line names."""
-    from ccplay.evaluation.criteria import Subject
+    from ccplay.evaluation.criteria import subject_of
 
     name = Path(given).name.removesuffix(_SOURCE).removesuffix(".py") if "." in given else given
     if given.endswith(".bpf"):
         # The names of the algorithms that come with ccplay end so.
         name = given
-    return Subject(name, name if kind == "algorithm" else {"kind": name})
+    return subject_of(name, kind)

@@ -47,6 +47,11 @@ class Subject(msgspec.Struct, frozen=True):
     """Value in the matrix: the name of an algorithm, or the table of a queue."""
 
 
+def subject_of(name: str, kind: str) -> Subject:
+    """Return the algorithm or the discipline of a name."""
+    return Subject(name, name if kind == "algorithm" else {"kind": name})
+
+
 class LeftOut(Asked, frozen=True, kw_only=True):
     """What an RFC asks for and no scenario measures."""
 

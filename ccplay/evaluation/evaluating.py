@@ -32,6 +32,7 @@ from ccplay.evaluation.criteria import (
     left_out,
     load_criterion,
     references,
+    subject_of,
     write_figure,
 )
 from ccplay.experiment.plan import RunOptions, goal_of, with_options
@@ -105,7 +106,7 @@ def plan_criteria(wanted: Wanted) -> list[Planned]:
     for name, path in find_criteria(wanted.kind, wanted.only).items():
         criterion = load(path).criterion
         needed = references(criterion) if criterion else []
-        named = [wanted.subject, *wanted.against, *(Subject(each, each) for each in needed)]
+        named = [wanted.subject, *wanted.against, *(subject_of(e, wanted.kind) for e in needed)]
         subjects = tuple({each.name: each for each in named}.values())
         beside = [each.name for each in wanted.against]
         scenario = load_criterion(path, subjects, beside, quick=wanted.quick)

@@ -293,7 +293,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 class Criterion(Asked, frozen=True, kw_only=True):
     """What a scenario shows of an algorithm or a discipline, and how its verdict is reached."""
 
-    sentence: Annotated[str, Field(PROSE, "The sentence of the RFC, word by word")]
+    sentence: Annotated[
+        str, Field(PROSE, "The sentence of the RFC, or the title of its section, word by word")
+    ]
     subject: Annotated[
         str,
         Field(
