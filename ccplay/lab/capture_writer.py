@@ -27,6 +27,7 @@ import msgspec
 
 from ccplay import __version__
 from ccplay.files import writing
+from ccplay.model.commands import StartCapture
 from ccplay.model.events import CaptureEnded, CaptureStarted
 
 # --- reads the pcap of capture programs -----------------------------------------------------------
@@ -296,9 +297,8 @@ _READ = 1 << 16
 class CaptureRequest(msgspec.Struct, frozen=True):
     """The packets to capture, and the file for them."""
 
-    capture: str
-    """Name of the capture."""
-    link: str
+    command: StartCapture
+    """Command with the names of the capture and of the directed link."""
     program: list[str]
     """Command line of a program that writes pcap to stdout until SIGINT."""
     grace_s: float
@@ -306,8 +306,6 @@ class CaptureRequest(msgspec.Struct, frozen=True):
     interface: str
     mac: str
     """MAC address of the interface; frames from this address are outgoing."""
-    snaplen: int
-    max_bytes: int
     directory: str
     stem: str
     """Name of the file without its extension; if the file exists, a number is added."""
@@ -324,8 +322,10 @@ def main() -> None:
         if not program.listens():
             path.unlink()
             sys.exit(program.last_words())
-        _send(CaptureStarted(t=0, capture=request.capture, link=request.link, path=str(path)))
-        _send(_write(request, program, File(file.fileno(), request.max_bytes), str(path)))
+        name, link = request.command.capture or "", request.command.link
+        _send(CaptureStarted(t=0, capture=name, link=link, path=str(path)))
+        bounded = File(file.fileno(), request.command.max_bytes)
+        _send(_write(request, program, bounded, str(path)))
 
 
 def _write(request: CaptureRequest, program: CaptureProgram, file: File, path: str) -> CaptureEnded:
@@ -353,7 +353,7 @@ def _write(request: CaptureRequest, program: CaptureProgram, file: File, path: s
         file.write(statistics(time.time_ns(), packets + dropped, dropped))
     return CaptureEnded(
         t=0,
-        capture=request.capture,
+        capture=request.command.capture or "",
         path=path,
         packets=packets,
         bytes=file.size,
@@ -365,9 +365,9 @@ def _write(request: CaptureRequest, program: CaptureProgram, file: File, path: s
 
 def _head(request: CaptureRequest, link_type: int) -> bytes:
     system = f"{os.uname().sysname} {os.uname().release}"
-    about = f"{request.link} as packets leave, and the other direction as they arrive"
+    about = f"{request.command.link} as packets leave, and the other direction as they arrive"
     return section(f"ccplay {__version__}", system) + interface(
-        request.interface, about, link_type, request.snaplen
+        request.interface, about, link_type, request.command.snaplen
     )
 
 

@@ -149,20 +149,18 @@ class Captures:
         if isinstance(program, str):
             raise UnsupportedError(f"capture {command.capture}: {program}")
         request = CaptureRequest(
-            capture=command.capture or "",
-            link=link.name,
+            command=command,
             program=program.argv,
             grace_s=program.grace_s,
             interface=link.interface,
             mac=mac(link),
-            snaplen=command.snaplen,
-            max_bytes=command.max_bytes,
             directory=str(self._place.directory.absolute()),
             stem=self._stem(link),
         )
-        capture = _Capture(request.capture, self._place, self._emit, self._clock)
+        name = command.capture or ""
+        capture = _Capture(name, self._place, self._emit, self._clock)
         await capture.start(self._namespace(link.src), request)
-        self._captures[request.capture] = capture
+        self._captures[name] = capture
         return command
 
     def stop(self, name: str) -> None:
