@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import pytest_asyncio
 
 from ccplay.analysis.trust import judge
 from ccplay.lab.netns import Namespace
@@ -21,6 +22,7 @@ from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
 from ccplay.stream.sources import LabSource
+from ccplay.traffic import KINDS
 from ccplay.traffic.udp import Udp
 from tests.lab.trust import note
 
@@ -101,6 +103,30 @@ async def running(build: Build, *sinks: Sink, fork: bool = True) -> AsyncIterato
         yield lab
     finally:
         await lab.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_lab(request: pytest.FixtureRequest) -> AsyncIterator[RunningLab]:
+    """Return the lab of the module's ``BUILD`` that its tests share through ``lab``."""
+    async with running(request.module.BUILD) as lab:
+        yield lab
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def lab(shared_lab: RunningLab) -> AsyncIterator[RunningLab]:
+    """Return a lab that tests share; what a test starts ends with it, and no link is changed.
+
+    For tests that name their traffic, and are marked with ``SHARING`` and a group of xdist.
+    """
+    yield shared_lab
+    state = shared_lab.state
+    running = [each for each in state.traffic.values() if each.ended is None]
+    shared_lab.send(*(KINDS[each.kind].stopping(each.name) for each in running))
+    await shared_lab.until(lambda _: all(each.ended is not None for each in running))
+
+
+SHARING = pytest.mark.asyncio(loop_scope="module")
+"""Mark of tests that use ``lab``."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

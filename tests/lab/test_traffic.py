@@ -19,9 +19,11 @@ from ccplay.state.lab_state import LabState
 from ccplay.traffic.download import Download, DownloadProgress, StartDownload
 from ccplay.traffic.flow import StartFlow, StopFlow
 from ccplay.traffic.ping import Ping, StartPing
-from tests.lab.conftest import RunningLab, running
+from tests.lab.conftest import SHARING, RunningLab, running
 from tests.lab.namespaced import call
 from tests.lab.trust import physical
+
+pytestmark = pytest.mark.xdist_group("traffic")
 
 RATE = 10_000_000
 
@@ -65,34 +67,35 @@ async def kill(lab: RunningLab, *words: str) -> None:
     programs(*words)[0].send_signal(signal.SIGKILL)
 
 
-async def test_a_running_flow_switches_its_algorithm_and_keeps_its_connection() -> None:
+@SHARING
+async def test_a_running_flow_switches_its_algorithm_and_keeps_its_connection(
+    lab: RunningLab,
+) -> None:
     """The samples name the same algorithm as the kernel's socket."""
-    async with running(BUILD) as lab:
-        lab.send(StartFlow(cc="reno"))
-        await lab.until(flow_is_open)
-        flow = lab.state.flows["1"]
-        assert (flow.cc, flow.src, flow.dst) == ("reno", "s1", "d1")
-        lab.send(SetCongestionControl(flow="1", cc="bbr"))
-        await lab.until(lambda _: flow.cc == "bbr")
-        acked = flow.series["bytes_acked"].last
-        assert acked is not None
-        await lab.until(lambda _: (flow.series["bytes_acked"].last or 0) > acked)
-        lab.send(StopFlow(flow="1"))
-        await end_of(lab, "1")
-        assert flow.error is None
-        assert flow.bytes >= acked
-        assert flow.retransmits >= (
-            flow.series["total_retrans"].at(flow.series["cwnd"].end - 1) or 0
-        )
-        assert [cc for _, cc in flow.cc_changes] == ["reno", "bbr"]
+    lab.send(StartFlow(flow="s", cc="reno"))
+    await lab.until(lambda state: flow_is_open(state, "s"))
+    flow = lab.state.flows["s"]
+    assert (flow.cc, flow.src, flow.dst) == ("reno", "s1", "d1")
+    lab.send(SetCongestionControl(flow="s", cc="bbr"))
+    await lab.until(lambda _: flow.cc == "bbr")
+    acked = flow.series["bytes_acked"].last
+    assert acked is not None
+    await lab.until(lambda _: (flow.series["bytes_acked"].last or 0) > acked)
+    lab.send(StopFlow(flow="s"))
+    await end_of(lab, "s")
+    assert flow.error is None
+    assert flow.bytes >= acked
+    assert flow.retransmits >= (flow.series["total_retrans"].at(flow.series["cwnd"].end - 1) or 0)
+    assert [cc for _, cc in flow.cc_changes] == ["reno", "bbr"]
 
 
-async def test_a_switch_reaches_every_stream_even_before_it_is_open() -> None:
-    async with running(BUILD) as lab:
-        lab.send(StartFlow(cc="reno", streams=3), SetCongestionControl(flow="1", cc="cubic"))
-        names = ("1", "1/2", "1/3")
-        await lab.until(lambda state: all(flow_is_open(state, name) for name in names))
-        await lab.until(lambda state: all(state.flows[name].cc == "cubic" for name in names))
+@SHARING
+async def test_a_switch_reaches_every_stream_even_before_it_is_open(lab: RunningLab) -> None:
+    lab.send(StartFlow(flow="m", cc="reno", streams=3))
+    lab.send(SetCongestionControl(flow="m", cc="cubic"))
+    names = ("m", "m/2", "m/3")
+    await lab.until(lambda state: all(flow_is_open(state, name) for name in names))
+    await lab.until(lambda state: all(state.flows[name].cc == "cubic" for name in names))
 
 
 @physical
@@ -124,19 +127,19 @@ def rtt_s(state: LabState) -> float:
     return (state.of(Ping)["p1"].series["rtt_us"].last or 0.0) / 1e6
 
 
-async def test_a_flow_ends_after_its_bytes() -> None:
-    async with running(BUILD) as lab:
-        lab.send(StartFlow(bytes=500_000))
-        await end_of(lab, "1")
-        flow = lab.state.flows["1"]
-        assert flow.error is None
-        # It counts what was asked for; it is read between sweeps, so few of those see more. 50 kB
-        # are 40 ms, and iperf3 takes some of them to end.
-        assert flow.bytes == 500_000
-        acked = flow.series["bytes_acked"]
-        seen = [each - 1 for each in acked.values(acked.first, acked.end)]
-        assert sum(each < 500_000 for each in seen) > 5
-        assert max(seen) < 550_000
+@SHARING
+async def test_a_flow_ends_after_its_bytes(lab: RunningLab) -> None:
+    lab.send(StartFlow(flow="b", bytes=500_000))
+    await end_of(lab, "b")
+    flow = lab.state.flows["b"]
+    assert flow.error is None
+    # It counts what was asked for; it is read between sweeps, so few of those see more. 50 kB
+    # are 40 ms, and iperf3 takes some of them to end.
+    assert flow.bytes == 500_000
+    acked = flow.series["bytes_acked"]
+    seen = [each - 1 for each in acked.values(acked.first, acked.end)]
+    assert sum(each < 500_000 for each in seen) > 5
+    assert max(seen) < 550_000
 
 
 @physical
@@ -151,13 +154,13 @@ async def test_a_flow_ends_after_its_time() -> None:
         assert flow.bytes * 8 / flow.duration_s <= RATE
 
 
-async def test_traffic_against_the_stream_fills_the_other_queue() -> None:
+@SHARING
+async def test_traffic_against_the_stream_fills_the_other_queue(lab: RunningLab) -> None:
     """A flow from the receiver's side is the reverse direction."""
-    async with running(BUILD) as lab:
-        lab.send(StartFlow(src="d1"))
-        await lab.until(flow_is_open)
-        assert lab.state.flows["1"].dst == "s1"
-        await lab.until(lambda state: (state.queues["r2->r1"].series["qlen"].last or 0) > 10)
+    lab.send(StartFlow(flow="back", src="d1"))
+    await lab.until(lambda state: flow_is_open(state, "back"))
+    assert lab.state.flows["back"].dst == "s1"
+    await lab.until(lambda state: (state.queues["r2->r1"].series["qlen"].last or 0) > 10)
 
 
 SIZE = 1_500_000
@@ -199,14 +202,15 @@ async def test_a_download_is_sampled_and_told_of() -> None:
         assert (sampled.cc, sampled.kind) == ("reno", "download")
 
 
-async def test_pings_come_back_and_are_counted() -> None:
-    async with running(BUILD) as lab:
-        lab.send(StartPing(count=3, interval_s=0.1))
-        await lab.until(lambda state: "p1" in state.of(Ping) and state.of(Ping)["p1"].ended)
-        ping = lab.state.of(Ping)["p1"]
-        assert (ping.sent, ping.lost, ping.error) == (3, 0, None)
+@SHARING
+async def test_pings_come_back_and_are_counted(lab: RunningLab) -> None:
+    lab.send(StartPing(ping="p", count=3, interval_s=0.1))
+    await lab.until(lambda state: "p" in state.of(Ping) and state.of(Ping)["p"].ended)
+    ping = lab.state.of(Ping)["p"]
+    assert (ping.sent, ping.lost, ping.error) == (3, 0, None)
 
 
+@SHARING
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -215,18 +219,20 @@ async def test_pings_come_back_and_are_counted() -> None:
     ],
     ids=["sender", "receiver"],
 )
-async def test_a_flow_that_dies_reports_why(words: tuple[str, ...], reason: str) -> None:
-    async with running(BUILD) as lab:
-        lab.send(StartFlow())
-        await lab.until(flow_is_open)
-        await kill(lab, *words)
-        await end_of(lab, "1")
-        error = lab.state.flows["1"].error
-        assert error is not None
-        assert reason in error
-        # The session goes on.
-        lab.send(StartFlow())
-        await lab.until(lambda state: flow_is_open(state, "2"))
+async def test_a_flow_that_dies_reports_why(
+    lab: RunningLab, words: tuple[str, ...], reason: str
+) -> None:
+    name = f"dies{words[1]}"
+    lab.send(StartFlow(flow=name))
+    await lab.until(lambda state: flow_is_open(state, name))
+    await kill(lab, *words)
+    await end_of(lab, name)
+    error = lab.state.flows[name].error
+    assert error is not None
+    assert reason in error
+    # The session goes on.
+    lab.send(StartFlow(flow=f"{name}-next"))
+    await lab.until(lambda state: flow_is_open(state, f"{name}-next"))
 
 
 def rules(host: Namespace) -> list[str]:
@@ -260,50 +266,52 @@ async def test_a_flow_leaves_no_rule_behind() -> None:
 FLOWS = (("a", 20_000), ("b", None), ("c", None), ("d", None), ("e", None))
 
 
-async def test_a_ping_and_a_download_that_die_report_why() -> None:
-    async with running(BUILD) as lab:
-        lab.send(StartPing(), StartDownload(bytes=100_000_000))
-        await lab.until(lambda state: "p1" in state.of(Ping) and flow_is_open(state, "w1"))
-        await kill(lab, "ping", "-n")
-        await kill(lab, "wget", "--no-config")
-        await lab.until(lambda state: state.of(Ping)["p1"].ended and state.of(Download)["w1"].ended)
-        assert lab.state.of(Ping)["p1"].error == "ping was killed by SIGKILL"
-        assert lab.state.of(Download)["w1"].error == "wget was killed by SIGKILL"
+@SHARING
+async def test_a_ping_and_a_download_that_die_report_why(lab: RunningLab) -> None:
+    lab.send(StartPing(ping="dying"), StartDownload(download="dead", bytes=100_000_000))
+    await lab.until(lambda state: "dying" in state.of(Ping) and flow_is_open(state, "dead"))
+    await kill(lab, "ping", "-n")
+    await kill(lab, "wget", "--no-config")
+    await lab.until(
+        lambda state: state.of(Ping)["dying"].ended and state.of(Download)["dead"].ended
+    )
+    assert lab.state.of(Ping)["dying"].error == "ping was killed by SIGKILL"
+    assert lab.state.of(Download)["dead"].error == "wget was killed by SIGKILL"
 
 
-async def test_a_command_that_does_not_fit_is_refused_with_what_there_is() -> None:
-    async with running(BUILD) as lab:
-        lab.send(
-            StartFlow(flow="a"),
-            StartFlow(flow="a"),
-            StopFlow(flow="7"),
-            StartFlow(src="x1"),
-            StartFlow(src="r1"),
-            StartFlow(cc="cubik"),
-            StartFlow(bytes=0),
-            StartFlow(flow="a/2"),
-            StartPing(interval_s=0.0001),
-        )
-        await lab.until(lambda state: says(state, "interval: must be from 10 ms"))
-        for text in (
-            "the name 'a' is taken",
-            "no flow '7'; running: a",
-            "no host 'x1'; hosts: s1, d1",
-            "no host 'r1'",
-            "congestion control 'cubik' is not in this kernel (has: ",
-            "bytes: must be from 1 B",
-            "a name can't contain spaces or '/'",
-        ):
-            assert says(lab.state, text), text
+@SHARING
+async def test_a_command_that_does_not_fit_is_refused_with_what_there_is(lab: RunningLab) -> None:
+    lab.send(
+        StartFlow(flow="a"),
+        StartFlow(flow="a"),
+        StopFlow(flow="7"),
+        StartFlow(src="x1"),
+        StartFlow(src="r1"),
+        StartFlow(cc="cubik"),
+        StartFlow(bytes=0),
+        StartFlow(flow="a/2"),
+        StartPing(interval_s=0.0001),
+    )
+    await lab.until(lambda state: says(state, "interval: must be from 10 ms"))
+    for text in (
+        "the name 'a' is taken",
+        "no flow '7'; running: a",
+        "no host 'x1'; hosts: s1, d1",
+        "no host 'r1'",
+        "congestion control 'cubik' is not in this kernel (has: ",
+        "bytes: must be from 1 B",
+        "a name can't contain spaces or '/'",
+    ):
+        assert says(lab.state, text), text
 
 
-async def test_new_connections_use_what_their_host_was_given() -> None:
+@SHARING
+async def test_new_connections_use_what_their_host_was_given(lab: RunningLab) -> None:
     """Some kernels restrict cubic, so that the sysctl would refuse it in a namespace."""
-    async with running(BUILD) as lab:
-        for flow, cc in (("1", "cubic"), ("2", "bbr"), ("3", "reno")):
-            lab.send(SetCongestionControl(host="s1", cc=cc), StartFlow())
-            await lab.until(lambda state, flow=flow: flow_is_open(state, flow))  # type: ignore[misc]
-            assert lab.state.flows[flow].cc == cc
+    for flow, cc in (("n1", "cubic"), ("n2", "bbr"), ("n3", "reno")):
+        lab.send(SetCongestionControl(host="s1", cc=cc), StartFlow(flow=flow))
+        await lab.until(lambda state, flow=flow: flow_is_open(state, flow))  # type: ignore[misc]
+        assert lab.state.flows[flow].cc == cc
 
 
 @pytest.mark.parametrize("after", [0, 1, 2])
@@ -313,19 +321,21 @@ def test_a_switch_that_is_refused_halfway_switches_nothing(after: int) -> None:
     assert told == [["reno", "reno"], ["cubic", "cubic", "cubic"]]
 
 
-async def test_counters_continue_when_the_queue_is_replaced() -> None:
-    async with running(BUILD) as lab:
-        lab.send(StartFlow())
-        await lab.until(flow_is_open)
-        await lab.until(lambda state: (state.queues["r1->r2"].series["bytes"].last or 0) > 300_000)
-        lab.send(
-            SetQdisc(link="r1->r2", qdisc=Qdisc(kind="bfifo", options={"limit": 30_000})),
-        )
-        queue = lab.state.queues["r1->r2"]
-        await lab.until(lambda _: queue.kind == "bfifo")
-        before = queue.series["bytes"].last
-        assert before is not None
-        assert before > 300_000
-        await lab.until(lambda _: (queue.series["bytes"].last or 0) > before)
-        values = queue.series["bytes"].values(0, queue.series["bytes"].end)
-        assert values == sorted(values)
+@SHARING
+async def test_counters_continue_when_the_queue_is_replaced(lab: RunningLab) -> None:
+    lab.send(StartFlow(flow="q"))
+    await lab.until(lambda state: flow_is_open(state, "q"))
+    await lab.until(lambda state: (state.queues["r1->r2"].series["bytes"].last or 0) > 300_000)
+    lab.send(
+        SetQdisc(link="r1->r2", qdisc=Qdisc(kind="bfifo", options={"limit": 30_000})),
+    )
+    queue = lab.state.queues["r1->r2"]
+    await lab.until(lambda _: queue.kind == "bfifo")
+    before = queue.series["bytes"].last
+    assert before is not None
+    assert before > 300_000
+    await lab.until(lambda _: (queue.series["bytes"].last or 0) > before)
+    values = queue.series["bytes"].values(0, queue.series["bytes"].end)
+    assert values == sorted(values)
+    lab.send(SetQdisc(link="r1->r2", qdisc=Qdisc(kind="pfifo", options={"limit": 100})))
+    await lab.until(lambda _: queue.kind == "pfifo")
