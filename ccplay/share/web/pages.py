@@ -287,6 +287,9 @@ PAGE = Path(__file__).parent / "page"
 MOST_BROWSERS = 500
 """Largest number of browsers at a time."""
 
+MOST_CONNECTIONS = 1200
+"""Largest number of connections at a time: each may send 256 KB of headers before it is refused."""
+
 _SENT_S = 30.0
 """Seconds that a browser may take to receive a message before its connection is closed."""
 
@@ -509,7 +512,13 @@ class _Connection(web.RequestHandler):
 
 
 class _Server(web.Server):
-    """A server of such connections."""
+    """A server of such connections, of which it accepts ``MOST_CONNECTIONS``."""
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Close a connection at once if there are too many."""
+        super().connection_made(handler, transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.abort()
 
     def __call__(self) -> web.RequestHandler:
         """Return what reads the requests of a new connection."""

@@ -21,6 +21,7 @@ from ccplay.share import sockets
 from ccplay.share.frames import Board, Greeting, Over, Wants
 from ccplay.share.presenter import Sharing
 from ccplay.share.sockets import WatchSource
+from ccplay.share.web import gateway, pages
 from ccplay.share.web.pages import PAGE
 from tests.ui.web.conftest import Stage
 
@@ -470,6 +471,27 @@ async def test_every_answer_is_ours(stage: Stage) -> None:
         if status >= 400 and not request.startswith(b"HEAD"):
             assert b"\r\nContent-Length: 0\r\n" in head, request
     assert answered > 250
+
+
+async def test_slow_requests_and_too_many_connections_are_closed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "_REQUEST_S", 0.5)
+    monkeypatch.setattr(pages, "MOST_CONNECTIONS", 3)
+    place = urlsplit(await stage.serve())
+    async with asyncio.timeout(30):
+        held = [await asyncio.open_connection("127.0.0.1", place.port) for _ in range(4)]
+        for _, writer in held[:3]:
+            writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nA: b")
+        # The fourth is closed at once, the others once they took too long.
+        with contextlib.suppress(ConnectionError):
+            assert not await held[3][0].read()
+        for reader, _ in held[:3]:
+            assert not await reader.read()
+        for _, writer in held:
+            writer.close()
+        async with aiohttp.ClientSession() as client, client.get(stage.link) as answer:
+            assert answer.status == 200
 
 
 async def test_an_address_in_use_is_reported(stage: Stage) -> None:
