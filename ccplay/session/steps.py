@@ -190,11 +190,6 @@ class Script:
         lead_s = _LEAD_S + _LEAD_EACH_S * len(commands) + _LEAD_RTTS * self._rtts_s[moment]
         return min(lead_s, _LONGEST_LEAD_S)
 
-    def next_at(self, state: LabState) -> float | None:
-        """Return the lab time of the next known step; None if there is none."""
-        moments = (self._moment(step, state) for step in self._waiting)
-        return min((moment for moment in moments if moment is not None), default=None)
-
     def idle(self, state: LabState) -> bool:
         """Return whether no step can be due, or have to be prepared, within the next second."""
         if not self._waiting:

@@ -9,8 +9,9 @@ from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
+from tests.events import health
 from tests.unit.test_fairness import flow, sweep
-from tests.unit.test_summary import HELLO, health
+from tests.unit.test_summary import HELLO
 
 LINKS = ["h1->r", "r->h2", "h2->r", "r->h1"]
 

@@ -14,40 +14,16 @@ import pytest
 from ccplay import cli
 from ccplay.cli.screen import _notify_recording
 from ccplay.errors import CcplayError, RecordingError, UsageError
-from ccplay.model.events import Applied, Health, Hello, Log, Ready
-from ccplay.model.network import Topology
-from ccplay.model.topologies import plan
-from ccplay.model.values import Capabilities
+from ccplay.model.events import Applied, Log, Ready
 from ccplay.session import archive
 from ccplay.session.archive import Bounds, SessionRecorder, Unsaved, read_recording
 from ccplay.session.session import Session
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.traffic.flow import FlowStarted, StartFlow
+from tests.events import HEALTH, HELLO
 from tests.unit.test_session import Told
 
-HELLO = Hello(
-    t=0.0,
-    format=wire.FORMAT,
-    version="0",
-    wall_time=0.0,
-    sample_hz=50,
-    capabilities=Capabilities(
-        kernel="", privilege="root", congestion_controls=[], qdiscs=[], delay_engines=[], tools=[]
-    ),
-    network=plan(Topology()),
-)
-HEALTH = Health(
-    t=1.0,
-    ticks=50,
-    missed=0,
-    late_p50_us=0,
-    late_p99_us=0,
-    sweep_p50_us=0,
-    lab_cpu=0,
-    host_cpu=0,
-    steal=0,
-)
 FLOW = FlowStarted(t=0.5, flow="1", src="s1", dst="d1", cc="bbr", port=5201)
 ROOMY = Bounds(keep_free=0)
 

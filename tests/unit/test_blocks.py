@@ -10,23 +10,13 @@ from hypothesis import strategies as st
 from ccplay.errors import WireError
 from ccplay.model import blocks
 from ccplay.model.base import Row
-from ccplay.model.samples import QdiscSamples, Sweep, Sweeps, TcpRows, TcpSamples
+from ccplay.model.samples import Sweep, Sweeps, TcpRows
 from ccplay.stream import wire
+from tests.events import qdisc, tcp
 
 COUNTS = st.one_of(
     st.none(), st.integers(min_value=0, max_value=3), st.integers(min_value=0, max_value=1 << 40)
 )
-
-
-def tcp(**values: list[int]) -> TcpSamples:
-    zeros = {name: [0] for name in TcpSamples.__struct_fields__}
-    return TcpSamples(**zeros | {"flow": ["1"], "cc": ["reno"]} | values)  # type: ignore[arg-type]
-
-
-def qdisc(marks: int | None) -> QdiscSamples:
-    zeros = {name: [0] for name in QdiscSamples.__struct_fields__}
-    named = {"link": ["r1->r2"], "kind": ["codel"], "ecn_marks": [marks]}
-    return QdiscSamples(**zeros | named)  # type: ignore[arg-type]
 
 
 def read(row: Row, sweeps: int) -> list[float | None]:
@@ -43,7 +33,9 @@ def rounded(counts: Sequence[int | None]) -> list[float | None]:
 
 @given(marks=st.lists(COUNTS, min_size=1, max_size=80))
 def test_every_value_comes_back(marks: list[int | None]) -> None:
-    sweeps = [Sweep(t=at / 50, qdisc=qdisc(each)) for at, each in enumerate(marks)]
+    sweeps = [
+        Sweep(t=at / 50, qdisc=qdisc(kind="codel", ecn_marks=each)) for at, each in enumerate(marks)
+    ]
     block = blocks.pack(sweeps)
     assert block.qdisc is not None
     (row,) = block.qdisc.fields["ecn_marks"]
@@ -63,7 +55,10 @@ def test_every_value_comes_back(marks: list[int | None]) -> None:
     ],
 )
 def test_rows_are_what_the_format_says(counts: list[int | None], row: Row) -> None:
-    sweeps = [Sweep(t=at / 50, qdisc=qdisc(each)) for at, each in enumerate(counts)]
+    sweeps = [
+        Sweep(t=at / 50, qdisc=qdisc(kind="codel", ecn_marks=each))
+        for at, each in enumerate(counts)
+    ]
     block = blocks.pack(sweeps)
     assert block.qdisc is not None
     assert block.qdisc.fields["ecn_marks"] == [row]
@@ -77,7 +72,7 @@ def test_moments_come_back_to_the_microsecond(us: list[int]) -> None:
 
 def test_what_is_counted_in_full_is_exact_at_the_end() -> None:
     """A series has seven digits; the bytes that a flow has moved have more."""
-    first, then = (tcp(bytes_acked=[n]) for n in (1_000_000_000_001, 1_000_000_001_449))
+    first, then = (tcp(bytes_acked=n) for n in (1_000_000_000_001, 1_000_000_001_449))
     block = blocks.pack([Sweep(t=0.0, tcp=first), Sweep(t=0.02, tcp=then)])
     assert block.tcp is not None
     assert blocks.last(block.tcp.fields["bytes_acked"][0]) == 1_000_000_001_449
@@ -87,9 +82,9 @@ def test_what_is_counted_in_full_is_exact_at_the_end() -> None:
     "other",
     [
         Sweep(t=1.0),
-        Sweep(t=1.0, tcp=tcp(cc=["bbr"])),  # type: ignore[list-item]
-        Sweep(t=1.0, tcp=tcp(flow=["2"])),  # type: ignore[list-item]
-        Sweep(t=1.0, tcp=tcp(), qdisc=qdisc(0)),
+        Sweep(t=1.0, tcp=tcp(cc="bbr")),
+        Sweep(t=1.0, tcp=tcp("2")),
+        Sweep(t=1.0, tcp=tcp(), qdisc=qdisc()),
         Sweep(t=0.4, tcp=tcp()),
     ],
 )
@@ -119,7 +114,7 @@ def rows(**fields: list[Row]) -> Sweeps:
             "twice",
         ),
         (Sweeps(t=0.0, after_us=[], tcp=TcpRows(flow=["1"], cc=[], fields={})), "not one cc"),
-        (Sweep(t=0.0, tcp=tcp(flow=["1", "1"])), "twice"),  # type: ignore[list-item]
+        (Sweep(t=0.0, tcp=tcp(("1", "1"))), "twice"),
         (Sweep(t=0.0, tcp=tcp(cwnd=[1, 2])), "cwnd: not one"),
     ],
 )

@@ -16,7 +16,7 @@ from ccplay.stream import sources, wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import LabSource
 from ccplay.stream.wire import UnknownEvent
-from tests.unit.test_session import HELLO
+from tests.events import HELLO
 
 GUEST = f"""
 import sys

@@ -18,32 +18,20 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.model.events import Applied, Failed, Hello, Log, Ready
-from ccplay.model.network import BOTTLENECK, Topology
-from ccplay.model.topologies import plan
-from ccplay.model.values import Capabilities, Qdisc
+from ccplay.model.events import Applied, Failed, Log, Ready
+from ccplay.model.network import BOTTLENECK
+from ccplay.model.values import Qdisc
 from ccplay.scenario.reading import load
 from ccplay.scenario.values import Step
 from ccplay.session.archive import read_recording
 from ccplay.session.session import Session
 from ccplay.session.steps import Script
-from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.traffic.download import StartDownload
 from ccplay.traffic.flow import StartFlow, StopFlow
 from ccplay.traffic.ping import StartPing, StopPing
+from tests.events import HELLO
 
-HELLO = Hello(
-    t=0.0,
-    format=wire.FORMAT,
-    version="0",
-    wall_time=0.0,
-    sample_hz=50,
-    capabilities=Capabilities(
-        kernel="", privilege="root", congestion_controls=[], qdiscs=[], delay_engines=[], tools=[]
-    ),
-    network=plan(Topology()),
-)
 BBR = SetCongestionControl(flow="1", cc="bbr")
 SHORT = SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": 20}))
 FAST = SetLink(rate=20_000_000)

@@ -5,19 +5,15 @@ import pytest
 from ccplay.analysis.results import checkpoint
 from ccplay.model import blocks
 from ccplay.model.events import Applied, Ready
-from ccplay.model.samples import Sweep, Sweeps, TcpRows, TcpSamples
+from ccplay.model.samples import Sweep, Sweeps, TcpRows
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow
+from tests.events import tcp
 
 
 def sweep(t: float, acked: dict[str, int]) -> Sweep:
     """Return a sweep as the kernel counts: one more than the payload, for the SYN."""
-    columns: dict[str, list[object]] = {
-        name: [0] * len(acked) for name in TcpSamples.__struct_fields__
-    }
-    columns |= {"flow": list(acked), "cc": ["reno"] * len(acked)}
-    columns |= {"bytes_acked": [size + 1 for size in acked.values()]}
-    return Sweep(t=t, tcp=TcpSamples(**columns))  # type: ignore[arg-type]
+    return Sweep(t=t, tcp=tcp(acked, bytes_acked=[size + 1 for size in acked.values()]))
 
 
 def race(*flows: str, streams: int = 1, sizes: dict[str, int] | None = None) -> LabState:

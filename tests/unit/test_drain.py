@@ -6,24 +6,15 @@ import pytest
 
 from ccplay.lab.qdisc_counters import DrainMeter
 from ccplay.model.samples import QdiscSamples
+from tests.events import qdisc
 
 RATE = 8_000_000
 STEP = 0.02
 
 
 def samples(backlog: int, size: int, kind: str = "pfifo") -> QdiscSamples:
-    return QdiscSamples(
-        link=["a->b"],
-        kind=[kind],
-        backlog=[backlog],
-        qlen=[backlog // 1514],
-        drops=[0],
-        ecn_marks=[None],
-        overlimits=[0],
-        requeues=[0],
-        bytes=[size],
-        packets=[size // 1514],
-    )
+    counts = {"qlen": backlog // 1514, "bytes": size, "packets": size // 1514}
+    return qdisc("a->b", kind=kind, backlog=backlog, ecn_marks=None, **counts)
 
 
 def measure(

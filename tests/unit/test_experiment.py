@@ -17,8 +17,8 @@ from ccplay.model.events import Ready
 from ccplay.scenario.reading import parse
 from ccplay.stream.sources import Source
 from ccplay.stream.wire import UnknownEvent
+from tests.events import health
 from tests.unit.test_headless import TEXT, QuickLab
-from tests.unit.test_summary import health
 
 Done = tuple[int, Any, str]
 

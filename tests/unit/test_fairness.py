@@ -7,10 +7,11 @@ import pytest
 from ccplay.analysis.sharing import converged_s, fairness, jain
 from ccplay.analysis.summary import loss, queueing_delays_us, utilisation
 from ccplay.model.events import LinkChanged, Ready
-from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
+from ccplay.model.samples import Sweep
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowEnded, FlowStarted
+from tests.events import qdisc, tcp
 
 
 def link(t: float, rate: int) -> LinkChanged:
@@ -24,15 +25,12 @@ def flow(t: float, name: str) -> FlowStarted:
 
 
 def sweep(t: float, acked: dict[str, float], *, backlog: int = 0, carried: float = 0) -> Sweep:
-    columns: dict[str, list[object]] = {
-        name: [0] * len(acked) for name in TcpSamples.__struct_fields__
-    }
-    columns |= {"flow": list(acked), "cc": ["reno"] * len(acked)}
-    columns["bytes_acked"] = [round(size) for size in acked.values()]
-    queue: dict[str, list[object]] = {name: [0] for name in QdiscSamples.__struct_fields__}
-    queue |= {"link": ["r->h2"], "kind": ["pfifo"], "ecn_marks": [None]}
-    queue |= {"backlog": [backlog], "bytes": [round(carried)], "drops": [3], "packets": [97]}
-    return Sweep(t=t, tcp=TcpSamples(**columns), qdisc=QdiscSamples(**queue))  # type: ignore[arg-type]
+    counts = {"backlog": backlog, "bytes": round(carried), "drops": 3, "packets": 97}
+    return Sweep(
+        t=t,
+        tcp=tcp(acked, bytes_acked=[round(size) for size in acked.values()]),
+        qdisc=qdisc("r->h2", ecn_marks=None, **counts),
+    )
 
 
 def shared(late: float, fair_from: float) -> LabState:

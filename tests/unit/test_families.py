@@ -16,8 +16,9 @@ from ccplay.report.data.naming import family_of, some_of, unit, write, write_bou
 from ccplay.report.terminal.terminal_tables import HeadedColumn, check_lines, deal, show, table
 from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario
+from tests.events import health
 from tests.unit.reports import experiment, variants
-from tests.unit.test_summary import health, session
+from tests.unit.test_summary import session
 
 TEXT = """
 duration = "20 s"

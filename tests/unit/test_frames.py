@@ -17,7 +17,7 @@ from ccplay.model.events import Log, Ready
 from ccplay.session.session import Session
 from ccplay.stream import sources, wire
 from ccplay.stream.sources import LabSource
-from tests.unit.test_session import HELLO
+from tests.events import HELLO
 
 ECHO = f"""
 import sys

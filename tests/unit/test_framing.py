@@ -11,8 +11,9 @@ from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowEnded
+from tests.events import health
 from tests.unit.test_fairness import flow, sweep
-from tests.unit.test_summary import HELLO, health
+from tests.unit.test_summary import HELLO
 
 GIGABIT = 1_000_000_000
 """956.4 Mbit/s of it are payload: 1448 bytes of each 1514."""

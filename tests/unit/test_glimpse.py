@@ -9,7 +9,7 @@ import pytest
 
 from ccplay.model.base import Event
 from ccplay.model.events import Health, Ready
-from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.model.samples import Sweep
 from ccplay.session.archive import AFTER_S, BEFORE_S, preview, read_recording
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
@@ -18,17 +18,15 @@ from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import ReplaySource
 from ccplay.traffic.flow import FlowStarted
 from ccplay.traffic.ping import PingSample, PingStarted
+from tests.events import HELLO, tcp
 from tests.unit.mutants import mutants
 from tests.unit.test_recordings import everything
-from tests.unit.test_session import HELLO
 
 HZ, SECONDS, AT = 10, 600, 400.0
 
 
 def sweep(n: int) -> Sweep:
-    numbers: dict[str, Any] = {name: [n] for name in TcpSamples.__struct_fields__}
-    numbers |= {"flow": ["1"], "cc": ["reno"], "ca_state": [n % 5]}
-    return Sweep(t=n / HZ, tcp=TcpSamples(**numbers))
+    return Sweep(t=n / HZ, tcp=tcp(fill=n, ca_state=n % 5))
 
 
 def long() -> list[Event]:

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from ccplay.analysis.results import Result
 from ccplay.model.events import Ready
-from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.model.samples import Sweep
 from ccplay.report.data.charts import families, growth
 from ccplay.report.data.curves import Curve
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowStarted
+from tests.events import tcp
 from tests.unit.reports import case_result, case_statistics, material
 
 MSS = 348
@@ -27,14 +28,7 @@ def session(*flows: str) -> LabState:
     for flow in flows:
         state.apply(FlowStarted(t=2.0, flow=flow, src="h1", dst="h2", cc="reno", port=1))
     for tick in range(101):
-        fields = {name: [1] * len(flows) for name in TcpSamples.__struct_fields__}
-        named = {
-            "flow": list(flows),
-            "cc": ["reno"] * len(flows),
-            "mss": [MSS] * len(flows),
-            "bytes_acked": [tick * 2 * MSS + 1] * len(flows),
-        }
-        samples = TcpSamples(**{**fields, **named})  # type: ignore[arg-type]
+        samples = tcp(flows, fill=1, mss=MSS, bytes_acked=tick * 2 * MSS + 1)
         state.apply(Sweep(t=2.0 + tick / 50, tcp=samples))
     return state
 

@@ -15,6 +15,7 @@ from ccplay.report.page.page import troubles
 from ccplay.report.terminal.terminal_tables import case_table
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowStarted
+from tests.events import tcp
 
 Told = list[tuple[float, str]]
 
@@ -22,10 +23,7 @@ Told = list[tuple[float, str]]
 def samples(
     cwnd: int, unacked: int, *, ca_state: int = 0, ssthresh: int | None = None, cc: str = "mine"
 ) -> TcpSamples:
-    columns: dict[str, list[object]] = {name: [0] for name in TcpSamples.__struct_fields__}
-    columns |= {"flow": ["1"], "cc": [cc], "cwnd": [cwnd], "unacked": [unacked]}
-    columns |= {"ca_state": [ca_state], "ssthresh": [ssthresh]}
-    return TcpSamples(**columns)  # type: ignore[arg-type]
+    return tcp(cc=cc, cwnd=cwnd, unacked=unacked, ca_state=ca_state, ssthresh=ssthresh)
 
 
 def told(watchdog: Watchdog, each: TcpSamples, *, seconds: float, start: float = 0.0) -> Told:

@@ -37,8 +37,9 @@ from ccplay.scenario.values import Scenario
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.traffic.flow import FlowEnded, FlowStarted, SubflowEnded, SubflowStarted
+from tests.events import health
 from tests.unit.test_fairness import sweep
-from tests.unit.test_summary import HELLO, health
+from tests.unit.test_summary import HELLO
 
 NETWORK = plan(Topology(kind="leaf-spine", parameters={"leaves": 2, "spines": 2, "hosts": 1}))
 STARTED = FlowStarted(t=1.0, flow="1", src="h1", dst="h2", cc="reno", port=5201, mptcp=True)

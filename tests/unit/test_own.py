@@ -2,7 +2,6 @@
 
 import struct
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,12 +11,13 @@ from ccplay.errors import WireError
 from ccplay.lab.inet_diag import variable_columns
 from ccplay.model import blocks
 from ccplay.model.events import Ended
-from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.model.samples import Sweep
 from ccplay.model.values import MOST_VARIABLES
 from ccplay.model.variables import describe, variable
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.traffic.flow import FlowStarted
+from tests.events import tcp
 from tests.unit.test_probe import attribute
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
@@ -80,9 +80,7 @@ def test_others_before_it_and_more_behind_it_are_passed_over(
 
 
 def sweep(t: float, own: dict[str, list[int | None]], *flows: str) -> Sweep:
-    zeros: dict[str, Any] = {name: [0] * len(flows) for name in TcpSamples.__struct_fields__}
-    named = {"flow": [*flows], "cc": ["bbr"] * len(flows)}
-    return Sweep(t=t, tcp=TcpSamples(**zeros | named), own=own)
+    return Sweep(t=t, tcp=tcp(flows, cc="bbr"), own=own)
 
 
 def started() -> LabState:

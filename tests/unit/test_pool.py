@@ -22,8 +22,8 @@ from ccplay.experiment.trial import RunOutcome
 from ccplay.model.commands import Build
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import Source
+from tests.events import health
 from tests.unit.test_schedules import scenario
-from tests.unit.test_summary import health
 
 
 def result(name: str, **changes: float) -> CaseResult:

@@ -5,7 +5,8 @@ from ccplay.model.commands import Mark, SetLink
 from ccplay.model.events import Applied, Log, Ready
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import StartFlow
-from tests.unit.test_summary import HELLO, health
+from tests.events import health
+from tests.unit.test_summary import HELLO
 
 
 def run(*steps: Applied) -> LabState:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from ccplay.errors import WireError
 from ccplay.lab.qdisc_counters import LinkQueues
 from ccplay.model import blocks
-from ccplay.model.samples import QdiscSamples, Sweep
+from ccplay.model.samples import Sweep
 from ccplay.model.values import MOST_VARIABLES
 from ccplay.report.data.export import _sweeps
 from ccplay.state.lab_state import LabState
 from ccplay.stream import sources, wire
+from tests.events import qdisc
 from tests.unit.test_link_queues import queue
 
 VALUES: list[list[int | None]] = [[3, None], [5, None], [5, 7]]
 
 
 def sweep(t: float, own: dict[str, list[int | None]]) -> Sweep:
-    zeros: dict[str, Any] = {name: [0, 0] for name in QdiscSamples.__struct_fields__}
-    named = zeros | {"link": ["r1->r2", "r2->r1"], "kind": ["codel", "pfifo"]}
-    return Sweep(t=t, qdisc=QdiscSamples(**named), queue_own=own)
+    samples = qdisc(("r1->r2", "r2->r1"), kind=["codel", "pfifo"])
+    return Sweep(t=t, qdisc=samples, queue_own=own)
 
 
 def sweeps() -> list[Sweep]:

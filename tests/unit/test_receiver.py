@@ -9,22 +9,12 @@ from ccplay.analysis.results import Checkpoint, checkpoint
 from ccplay.analysis.summary import Receiver
 from ccplay.model.commands import Build
 from ccplay.model.events import Applied, Ready
-from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.report.data.scene import scene
 from ccplay.report.terminal.terminal_tables import ReceiverLines
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow
+from tests.unit.test_checkpoint import sweep
 from tests.unit.test_summary import HELLO
-
-
-def sweep(t: float, acked: dict[str, int]) -> Sweep:
-    """Return a sweep with the kernel's counts: one byte more than the payload, for the SYN."""
-    columns: dict[str, list[object]] = {
-        name: [0] * len(acked) for name in TcpSamples.__struct_fields__
-    }
-    columns |= {"flow": list(acked), "cc": ["reno"] * len(acked)}
-    columns |= {"bytes_acked": [size + 1 for size in acked.values()]}
-    return Sweep(t=t, tcp=TcpSamples(**columns))  # type: ignore[arg-type]
 
 
 def race(

@@ -35,7 +35,7 @@ from ccplay.traffic.download import DownloadProgress, DownloadStarted
 from ccplay.traffic.flow import FlowEnded, FlowStarted
 from ccplay.traffic.ping import PingSample, PingStarted
 from ccplay.traffic.udp import UdpEnded, UdpSample, UdpStarted
-from tests.unit.test_session import HELLO
+from tests.events import HELLO
 
 REAL = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 """Recording of a real lab, in format 1."""

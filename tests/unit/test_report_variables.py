@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 pytest.importorskip("matplotlib")
 
-from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.model.samples import Sweep
 from ccplay.report.data.scene import scene
 from ccplay.report.figures.run_figures import own_values
 from ccplay.report.figures.style import Inks
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowStarted
+from tests.events import tcp
 
 
 def panels(*sweeps: dict[str, list[int | None]]) -> list[str]:
@@ -21,10 +20,8 @@ def panels(*sweeps: dict[str, list[int | None]]) -> list[str]:
     state = LabState()
     for flow in ("1", "2"):
         state.apply(FlowStarted(t=0.0, flow=flow, src="s1", dst="d1", cc="bbr", port=5201))
-    zeros: dict[str, Any] = {name: [0, 0] for name in TcpSamples.__struct_fields__}
-    tcp = TcpSamples(**zeros | {"flow": ["1", "2"], "cc": ["bbr", "bbr"]})
     for n, own in enumerate(sweeps):
-        state.apply(Sweep(t=1 + n / 50, tcp=tcp, own=own))
+        state.apply(Sweep(t=1 + n / 50, tcp=tcp(("1", "2"), cc="bbr"), own=own))
     return [f"{each.title}|{each.label}" for each in own_values(scene(state), Inks(["1", "2"]))]
 
 

@@ -11,10 +11,7 @@ import pytest
 from ccplay.errors import LabError, RecordingError
 from ccplay.model.base import Command, Event, StartTraffic
 from ccplay.model.commands import Build, Mark, StartTogether
-from ccplay.model.events import Applied, Ended, Failed, Hello, Log, Ready
-from ccplay.model.network import Topology
-from ccplay.model.topologies import plan
-from ccplay.model.values import Capabilities
+from ccplay.model.events import Applied, Ended, Failed, Log, Ready
 from ccplay.session.archive import read_recording
 from ccplay.session.session import Session
 from ccplay.session.steps import DueStep
@@ -24,18 +21,7 @@ from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import LabSource, ReplaySource, check_recording
 from ccplay.stream.wire import UnknownEvent
 from ccplay.traffic.flow import StartFlow
-
-HELLO = Hello(
-    t=0.0,
-    format=wire.FORMAT,
-    version="0",
-    wall_time=0.0,
-    sample_hz=50,
-    capabilities=Capabilities(
-        kernel="", privilege="root", congestion_controls=[], qdiscs=[], delay_engines=[], tools=[]
-    ),
-    network=plan(Topology()),
-)
+from tests.events import HELLO
 
 
 class Told:

@@ -8,11 +8,12 @@ import pytest
 
 from ccplay.analysis.sharing import Reaction, loss_synchronisation, reactions, responsiveness
 from ccplay.model.events import LinkChanged, Ready
-from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.model.samples import Sweep
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowStarted
 from ccplay.traffic.ping import PingSample, PingStarted
+from tests.events import tcp
 
 MBIT = 125_000
 Rates = Callable[[str, float], float]
@@ -46,16 +47,15 @@ def session(
         running = [name for name, start in starts.items() if t >= start]
         for name in running:
             acked[name] += rate(name, t) / 20
-        columns: dict[str, list[object]] = {
-            each: [0] * len(running) for each in TcpSamples.__struct_fields__
-        }
-        columns |= {"flow": list(running), "cc": ["reno"] * len(running)}
-        columns["bytes_acked"] = [round(acked[name]) for name in running]
-        columns["srtt_us"] = [round(srtt_us(name, t)) for name in running]
-        columns["min_rtt_us"] = [40_000] * len(running)
-        columns["mss"] = [1448] * len(running)
-        columns["total_retrans"] = [retransmits(name, t) for name in running]
-        state.apply(Sweep(t=t, tcp=TcpSamples(**columns)))  # type: ignore[arg-type]
+        samples = tcp(
+            running,
+            bytes_acked=[round(acked[name]) for name in running],
+            srtt_us=[round(srtt_us(name, t)) for name in running],
+            min_rtt_us=40_000,
+            mss=1448,
+            total_retrans=[retransmits(name, t) for name in running],
+        )
+        state.apply(Sweep(t=t, tcp=samples))
     return state
 
 

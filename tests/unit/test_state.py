@@ -6,8 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark, SetCongestionControl
-from ccplay.model.events import Applied, Failed, LinkChanged, Ready
-from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
+from ccplay.model.events import (
+    Applied,
+    CaptureEnded,
+    CaptureStarted,
+    Failed,
+    LinkChanged,
+    Ready,
+)
+from ccplay.model.samples import Sweep
 from ccplay.model.series import Series
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
@@ -16,19 +23,8 @@ from ccplay.traffic.download import Download, DownloadEnded, DownloadStarted
 from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow
 from ccplay.traffic.ping import Ping, PingSample, PingStarted
 from ccplay.traffic.udp import StopUdp
+from tests.events import qdisc, tcp
 from tests.ui.synthetic import stream
-
-
-def tcp(flow: str, *, cc: str = "reno", cwnd: int = 10) -> TcpSamples:
-    zeros: dict[str, Any] = {name: [0] for name in TcpSamples.__struct_fields__}
-    return TcpSamples(
-        **zeros | {"flow": [flow], "cc": [cc], "cwnd": [cwnd], "ssthresh": [None], "mss": [1448]}
-    )
-
-
-def qdisc(link: str, *, qlen: int) -> QdiscSamples:
-    zeros: dict[str, Any] = {name: [0] for name in QdiscSamples.__struct_fields__}
-    return QdiscSamples(**zeros | {"link": [link], "kind": ["pfifo"], "qlen": [qlen]})
 
 
 def folded(*events: object) -> LabState:
@@ -45,7 +41,7 @@ def test_samples_land_in_their_series() -> None:
     state = folded(
         START,
         Sweep(t=1.1, tcp=tcp("1", cwnd=10), qdisc=qdisc("r1->r2", qlen=3)),
-        Sweep(t=1.2, tcp=tcp("1", cwnd=12), qdisc=qdisc("r1->r2", qlen=5)),
+        Sweep(t=1.2, tcp=tcp(cwnd=12, mss=1448), qdisc=qdisc(qlen=5)),
     )
     cwnd = state.flows["1"].series["cwnd"]
     assert cwnd.values(0, 2) == [10, 12]
@@ -250,3 +246,20 @@ def test_sweeps_folded_together_are_as_one_by_one(together: int) -> None:
 
 def _held(series: Series) -> list[float | None]:
     return [series.at(tick) for tick in range(series.first, series.end)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "said"),
+    [
+        ({}, "file", "capture c1: 7 packets in c1.pcapng"),
+        ({"full": True}, "warning", "capture c1: 7 packets in c1.pcapng, full at 900 B"),
+        ({"dropped": 3}, "warning", "capture c1: 7 packets in c1.pcapng, 3 more dropped"),
+        ({"error": "no space"}, "error", "capture c1: 7 packets in c1.pcapng: no space"),
+    ],
+)
+def test_the_log_shows_how_a_capture_ended(changes: dict[str, Any], kind: str, said: str) -> None:
+    ended = CaptureEnded(t=2.0, capture="c1", path="c1.pcapng", packets=7, bytes=900, dropped=0)
+    started = CaptureStarted(t=1.0, capture="c1", link="r1->r2", path="c1.pcapng")
+    state = folded(started, replace(ended, **changes))
+    assert (state.log[-1].kind, state.log[-1].text) == (kind, said)
+    assert not state.captures

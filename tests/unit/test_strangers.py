@@ -30,7 +30,6 @@ from ccplay.model import blocks
 from ccplay.model.events import Log
 from ccplay.model.samples import (
     QdiscRows,
-    QdiscSamples,
     Sweep,
     Sweeps,
     TcpRows,
@@ -60,9 +59,9 @@ from ccplay.stream.wire import UnknownEvent
 from ccplay.traffic.connections import FLOW_SERIES, TRACE_SERIES
 from ccplay.ui import preferences
 from ccplay.visible import control_in
+from tests.events import HELLO, qdisc, tcp
 from tests.unit.lesson.test_reading import HEAD, PAGES
 from tests.unit.mutants import REAL, changed, mutants, real_lines
-from tests.unit.test_session import HELLO
 
 HELLO_LINE = wire.encode(HELLO)
 FLOW = {"event": "flow-started", "t": 1, "src": "a", "dst": "b", "cc": "x", "port": 1}
@@ -247,19 +246,12 @@ def test_two_seconds_of_a_thousand_flows_are_a_line_that_is_read() -> None:
     counts = [list(range(n * 1000, n * 1000 + 1000)) for n in (7, 12_345)]
     sweeps = []
     for n in range(100):
-        fields: dict[str, Any] = {
-            name: counts[n % 2] for name in TcpSamples.__struct_fields__ if name != "ca_state"
-        }
-        fields |= {"flow": flows, "cc": ["cubic"] * 1000, "ca_state": [n % 4] * 1000}
-        sweeps.append(Sweep(t=n / 50, tcp=TcpSamples(**fields), qdisc=_queue(n)))
+        columns: dict[str, Any] = dict.fromkeys(TcpSamples.__struct_fields__, counts[n % 2])
+        samples = tcp(flows, **columns | {"cc": "cubic", "ca_state": n % 4})
+        sweeps.append(Sweep(t=n / 50, tcp=samples, qdisc=qdisc("l", n, kind="k")))
     line = wire.encode(blocks.pack(sweeps))
     assert len(line) > 5_000_000
     assert isinstance(wire.decode_event(line), Sweeps)
-
-
-def _queue(n: int) -> QdiscSamples:
-    numbers: dict[str, Any] = {name: [n] for name in QdiscSamples.__struct_fields__}
-    return QdiscSamples(**numbers | {"link": ["l"], "kind": ["k"]})
 
 
 # --- time, by counted work ----------------------------------------------------------------------

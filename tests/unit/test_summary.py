@@ -7,16 +7,17 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.console import Console
 
 from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.results import Result
 from ccplay.analysis.summary import machine, summarise
 from ccplay.model.columns import percentile
-from ccplay.model.events import Failed, Health, Hello, LinkChanged, Ready
+from ccplay.model.events import Failed, LinkChanged, Ready
 from ccplay.model.network import Network, Topology
-from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
-from ccplay.model.values import Capabilities, LinkSetting, Qdisc
+from ccplay.model.samples import Sweep
+from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.report.terminal.terminal_tables import show
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
@@ -24,65 +25,33 @@ from ccplay.traffic.download import DownloadEnded, DownloadStarted
 from ccplay.traffic.flow import FlowEnded, FlowStarted
 from ccplay.traffic.ping import PingEnded, PingSample, PingStarted
 from ccplay.ui.status_lines import trouble
+from tests.events import CAPABILITIES, health, qdisc, tcp
+from tests.events import HELLO as NOTHING
 
-HELLO = Hello(
-    t=0.0,
-    format=wire.FORMAT,
+HELLO = replace(
+    NOTHING,
     version="0.2.0",
-    wall_time=0.0,
-    sample_hz=50,
-    capabilities=Capabilities(
-        kernel="6.18.0",
-        privilege="root",
-        congestion_controls=[],
-        qdiscs=[],
-        delay_engines=[],
-        tools=[],
-        cpus=2,
-        python="3.11.2",
-    ),
+    capabilities=replace(CAPABILITIES, kernel="6.18.0", cpus=2, python="3.11.2"),
     network=Network(topology=Topology(kind="linear"), nodes=[], links=[], bottlenecks=["r->h2"]),
 )
 
 
-def health(t: float, **changes: float) -> Health:
-    """Return the health of a good second, except for ``changes``."""
-    values = {
-        "ticks": 50,
-        "missed": 0,
-        "late_p50_us": 100.0,
-        "late_p99_us": 900.0,
-        "sweep_p50_us": 200.0,
-        "lab_cpu": 0.05,
-        "host_cpu": 0.2,
-        "steal": 0.0,
-    }
-    return Health(t=t, **{**values, **changes})  # type: ignore[arg-type]
-
-
 def sweep(t: float, flows: dict[str, int], *, cc: str = "reno", qlen: int = 0) -> Sweep:
     """Return a sweep of flows with these cwnds, and 1000 bytes acknowledged per segment of them."""
-    n = len(flows)
-    zeros: dict[str, list[object]] = {name: [0] * n for name in TcpSamples.__struct_fields__}
-    zeros |= {
-        "flow": list(flows),
-        "cc": [cc] * n,
-        "cwnd": list(flows.values()),
-        "srtt_us": [cwnd * 1000 for cwnd in flows.values()],
-        "min_rtt_us": [20_000] * n,
-        "bytes_acked": [cwnd * 1000 for cwnd in flows.values()],
-        "ssthresh": [None] * n,
-    }
-    queue: dict[str, list[object]] = {name: [0] for name in QdiscSamples.__struct_fields__}
-    queue |= {
-        "link": ["r->h2"],
-        "kind": ["pfifo"],
-        "qlen": [qlen],
-        "backlog": [qlen * 1514],
-        "drops": [qlen // 10],
-        "ecn_marks": [None],
-    }
-    return Sweep(t=t, tcp=TcpSamples(**zeros), qdisc=QdiscSamples(**queue))  # type: ignore[arg-type]
+    thousands = [cwnd * 1000 for cwnd in flows.values()]
+    return Sweep(
+        t=t,
+        tcp=tcp(
+            flows,
+            cc=cc,
+            cwnd=[*flows.values()],
+            srtt_us=thousands,
+            min_rtt_us=20_000,
+            bytes_acked=thousands,
+            ssthresh=None,
+        ),
+        qdisc=qdisc("r->h2", qlen=qlen, backlog=qlen * 1514, drops=qlen // 10, ecn_marks=None),
+    )
 
 
 def link(t: float, kind: str) -> LinkChanged:

@@ -37,7 +37,6 @@ from ccplay.model.quantities import RATE, SHARE, SWITCH, Field, fields_of
 from ccplay.model.texts import CONGESTION_CONTROLS
 from ccplay.model.topologies import plan
 from ccplay.model.values import (
-    Capabilities,
     LinkSetting,
     Qdisc,
     TrafficClass,
@@ -64,6 +63,7 @@ from ccplay.units import (
     write_size,
     write_time_us,
 )
+from tests.events import CAPABILITIES as NOTHING
 
 READY_AT = 0.4321
 
@@ -76,14 +76,7 @@ def between(command: type[msgspec.Struct], name: str) -> st.SearchStrategy[int]:
 
 CAPTURES = st.integers(int(fields_of(StartCapture)["max_bytes"].low or 0), LARGEST_CAPTURE)
 
-CAPABILITIES = Capabilities(
-    kernel="6.18.5",
-    privilege="root",
-    congestion_controls=[],
-    qdiscs=[],
-    delay_engines=[],
-    tools=[],
-)
+CAPABILITIES = replace(NOTHING, kernel="6.18.5")
 
 
 def session(build: Build, *events: Event, tells_build: bool = True) -> LabState:
@@ -333,6 +326,15 @@ def test_what_is_written_is_read_back(played: tuple[Build, list[Applied]]) -> No
     assert lasted - 0.001 <= case.duration_s <= lasted + 1
 
 
+def test_a_session_of_too_many_steps_is_refused_as_a_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ccplay.scenario.timeline.MOST_STEPS", 2)
+    marks = [Applied(t=READY_AT + n, command=Mark(text="here")) for n in range(3)]
+    with pytest.raises(ScenarioError, match="more than 2 steps"):
+        write(session(Build(), *marks))
+
+
 # --- what ships -----------------------------------------------------------------------------
 
 
@@ -349,7 +351,10 @@ def play(case: Case) -> tuple[LabState, list[tuple[float, Command]]]:
             state.apply(Applied(t=state.now, command=command))
             for event in outcome(state.now, command):
                 heapq.heappush(coming, (event.t, next(numbers), event))
-        moments = [coming[0][0] if coming else end, script.next_at(state) or end, end]
+        since = {None: READY_AT} | {name: each.ended for name, each in state.traffic.items()}
+        begins = [(since.get(step.after), step.at_s) for step in script.waiting]
+        steps = [began + at_s for began, at_s in begins if began is not None]
+        moments = [*steps, coming[0][0] if coming else end, end]
         state.apply(Log(t=max(min(moments), state.now), level="debug", text="time goes on"))
         while coming and coming[0][0] <= state.now:
             state.apply(heapq.heappop(coming)[2])

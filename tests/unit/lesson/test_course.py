@@ -20,9 +20,9 @@ from ccplay.model.values import Qdisc
 from ccplay.session.steps import ByHand
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowStarted, StartFlow, StopFlow
+from tests.events import HELLO
 from tests.fake_lab import AT_FIRST, PFIFO, SHORT, over
 from tests.unit.lesson.test_reading import HEAD, PAGES
-from tests.unit.test_session import HELLO
 
 NETWORK = plan(Topology(kind="dumbbell", pairs=2))
 

@@ -8,7 +8,8 @@ from ccplay.model.values import Monitored
 from ccplay.scenario.values import AnswerChoice, Bound, Measure, Page, PageQuestion, Range, Take
 from ccplay.traffic.ping import PingSample, PingStarted
 from ccplay.traffic.udp import UdpSample, UdpStarted
-from tests.unit.test_state import START, folded, qdisc, tcp
+from tests.events import qdisc, tcp
+from tests.unit.test_state import START, folded
 
 MEASURES = {"rtt": Measure("pings.p.rtt_us", "RTT", "ms", take="mean")}
 

@@ -1,0 +1,78 @@
+"""Events for tests: a Hello, healths, and samples of flows and queues by what matters of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ccplay.model.events import Health, Hello
+from ccplay.model.network import Topology
+from ccplay.model.samples import QdiscSamples, TcpSamples
+from ccplay.model.topologies import plan
+from ccplay.model.values import Capabilities
+from ccplay.stream import wire
+
+CAPABILITIES = Capabilities(
+    kernel="", privilege="root", congestion_controls=[], qdiscs=[], delay_engines=[], tools=[]
+)
+HELLO = Hello(
+    t=0.0,
+    format=wire.FORMAT,
+    version="0",
+    wall_time=0.0,
+    sample_hz=50,
+    capabilities=CAPABILITIES,
+    network=plan(Topology()),
+)
+HEALTH = Health(
+    t=1.0,
+    ticks=50,
+    missed=0,
+    late_p50_us=100.0,
+    late_p99_us=900.0,
+    sweep_p50_us=200.0,
+    lab_cpu=0.05,
+    host_cpu=0.2,
+    steal=0.0,
+)
+"""The health of a good second."""
+
+
+def health(t: float, **changes: Any) -> Health:
+    """Return the health of a good second, except for ``changes``."""
+    return replace(HEALTH, t=t, **changes)
+
+
+def tcp(flows: str | Iterable[str] = "1", fill: int = 0, **columns: Any) -> TcpSamples:
+    """Return the samples of flows in a sweep.
+
+    A column is a list with a value for each flow, or one value for all; others are ``fill``.
+    """
+    names = [flows] if isinstance(flows, str) else list(flows)
+    return TcpSamples(
+        **_columns(TcpSamples.__struct_fields__, names, fill, _NOTHING | columns) | {"flow": names}
+    )
+
+
+def qdisc(links: str | Iterable[str] = "r1->r2", fill: int = 0, **columns: Any) -> QdiscSamples:
+    """Return the samples of queues in a sweep, with columns as those of ``tcp``."""
+    names = [links] if isinstance(links, str) else list(links)
+    return QdiscSamples(
+        **_columns(QdiscSamples.__struct_fields__, names, fill, {"kind": "pfifo"} | columns)
+        | {"link": names}
+    )
+
+
+_NOTHING = {"cc": "reno", "ssthresh": None}
+
+
+def _columns(
+    fields: Sequence[str], names: Sequence[str], fill: int, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    values = {name: given.get(name, fill) for name in fields}
+    return {
+        name: each if isinstance(each, list) else [each] * len(names)
+        for name, each in values.items()
+    }
