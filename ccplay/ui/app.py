@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from rich.console import RenderableType
+from textual import work
 from textual._compositor import ChopsUpdate
 from textual.actions import ActionParseResult
 from textual.app import App
@@ -192,12 +193,13 @@ class CcplayApp(OrderlyApp[int]):
 
     def on_mount(self) -> None:
         """Start processing the session's events."""
-        self.run_worker(self._run_session(), name="session", group="session", exit_on_error=True)
+        self._run_session()
         self.call_after_refresh(_collect_garbage_again)
         for mistake in self._mistakes:
             self.notify(mistake, severity="warning", timeout=12, markup=False)
         self.main.notify_shared()
 
+    @work(group="session")
     async def _run_session(self) -> None:
         """Process the session's events; leave to watch the presenter's next network, if any."""
         await self.session.run()

@@ -9,6 +9,7 @@ import msgspec
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
+from textual import work
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical, VerticalScroll
 from textual.widgets import Markdown, Static
@@ -282,7 +283,7 @@ class LessonPanel(Vertical):
         if before is None or written.verdict != before.verdict:
             self._write_verdict(written.verdict)
         if before is None or written.reading != before.reading:
-            self.run_worker(self._read(written.reading), group="reading", exclusive=True)
+            self._read(written.reading)
         if before is None or written.question != before.question:
             self._question.update(_table(written.question))
             if before is None or written.reading != before.reading:
@@ -312,6 +313,7 @@ class LessonPanel(Vertical):
             keys.pop()
         return "  ".join([*keys, *more])
 
+    @work(group="reading", exclusive=True)
     async def _read(self, markdown: str) -> None:
         await self._text.update(markdown)
         # The blocks of the Markdown were mounted after the panel's last layout.

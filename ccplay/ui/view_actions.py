@@ -7,9 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
-from textual import events
+from textual import events, work
 from textual.screen import Screen
 
 from ccplay.errors import CcplayError, UsageError
@@ -28,6 +29,9 @@ from ccplay.ui.plot_row import Band
 from ccplay.ui.themes import Appearance
 from ccplay.ui.view import Choice, Ghosts, Known, View
 from ccplay.units import format_clock
+
+if TYPE_CHECKING:
+    from ccplay.ui.pictures import Frame
 
 # --- a session's marks: set at the cursor, changed, moved and removed by keys and palette ---------
 
@@ -311,23 +315,25 @@ class SavingActions(Actions):
 
     def action_picture(self) -> None:
         """Save the screen as an SVG and a PNG picture in the current folder."""
-        from ccplay.ui.pictures import DRAWN, Frame, frame_of, stem, write_new  # noqa: PLC0415 - after first paint  # noqa: PLC0415 - after first paint
+        from ccplay.ui.pictures import frame_of, stem  # noqa: PLC0415 - after first paint
 
-        async def save(frame: Frame, name: str) -> None:
-            for suffix in DRAWN:
-                try:
-                    # In a thread: a PNG takes a second to draw.
-                    path = await asyncio.to_thread(write_new, frame, name, suffix, Path())
-                except OSError as error:
-                    text = f"can't save {name}{suffix}: {error.strerror}"
-                    self.app.notify(text, severity="error", markup=False)
-                except UsageError as error:
-                    self.app.notify(str(error), severity="warning", markup=False)
-                else:
-                    self.app.notify(f"saved {path}", markup=False)
+        self._write_picture(frame_of(self.app), stem(self.shown.playhead.t))
 
-        frame, name = frame_of(self.app), stem(self.shown.playhead.t)
-        self.run_worker(save(frame, name), group="pictures")
+    @work(group="pictures")
+    async def _write_picture(self, frame: Frame, name: str) -> None:
+        from ccplay.ui.pictures import DRAWN, write_new  # noqa: PLC0415 - after first paint
+
+        for suffix in DRAWN:
+            try:
+                # In a thread: a PNG takes a second to draw.
+                path = await asyncio.to_thread(write_new, frame, name, suffix, Path())
+            except OSError as error:
+                text = f"can't save {name}{suffix}: {error.strerror}"
+                self.app.notify(text, severity="error", markup=False)
+            except UsageError as error:
+                self.app.notify(str(error), severity="warning", markup=False)
+            else:
+                self.app.notify(f"saved {path}", markup=False)
 
     def action_save_scenario(self) -> None:
         """Ask for a file, and save the session into it as a scenario."""
@@ -471,8 +477,9 @@ class LookActions(Actions):
     def lay(self, choice: Choice | None) -> None:
         """Draw an earlier run under this one; None changes nothing."""
         if choice is not None:
-            self.run_worker(self._summon(choice), group="ghost", exclusive=True)
+            self._summon(choice)
 
+    @work(group="ghost", exclusive=True)
     async def _summon(self, choice: Choice) -> None:
         try:
             await self.ghosts.choose(choice)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import sys
 import threading
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -254,6 +256,19 @@ async def test_the_screen_does_not_wait_for_a_picture(
         go_on.set()
         await until(pilot, lambda: len(app._notifications) == 1)
     assert len(files_in(tmp_path)) == 1
+
+
+async def test_a_picture_asked_for_as_the_app_ends_leaves_no_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    """Python warns on the terminal of a coroutine that never ran."""
+    monkeypatch.chdir(tmp_path)
+    warnings.simplefilter("always")
+    async with playing(live()) as (app, _):
+        app.main.action_picture()
+        app.workers.cancel_all()
+    gc.collect()
+    assert not [each for each in recwarn if "never awaited" in str(each.message)]
 
 
 async def test_a_picture_is_never_written_over_anything(
