@@ -231,10 +231,9 @@ def _heats(found: CriterionResult) -> Iterator[_Heat]:
                 cells = [_cell(first.metric, own.get(head)) for head in heads]
                 rows.append((f"{judged.subject} → {other}", cells))
         yield _Heat(
-            title=f"{found.title}: {words(first.metric).quantity}",
-            about=f"What each does to the one beside it, measured alone ({first.metric}); the "
-            "verdict compares it with what the other does to itself. 0 is none, 1 is all.",
-            corner="who → to whom",
+            title=words(first.metric).quantity.capitalize(),
+            about=f"{found.title}: {first.metric}",
+            corner="who → whom",
             heads=heads,
             rows=rows,
         )
