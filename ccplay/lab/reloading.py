@@ -111,6 +111,6 @@ def watchers(
     if software is None:
         return
     software.changed = lambda link: emit(shaper.describe(link))
-    yield software_shared.report_sojourns(software, emit, clock)
+    yield software_shared.report_sojourns(software.sojourn_times, emit, clock)
     if disciplines.files:
         yield SourceReloader(software, emit, clock).watch()

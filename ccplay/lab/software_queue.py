@@ -26,7 +26,6 @@ import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 from zlib import crc32
 
 import msgspec
@@ -185,32 +184,10 @@ _MOST_READ = 64
 """Largest number of packets read before packets are sent again."""
 
 
-class Waiting(Protocol):
-    """The queue in which packets wait: ``HeaderQueue``, or another in a test."""
-
-    def fileno(self) -> int:
-        """Return the descriptor to wait on."""
-
-    def close(self) -> None:
-        """Unbind the queue; waiting packets are dropped."""
-
-    def receive(self) -> Packet | None:
-        """Return the next packet; None if there is none yet."""
-
-    def send_on(self, packet: int, mark: int) -> None:
-        """Release a packet at the next ``flush``, with a firewall mark."""
-
-    def discard(self, packet: int) -> None:
-        """Drop a packet at the next ``flush``."""
-
-    def flush(self) -> None:
-        """Carry out all decisions in order."""
-
-
 class ServedQueue:
     """A queue in front of a link, with the discipline at work in it."""
 
-    def __init__(self, queue: Waiting, slot: Slot) -> None:
+    def __init__(self, queue: HeaderQueue, slot: Slot) -> None:
         """Hold all packets until ``begin``."""
         self.queue = queue
         self.fault = ""
@@ -635,7 +612,7 @@ _PUBLISH_S = 1e-3
 """Seconds between two updates of the board while packets wait."""
 
 
-class Runner(PacketLoop[DisciplineRequest]):
+class DisciplineLoop(PacketLoop[DisciplineRequest]):
     """All disciplines in software of a lab."""
 
     def __init__(self, board: SharedCounters) -> None:
@@ -754,4 +731,4 @@ class Runner(PacketLoop[DisciplineRequest]):
 
 def serve() -> None:
     """Run disciplines until stdin ends."""
-    run_as(NAME, lambda: Runner(SharedCounters(_BOARD)))
+    run_as(NAME, lambda: DisciplineLoop(SharedCounters(_BOARD)))

@@ -7,7 +7,6 @@ import mmap
 import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 import msgspec
 
@@ -207,28 +206,26 @@ class Sojourns:
         return [_event(t, *names, counts) for names, counts in gained.items()]
 
 
-class Source(Protocol):
-    """The source of sojourn times: ``client.Software``."""
-
-    def sojourn_times(self, t: float) -> list[SojournTimes]:
-        """Return the sojourn times of packets since the last call."""
-
-
 async def report_sojourns(
-    source: Source, emit: Callable[[Event], None], clock: Callable[[], float]
+    newest: Callable[[float], list[SojournTimes]],
+    emit: Callable[[Event], None],
+    clock: Callable[[], float],
 ) -> None:
-    """Report sojourn times each second, and once more when cancelled."""
+    """Report sojourn times each second, and once more when cancelled.
+
+    ``newest`` returns those of packets since its last call.
+    """
+
+    def report() -> None:
+        for event in newest(clock()):
+            emit(event)
+
     try:
         while True:
             await asyncio.sleep(EACH_S)
-            _emit_all(source, emit, clock())
+            report()
     finally:
-        _emit_all(source, emit, clock())
-
-
-def _emit_all(source: Source, emit: Callable[[Event], None], now: float) -> None:
-    for event in source.sojourn_times(now):
-        emit(event)
+        report()
 
 
 def _event(t: float, link: str, kind: str, counts: Sequence[int]) -> SojournTimes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -11,7 +12,7 @@ from ccplay.lab.disciplines import table
 from ccplay.lab.disciplines.base import CE, ECT_0, Discipline, FirstInFirstOut, Packet
 from ccplay.lab.moving import Course
 from ccplay.lab.packet_loop import Lateness
-from ccplay.lab.software_queue import MARKED, PACED, PATIENCE_S, ServedQueue
+from ccplay.lab.software_queue import MARKED, PACED, PATIENCE_S, HeaderQueue, ServedQueue
 from ccplay.lab.software_shared import SharedCounters
 from ccplay.trace.content import Content, pack, steps
 
@@ -52,7 +53,7 @@ class Link:
     def __init__(self, kind: str = "codel", **options: int | bool) -> None:
         self.queue = Queue()
         self.slot = SharedCounters().slot(0)
-        self.served = ServedQueue(self.queue, self.slot)
+        self.served = ServedQueue(cast("HeaderQueue", self.queue), self.slot)
         self.served.change(kind, options, RATE, 1, 0.0)
         self.lateness = Lateness()
         self.number = 0
