@@ -61,6 +61,7 @@ _NEVER = {
     "fct_max_s": "a flow of a fixed size was not done before the end",
     "marks": "the discipline counts no marks",
     "lost": "the link counts no losses",
+    "self_inflicted_delay_ms": "the link did not move",
     **dict.fromkeys(_SOJOURN, "the kernel's disciplines do not measure it"),
 }
 """Why a run may not have measured a metric, by its last part."""

@@ -101,7 +101,10 @@ class QueueResult(msgspec.Struct, frozen=True, kw_only=True):
     sojourn_p95_ms: float | None = None
     sojourn_p99_ms: float | None = None
     utilisation: float | None = None
-    """Share of the link's rate that was used."""
+    """Share of the link's rate that was used; of its capacity while it moved."""
+    self_inflicted_delay_ms: float | None = None
+    """95th percentile in ms of the time that packets waited for a link that moves, as mahimahi's
+    mm-throughput-graph reports it; a sender that knew the link would cause none (Sprout)."""
     drops: int
     """Packets dropped by all disciplines of the run together."""
     loss: float | None = None
@@ -150,6 +153,7 @@ QUEUES = Table(
             brief=(),
         ),
         Column("utilisation", ("utilisation",), SHARE, brief=()),
+        Column("self-inflicted", ("self_inflicted_delay_ms",), MILLISECONDS, ("p95",), brief=()),
         Column("drops", ("drops",), PACKETS),
         Column("ECN marks", ("marks",), PACKETS, short="marks"),
     ),

@@ -28,6 +28,7 @@ from ccplay.analysis.sharing import (
 from ccplay.analysis.trust import judge
 from ccplay.model.columns import mean, percentile, percentiles_ms
 from ccplay.model.events import Hello
+from ccplay.model.variables import CAPACITY
 from ccplay.state.lab_state import LabState
 from ccplay.state.samples import Queue
 from ccplay.traffic import KINDS, results
@@ -68,7 +69,7 @@ def queueing_delays_us(state: LabState, queue: Queue) -> list[float]:
     delays = []
     for tick in range(state.sweeps.at_or_after(start), state.sweeps.before_or_at(end) + 1):
         waiting = backlog.at(tick)
-        rate = _rate(state, queue.link, state.sweeps.time(tick))
+        rate = _rate_at(state, queue, tick)
         if waiting is not None and rate:
             delays.append(waiting * 8e6 / rate)
     return delays
@@ -101,13 +102,35 @@ def _rate(state: LabState, link: str, t: float) -> int | None:
     return None if then is None else then.setting.rate
 
 
+def _rate_at(state: LabState, queue: Queue, tick: int) -> float | None:
+    """Return the rate of a link, or its capacity while it moves."""
+    then = state.link_at(queue.link, state.sweeps.time(tick))
+    if then is None:
+        return None
+    if then.setting.trace and (capacity := queue.own.get(CAPACITY.name)) is not None:
+        return capacity.at(tick)
+    return then.setting.rate
+
+
+def _moved_rate(state: LabState, link: str, start: float, end: float) -> float | None:
+    """Return the mean capacity of a link that moves, in bits per second; None if it does not."""
+    then, queue = state.link_at(link, start), state.queues.get(link)
+    if then is None or not then.setting.trace or queue is None or CAPACITY.name not in queue.own:
+        return None
+    ticks = state.sweeps.at_or_after(start), state.sweeps.before_or_at(end) + 1
+    return mean(queue.own[CAPACITY.name].values(*ticks))
+
+
 def _capacity(state: LabState, link: str, start: float, end: float) -> float | None:
-    """Return the bits that a link could carry between two moments; None without a rate."""
+    """Return the bits that a link could carry between two moments; None without a rate.
+
+    Of a link that moves it is the capacity that the lab reported in each sweep.
+    """
     changes = sorted(change.t for change in state.links.get(link, ()))
     moments = [start, *(t for t in changes if start < t < end), end]
     total = 0.0
     for since, until in pairwise(moments):
-        rate = _rate(state, link, since)
+        rate = _moved_rate(state, link, since, until) or _rate(state, link, since)
         if not rate:
             return None
         total += rate * (until - since)
@@ -240,6 +263,7 @@ def _queue(state: LabState, queue: Queue) -> QueueResult:
         sojourn_p50_ms=sojourn[0],
         sojourn_p95_ms=sojourn[1],
         sojourn_p99_ms=sojourn[2],
+        self_inflicted_delay_ms=sojourn[1] if CAPACITY.name in queue.own else None,
         utilisation=utilisation(state, queue),
         loss=loss(queue),
         drops=round(queue.series["drops"].newest or 0),

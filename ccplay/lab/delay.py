@@ -28,7 +28,6 @@ from ccplay.errors import LabError
 from ccplay.lab import child, delay_line, qdiscs
 from ccplay.lab.child import Child, Logger, Supervisor
 from ccplay.lab.delay_line import Arrival, DelayReply, DelayRequest, Impairment
-from ccplay.lab.moving import Moving
 from ccplay.lab.netns import Namespace
 from ccplay.lab.packet_loop import PacketQueue
 from ccplay.lab.qdisc_options import NESTED, attribute, join, split
@@ -52,6 +51,7 @@ from ccplay.lab.rtnl import (
     tick_in_usec,
     traffic_control,
 )
+from ccplay.lab.traces import Moving
 from ccplay.model.algorithms import SCALE, SIZE, table
 from ccplay.model.tc import NETEM_LIMIT, NETEM_RATE
 from ccplay.model.values import Feature

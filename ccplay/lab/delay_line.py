@@ -30,9 +30,9 @@ import msgspec
 
 from ccplay.errors import CommandError
 from ccplay.lab import child
-from ccplay.lab.moving import Course, Moving
 from ccplay.lab.netns import Namespace
 from ccplay.lab.packet_loop import Lateness, PacketLoop, PacketQueue, run_as
+from ccplay.lab.traces import Course, Moving
 from ccplay.model import algorithms
 from ccplay.model.algorithms import UNIFORM
 from ccplay.model.values import LinkSetting

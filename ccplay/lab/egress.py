@@ -23,13 +23,13 @@ from ccplay.errors import CommandError, LabError, UnsupportedError
 from ccplay.lab import htb, qdiscs, rtnl
 from ccplay.lab.delay_line import Arrival, Impairment
 from ccplay.lab.htb import FIRST_HANDLE, Selection, SharedQueue, class_of
-from ccplay.lab.moving import Moving
 from ccplay.lab.netns import Namespace
 from ccplay.lab.network import BuiltNetwork
 from ccplay.lab.qdisc_counters import PASSAGE
 from ccplay.lab.qdiscs import Leaf, check_software, in_software
 from ccplay.lab.rtnl import TC_H_ROOT, RouteSocket
 from ccplay.lab.software import SendingEnd, Software
+from ccplay.lab.traces import Moving
 from ccplay.model.disciplines import MOST_RATE, is_software
 from ccplay.model.moving import Trace, show_trace
 from ccplay.model.network import Link

@@ -19,13 +19,13 @@ from ccplay.lab import capabilities
 from ccplay.lab.captures import CaptureFolder, Captures
 from ccplay.lab.child import Child
 from ccplay.lab.health import Timekeeper
-from ccplay.lab.moving import Traces
 from ccplay.lab.network import BuiltNetwork, build_network
 from ccplay.lab.probe import Probe
 from ccplay.lab.qdisc_counters import DrainMeter
 from ccplay.lab.reloading import Reloader, watchers
 from ccplay.lab.shaping import HalfChangedError, Shaper, delay_engine, planned
 from ccplay.lab.software import Forked, Software
+from ccplay.lab.traces import Traces
 from ccplay.lab.tracing import Tracing
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.congestion import Watchdog

@@ -23,7 +23,7 @@ from ccplay.lab.captures import CaptureFolder
 from ccplay.lab.child import Child, fork
 from ccplay.lab.custom.loading import library as disciplines_of_users
 from ccplay.lab.lab import Lab
-from ccplay.lab.moving import Traces
+from ccplay.lab.traces import Traces
 from ccplay.model.base import Command, Event
 from ccplay.model.commands import Build, StartTogether, TraceData
 from ccplay.model.disciplines import SUFFIX

@@ -20,12 +20,12 @@ from ccplay.lab.delay import LineDelay, NetemDelay
 from ccplay.lab.delay_line import Arrival, DelayEngine, check_path
 from ccplay.lab.egress import Egress
 from ccplay.lab.htb import Selection, check_classes, set_mtu
-from ccplay.lab.moving import Moving, Traces
 from ccplay.lab.network import BuiltNetwork
 from ccplay.lab.qdisc_counters import SoftwareReading
 from ccplay.lab.qdiscs import Leaf, choose_qdisc
 from ccplay.lab.rtnl import Carried, NetlinkError, RouteSocket, carried
 from ccplay.lab.software import Software
+from ccplay.lab.traces import Moving, Traces
 from ccplay.model.disciplines import NOT_OF_CLASS, is_software
 from ccplay.model.events import InterfaceCounters, LinkChanged
 from ccplay.model.network import Link, Network

@@ -39,7 +39,6 @@ from ccplay.lab import child, netns, software_queue, software_shared
 from ccplay.lab.child import Child, Logger, Supervisor
 from ccplay.lab.custom import limits
 from ccplay.lab.custom.loading import SourceError, library
-from ccplay.lab.moving import Moving
 from ccplay.lab.netns import Namespace
 from ccplay.lab.qdisc_counters import PASSAGE, SoftwareReading
 from ccplay.lab.software_queue import MARKED, PACED
@@ -50,6 +49,7 @@ from ccplay.lab.software_shared import (
     Slot,
     Sojourns,
 )
+from ccplay.lab.traces import Moving
 from ccplay.model.base import Event
 from ccplay.model.commands import SetQdisc
 from ccplay.model.disciplines import SUFFIX

@@ -37,7 +37,6 @@ from ccplay.lab.custom.limits import Printed
 from ccplay.lab.custom.loading import MisuseError
 from ccplay.lab.disciplines.base import CE, Discipline, FirstInFirstOut, Options, Packet
 from ccplay.lab.disciplines.table import make_kind
-from ccplay.lab.moving import Course
 from ccplay.lab.netns import Namespace
 from ccplay.lab.packet_loop import Lateness, PacketLoop, PacketQueue, run_as
 from ccplay.lab.qdisc_counters import Counts
@@ -48,6 +47,7 @@ from ccplay.lab.software_shared import (
     SharedCounters,
     Slot,
 )
+from ccplay.lab.traces import Course
 from ccplay.model.base import Option
 from ccplay.trace.content import OPPORTUNITY
 from ccplay.trace.schedule import NEVER, Bucket, Opportunities, RateSteps, charged

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from ccplay.lab import child
-from ccplay.lab.moving import Course
 from ccplay.lab.qdisc_counters import Counts
+from ccplay.lab.traces import Course
 from ccplay.model.base import Event, Option
 from ccplay.model.events import SojournTimes
 

@@ -225,6 +225,21 @@ DELAY = Variable(
     label="delay",
 )
 """Mean one-way delay in µs of the packets that arrived since the last sample."""
+CAPACITY = Variable(
+    "trace_capacity_bps",
+    "capacity",
+    "bps",
+    algorithm="trace",
+    scale="Mbit/s",
+    kept=True,
+    about="capacity of the link that moves",
+)
+"""Capacity in bits per second of a link that moves, as a mean of the last 100 ms."""
+MOVED_DELAY = Variable(
+    "trace_delay_us", "one way delay", "us", algorithm="trace", kept=True, label="delay"
+)
+"""One-way delay in µs of a link that moves."""
+_MOVING = {each.name: each for each in (CAPACITY, MOVED_DELAY)}
 MONITORED = {each.name: each for each in (RECEIVED, LOSS, DELAY)}
 """Variables of traffic whose packets are counted, each computed from two consecutive samples; of
 monitored flows they stand beside their algorithm's own values."""
@@ -260,8 +275,8 @@ def combine(how: Combined, values: Sequence[float]) -> float | None:
 @lru_cache
 def variable(name: str) -> Variable:
     """Return the variable with the name that an algorithm, a discipline or a monitor uses."""
-    if name in MONITORED:
-        return MONITORED[name]
+    if (known := MONITORED.get(name) or _MOVING.get(name)) is not None:
+        return known
     wire, words, one = name, name.split("_"), _KERNELS.get(name)
     if len(words) > 2 and _ONE.fullmatch(words[-1]):
         one = int(words.pop())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ccplay.analysis import sharing
 from ccplay.model.series import Series
-from ccplay.model.variables import Variable
+from ccplay.model.variables import CAPACITY, Variable
 from ccplay.plots.levels import Scope
 
 _BITS = 8
@@ -75,4 +75,10 @@ def utilisation(scope: Scope, over_s: float = 1.0) -> float | None:
     if queue is None or change is None or not change.setting.rate:
         return None
     bytes_s = growth(queue.series["bytes"], scope.t, over_s)
-    return None if bytes_s is None else bytes_s * _BITS / change.setting.rate
+    rate: float = change.setting.rate
+    if change.setting.trace and (capacity := queue.own.get(CAPACITY.name)) is not None:
+        timeline = capacity.timeline
+        ticks = timeline.at_or_after(scope.t - over_s), timeline.before_or_at(scope.t) + 1
+        if (values := capacity.values(*ticks)) and any(values):
+            rate = sum(values) / len(values)
+    return None if bytes_s is None else bytes_s * _BITS / rate

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from ccplay.errors import UsageError
-from ccplay.model.variables import Rate, Variable, variable
+from ccplay.model.variables import CAPACITY, Rate, Variable, variable
 from ccplay.plots import derived, levels
 from ccplay.traffic import TRAFFIC, VARIABLES
 from ccplay.traffic.plot import Count, Line, Plot, Setting, Summary
@@ -78,8 +78,9 @@ RTT = Plot(
 GOODPUT = Plot(
     name="throughput",
     title="goodput",
-    help="acknowledged payload, mean of the last second; Jain's index, share of rate used",
+    help="acknowledged payload, mean of 1 s; a moving link's capacity; Jain's index, rate used",
     lines=(
+        Line(CAPACITY, "area", ink="queue"),
         Line(
             Variable(
                 "goodput",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ccplay.model.base import Event, StopTraffic
@@ -33,7 +33,9 @@ from ccplay.model.events import (
 )
 from ccplay.model.network import Network
 from ccplay.model.samples import Sweep
+from ccplay.model.series import Series
 from ccplay.model.values import LinkSetting
+from ccplay.model.variables import MOVED_DELAY
 from ccplay.state import race, samples
 from ccplay.state.samples import Sampled
 from ccplay.state.sojourns import SojournCounts
@@ -208,6 +210,27 @@ _HANDLERS = _together(
 # --- base RTTs over time: the sums of the delays set for a path's links, there and back -----------
 
 
+_MOST_STEPS = 600
+"""Most moments at which the delay of a link that moves is looked up."""
+
+
+def _moved_delay(state: LabState, name: str) -> Series | None:
+    """Return the delay of a link that moves in µs; None if it never moved."""
+    queue = state.queues.get(name)
+    return None if queue is None else queue.own.get(MOVED_DELAY.name)
+
+
+def _steps(series: Series) -> Iterator[float]:
+    """Yield the moments at which a series differs from the one before, at most ``_MOST_STEPS``."""
+    last: float | None = None
+    every = max(1, (series.end - series.first) // _MOST_STEPS)
+    for tick in range(max(0, series.first), series.end, every):
+        now = series.at(tick)
+        if now != last:
+            last = now
+            yield series.timeline.time(tick)
+
+
 def base_rtt(
     state: LabState, network: Network | None, src: str, dst: str
 ) -> tuple[tuple[float, float | None], ...]:
@@ -215,13 +238,21 @@ def base_rtt(
     if network is None:
         return ()
     names = [link.name for link in network.round_trip(src, dst)]
-    moments = sorted({change.t for name in names for change in state.links.get(name, ())})
+    moved = {name: delay for name in names if (delay := _moved_delay(state, name)) is not None}
+    moments = {change.t for name in names for change in state.links.get(name, ())}
+    for delay in moved.values():
+        moments.update(_steps(delay))
     changes: list[tuple[float, float | None]] = []
-    for t in moments:
+    for t in sorted(moments):
 
         def delay_us(name: str, t: float = t) -> float:
             change = state.link_at(name, t)
-            return 0.0 if change is None else change.setting.delay_us or 0.0
+            fixed = 0.0 if change is None else change.setting.delay_us or 0.0
+            if name not in moved or change is None or not change.setting.trace:
+                return fixed
+            series = moved[name]
+            now = series.at(series.timeline.before_or_at(t))
+            return fixed if now is None else now
 
         changes.append((t, network.base_rtt(src, dst, delay_us) * 1e-3 or None))
     return tuple(changes)

@@ -1,7 +1,7 @@
 """Contents by their digest: read once from a scenario's files, and sent to each lab that asks.
 
 The side that reads the files has no privilege. A lab receives a content in pieces (``TraceData``,
-each a line of the stream), and checks its digest and every number of it: ``ccplay/lab/moving``.
+each a line of the stream), and checks its digest and every number of it: ``ccplay/lab/traces``.
 """
 
 from __future__ import annotations

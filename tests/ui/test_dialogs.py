@@ -468,7 +468,7 @@ async def test_a_link_that_was_never_set_is_described_as_doing_nothing() -> None
         await pilot.press("up", "right", "right")
         await pilot.pause()
         said = [field.input.value for field in app.screen.query(Field)]
-        assert said == ["unlimited", *["none"] * 4, "no", "uniform", *["none"] * 4]
+        assert said == ["unlimited", *["none"] * 4, "no", "uniform", *["none"] * 5]
 
 
 @pytest.mark.parametrize("dialog", DIALOGS)

@@ -585,6 +585,8 @@ def _reporting(ground: Ground, line: Line) -> None:
     dash = style.DASHES[ground.part.lines.index(line) % len(style.DASHES)]
     for queue in ground.part.scene.queues:
         series = queue.own.get(line.variable.series)
+        if series is not None and line.style == "area":
+            _area(ground.axes, curves.curve(series, factor=factor, start=ground.start))
         if series is not None and _reported(ground, series, factor, style.QUEUE, dash):
             words = f"{queue_label(queue.link)}, {line.variable.words}"
             label = words if several else queue_label(queue.link)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.lab.moving import Received
+from ccplay.lab.traces import Received
 from ccplay.model.moving import (
     MODELS,
     SHIPPED,
