@@ -14,6 +14,7 @@ from ccplay.analysis.sharing import Reaction
 from ccplay.analysis.statistics import MachineEffect, Statistic
 from ccplay.analysis.trust import HealthResult
 from ccplay.model.columns import MILLISECONDS, PACKETS, SHARE, SIZE, Column, Table
+from ccplay.scenario.values import Published
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import TrafficResults
 
@@ -282,18 +283,6 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     sample_hz: float
 
 
-class PublishedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Values of a metric measured by others."""
-
-    metric: str = msgspec.field(name="figure")
-    values: list[float]
-    note: str
-    source: str = ""
-    """Source of the values as given in the scenario."""
-    curve: bool = False
-    """Whether they are one point of a curve over the matrix."""
-
-
 class CaseStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """Statistics over the repeats of one case."""
 
@@ -307,7 +296,7 @@ class CaseStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """Statistics by the path of the metric, such as ``checkpoint.ratio``."""
     reported: list[str] = []
     """Metrics to show first: those of the scenario, or the default ones."""
-    published: list[PublishedResult] = []
+    published: list[Published] = []
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

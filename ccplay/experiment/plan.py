@@ -7,13 +7,13 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from ccplay.analysis.metrics import check_metrics, metric_problem, metrics_of
-from ccplay.analysis.results import CaseResult, CaseStatistics, Machine, PublishedResult, Result
+from ccplay.analysis.results import CaseResult, CaseStatistics, Machine, Result
 from ccplay.analysis.statistics import (
     MachineEffect,
     Measured,
@@ -26,7 +26,7 @@ from ccplay.model.quantities import quote
 from ccplay.model.topologies import plan
 from ccplay.scenario.evidence import unaliased
 from ccplay.scenario.matrix import repeated
-from ccplay.scenario.values import Case, Scenario
+from ccplay.scenario.values import Case, Published, Scenario
 from ccplay.stream.sinks import Sink
 from ccplay.traffic import TRAFFIC
 
@@ -98,28 +98,13 @@ MOST_REPEATS = 100
 _MOST_AHEAD = 200
 
 
-class Schedule(Protocol):
-    """Decides which run is next."""
-
-    ahead: int
-    """Number of runs that may be taken out of order, so that machines share the cases evenly."""
-
-    def next(self) -> Run | None:
-        """Return the run to start now; None if none is left, or until further results decide."""
-
-    def add_result(self, result: CaseResult) -> None:
-        """Accept the result of a run."""
-
-    def remaining_cases(self) -> list[Case]:
-        """Return the cases of all runs yet to start, as far as known."""
-
-
 class FixedSchedule:
     """The runs of a plan that are not finished."""
 
     def __init__(self, runs: Iterable[Run], finished: Collection[tuple[str, int]] = ()) -> None:
         self._runs = deque(run for run in runs if run.key not in finished)
         self.ahead = min(len({run.case.name for run in self._runs}), _MOST_AHEAD)
+        """Number of runs that may start out of order, so that machines share the cases evenly."""
 
     def next(self) -> Run | None:
         """Return the next run of the plan."""
@@ -228,6 +213,10 @@ class PrecisionSchedule:
             guess = progress.ended - len(values) + self.goal.guess(values)
             wanted = min(max(guess, progress.ended + 1), 2 * progress.ended, most)
         return max(wanted - len(progress.begun), 0)
+
+
+Schedule: TypeAlias = FixedSchedule | PrecisionSchedule
+"""What decides which run is next."""
 
 
 # --- run options: what the command line overrides or adds to a scenario ---------------------------
@@ -395,16 +384,7 @@ class CollectedRuns:
             runs,
             [self._metrics[each.name, each.repeat] for each in runs],
             case.metrics,
-            [
-                PublishedResult(
-                    metric=each.metric,
-                    values=list(each.values),
-                    note=each.note,
-                    source=case.published_in,
-                    curve=each.curve,
-                )
-                for each in case.published
-            ],
+            [replace(each, source=case.published_in) for each in case.published],
         )
 
 
@@ -413,7 +393,7 @@ def _statistics(
     runs: Sequence[CaseResult],
     measured: Sequence[dict[str, float]],
     reported: Sequence[str],
-    published: list[PublishedResult],
+    published: list[Published],
 ) -> CaseStatistics:
     """Return the statistics of a case over those of its runs that count.
 

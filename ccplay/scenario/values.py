@@ -249,11 +249,14 @@ class Expectation(msgspec.Struct, frozen=True):
 class Published(msgspec.Struct, frozen=True):
     """Values measured by others, shown beside ours, but never checked."""
 
-    metric: str
+    metric: str = msgspec.field(name="figure")
+    """Metric in ours, under its key of 0.1."""
     values: tuple[float, ...]
     """Values of the metric, one or several."""
     note: str = ""
     """Reason why our value may differ."""
+    source: str = ""
+    """Source of the values as given in the scenario; in results only."""
     curve: bool = False
     """Whether they are those of a curve over the matrix at this point of it."""
 

@@ -8,12 +8,12 @@ from ccplay.analysis.results import (
     CaseStatistics,
     Check,
     Checkpoint,
-    PublishedResult,
     Result,
 )
 from ccplay.analysis.statistics import statistic
 from ccplay.analysis.trust import HealthResult
 from ccplay.report.data.material import Material, Run
+from ccplay.scenario.values import Published
 from ccplay.traffic.flow import FlowResult
 
 PUBLISHED = (0.72, 0.75, 0.67)
@@ -91,11 +91,7 @@ def case_statistics(
         runs=len(runs),
         metrics={each: statistic([m[each] for m in measured]) for each in measured[0]},
         reported=METRICS,
-        published=[
-            PublishedResult(metric=METRICS[0], values=list(published), note=f"queue {HOSTILE}")
-        ]
-        if published
-        else [],
+        published=[Published(METRICS[0], published, note=f"queue {HOSTILE}")] if published else [],
     )
 
 

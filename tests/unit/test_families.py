@@ -83,7 +83,7 @@ def test_the_repeats_of_a_case_are_one_statistic() -> None:
     assert (first.runs, first.untrustworthy) == (3, 0)
     assert first.metrics["jain"] == statistic([0.91, 0.92, 0.93])
     assert first.reported[0] == "jain"
-    assert first.published[0].values == [0.9, 0.8]
+    assert first.published[0].values == (0.9, 0.8)
 
 
 def test_runs_in_which_something_failed_count_for_nothing() -> None:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.analysis.results import PublishedResult
 from ccplay.analysis.statistics import Statistic
 from ccplay.report.data.charts import Chart, ChartLine, Estimate, charts
 from ccplay.report.data.findings import distribution, together
 from ccplay.report.data.material import MatrixAxis, axes, number
 from ccplay.report.data.naming import Unit
+from ccplay.scenario.values import Published
 from tests.unit.reports import (
     PUBLISHED,
     case_result,
@@ -94,7 +94,7 @@ def test_a_published_curve_is_drawn_over_ours_from_point_to_point() -> None:
     given = [
         msgspec.structs.replace(
             case,
-            published=[PublishedResult(metric=metric, values=values, note="", curve=True)]
+            published=[Published(metric, tuple(values), curve=True)]
             if (values := theirs[int(case.parameters["limit"])])
             else [],
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from ccplay.analysis.metrics import why_unmeasured
-from ccplay.analysis.results import CaseResult, CaseStatistics, Check, PublishedResult, Result
+from ccplay.analysis.results import CaseResult, CaseStatistics, Check, Result
 from ccplay.analysis.statistics import Statistic
 from ccplay.analysis.summary import queueing_delays_us
 from ccplay.report.data.naming import (
@@ -21,6 +21,7 @@ from ccplay.report.data.naming import (
     write,
     write_bounds,
 )
+from ccplay.scenario.values import Published
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import TRAFFIC
 from ccplay.traffic.plot import Times
@@ -39,22 +40,31 @@ class Failure(msgspec.Struct, frozen=True):
 class Verdict(msgspec.Struct, frozen=True):
     """An expectation, and its outcome in all runs that were checked for it."""
 
-    metric: str
-    text: str
-    """Bounds of the expectation with their unit."""
-    why: str
-    cases: list[str]
-    """Names of the cases that were checked."""
-    total: int
-    """Number of runs checked."""
+    check: Check
+    """The expectation, and its outcome in the first of the runs."""
+    runs: list[CaseResult]
+    """Runs that were checked."""
     failed: list[Failure]
-    value: str
-    """Value measured in the first of the runs, with its unit."""
+
+    @property
+    def text(self) -> str:
+        """Bounds of the expectation with their unit."""
+        return write_bounds(self.check.metric, self.check.text)
+
+    @property
+    def cases(self) -> list[str]:
+        """Names of the cases that were checked."""
+        return list(dict.fromkeys(run.name for run in self.runs))
+
+    @property
+    def value(self) -> str:
+        """Value measured in the first of the runs, with its unit."""
+        return _value(self.runs[0], self.check)
 
     @property
     def held(self) -> int:
         """Number of runs in which the expectation held."""
-        return self.total - len(self.failed)
+        return len(self.runs) - len(self.failed)
 
 
 def verdicts(runs: Sequence[CaseResult]) -> list[Verdict]:
@@ -65,15 +75,11 @@ def verdicts(runs: Sequence[CaseResult]) -> list[Verdict]:
             groups.setdefault((check.metric, check.text, check.why), []).append((run, check))
     return [
         Verdict(
-            metric,
-            write_bounds(metric, text),
-            why,
-            cases=list(dict.fromkeys(run.name for run, _ in members)),
-            total=len(members),
-            failed=[Failure(run, _value(run, check)) for run, check in members if not check.ok],
-            value=_value(*members[0]),
+            members[0][1],
+            [run for run, _ in members],
+            [Failure(run, _value(run, check)) for run, check in members if not check.ok],
         )
-        for (metric, text, why), members in groups.items()
+        for members in groups.values()
     ]
 
 
@@ -110,16 +116,12 @@ def unmeasured(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> l
 
 def misbehaviours(run: CaseResult) -> list[str]:
     """Return how algorithms misbehaved: ``flow 1: mine keeps cwnd at 1, from 3.2 s on``."""
-    problems = dict.fromkeys(
-        f"flow {flow.id}: {each.cc} {each.wrong}, {_when(each.t, each.until)}"
-        for flow in run.flows
-        for each in flow.misbehaved
-    )
+    problems: dict[str, None] = {}
+    for flow in run.flows:
+        for each in flow.misbehaved:
+            end = " s on" if each.until is None else f" to {each.until:.1f} s"
+            problems[f"flow {flow.id}: {each.cc} {each.wrong}, from {each.t:.1f}{end}"] = None
     return list(problems)
-
-
-def _when(t: float, until: float | None) -> str:
-    return f"from {t:.1f} s on" if until is None else f"from {t:.1f} to {until:.1f} s"
 
 
 # --- distributions of the times of packets and transfers, for one run or several together ---------
@@ -363,7 +365,7 @@ def family_findings(result: Result) -> list[FamilyFinding]:
     ]
 
 
-def _notes(published: Sequence[PublishedResult], metric: str) -> list[str]:
+def _notes(published: Sequence[Published], metric: str) -> list[str]:
     return [each.note for each in published if each.metric == metric and each.note]
 
 
@@ -413,7 +415,7 @@ def agreement(result: Result) -> str:
     return f"{held} in the 95 % confidence intervals of ours; {farthest}"
 
 
-def published_of_all(family: Sequence[CaseStatistics]) -> list[PublishedResult]:
+def published_of_all(family: Sequence[CaseStatistics]) -> list[Published]:
     """Return the values published for a whole family, shared by every point of its matrix.
 
     Shown beside each point, they would look like values of that point alone.
@@ -428,7 +430,7 @@ def published_of_all(family: Sequence[CaseStatistics]) -> list[PublishedResult]:
     ]
 
 
-def published_by_case(cases: Sequence[CaseStatistics]) -> dict[str, list[PublishedResult]]:
+def published_by_case(cases: Sequence[CaseStatistics]) -> dict[str, list[Published]]:
     """Return the values published for the whole family of each case."""
     return {
         case.name: theirs
@@ -438,7 +440,7 @@ def published_by_case(cases: Sequence[CaseStatistics]) -> dict[str, list[Publish
     }
 
 
-def published_of(case: CaseStatistics, shared: Sequence[PublishedResult]) -> list[PublishedResult]:
+def published_of(case: CaseStatistics, shared: Sequence[Published]) -> list[Published]:
     """Return the values published for this case alone, without those of its family."""
     return [each for each in case.published if each not in shared]
 
@@ -452,6 +454,6 @@ def sources(cases: Sequence[CaseStatistics]) -> dict[str, list[str]]:
     return found
 
 
-def values(published: Sequence[PublishedResult], metric: str) -> list[float]:
+def values(published: Sequence[Published], metric: str) -> list[float]:
     """Return all published values of a metric."""
     return [value for each in published if each.metric == metric for value in each.values]

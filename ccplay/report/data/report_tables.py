@@ -141,11 +141,11 @@ def _checks(result: Result) -> list[dict[str, Cell]]:
     return [
         {
             "case": case,
-            "figure": each.metric,
+            "figure": each.check.metric,
             "expected": each.text,
-            "why": each.why,
+            "why": each.check.why,
             "held_in_runs": each.held,
-            "of_runs": each.total,
+            "of_runs": len(each.runs),
             "failed": "; ".join(f"run {f.run.repeat}: {f.value}" for f in each.failed) or None,
         }
         for case, own in runs.items()

@@ -223,7 +223,7 @@ def height_in(placed: Sequence[Label]) -> float:
 
 def draw(axes: Axes, placed: Sequence[Label], above_in: float) -> None:
     """Write the labels above ``axes``, the lowest row ``above_in`` inches higher."""
-    height = _height_in(axes)
+    _, height = style.size_in(axes)
     for label in placed:
         up = 1 + (above_in + label.row * ROW_IN) / height
         axes.plot(
@@ -257,11 +257,6 @@ def rule(axes: Axes, moments: Sequence[tuple[float, str]]) -> None:
         if not some or t - some[-1] > (right - left) / _APART:
             some.append(t)
     strokes(axes, some, (0, 1), color=MUTED, linewidth=0.45, linestyle=(0, (1, 2)), zorder=1.5)
-
-
-def _height_in(axes: Axes) -> float:
-    figure = axes.get_figure(root=True)
-    return axes.get_position().height * figure.get_size_inches()[1] if figure else 1.0
 
 
 def _shorten(text: str, longest: int) -> str:

@@ -24,16 +24,12 @@ from ccplay.report.figures.style import Ink, Inks
 # --- common parts of charts of lines and of bars: frame, legend, axes, intervals and dots ---------
 
 LEFT_IN = 0.58
-RIGHT_IN = 0.14
 _BOTTOM_IN = 0.40
 _HEIGHT_IN = 2.0
-_ROW_IN = 0.14
-_PANEL_GAP_IN = 0.22
 INTERVAL = "_interval"
 """Label of confidence intervals; its underscore keeps them out of matplotlib's legends."""
 _UP, _DOWN = markers.CARETUP, markers.CARETDOWN
 _LEFT, _RIGHT = markers.CARETLEFT, markers.CARETRIGHT
-_FOUR = 4
 _COMMON: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
 PUBLISHED: dict[str, Any] = {
     "linestyle": "",
@@ -56,7 +52,7 @@ def frame(
     labelled: bool = True,
     sideways: bool = False,
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a legend on top, and the axes of its panels side by side, in rows."""
+    """Return the figure of a chart, with entries for published values, and its panels' axes."""
     handles = [*handles]
     if chart.published:
         handles.append(Line2D([], [], label="published", **{**PUBLISHED, "zorder": 1}))
@@ -64,50 +60,11 @@ def frame(
         handles.append(
             Line2D([], [], color=style.INK, label="published for all cases together", **_COMMON)
         )
-    room = width - left - RIGHT_IN
-    columns = style.legend_columns([str(each.get_label()) for each in handles], room)
-    rows = math.ceil(len(handles) / columns)
-    across = panels_across(len(chart.panels), sideways=sideways)
-    down = math.ceil(len(chart.panels) / across)
-    titled = any(title for title, _ in chart.panels)
-    head = 0.08 + _ROW_IN * rows
-    over = 0.18 if titled else 0.0
+    titles = [title for title, _ in chart.panels]
     below = _BOTTOM_IN if labelled else _BOTTOM_IN - 0.15
-    total = head + down * (over + height + below) + (down - 1) * 0.12
-    figure = Figure(figsize=(width, total))
-    each = (room - (across - 1) * _PANEL_GAP_IN) / across
-    panels: list[Axes] = []
-    for number, (title, _) in enumerate(chart.panels):
-        row, column = divmod(number, across)
-        bottom = total - head - (row + 1) * (over + height) - row * (0.12 + below)
-        axes = style.box(figure, left + column * (each + _PANEL_GAP_IN), bottom, each, height)
-        if titled:
-            axes.set_title(title, fontsize=7.5, fontweight="bold", loc="left", pad=3)
-        if panels and sideways:
-            axes.sharex(panels[0])
-        elif panels:
-            axes.sharey(panels[0])
-        if column:
-            axes.tick_params(labelleft=False)
-        panels.append(axes)
-    if handles:
-        figure.legend(
-            handles=handles,
-            loc="upper left",
-            bbox_to_anchor=(left / width, 1 - 0.03 / total),
-            ncols=columns,
-        )
-    return figure, panels
-
-
-def panels_across(panels: int, *, sideways: bool = False) -> int:
-    """Return the number of panels per row: at most three; four panels form a square.
-
-    Four panels of ``sideways`` bars share one row.
-    """
-    if panels == _FOUR:
-        return _FOUR if sideways else 2
-    return min(panels, 3)
+    return style.frame(
+        titles, handles, width, left=left, height=height, below=below, sideways=sideways
+    )
 
 
 def draw_common(axes: Axes, chart: Chart, line: ChartLine, colour: str, *, upright: bool) -> None:
@@ -129,11 +86,10 @@ def finish_values(panels: Sequence[Axes], chart: Chart) -> None:
             _double(axes, chart.doublings)
         else:
             axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-        place, figure = axes.get_position(), axes.get_figure(root=True)
-        width = figure.get_size_inches()[0] if figure else 1.0
-        if place.x0 * width < LEFT_IN + 0.05:
+        place, width = axes.get_position(), style.size_in(axes)[0]
+        if place.x0 * width / place.width < LEFT_IN + 0.05:
             axes.set_ylabel(chart.value_label)
-            axes.yaxis.set_label_coords(-0.40 / (place.width * width), 0.5)
+            axes.yaxis.set_label_coords(-0.40 / width, 0.5)
         if chart.reference is not None:
             axes.axhline(chart.reference, color=style.INK, linewidth=0.7, zorder=1.5)
 
@@ -267,7 +223,9 @@ def _lines(chart: Chart, inks: Inks) -> Figure:
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.set_xlabel(_axis_label(chart.axis.name, unit), labelpad=1.5)
+        name = "queue limit" if chart.axis.name in ("limit", "queue") else chart.axis.name
+        counted = unit or ("packets" if name == "queue limit" else "")
+        axes.set_xlabel(f"{name} ({counted})" if counted else name, labelpad=1.5)
     finish_values(panels, chart)
     for axes in panels:
         arrows(axes, upright=True)
@@ -318,12 +276,6 @@ def _line(
         axes.plot(*zip(*curve, strict=True), color=ink.colour, zorder=3, **_COMMON)
 
 
-def _axis_label(name: str, unit: str) -> str:
-    named = {"limit": "queue limit", "queue": "queue limit"}.get(name, name)
-    unit = unit or ("packets" if named == "queue limit" else "")
-    return f"{named} ({unit})" if unit else named
-
-
 def _named(chart: Chart, label: str) -> str:
     return f"{chart.hue} {label}" if chart.hue and chart.hue != CASES else label
 
@@ -343,7 +295,7 @@ def _bars(chart: Chart, inks: Inks) -> Figure:
     handles = handles if len(handles) > 1 else []
     many = len(chart.panels)
     width = style.COLUMN_IN if many == 1 else style.PAGE_IN
-    upright = widest * len(names) * panels_across(many) <= width - LEFT_IN - RIGHT_IN
+    upright = widest * len(names) * style.panels_across(many) <= width - LEFT_IN - style.RIGHT_IN
     if upright:
         figure, panels = frame(chart, handles, width, labelled=chart.axis.name != CASES)
     else:
@@ -360,17 +312,14 @@ def _bars(chart: Chart, inks: Inks) -> Figure:
     if upright:
         finish_values(panels, chart)
     else:
-        _below(figure, panels, chart.value_label)
+        # One label of the value axis below all panels, which have no room for their own.
+        places = [axes.get_position() for axes in panels]
+        middle = (min(each.x0 for each in places) + max(each.x1 for each in places)) / 2
+        low = 0.04 / figure.get_size_inches()[1]
+        figure.supxlabel(chart.value_label, x=middle, y=low, va="bottom")
     for axes in panels:
         arrows(axes, upright=upright)
     return figure
-
-
-def _below(figure: Figure, panels: Sequence[Axes], label: str) -> None:
-    """Write one label of the value axis below all panels, which have no room for their own."""
-    places = [axes.get_position() for axes in panels]
-    middle = (min(each.x0 for each in places) + max(each.x1 for each in places)) / 2
-    figure.supxlabel(label, x=middle, y=0.04 / figure.get_size_inches()[1], va="bottom")
 
 
 def _bar(
@@ -438,11 +387,6 @@ def _written(axes: Axes, chart: Chart, estimates: Sequence[Estimate], at: Sequen
         )
 
 
-def _width_in(axes: Axes) -> float:
-    figure = axes.get_figure(root=True)
-    return axes.get_position().width * figure.get_size_inches()[0] if figure else 1.0
-
-
 def _categories(axes: Axes, chart: Chart, names: Sequence[str], *, upright: bool) -> None:
     places = list(range(len(names)))
     if upright:
@@ -457,7 +401,7 @@ def _categories(axes: Axes, chart: Chart, names: Sequence[str], *, upright: bool
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
     value_in = _VALUE_IN + _OURS_IN if chart.published else _VALUE_IN
-    room = 1.0 if chart.runs[1] > 1 else 1.0 + value_in / _width_in(axes)
+    room = 1.0 if chart.runs[1] > 1 else 1.0 + value_in / style.size_in(axes)[0]
     axes.set_xlim(0, chart.frame[1] * room)
     ticks = 6 if len(chart.panels) == 1 else 4
     axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))

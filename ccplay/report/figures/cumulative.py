@@ -25,12 +25,8 @@ from ccplay.report.figures.style import Ink
 # --- cumulative distributions of delays, and of flow completion times, by case --------------------
 
 _LEFT_IN = 0.52
-_RIGHT_IN = 0.14
 _HEIGHT_IN = 1.75
 _BOTTOM_IN = 0.40
-_ROW_IN = 0.14
-_GAP_IN = 0.18
-_FOUR = 4
 _NEAR = 0.4
 """Largest ratio of the least to the greatest value at which the axis begins at 0."""
 
@@ -60,7 +56,7 @@ def draw_cdf(
         axes.set_xlim(left, right + 0.03 * (right - left) or 1)
         axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
         axes.set_xlabel(labels[0], labelpad=1.5)
-        axes.set_ylabel("" if number % _across(len(panels)) else labels[1])
+        axes.set_ylabel("" if number % style.panels_across(len(panels)) else labels[1])
     return figure
 
 
@@ -101,49 +97,19 @@ def draw_completion_times(
     return figure
 
 
-def _across(panels: int) -> int:
-    """Return the number of panels per row: at most three; four panels form a square."""
-    return 2 if panels == _FOUR else min(panels, 3)
-
-
 def _frame(titles: Sequence[str], inks: Mapping[str, Ink]) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a legend on top, and the axes of its panels in rows.
-
-    The vertical axis of each has shares of 1, in percent.
-    """
-    several = len(titles) > 1
-    width = style.PAGE_IN if several else style.COLUMN_IN
-    room = width - _LEFT_IN - _RIGHT_IN
-    columns = style.legend_columns(list(inks), room)
-    rows = math.ceil(len(inks) / columns) if len(inks) > 1 else 0
-    head = 0.06 + _ROW_IN * rows + (0.18 if several else 0)
-    across = _across(len(titles))
-    down = math.ceil(len(titles) / across)
-    total = head + down * (_HEIGHT_IN + _BOTTOM_IN) + (down - 1) * 0.2
-    figure = Figure(figsize=(width, total))
-    each = (room - (across - 1) * _GAP_IN) / across
-    panels = []
-    for number, title in enumerate(titles):
-        row, column = divmod(number, across)
-        bottom = total - head - _HEIGHT_IN - row * (_HEIGHT_IN + _BOTTOM_IN + 0.2)
-        axes = style.box(figure, _LEFT_IN + column * (each + _GAP_IN), bottom, each, _HEIGHT_IN)
+    """Return a figure and the axes of its panels, whose vertical axis has shares in percent."""
+    handles = [
+        Line2D([], [], color=ink.colour, linestyle=ink.dash, label=name)
+        for name, ink in (inks.items() if len(inks) > 1 else ())
+    ]
+    width = style.PAGE_IN if len(titles) > 1 else style.COLUMN_IN
+    figure, panels = style.frame(
+        titles, handles, width, left=_LEFT_IN, height=_HEIGHT_IN, below=_BOTTOM_IN
+    )
+    for axes in panels:
         axes.set_ylim(0, 1.01)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-        if column:
-            axes.tick_params(labelleft=False)
-        if several:
-            axes.set_title(title, fontsize=7.5, fontweight="bold", loc="left", pad=3)
-        panels.append(axes)
-    if rows:
-        figure.legend(
-            handles=[
-                Line2D([], [], color=ink.colour, linestyle=ink.dash, label=name)
-                for name, ink in inks.items()
-            ],
-            loc="upper left",
-            bbox_to_anchor=(_LEFT_IN / width, 1 - 0.02 / total),
-            ncols=columns,
-        )
     return figure, panels
 
 
@@ -207,7 +173,7 @@ def spread(wanted: Sequence[float], least: float) -> list[float]:
     groups: list[tuple[float, list[int]]] = []
     for n in order:
         middle, members = wanted[n], [n]
-        while groups and _bottom(middle, members, least) < _top(*groups[-1], least) + least:
+        while groups and _bottom(middle, members, least) < _bottom(*groups[-1], -least) + least:
             _, before = groups.pop()
             members = [*before, *members]
             middle = sum(wanted[m] for m in members) / len(members)
@@ -222,11 +188,8 @@ def spread(wanted: Sequence[float], least: float) -> list[float]:
 
 
 def _bottom(middle: float, members: Sequence[int], least: float) -> float:
+    """Return the lowest position of a group; the highest one for a negative distance."""
     return middle - (len(members) - 1) / 2 * least
-
-
-def _top(middle: float, members: Sequence[int], least: float) -> float:
-    return middle + (len(members) - 1) / 2 * least
 
 
 def _name(

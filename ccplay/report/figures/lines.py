@@ -149,11 +149,10 @@ def throughput(axes: Axes, part: Part) -> list[Artist]:
     for each in counted(scene):
         edges, rates = _arrivals(part, each, coarse)
         colour = inks[each.name].colour
-        axes.stairs(
-            rates, edges, baseline=None, color=colour, linestyle=_COUNTED_DASH, linewidth=1.2
-        )
         top, peak = max([top, *rates]), max([peak, *rates])
-        handles.append(_counted_sample(colour, each))
+        look: dict[str, Any] = {"color": colour, "linestyle": _COUNTED_DASH, "linewidth": 1.2}
+        axes.stairs(rates, edges, baseline=None, **look)
+        handles.append(Line2D([], [], label=f"{each.word} {each.name}", **look))
     highest = top * 1.08 or 1
     if scene.flows:
         finely = f"over {fine:g} s, cut" if peak > highest else f"over {fine:g} s"
@@ -166,11 +165,6 @@ def throughput(axes: Axes, part: Part) -> list[Artist]:
 def counted(scene: Scene) -> list[CountedTraffic]:
     """Return the cross traffic that was counted while it ran, for which received rates exist."""
     return [each for each in scene.counted if each.received_bytes.end > 0]
-
-
-def _counted_sample(colour: str, traffic: CountedTraffic) -> Artist:
-    label = f"{traffic.word} {traffic.name}"
-    return Line2D([], [], color=colour, linestyle=_COUNTED_DASH, linewidth=1.2, label=label)
 
 
 def _arrivals(part: Part, traffic: CountedTraffic, width: float) -> tuple[list[float], list[float]]:

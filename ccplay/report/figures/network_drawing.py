@@ -204,7 +204,8 @@ def _summed_up(edges: list[Edge], most: int) -> tuple[list[Edge], tuple[str, ...
         return edges, ()
     tiers: dict[str, list[Edge]] = {}
     for each in edges:
-        tiers.setdefault(" – ".join(sorted(map(_stem, (each.a, each.b)))), []).append(each)
+        stems = sorted(name.rstrip("0123456789") for name in (each.a, each.b))
+        tiers.setdefault(" – ".join(stems), []).append(each)
     rest: dict[int, Edge] = {}
     noted: dict[str, list[str]] = {}
     for tier, members in tiers.items():
@@ -228,10 +229,6 @@ def _summed_up(edges: list[Edge], most: int) -> tuple[list[Edge], tuple[str, ...
     if len(noted) == 1:
         notes = (f"All links without a label: {next(iter(noted))}",)
     return [rest.get(id(each), each) for each in edges], notes
-
-
-def _stem(name: str) -> str:
-    return name.rstrip("0123456789")
 
 
 # --- the graph as SVG -----------------------------------------------------------------------------

@@ -60,8 +60,8 @@ class Panel(msgspec.Struct, frozen=True):
         return slug(self.name)
 
 
-Drawing: TypeAlias = Callable[[Axes, Part], list[Artist]]
-"""Function that draws a panel and returns the entries of its legend."""
+Drawing: TypeAlias = Callable[..., list[Artist]]
+"""Function of axes and a ``part``: it draws a panel and returns the entries of its legend."""
 
 
 def panels(scene: Scene, inks: Inks, names: Collection[str] = ()) -> list[Panel]:
@@ -111,12 +111,8 @@ def _panel(part: Part, name: str, title: str) -> Panel:
     drawing = _DRAWINGS.get((subject, style), lines.draw)
     whole = line.variable.whole and part.unit == line.variable.unit
     return Panel(
-        name, title, part.label, part.plot.height_in, partial(_draw, drawing, part), counts=whole
+        name, title, part.label, part.plot.height_in, partial(drawing, part=part), counts=whole
     )
-
-
-def _draw(drawing: Drawing, part: Part, axes: Axes) -> list[Artist]:
-    return drawing(axes, part)
 
 
 def _by_queue(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
@@ -480,7 +476,12 @@ def draw_run(job: RunJob) -> RunDrawing:
     with style.look():
         saved = save(stacked(shown, inks, job.plots), job.folder / job.slug, formats, face)
         files = list(saved.files)
-        for panel in _single_panels(job, shown, inks) if job.every_file else ():
+        single_panels = [
+            *panels(shown, inks, job.plots),
+            *own_values(shown, inks),
+            *zoomed(shown, inks),
+        ]
+        for panel in single_panels if job.every_file else ():
             stem = job.folder / f"{job.slug}-{panel.slug}"
             files += save(single(shown, panel), stem, formats, face).files
     known = {link: found for link in state.links if (found := state.link_at(link, start))}
@@ -500,7 +501,3 @@ def draw_run(job: RunJob) -> RunDrawing:
         intervals=summaries(moved(state, start, start + shown.span_s, INTERVAL_S)),
         graph=graph(network, known, loads(state, start), paths(state)) if network else None,
     )
-
-
-def _single_panels(job: RunJob, shown: Scene, inks: Inks) -> list[Panel]:
-    return [*panels(shown, inks, job.plots), *own_values(shown, inks), *zoomed(shown, inks)]

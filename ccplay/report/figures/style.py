@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import base64
 import io
+import math
 import re
 import tempfile
 import warnings
@@ -34,6 +35,11 @@ COLUMN_IN = 3.5
 """Width in inches of a column in a paper with two columns."""
 PAGE_IN = 7.0
 """Width in inches of the text of a paper's page."""
+RIGHT_IN = 0.14
+"""Width in inches of the margin at the right of the axes."""
+ROW_IN = 0.14
+"""Height in inches of a row of a legend."""
+_PANEL_GAP_IN = 0.22
 SMALL = 6.5
 """Size in points of legends and of labels within a figure."""
 
@@ -196,6 +202,65 @@ def box(figure: Figure, left: float, bottom: float, width: float, height: float)
     """Add axes at a place in inches."""
     across, up = figure.get_size_inches()
     return figure.add_axes((left / across, bottom / up, width / across, height / up))
+
+
+def size_in(axes: Axes) -> tuple[float, float]:
+    """Return the width and the height of axes in inches."""
+    figure, place = axes.get_figure(root=True), axes.get_position()
+    across, up = figure.get_size_inches() if figure is not None else (1.0, 1.0)
+    return place.width * across, place.height * up
+
+
+def frame(
+    titles: Sequence[str],
+    handles: Sequence[Any],
+    width: float,
+    *,
+    left: float,
+    height: float,
+    below: float,
+    sideways: bool = False,
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with a legend on top, and the axes of its panels side by side, in rows.
+
+    Each panel is ``height`` inches high, with ``below`` inches for labels under it. Panels share
+    the axis of values: the vertical one, or the horizontal one of ``sideways`` bars.
+    """
+    room = width - left - RIGHT_IN
+    columns = legend_columns([str(each.get_label()) for each in handles], room)
+    across = panels_across(len(titles), sideways=sideways)
+    down = math.ceil(len(titles) / across)
+    head = 0.08 + ROW_IN * math.ceil(len(handles) / columns)
+    over = 0.18 if any(titles) else 0.0
+    total = head + down * (over + height + below) + (down - 1) * 0.12
+    figure = Figure(figsize=(width, total))
+    each = (room - (across - 1) * _PANEL_GAP_IN) / across
+    panels: list[Axes] = []
+    for number, title in enumerate(titles):
+        row, column = divmod(number, across)
+        bottom = total - head - (row + 1) * (over + height) - row * (0.12 + below)
+        axes = box(figure, left + column * (each + _PANEL_GAP_IN), bottom, each, height)
+        if over:
+            axes.set_title(title, fontsize=7.5, fontweight="bold", loc="left", pad=3)
+        if panels:
+            (axes.sharex if sideways else axes.sharey)(panels[0])
+        if column:
+            axes.tick_params(labelleft=False)
+        panels.append(axes)
+    if handles:
+        at = (left / width, 1 - 0.03 / total)
+        figure.legend(handles=handles, loc="upper left", bbox_to_anchor=at, ncols=columns)
+    return figure, panels
+
+
+def panels_across(panels: int, *, sideways: bool = False) -> int:
+    """Return the number of panels per row: at most three; four panels form a square.
+
+    Four panels of ``sideways`` bars share one row.
+    """
+    if panels == 4:
+        return 4 if sideways else 2
+    return min(panels, 3)
 
 
 def move(axes: Axes, left: float, bottom: float, width: float, height: float) -> None:

@@ -187,17 +187,12 @@ def _family(
     rows = []
     for case in cases:
         mine = by_case.get(case.name, {})
-        cells = [_cell(column, mine.get(column.metric)) for column in heads]
+        found = [(column, mine.get(column.metric)) for column in heads]
+        cells = [Cell(c.ours(f), c.spread(f), c.theirs(f), c.beside(f)) for c, f in found]
         labels = [as_written(case.parameters[axis]) for axis in axes] or [case.name]
         rows.append(CaseRow(labels, case.runs, cells))
     published = [column.theirs(whole.get(column.metric)) for column in heads] if whole else []
     return Family(name, axes or ["case"], heads, rows, published)
-
-
-def _cell(column: MetricColumn, found: Finding | None) -> Cell:
-    return Cell(
-        column.ours(found), column.spread(found), column.theirs(found), column.beside(found)
-    )
 
 
 def notes(result: Result) -> list[str]:
@@ -234,7 +229,7 @@ def check_rows(result: Result) -> list[Expected]:
     return [
         Expected(
             some_of(each.cases, result.statistics),
-            words(each.metric).text,
+            words(each.check.metric).text,
             each,
             [f"{run_name(failure.run)}: {failure.value}" for failure in each.failed],
         )
@@ -386,7 +381,7 @@ def render(
             notes=notes(result),
             troubles=troubles(result),
             checks=checks,
-            checked=sum(each.verdict.total for each in checks),
+            checked=sum(len(each.verdict.runs) for each in checks),
             held=sum(each.verdict.held for each in checks),
             cases=cases,
             index=_index(result.statistics, anchors),

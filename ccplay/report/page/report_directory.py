@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -168,12 +168,6 @@ description."""
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
-
-
-class _Workers(Protocol):
-    """A function that applies another one to several items, as ``map`` does."""
-
-    def __call__(self, work: Callable[[_T], _R], some: Sequence[_T], /) -> Iterator[_R]: ...
 
 
 def write(
@@ -347,32 +341,33 @@ def _write(table: ReportTable, folder: Path) -> list[str]:
 
 
 def _done(
-    workers: _Workers, work: Callable[[_T], _R], some: Sequence[_T], progress: Progress, what: str
+    workers: ProcessPoolExecutor | None,
+    work: Callable[[_T], _R],
+    some: Sequence[_T],
+    progress: Progress,
+    what: str,
 ) -> list[_R]:
     """Run all tasks, report the progress, and return the results in order."""
     progress(0, len(some), what)
     done: list[_R] = []
-    for each in workers(work, some):
+    for each in map(work, some) if workers is None else workers.map(work, some):
         done.append(each)
         progress(len(done), len(some), what)
     return done
 
 
 @contextmanager
-def _pool(most: int) -> Iterator[_Workers]:
-    """Return a context with parallel workers, or with ``map`` for a single task or core."""
+def _pool(most: int) -> Iterator[ProcessPoolExecutor | None]:
+    """Return a context with parallel workers; with None for a single task or core."""
     workers = min(len(os.sched_getaffinity(0)), most)
     if workers < 2:
-        yield map
+        yield None
         return
     # Threads that libraries start do not survive a fork.
     context = get_context("forkserver")
     # Importing matplotlib takes a second: once is enough for all workers.
     context.set_forkserver_preload(["__main__", draw_run.__module__])
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts) as pool:
-        yield pool.map
-
-
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the parent: a worker would only print a traceback."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C is for the parent: a worker would only print a traceback.
+    ignore = (signal.SIGINT, signal.SIG_IGN)
+    with ProcessPoolExecutor(workers, context, signal.signal, ignore) as pool:
+        yield pool

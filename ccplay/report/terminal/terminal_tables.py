@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import msgspec
 from rich.cells import cell_len, set_cell_size
@@ -18,7 +19,6 @@ from ccplay.analysis.results import (
     CaseStatistics,
     Checkpoint,
     Machine,
-    PublishedResult,
     Result,
 )
 from ccplay.analysis.statistics import CONFIDENCE
@@ -36,8 +36,10 @@ from ccplay.report.data.findings import (
     values,
     verdicts,
 )
+from ccplay.report.data.material import as_written
 from ccplay.report.data.naming import Unit, by_family, family_of, some_of, unit
 from ccplay.report.data.report_tables import Rows, result_tables
+from ccplay.scenario.values import Published
 from ccplay.state.lab_state import LabState
 from ccplay.units import format_rate
 
@@ -229,7 +231,7 @@ class _CaseRow(msgspec.Struct, frozen=True):
     """A row of a table: the measured values of a case, or the published ones."""
 
     case: CaseStatistics
-    published: list[PublishedResult] | None = None
+    published: list[Published] | None = None
     """Published results; None for measured values."""
 
 
@@ -286,7 +288,7 @@ def _rows(cases: Sequence[CaseStatistics]) -> Iterator[_CaseRow]:
 def _labels(rows: Sequence[_CaseRow]) -> list[HeadedColumn]:
     """Return the columns that label rows: the axes of the matrix, or the case."""
     axes = rows[0].case.parameters
-    first, *others = [_label(axis, rows, _value_of(axis)) for axis in axes] or [
+    first, *others = [_label(axis, rows, partial(_value_on, axis)) for axis in axes] or [
         _label("case", rows, lambda case: case.name)
     ]
     named = [
@@ -329,12 +331,8 @@ def _cell(metric: str, row: _CaseRow, fitting: Unit) -> str:
     return fitting.write_statistic(found) + few
 
 
-def _value_of(axis: str) -> Callable[[CaseStatistics], str]:
-    def value_of(case: CaseStatistics) -> str:
-        value = case.parameters[axis]
-        return str(value).lower() if isinstance(value, bool) else str(value)
-
-    return value_of
+def _value_on(axis: str, case: CaseStatistics) -> str:
+    return as_written(case.parameters[axis])
 
 
 def run_count(count: int) -> str:
@@ -393,13 +391,13 @@ def check_lines(
 
 def _check_lines(verdict: Verdict, where: str) -> Iterator[tuple[str, str]]:
     style = "red" if verdict.failed else "green"
-    reason = f" ({verdict.why})" if verdict.why else ""
-    metric = f"{where}: {verdict.metric}" if where else verdict.metric
-    if verdict.total == 1:
+    reason = f" ({verdict.check.why})" if verdict.check.why else ""
+    metric = f"{where}: {verdict.check.metric}" if where else verdict.check.metric
+    if len(verdict.runs) == 1:
         held = "failed" if verdict.failed else "held"
         yield f"{metric} is {verdict.value}, expected {verdict.text}: {held}{reason}", style
         return
-    held = f"held in {verdict.held} of {verdict.total} runs"
+    held = f"held in {verdict.held} of {len(verdict.runs)} runs"
     yield f"{metric}, expected {verdict.text}: {held}{reason}", style
     for each in verdict.failed[:_MOST_FAILURES]:
         yield f"  failed: {run_name(each.run)}: {each.value}", "red"
