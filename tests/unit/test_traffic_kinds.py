@@ -77,6 +77,14 @@ def test_each_kind_is_kept_and_has_its_list_in_a_result() -> None:
     assert sorted(lists) == sorted(kind.group for kind in TRAFFIC)
 
 
+def test_a_command_goes_by_the_name_of_its_traffic() -> None:
+    for kind in TRAFFIC:
+        start = kind.starting(**{kind.field: "x"}, src="h1", dst="h2")
+        assert (start.name, kind.stopping("x").name) == ("x", "x")
+        assert start.name_field == kind.stopping("x").name_field == kind.field
+        assert start.describe().startswith(f"{kind.word} x starts")
+
+
 def test_every_column_of_every_table_has_its_value(runs: list[CaseResult]) -> None:
     """Every column has a value in some row: a wrong attribute would fail only with a row."""
     shown = dict(result_tables(runs))
