@@ -443,20 +443,14 @@ def limited(e: Evidence) -> str:
         return f"cwnd limits it: {flight}."
     if e.window_bytes is not None and e.mss and e.unacked * e.mss >= e.window_bytes * _FULL:
         return f"The receiver's window limits it: {flight}, and no more fits in its window."
-    if _is_paced(e):
-        assert e.pacing_bps is not None  # noqa: S101 - _is_paced() has looked
-        return f"Pacing limits it, at {format_rate(e.pacing_bps)}: {flight}."
+    paced = e.pacing_bps if e.cc.startswith("bbr") else None
+    if paced and e.goodput_bps is not None and abs(e.goodput_bps / paced - 1) <= 0.15:
+        return f"Pacing limits it, at {format_rate(paced)}: {flight}."
     if e.ca_state >= _RULES_CWR:
         return ""
     if e.window_bytes is not None:
         return f"Neither cwnd nor the receiver's window limits it at this moment: {flight}."
     return f"cwnd does not limit it at this moment: {flight}."
-
-
-def _is_paced(e: Evidence) -> bool:
-    if e.pacing_bps is None or e.goodput_bps is None or not e.cc.startswith("bbr"):
-        return False
-    return abs(e.goodput_bps / e.pacing_bps - 1) <= 0.15
 
 
 def delayed(e: Evidence) -> str:

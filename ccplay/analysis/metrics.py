@@ -24,7 +24,6 @@ from ccplay.model.values import TrafficClass
 from ccplay.scenario.evidence import unaliased
 from ccplay.scenario.values import Case, Expectation, Scenario
 from ccplay.traffic import TRAFFIC, ends_of, started_by
-from ccplay.traffic.base import TrafficKind
 from ccplay.traffic.flow import StartFlow, Subflow
 from ccplay.traffic.ping import StartPing
 
@@ -175,7 +174,9 @@ def _reasons(case: Case, network: Network) -> dict[str, str]:
     for command in starts:
         kind = started_by(command)
         if kind is not None and (name := kind.name_of(command)) is not None:
-            fields = dict.fromkeys(_fields(_MEMBERS[kind.group]), "") | _lacking(kind, command)
+            fields = dict.fromkeys(_fields(_MEMBERS[kind.group]), "")
+            needs = kind.needs.items()
+            fields |= {each: why for each, (key, why) in needs if not getattr(command, key)}
             found |= {f"{kind.group}.{name}.{field}": why for field, why in fields.items()}
         if isinstance(command, StartFlow):
             reaction = f"reactions.{command.flow}"
@@ -206,11 +207,6 @@ def _unprovoked(steps: Sequence[Command]) -> Iterator[tuple[str, str]]:
     if not any(each.down or each.loss == 1 for each in links):
         for each in ("recovery_s", "silent_retransmits"):
             yield each, "no step takes a link down, or loses all its packets"
-
-
-def _lacking(kind: TrafficKind, start: Command) -> dict[str, str]:
-    """Return the metrics that a start of traffic can't have, with the reason."""
-    return {metric: why for metric, (key, why) in kind.needs.items() if not getattr(start, key)}
 
 
 def _of_queues(case: Case, network: Network) -> dict[str, str]:

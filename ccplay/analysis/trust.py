@@ -489,11 +489,11 @@ def impossible_windows(state: LabState) -> dict[str, int]:
     Some kernels skip a BPF program when an interrupt finds process 1 running. The result of a
     program such as ``ssthresh`` is then whatever the register contained.
     """
-    found = {name: _greatest(flow) for name, flow in state.flows.items()}
-    return {name: most for name, most in found.items() if most > MOST_SEGMENTS}
-
-
-def _greatest(flow: Flow) -> int:
-    both = (flow.series["cwnd"], flow.series["ssthresh"])
-    extremes = (each.extremes(each.first, each.end) for each in both)
-    return max((int(each[1]) for each in extremes if each is not None), default=0)
+    found: dict[str, int] = {}
+    for name, flow in state.flows.items():
+        both = (flow.series["cwnd"], flow.series["ssthresh"])
+        spans = (each.extremes(each.first, each.end) for each in both)
+        most = max((int(span[1]) for span in spans if span is not None), default=0)
+        if most > MOST_SEGMENTS:
+            found[name] = most
+    return found

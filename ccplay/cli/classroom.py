@@ -185,7 +185,7 @@ def _take_headless(opened: Opened, arguments: argparse.Namespace) -> int:
 
     shows = not arguments.json
     opener = options.lab_opener(arguments)
-    outcome = asyncio.run(headless.run_lesson(opened, opener, _print if shows else _ignore))
+    outcome = asyncio.run(headless.run_lesson(opened, opener, _print if shows else lambda _: None))
     ok = not outcome.errors and all(each.ok for each in outcome.taken)
     if shows:
         for text in (*outcome.errors, *outcome.health.reasons):
@@ -206,10 +206,6 @@ def _take_headless(opened: Opened, arguments: argparse.Namespace) -> int:
         found = {"lesson": opened.name, "ok": ok, "pages": pages}
         put_json({**found, "errors": outcome.errors, "health": outcome.health})
     return 0 if ok else 1
-
-
-def _ignore(_: PageResult) -> None:
-    """Print nothing: with ``--json`` all pages are printed at the end."""
 
 
 def _print(taken: PageResult) -> None:

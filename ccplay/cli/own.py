@@ -62,7 +62,9 @@ def run_new(arguments: argparse.Namespace) -> int:
     from ccplay.errors import UsageError
     from ccplay.files import writing
 
-    kind, name, origin = arguments.kind, arguments.name or _unnamed(arguments.kind), None
+    kind, origin = arguments.kind, None
+    # The name of a discipline is that of a Python module.
+    name = arguments.name or ("my_discipline" if kind == "discipline" else f"my-{kind}")
     if kind == "discipline":
         origin = arguments.origin
     elif getattr(arguments, "origin", None) is not None:
@@ -80,11 +82,6 @@ def run_new(arguments: argparse.Namespace) -> int:
     opens = {"scenario": "ccplay", "lesson": "ccplay lesson"}.get(kind, f"ccplay --{kind}")
     notify(f"next: ccplay check {file}; {opens} {file}")
     return 0
-
-
-def _unnamed(kind: str) -> str:
-    """Return the name of a file whose user gives none; a discipline's is a Python module's."""
-    return "my_discipline" if kind == "discipline" else f"my-{kind}"
 
 
 def _scenario(name: str, kind: str) -> tuple[Path, str]:
@@ -301,7 +298,9 @@ def list_disciplines(arguments: argparse.Namespace) -> int:
         own = found.get(name + SUFFIX)
         in_software = own is not None and own.available
         plain = found.get(name)
-        in_kernel = plain is not None and plain.available and plain.summary != _summary(own)
+        # A lab without the kernel's offers ccplay's own under the plain name.
+        stands_in = plain is not None and own is not None and plain.summary == own.summary
+        in_kernel = plain is not None and plain.available and not stands_in
         places = [
             place for place, has in (("kernel", in_kernel), (f"{name}{SUFFIX}", in_software)) if has
         ]
@@ -315,10 +314,6 @@ def list_disciplines(arguments: argparse.Namespace) -> int:
     if reason:
         notify(f"not available here: {reason}")
     return 0
-
-
-def _summary(feature: Feature | None) -> str:
-    return "" if feature is None else feature.summary
 
 
 def _found() -> tuple[dict[str, Feature], str]:

@@ -7,16 +7,11 @@ import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ccplay.cli import options
 from ccplay.errors import UsageError
 from ccplay.traffic import TRAFFIC
 from ccplay.visible import notify, put
-
-if TYPE_CHECKING:
-    from ccplay.report.data.material import Material
-
 
 # --- ``ccplay report``: writes a page with figures and tables about finished runs -----------------
 
@@ -102,7 +97,9 @@ def make(runs: list[Path], out: Path, *, every: bool = False, plots: tuple[str, 
     page = write(material, out, _show_progress, every=every, plots=plots)
     if sys.stderr.isatty():
         print(end="\r\033[K", file=sys.stderr)
-    _notify_end(material, time.monotonic() - started)
+    cases, done = len(material.result.statistics), len(material.runs)
+    words = f"{done} run{'s' if done > 1 else ''} of {cases} case{'s' if cases > 1 else ''}"
+    notify(f"report on {words}, written in {time.monotonic() - started:.1f} s")
     return page
 
 
@@ -120,12 +117,6 @@ def _show_progress(done: int, total: int, what: str) -> None:
     """Show progress on one line of stderr, if that is a terminal."""
     if sys.stderr.isatty():
         print(f"\r\033[K{done} of {total} {what}", end="", file=sys.stderr, flush=True)
-
-
-def _notify_end(material: Material, seconds: float) -> None:
-    cases, runs = len(material.result.statistics), len(material.runs)
-    words = f"{runs} run{'s' if runs > 1 else ''} of {cases} case{'s' if cases > 1 else ''}"
-    notify(f"report on {words}, written in {seconds:.1f} s")
 
 
 # --- ``ccplay export``: the samples of recordings as tidy CSV or Parquet --------------------------

@@ -257,6 +257,12 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
         build = Script(self.case.timeline).prepare(self.case.build)
         return msgspec.structs.replace(build, label=self.label) if self.label else build
 
+    @property
+    def as_scenario(self) -> Scenario:
+        """A scenario with this one case, with the file's name for messages."""
+        case = replace(self.case, repeats=1)
+        return Scenario(Path(self.scenario), case.title, case.about, (case,))
+
 
 class RunOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of an order."""
@@ -287,7 +293,7 @@ async def execute(
     """
     if stop.is_set():
         return interrupted_outcome(order)
-    trial = Trial(_scenario(order), order.case, watch)
+    trial = Trial(order.as_scenario, order.case, watch)
 
     def spoil(seconds: float) -> None:
         trial.spoil(f"ccplay was suspended or starved of CPU for {seconds:.1f} s")
@@ -315,12 +321,6 @@ def failed_outcome(order: RunOrder, reason: str) -> RunOutcome:
 
 def _numbered(order: RunOrder, result: CaseResult) -> CaseResult:
     return msgspec.structs.replace(result, repeat=order.repeat, attempt=order.attempt)
-
-
-def _scenario(order: RunOrder) -> Scenario:
-    """Return a scenario with this one case, with the file's name for messages."""
-    case = replace(order.case, repeats=1)
-    return Scenario(Path(order.scenario), case.title, case.about, (case,))
 
 
 # --- an experiment that is handed over ------------------------------------------------------------

@@ -15,7 +15,6 @@ from typing import Any, Self
 import msgspec
 from distributed import fire_and_forget, get_worker, secede
 from distributed.security import Security
-from msgspec.structs import replace
 
 from ccplay import __version__
 from ccplay.errors import CcplayError, LabError, UnsupportedError
@@ -41,7 +40,6 @@ from ccplay.experiment.trial import (
 )
 from ccplay.files import writing
 from ccplay.scenario.rules import check_against
-from ccplay.scenario.values import Scenario
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
 from ccplay.visible import notify, printable_json
@@ -97,10 +95,8 @@ class ClusterWorker:
 
     def lacks(self, order: RunOrder) -> str:
         """Return what the worker's kernel lacks for an order, with the remedy; empty if nothing."""
-        case = replace(order.case, repeats=1)
-        scenario = Scenario(Path(order.scenario), case.title, case.about, (case,))
         try:
-            check_against(scenario, self._capabilities)
+            check_against(order.as_scenario, self._capabilities)
         except UnsupportedError as error:
             return error.lines[0]
         return ""

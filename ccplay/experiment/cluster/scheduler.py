@@ -141,7 +141,8 @@ async def _keep_running(argv: Sequence[str], greeted: bytes, report: Callable[[s
             while line := await stderr.readline():
                 last = printable(line.decode(errors="replace").strip())[:300] or last
             code = await process.wait()
-            why = f"{_name_of(argv)} ended with exit code {code}: {last}"
+            where = f"on {argv[-2]}" if argv[0] == "ssh" else "of this machine"
+            why = f"a worker {where} ended with exit code {code}: {last}"
             if why not in reported:
                 reported.add(why)
                 report(why)
@@ -155,10 +156,6 @@ async def _keep_running(argv: Sequence[str], greeted: bytes, report: Callable[[s
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-
-
-def _name_of(argv: Sequence[str]) -> str:
-    return f"the worker on {argv[-2]}" if argv[0] == "ssh" else "a worker of this machine"
 
 
 CERTIFICATE, KEY = "cluster.pem", "cluster.key"

@@ -66,7 +66,13 @@ class Scene(msgspec.Struct, frozen=True):
     def others(self, variable: Variable) -> list[Traffic]:
         """Return the traffic of a variable's kind that has at least one value of it."""
         every = owners(self.state, variable)
-        return [each for each in every if isinstance(each, Traffic) and _has_values(each, variable)]
+        return [
+            each
+            for each in every
+            if isinstance(each, Traffic)
+            and (series := series_of(each, variable)) is not None
+            and series.end > 0
+        ]
 
     def in_bytes(self, link: str) -> bool:
         """Return whether the limit of a link's queue always counted bytes rather than packets."""
@@ -88,15 +94,10 @@ class Scene(msgspec.Struct, frozen=True):
         return [Scope(self.state, ends=pair) for pair in dict.fromkeys(ends)]
 
 
-def _has_values(traffic: Traffic, variable: Variable) -> bool:
-    series = series_of(traffic, variable)
-    return series is not None and series.end > 0
-
-
 def scene(state: LabState, known: Checkpoint | None = None) -> Scene:
     """Return a session's scene; ``known`` is the checkpoint in its result, if it has one."""
     start = state.ready_at or 0.0
-    sizes = fixed_sizes(state)
+    sizes, race = fixed_sizes(state), known or checkpoint(state)
     span = max((each.ended or state.now for each in state.flows.values()), default=state.now)
     last = max([span, *(each.ended or state.now for each in state.traffic.values())])
     return Scene(
@@ -107,7 +108,7 @@ def scene(state: LabState, known: Checkpoint | None = None) -> Scene:
         queues=_queues(state),
         marks=_marks(state, start),
         sizes=sizes,
-        finish=_finish(known or checkpoint(state), start),
+        finish=None if race is None else CheckpointMark(race.t - start, race.bytes, race.ratio),
     )
 
 
@@ -150,11 +151,6 @@ def _queues(state: LabState) -> list[Queue]:
         if [direction] == names[:1] or (found and found[1] >= _SOME):
             busy.append(queue)
     return busy or list(state.queues.values())[:1]
-
-
-def _finish(found: Checkpoint | None, start: float) -> CheckpointMark | None:
-    """Return the checkpoint with its moment on the figures' axis; None if there is none."""
-    return None if found is None else CheckpointMark(found.t - start, found.bytes, found.ratio)
 
 
 # --- traces in a run's figures: lines with a point per ACK, exact states, the first reduction -----
