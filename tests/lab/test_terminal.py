@@ -152,7 +152,7 @@ def test_a_closed_terminal_ends_screen_and_lab(run: Run, parent: str, state: str
             shown.read_until_shown("step 0")
         if state == "asking":
             shown.type(b"f")
-            shown.read_until_shown("Start a flow")
+            shown.read_until_shown("New flow")
         shown.hang_up()
         nothing_is_left_of(run)
         shown.ended(ENDS_S)
