@@ -44,7 +44,7 @@ _PALETTE = b"ype a command"
 """Part of the palette's placeholder; its first letter is under the cursor, so drawn separately."""
 _DIALOGS = {
     b"\x10": _PALETTE,
-    b"f": b"Start a flow",
+    b"f": b"New flow",
     b"c": b"Congestion control",
     b"q": b"Queue",
     b"l": b"Link",
