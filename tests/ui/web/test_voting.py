@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from ccplay.share.frames import Board, Votes
+from ccplay.share.web import feed
 from tests.ui.web.chromium import Tab, needs_chromium, new_tab
 from tests.ui.web.conftest import Stage
 
@@ -198,6 +199,29 @@ async def test_a_region_is_moved_and_drawn(stage: Stage, tab: Tab) -> None:
     stage.sharing.show(Board())
     await tab.until(f"{LESSON}.hidden")
     assert tab.complaints == []
+
+
+async def test_nobody_is_asked_for_the_past_when_the_session_is_over(
+    stage: Stage, browser: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: float) -> bytes:
+        raise feed.TooBusyError
+
+    monkeypatch.setattr(feed.Windows, "get", refuse)
+    stage.play(8)
+    await stage.serve()
+    async with new_tab(browser) as tab:
+        await tab.open(stage.link)
+        await tab.until(
+            "performance.getEntriesByType('resource').some((e) => /window/.test(e.name))"
+        )
+        await stage.over()
+        await tab.until(f"{SPOKEN}.includes('stopped sharing')")
+        # An answer under way may still fail; later requests would, three a second.
+        await tab.evaluate("new Promise((done) => setTimeout(done, 500))")
+        tab.complaints.clear()
+        await tab.evaluate("new Promise((done) => setTimeout(done, 1500))")
+        assert tab.complaints == []
 
 
 async def test_what_was_asked_stays_when_the_session_is_over(stage: Stage, tab: Tab) -> None:

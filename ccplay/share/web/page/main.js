@@ -89,6 +89,7 @@ const TAKE = {
     awaited = "";
     over = reason;
     page.lesson.end();
+    page.values.ended = true;
     say(`The session is over: ${reason}`);
   },
 };

@@ -17,6 +17,7 @@ function undone(row, count, per, known = 0) {
 export class Values {
   constructor(ask) {
     this.ask = ask; // (from, to) => Promise of a window
+    this.ended = false; // whether nobody answers any more
     this.reset([], []);
   }
 
@@ -75,7 +76,7 @@ export class Values {
     const margin = (right - left) / 2;
     const from = Math.max(since - margin, 0), to = Math.min(until + margin, until + 30);
     const key = `${from.toFixed(1)} ${to.toFixed(1)}`;
-    if (this.asked) return;
+    if (this.asked || this.ended) return;
     this.asked = key;
     const lines = this.lines;
     this.ask(from, to).then((found) => {
