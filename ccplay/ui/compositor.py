@@ -21,7 +21,6 @@ from textual.color import Color
 from textual.filter import ANSIToTruecolor, LineFilter
 from textual.geometry import Region
 from textual.strip import Strip
-from textual.widget import Widget
 
 from ccplay.ui.cells import Run, Sheet, Span, Surface, runs_of, style_of
 
@@ -285,18 +284,10 @@ def is_plain(sheet: Sheet) -> bool:
     colours = (base.color, base.bgcolor)
     return (
         all(each is not None and each.type is ColorType.TRUECOLOR for each in colours)
-        and all(map(_does_nothing, sheet.get_line_filters()))
-        and _is_opaque(sheet)
+        and all(isinstance(each, ANSIToTruecolor) for each in sheet.get_line_filters())
+        and sheet.opacity == 1.0
+        and not sheet.styles.has_rule("tint")
     )
-
-
-def _does_nothing(each: LineFilter) -> bool:
-    """Return whether a filter leaves RGB colours unchanged."""
-    return isinstance(each, ANSIToTruecolor)
-
-
-def _is_opaque(widget: Widget) -> bool:
-    return widget.opacity == 1.0 and not widget.styles.has_rule("tint")
 
 
 # --- A screen that writes changed cells without waiting for Textual's messages --------------------

@@ -552,7 +552,8 @@ class Question(Modal[Answer | None], Generic[Answer]):
 
     def action_do(self) -> None:
         """Return the answer, or show why it is impossible and keep the typed text."""
-        wrong = [each for each in self.query(Field) if _in_use(each) and not each.check()]
+        shown = [each for each in self.query(Field) if getattr(each.parent, "display", False)]
+        wrong = [each for each in shown if not each.check()]
         if wrong:
             wrong[0].input.focus()
             return
@@ -582,10 +583,6 @@ class Dialog(Question[Command]):
         self.selected_flow = selected_flow
         self.capabilities: Capabilities = state.hello.capabilities
         self.network: Network = state.hello.network
-
-
-def _in_use(field: Widget) -> bool:
-    return isinstance(field.parent, Widget) and field.parent.display
 
 
 def available(menu: Menu) -> str:

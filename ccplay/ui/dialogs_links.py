@@ -85,11 +85,51 @@ def shortly(lines: list[str]) -> str:
     return next(line for line in lines if " replace " in line) + others
 
 
-class LinkDialog(Dialog):
+class TcDialog(Dialog):
+    """A dialog about a link that shows, and copies, the commands of tc(8) for what is typed."""
+
+    DEFAULT_CSS = """
+    TcDialog .tc { height: auto; margin-top: 1; padding-left: 2; color: $text-muted; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [COPY]
+
+    def __init__(self, state: LabState, selected_flow: str | None) -> None:
+        """Offer the bottleneck first."""
+        super().__init__(state, selected_flow)
+        self.link = Steps(link_choices(self.network), self.glyphs)
+        self.line = Static(classes="tc", markup=False)
+
+    @property
+    def now(self) -> LinkSetting:
+        """The present settings of the chosen link."""
+        return setting_now(self.state, self.network, self.link.value)
+
+    def on_field_edited(self, event: Field.Edited) -> None:
+        """Show the tc command for what is typed."""
+        event.stop()
+        self.show_line()
+
+    def show_line(self) -> None:
+        """Show the tc command for what is typed."""
+        self.line.update(shortly(self.lines()))
+
+    def action_copy(self) -> None:
+        """Copy the commands of tc(8)."""
+        self.copy("\n".join(self.lines()))
+
+    def lines(self) -> list[str]:
+        """Return the commands of tc(8); empty if what is typed is invalid, or tc has none."""
+        try:
+            command: Any = self.command()
+        except ValueError:
+            return []
+        return [] if command is None else command.as_tc(self.network, self.state.setting_now)
+
+
+class LinkDialog(TcDialog):
     """Asks for a link's settings, including whether it is down; only edited ones are sent."""
 
     DEFAULT_CSS = """
-    LinkDialog .tc { height: auto; margin-top: 1; padding-left: 2; color: $text-muted; }
     LinkDialog .note { width: 1fr; height: auto; padding-left: 1; color: $text-muted; }
     """
 
@@ -97,12 +137,10 @@ class LinkDialog(Dialog):
     AUTO_FOCUS = "Input"
     VERB = "change"
     HINT = "empty: unchanged  ·  ^y copy tc"
-    BINDINGS: ClassVar[list[BindingType]] = [COPY]
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the bottleneck first."""
+        """Show the settings of the bottleneck first."""
         super().__init__(state, selected_flow)
-        self.link = Steps(link_choices(self.network), self.glyphs)
         self.entries = {
             name: Field(
                 each.label, "", _or_none(each), self.glyphs, optional="unchanged", meaning=each.hint
@@ -110,7 +148,6 @@ class LinkDialog(Dialog):
             for name, each in _SETTINGS.items()
         }
         self.mtu = Static(classes="note", markup=False)
-        self._line = Static(classes="tc", markup=False)
         self._fill()
 
     def controls(self) -> Iterable[Widget]:
@@ -125,17 +162,8 @@ class LinkDialog(Dialog):
             LabelledRow("link", self.link),
             *controls.values(),
             LabelledRow("MTU", self.mtu),
-            self._line,
+            self.line,
         )
-
-    def on_field_edited(self, event: Field.Edited) -> None:
-        """Show the tc command for the typed settings."""
-        event.stop()
-        self._line.update(shortly(self._lines()))
-
-    def action_copy(self) -> None:
-        """Copy the commands of tc(8) for this change."""
-        self.copy("\n".join(self._lines()))
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
         """Show the settings of another link."""
@@ -149,23 +177,15 @@ class LinkDialog(Dialog):
         return None if change == SetLink(link=self.link.value) else change
 
     def _fill(self) -> None:
-        now = setting_now(self.state, self.network, self.link.value)
+        now = self.now
         for name, field in self.entries.items():
             value = getattr(now, name) or LINK_OFF.get(name, 0)
             if _SETTINGS[name].quantity is FLAG:
                 field.fill("yes" if value else "no")
                 continue
             field.fill(NONE if value == 0 and name != "rate" else _SETTINGS[name].show(value))
-        self._line.update(shortly(self._lines()))
+        self.show_line()
         self.mtu.update(f"{now.mtu or _ETHERNET} bytes, fixed when the network was built")
-
-    def _lines(self) -> list[str]:
-        """Return the commands of tc(8) for the change; empty if it is invalid or tc has none."""
-        try:
-            change = self.command()
-        except ValueError:
-            return []
-        return [] if change is None else change.as_tc(self.network, self.state.setting_now)
 
     def _lack_of_marking(self) -> str:
         marker = next(iter(self.capabilities.markers), None)
@@ -243,7 +263,7 @@ def lack(capabilities: Capabilities) -> str:
 # --- the dialog that replaces the queue in front of a link ----------------------------------------
 
 
-class QueueDialog(Dialog):
+class QueueDialog(TcDialog):
     """Asks for a discipline and its parameters; each kind keeps the text typed for it."""
 
     HEADING = "Queue"
@@ -254,21 +274,17 @@ class QueueDialog(Dialog):
     DEFAULT_CSS = """
     QueueDialog Menu { max-height: 8; }
     QueueDialog Vertical { height: auto; }
-    QueueDialog .tc { height: auto; margin-top: 1; padding-left: 2; color: $text-muted; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [COPY]
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
         """Offer the bottleneck's present queue."""
         super().__init__(state, selected_flow)
-        self.link = Steps(link_choices(self.network), self.glyphs)
         items = self._items()
-        self.menu = Menu(items, self.glyphs, current=self._key(self._now()))
+        self.menu = Menu(items, self.glyphs, current=self._key(self.now.qdisc))
         # A parameter has six widgets: to open with all forms would take many times as long.
         self._forms: dict[str, _QueueForm] = {}
         first = self.menu.item
         self._place = Vertical(*(() if first.missing else (self._new_form(first.key),)))
-        self._line = Static(classes="tc", markup=False)
 
     def controls(self) -> Iterable[Widget]:
         """Return the link, the kinds, and the parameters of the highlighted kind."""
@@ -277,7 +293,7 @@ class QueueDialog(Dialog):
             self.menu,
             Static(classes="detail", markup=False),
             self._place,
-            self._line,
+            self.line,
         )
 
     def on_mount(self) -> None:
@@ -287,7 +303,7 @@ class QueueDialog(Dialog):
     def chosen(self, menu: Menu) -> None:
         """Show the parameters of the highlighted kind, and the tc command for it."""
         self._show_form(menu.item)
-        self._show_line()
+        self.show_line()
 
     def _show_form(self, item: Item) -> None:
         if not item.missing and item.key not in self._forms:
@@ -295,20 +311,11 @@ class QueueDialog(Dialog):
         for kind, form in self._forms.items():
             form.display = kind == item.key
 
-    def on_field_edited(self, event: Field.Edited) -> None:
-        """Show the tc command for the typed parameters."""
-        event.stop()
-        self._show_line()
-
-    def action_copy(self) -> None:
-        """Copy the commands of tc(8) for this queue."""
-        self.copy("\n".join(self._lines()))
-
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
         """Show the queue of another link."""
         event.stop()
         if event.steps is self.link:
-            now = self._now()
+            now = self.now.qdisc
             self.menu.tick(self._key(now))
             if now and (kind := self._key(now)) in self._forms:
                 self._forms[kind].fill(self._start(kind, now))
@@ -321,20 +328,13 @@ class QueueDialog(Dialog):
         return SetQdisc(link=self.link.value, qdisc=validate(Qdisc(kind=kind, options=options)))
 
     def _new_form(self, kind: str) -> _QueueForm:
-        form = self._forms[kind] = _QueueForm(kind, self._start(kind, self._now()), self)
+        form = self._forms[kind] = _QueueForm(kind, self._start(kind, self.now.qdisc), self)
         return form
 
-    def _lines(self) -> list[str]:
-        """Return the commands of tc(8) for this queue; empty if it is invalid or tc has none."""
-        try:
-            command = self.command()
-        except ValueError:
-            return []
-        return command.as_tc(self.network, self.state.setting_now)
-
-    def _show_line(self) -> None:
+    def show_line(self) -> None:
+        """Show the tc command for the typed parameters, or that tc has none."""
         none = "tc: no single command does this" if not self.menu.item.missing else ""
-        self._line.update(shortly(self._lines()) or none)
+        self.line.update(shortly(self.lines()) or none)
 
     def serves(self, kind: str) -> str:
         """Return ``SOFTWARE`` if ccplay's discipline serves this kind here, else ``KERNEL``."""
@@ -355,11 +355,8 @@ class QueueDialog(Dialog):
         keys = [item.key for item in self._items()]
         return None if now is None else now.kind if now.kind in keys else _plain(now.kind)
 
-    def _now(self) -> Qdisc | None:
-        return setting_now(self.state, self.network, self.link.value).qdisc
-
     def _start(self, kind: str, now: Qdisc | None) -> dict[str, Option]:
-        rate = setting_now(self.state, self.network, self.link.value).rate
+        rate = self.now.rate
         # These kinds need a rate, so start with the link's own. The kernel reports no bandwidth of
         # choke and red.
         needs_rate = _plain(kind) in ("tbf", "choke", "red")

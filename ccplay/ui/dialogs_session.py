@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,6 @@ from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.events import DescendantFocus
 from textual.widget import Widget
 from textual.widgets import Static
@@ -31,9 +30,19 @@ from ccplay.share.shown import Playhead
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import check_recording
 from ccplay.traffic.base import Entry
-from ccplay.ui.cells import Glyphs, abbreviated
-from ccplay.ui.dialog_form import Dialog, Field, Item, LabelledRow, Menu, Question, Steps, available
-from ccplay.ui.help import Modal
+from ccplay.ui.cells import abbreviated
+from ccplay.ui.dialog_form import (
+    Answer,
+    Dialog,
+    Field,
+    Item,
+    LabelledRow,
+    Menu,
+    Question,
+    Steps,
+    available,
+)
+from ccplay.ui.help import Page
 from ccplay.ui.view import Choice, View, next_action, of_session
 from ccplay.units import format_clock, format_size
 
@@ -215,11 +224,24 @@ class PredictionDialog(Question[float]):
 SHOWN, ALL = "shown", "all"
 
 
-class SaveDialog(Question[Path]):
-    """Asks for a file name, writes the scenario there and answers with its path.
+class Saving(Question[Answer]):
+    """A dialog that writes a file; it replaces one only when enter is pressed a second time."""
 
-    An existing file is replaced only when enter is pressed a second time.
-    """
+    _replaces: Path | None = None
+
+    def write(self, path: Path, write: Callable[..., object]) -> None:
+        """Write a file by calling ``write(replace=…)``. Raises ``ValueError``."""
+        try:
+            write(replace=path == self._replaces)
+        except FileExistsError:
+            self._replaces = path
+            raise ValueError(f"{path} exists: enter again replaces it") from None
+        except OSError as error:
+            raise ValueError(f"can't write {path}: {error.strerror}") from None
+
+
+class SaveDialog(Saving[Path]):
+    """Asks for a file name, writes the scenario there and answers with its path."""
 
     HEADING = "Save as scenario"
     AUTO_FOCUS = "Input"
@@ -232,10 +254,11 @@ class SaveDialog(Question[Path]):
         # A recording's title is its file name without the suffix.
         self.title_of_session = Path(title).stem if playhead.recorded else title
         self._t = playhead.t
-        self._replaces: Path | None = None
         everything = (ALL, f"the whole session ({format_clock(state.now)})")
         shown = (SHOWN, f"up to the moment shown ({format_clock(self._t)})")
-        parts = [everything] if _at_the_end(state, playhead) else [shown, everything]
+        follows = playhead.running and not playhead.recorded
+        ends = follows or playhead.t >= state.now
+        parts = [everything] if ends else [shown, everything]
         # By default a frozen session is saved up to that moment, a recording as a whole.
         self.part = Steps(parts[::-1] if playhead.recorded else parts, self.glyphs)
         self.name_of_file = Field("file", proposal(), path_of, self.glyphs)
@@ -262,12 +285,7 @@ class SaveDialog(Question[Path]):
         until = self._t if self.part.value == SHOWN else None
         try:
             text = write(self.state, title=self.title_of_session, until=until)
-            writing.write(path, text, replace=path == self._replaces)
-        except FileExistsError:
-            self._replaces = path
-            raise ValueError(f"{path} exists: enter again replaces it") from None
-        except OSError as error:
-            raise ValueError(f"can't write {path}: {error.strerror}") from None
+            self.write(path, partial(writing.write, path, text))
         except CcplayError as error:
             raise ValueError(str(error)) from None
         return path
@@ -276,10 +294,6 @@ class SaveDialog(Question[Path]):
 def proposal(suffix: str = ".toml") -> str:
     """Return a distinct file name for a session: ``session-20261121-064512.toml``."""
     return f"session-{datetime.now().astimezone():%Y%m%d-%H%M%S}{suffix}"
-
-
-def _at_the_end(state: LabState, playhead: Playhead) -> bool:
-    return playhead.t >= state.now or (playhead.running and not playhead.recorded)
 
 
 def path_of(text: str, suffix: str = ".toml") -> Path:
@@ -299,11 +313,8 @@ _SUFFIX = ".ccplay"
 _SAVE, _LEAVE, _STAY = "save", "leave", "stay"
 
 
-class LeaveDialog(Question[bool]):
-    """Asks whether to save the recording; answers True to leave, None to stay.
-
-    An existing file is replaced only when enter is pressed a second time.
-    """
+class LeaveDialog(Saving[bool]):
+    """Asks whether to save the recording; answers True to leave, None to stay."""
 
     HEADING = "This session is not recorded"
     AUTO_FOCUS = "Menu"
@@ -315,7 +326,6 @@ class LeaveDialog(Question[bool]):
         """Offer to save the recording kept in memory."""
         super().__init__()
         self._unsaved = unsaved
-        self._replaces: Path | None = None
         items = [
             Item(_SAVE, "save and leave", "the recording, into the file below", unsaved.lost),
             Item(_LEAVE, "leave", "nothing is kept"),
@@ -339,13 +349,7 @@ class LeaveDialog(Question[bool]):
 
     def _save(self) -> None:
         path = self.file.value or Path()
-        try:
-            self._unsaved.write_to(path, replace=path == self._replaces)
-        except FileExistsError:
-            self._replaces = path
-            raise ValueError(f"{path} exists: enter again replaces it") from None
-        except OSError as error:
-            raise ValueError(f"can't write {path}: {error.strerror}") from None
+        self.write(path, partial(self._unsaved.write_to, path))
 
 
 # --- the link for browsers, with its QR code ------------------------------------------------------
@@ -357,42 +361,29 @@ _PAPER = Style(color="#000000", bgcolor="#ffffff")
 """Style of the QR code: dark on light in every theme, as cameras need it."""
 
 
-class BrowserLink(Modal[None]):
-    """A box with the link; escape or the key that opened it closes it."""
+class BrowserLink(Page):
+    """A box with the link."""
 
     DEFAULT_CSS = """
-    BrowserLink {
-        align: center middle; background: $background 0%;
-        & > #link {
-            width: 84; max-width: 100%; height: auto; max-height: 100%; padding: 0 1;
-            border: round $primary; border-title-color: $primary; border-title-style: bold;
-            border-subtitle-color: $text-muted; background: $surface; color: $foreground;
-        }
-        & Static { height: auto; }
-    }
-    BrowserLink.ascii > #link { border: ascii $primary; scrollbar-size: 0 0; }
+    BrowserLink { background: $background 0%; }
+    BrowserLink > VerticalScroll { width: 84; max-width: 100%; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,enter,q", "dismiss", "leave", show=False),
-        # The id of the key that opened it, so a remapped key closes it too.
-        Binding("ctrl+b", "dismiss", "leave", id="browsers", show=False),
+        Binding("ctrl+b", "dismiss", "leave", id="browsers", show=False)
     ]
 
-    def __init__(self, browsers: BrowserServer, glyphs: Glyphs) -> None:
+    def __init__(self, browsers: BrowserServer) -> None:
         """Show the link as soon as ``browsers`` reports it."""
         super().__init__()
         self._browsers = browsers
-        self._glyphs = glyphs
         self._shown = ""
         self._text = Static(markup=False)
 
     def compose(self) -> ComposeResult:
         """Compose the box."""
-        self.set_class(self._glyphs.name == "ascii", "ascii")
-        box = VerticalScroll(self._text, id="link")
-        box.border_title = "Watch in a browser"
-        box.border_subtitle = "esc leave"
+        box = self.box(self._text, "Watch in a browser")
+        box.border_subtitle = self.hints()
         yield box
 
     def on_mount(self) -> None:
@@ -417,7 +408,7 @@ class BrowserLink(Modal[None]):
             return Text("starting the server for browsers …")
         found = Text(f"{browsers.link}\n\n", style="bold")
         # ASCII has no half blocks.
-        if self._glyphs.name != "ascii":
+        if self.appearance.glyphs.name != "ascii":
             for row in browsers.code:
                 found.append(row, _PAPER)
                 found.append("\n")

@@ -39,7 +39,7 @@ from ccplay.ui.keys import (
 )
 from ccplay.ui.plot_row import PANES
 from ccplay.ui.status_lines import INKS, WORDS
-from ccplay.ui.themes import Appearance, Look
+from ccplay.ui.themes import Appearance
 from ccplay.units import format_clock
 
 # --- keys act in the order in which they were typed, however fast they arrive ---------------------
@@ -163,54 +163,80 @@ def _has_messages(pump: MessagePump) -> bool:
     return bool(pump.message_queue_size) or pump._pending_message is not None
 
 
-# --- the event log in full, with the texts of toasts ----------------------------------------------
-
-_LOOK_AGAIN_S = 0.25
-"""Interval in seconds at which the screen checks for new lines."""
+# --- a box of text over the screen ----------------------------------------------------------------
 
 
-class EventsScreen(Modal[None]):
-    """The event log with uncut lines, newest last; escape or the key that opened it closes it."""
+class Page(Modal[None]):
+    """A box of text that scrolls; escape, enter and q close it, and so does the key that opened it.
+
+    That key is a binding with the id of the key that opens the page, so that one of the user's own
+    closes it too.
+    """
 
     DEFAULT_CSS = """
-    EventsScreen {
+    Page {
         align: center middle;
-        & > #lines {
-            width: 100%; height: 100%; padding: 0 1;
+        & > VerticalScroll {
+            width: 100%; height: auto; max-height: 100%; padding: 0 1;
             border: round $primary; border-title-color: $primary; border-title-style: bold;
             border-subtitle-color: $text-muted; background: $surface; color: $foreground;
             scrollbar-size-vertical: 1;
         }
         & Static { height: auto; }
     }
-    EventsScreen.ascii > #lines { border: ascii $primary; scrollbar-size: 0 0; }
+    Page.ascii > VerticalScroll { border: ascii $primary; scrollbar-size: 0 0; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q", "dismiss", "leave", show=False),
-        # The id of the key that opened it, so a remapped key closes it too.
-        Binding("e", "dismiss", "leave", id="events", show=False),
         Binding("space", "page_down", "scroll", show=False),
+    ]
+
+    def box(self, content: Widget, title: str) -> VerticalScroll:
+        """Return the box, with ``title`` in its border."""
+        self.set_class(self.appearance.glyphs.name == "ascii", "ascii")
+        box = VerticalScroll(content, id="page")
+        # Not markup: the names of a recording may be in it.
+        box.border_title = Content(self.appearance.glyphs.translate(title))
+        box.border_subtitle = self.hints("↑↓ scroll")
+        return box
+
+    def hints(self, *hints: str) -> str:
+        """Return a line of hints on keys, the one that leaves last."""
+        glyphs = self.appearance.glyphs
+        return glyphs.translate(f"  {glyphs.separator}  ".join((*hints, "esc leave")))
+
+    def action_page_down(self) -> None:
+        """Scroll by a page."""
+        self.query_one("#page").scroll_page_down(animate=False)
+
+
+# --- the event log in full, with the texts of toasts ----------------------------------------------
+
+_LOOK_AGAIN_S = 0.25
+"""Interval in seconds at which the screen checks for new lines."""
+
+
+class EventsScreen(Page):
+    """The event log with uncut lines, newest last."""
+
+    DEFAULT_CSS = "EventsScreen > VerticalScroll { height: 100%; }"
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("e", "dismiss", "leave", id="events", show=False),
         COPY,
     ]
 
-    def __init__(self, entries: Callable[[], Sequence[Entry]], look: Look, glyphs: Glyphs) -> None:
+    def __init__(self, entries: Callable[[], Sequence[Entry]]) -> None:
         """Show the lines that ``entries`` returns, oldest first."""
         super().__init__()
         self._entries = entries
-        self._look = look
-        self._glyphs = glyphs
         self._shown: Sequence[Entry] = ()
 
     def compose(self) -> ComposeResult:
         """Compose the page."""
-        self.set_class(self._glyphs.name == "ascii", "ascii")
-        page = VerticalScroll(Static(), id="lines")
-        page.border_title = "Events and messages"
-        page.border_subtitle = self._glyphs.translate(
-            f"↑↓ scroll  {self._glyphs.separator}  ^y copy the tc lines  "
-            f"{self._glyphs.separator}  esc leave"
-        )
+        page = self.box(Static(), "Events and messages")
+        page.border_subtitle = self.hints("↑↓ scroll", "^y copy the tc lines")
         yield page
 
     def on_mount(self) -> None:
@@ -219,12 +245,8 @@ class EventsScreen(Modal[None]):
             # The app is ending, and has mounted nothing.
             return
         self._look_again()
-        self.query_one("#lines").scroll_end(animate=False)
+        self.query_one("#page").scroll_end(animate=False)
         self.set_interval(_LOOK_AGAIN_S, self._look_again)
-
-    def action_page_down(self) -> None:
-        """Scroll by a page."""
-        self.query_one("#lines").scroll_page_down(animate=False)
 
     def action_copy(self) -> None:
         """Copy all commands of tc(8) in the list, oldest first."""
@@ -235,7 +257,7 @@ class EventsScreen(Modal[None]):
         entries = self._entries()
         if entries == self._shown:
             return
-        page = self.query_one("#lines")
+        page = self.query_one("#page")
         at_end = page.is_vertical_scroll_end
         self._shown = entries
         self.query_one(Static).update(self._table(entries))
@@ -243,66 +265,53 @@ class EventsScreen(Modal[None]):
             page.scroll_end(animate=False)
 
     def _table(self, entries: Sequence[Entry]) -> Table:
+        look, glyphs = self.appearance.look, self.appearance.glyphs
         table = Table.grid(padding=(0, 1))
-        table.add_column(no_wrap=True, style=self._look.colours["muted"])
-        table.add_column(no_wrap=True, style=self._look.colours["mark"])
+        table.add_column(no_wrap=True, style=look.colours["muted"])
+        table.add_column(no_wrap=True, style=look.colours["mark"])
         table.add_column(overflow="fold")
         for each in entries:
-            sign = self._glyphs.dashed_vertical if each.is_mark else " "
-            text = self._glyphs.translate(WORDS.get(each.kind, "") + each.text)
-            line = Text(text, style=self._look.colours[INKS[each.kind]])
+            sign = glyphs.dashed_vertical if each.is_mark else " "
+            text = glyphs.translate(WORDS.get(each.kind, "") + each.text)
+            line = Text(text, style=look.colours[INKS[each.kind]])
             table.add_row(format_clock(each.t), sign, line)
             if each.detail:
-                table.add_row("", sign, Text(each.detail, style=self._look.colours["muted"]))
+                table.add_row("", sign, Text(each.detail, style=look.colours["muted"]))
         return table
 
 
 # --- what the selected flow is doing at the moment shown, and why, in sentences -------------------
 
 
-class ExplainScreen(Modal[None]):
-    """A box over the lower part of the screen; escape or the key that opened it closes it."""
+class ExplainScreen(Page):
+    """Sentences in a box over the lower part of the screen."""
 
     DEFAULT_CSS = """
     ExplainScreen {
         align: center bottom; background: $background 0%;
-        & > #sentences {
-            width: 100%; height: auto; max-height: 60%; padding: 0 1;
-            border: round $primary; border-title-color: $primary; border-title-style: bold;
-            border-subtitle-color: $text-muted; background: $surface; color: $foreground;
-            scrollbar-size-vertical: 1;
-        }
-        & Static { height: auto; }
+        & > VerticalScroll { max-height: 60%; }
     }
-    ExplainScreen.ascii > #sentences { border: ascii $primary; scrollbar-size: 0 0; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,enter,q", "dismiss", "leave", show=False),
-        # The id of the key that opened it, so a remapped key closes it too.
-        Binding("i", "dismiss", "leave", id="explain", show=False),
+        Binding("i", "dismiss", "leave", id="explain", show=False)
     ]
 
-    def __init__(self, title: str, sentences: Sequence[str], glyphs: Glyphs) -> None:
+    def __init__(self, title: str, sentences: Sequence[str]) -> None:
         """Show each of ``sentences`` on a line of its own."""
         super().__init__()
         self._heading = title
         self._sentences = sentences
-        self._glyphs = glyphs
 
     def compose(self) -> ComposeResult:
         """Compose the box."""
-        self.set_class(self._glyphs.name == "ascii", "ascii")
+        glyphs = self.appearance.glyphs
         table = Table.grid(padding=(0, 1))
         table.add_column(no_wrap=True)
         table.add_column()
         for each in self._sentences:
-            table.add_row(self._glyphs.separator, Text(self._glyphs.translate(each)))
-        box = VerticalScroll(Static(table), id="sentences")
-        # Not markup: the names of a recording are in it.
-        box.border_title = Content(self._glyphs.translate(self._heading))
-        box.border_subtitle = self._glyphs.translate("↑↓ scroll  esc leave")
-        yield box
+            table.add_row(glyphs.separator, Text(glyphs.translate(each)))
+        yield self.box(Static(table), self._heading)
 
 
 # --- the help screen: the keys of the main screen and how to read its plots -----------------------
@@ -334,38 +343,19 @@ def grouped(bindings: Iterable[tuple[str, ActiveBinding]]) -> dict[str, list[Key
     }
 
 
-class HelpScreen(Modal[None]):
-    """The keys that matter, and by a digit each all keys of one subject, or how to read a part.
+class HelpScreen(Page):
+    """The keys that matter, and by a digit each all keys of one subject, or how to read a part."""
 
-    Escape, enter, q and ? close it.
-    """
-
-    DEFAULT_CSS = """
-    HelpScreen {
-        align: center middle;
-        & > #page {
-            width: 100%; max-width: 104; height: auto; max-height: 100%; padding: 0 2;
-            border: round $primary; border-title-color: $primary; border-title-style: bold;
-            border-subtitle-color: $text-muted; background: $surface; color: $foreground;
-            scrollbar-size-vertical: 1;
-        }
-        & Static { height: auto; }
-    }
-    HelpScreen.ascii > #page { border: ascii $primary; scrollbar-size: 0 0; }
-    """
+    DEFAULT_CSS = "HelpScreen > VerticalScroll { max-width: 104; padding: 0 2; }"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,enter,q", "dismiss", "leave", show=False),
-        # The id of the key that opened it, so a remapped key closes it too.
         Binding("question_mark", "dismiss", "leave", id="help", show=False),
-        Binding("space", "page_down", "scroll", show=False),
         *(Binding(str(at), f"open({at})", "subject", show=False) for at in range(10)),
     ]
 
     def compose(self) -> ComposeResult:
         """Compose the first page."""
         self._glyphs, self._keymap = self.appearance.glyphs, self.appearance.keymap
-        self.set_class(self._glyphs.name == "ascii", "ascii")
         groups = grouped(self._keys_below()).items()
         self.subjects: list[tuple[str, list[Keys]]] = [
             *((f"Keys: {name}", keys) for name, keys in groups),
@@ -373,7 +363,7 @@ class HelpScreen(Modal[None]):
         ]
         """Pages that digits open, each with its title."""
         self._text = Static()
-        self._page = VerticalScroll(self._text, id="page")
+        self._page = self.box(self._text, "Help")
         self.action_open(0)
         yield self._page
 
@@ -388,15 +378,9 @@ class HelpScreen(Modal[None]):
             parts += [Text("\nMore, by a digit:", style="bold"), self._table(more)]
         self._text.update(Group(*parts))
         self._page.border_title = Content(title)
-        back = f"0 back  {self._glyphs.separator}  " if number else ""
-        hints = f"{back}↑↓ scroll  {self._glyphs.separator}  esc leave"
-        self._page.border_subtitle = self._glyphs.translate(hints)
+        self._page.border_subtitle = self.hints(*["0 back"] * bool(number), "↑↓ scroll")
         if self._page.is_mounted:
             self._page.scroll_home(animate=False)
-
-    def action_page_down(self) -> None:
-        """Scroll by a page."""
-        self._page.scroll_page_down(animate=False)
 
     def _essentials(self) -> list[Keys]:
         """Return the most useful keys that have an effect now."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from textual.app import App
@@ -196,15 +196,12 @@ def _taken(keymap: Keymap) -> tuple[str, str] | None:
             if key == App.COMMAND_PALETTE_BINDING:
                 return name, f"{quote(shown(key))} opens the palette"
             for other in REMAPPABLE:
-                if other != name and key in keymap.keys(other) and not _share(name, other, key):
+                # By default two actions share some keys: only one of the two is active at a time.
+                share = all(key in normalized(REMAPPABLE[one].key) for one in (name, other))
+                if other != name and key in keymap.keys(other) and not share:
                     reason = f"{quote(shown(key))} is the key of {other}: change one of them"
                     return name, reason
     return None
-
-
-def _share(one: str, other: str, key: str) -> bool:
-    """Return whether ``key`` is a default key of both actions: only one is active at a time."""
-    return all(key in normalized(REMAPPABLE[name].key) for name in (one, other))
 
 
 def normalized(keys: str) -> list[str]:
@@ -249,12 +246,9 @@ def _key(text: str) -> str:
     raise ValueError(f'{quote(text)} is no key: "f", "F", "?", "f5", "space", "ctrl+f", "shift+up"')
 
 
-def _remappable(tables: Iterable[Iterable[BindingType]]) -> dict[str, Binding]:
-    found = [each for table in tables for each in table if isinstance(each, Binding)]
-    return {each.id: each for each in found if each.id}
-
-
-REMAPPABLE = _remappable([MAIN, APP])
+REMAPPABLE = {
+    each.id: each for each in (*MAIN, *APP) if isinstance(each, Binding) and each.id is not None
+}
 """Bindings whose keys the user can change, by action id."""
 
 DEFAULT = Keymap()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 
 import msgspec
@@ -147,7 +147,8 @@ class FairQueueActions(Actions):
         if not self.is_ready(ready=state.phase == "ready") or self.view.network is None:
             return
         links = self.view.network.observed
-        kinds = {plain(each.kind) for each in _queues(state, links) if each is not None}
+        queues = [state.setting_now(each).qdisc for each in links]
+        kinds = {plain(each.kind) for each in queues if each is not None}
         if kinds <= set(_FAIR) and kinds:
             commands = [SetQdisc(link=each, qdisc=_before(state, each)) for each in links]
         else:
@@ -167,10 +168,6 @@ class FairQueueActions(Actions):
         lines = [*delays_around(state, t)]
         if lines:
             self.session.send(Mark(text="; ".join(lines)[:_LONGEST_MARK], at=t))
-
-
-def _queues(state: LabState, links: Iterable[str]) -> list[Qdisc | None]:
-    return [state.setting_now(each).qdisc for each in links]
 
 
 def _before(state: LabState, link: str) -> Qdisc:

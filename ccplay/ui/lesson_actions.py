@@ -352,7 +352,7 @@ class AudienceActions(LessonActions):
     def _show_link(self, browsers: BrowserServer) -> None:
         from ccplay.ui.dialogs_session import BrowserLink  # noqa: PLC0415 - after first paint
 
-        self.app.push_screen(BrowserLink(browsers, self.appearance.glyphs))
+        self.app.push_screen(BrowserLink(browsers))
 
     def action_point(self) -> None:
         """Point at the moment shown with a few words, or stop pointing."""

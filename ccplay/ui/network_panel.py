@@ -174,11 +174,6 @@ _LEAST_HEIGHT = 7
 """Smallest height of the panel in rows, if the terminal has room for it."""
 
 
-def _host_width(width: int) -> int:
-    """Return the number of columns for a host's name and the glyphs of its flows."""
-    return 9 if width >= _NARROW else 7
-
-
 def rows(view: View, width: int, height: int) -> list[Row]:
     """Return the panel, at most ``height`` rows of ``width`` cells."""
     network = view.network
@@ -191,7 +186,8 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     near, far, back = _around(network, network.link(view.link))
     behind, ahead = _sides(network, near, far)
     lines = max(min(max(len(behind), len(ahead)), height), min(3, height))
-    host = _host_width(width)
+    # For a host's name and the glyphs of its flows.
+    host = 9 if width >= _NARROW else 7
     left = _side(view, behind, near, (lines, host), right=False)
     right = _side(view, ahead, far, (lines, host), right=True)
     room = width - 2 * (host + 3) - 2

@@ -76,7 +76,7 @@ def typed(query: str, state: LabState) -> Entry | None:
     word, rest = words(query)
     if state.hello is None or word not in READERS or not rest:
         return None
-    if word in _UNITS and _is_number(rest):
+    if word in _UNITS and rest.replace(".", "", 1).isdecimal():
         rest = f"{rest} {_UNITS[word]}"
     try:
         command = READERS[word](rest)
@@ -89,10 +89,6 @@ def words(query: str) -> tuple[str, str]:
     """Return the first word of a query, without a colon, and the rest."""
     word, _, rest = query.strip().partition(" ")
     return word.rstrip(":").lower(), rest.strip()
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).isdecimal()
 
 
 def _flows(state: LabState) -> Iterator[Entry]:

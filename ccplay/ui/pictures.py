@@ -27,6 +27,7 @@ from textual.strip import Strip
 from ccplay.errors import UsageError
 from ccplay.files import writing
 from ccplay.ui.help import OrderlyApp
+from ccplay.ui.themes import mixed
 from ccplay.visible import printable
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _face(style: Style, base: Face) -> Face:
     if style.reverse:
         ink, paper = paper, ink
     if style.dim:
-        ink = _mixed(ink, paper, _DIMMED)
+        ink = mixed(ink, paper, _DIMMED)
     return Face(
         ink,
         paper,
@@ -138,12 +139,6 @@ def _face(style: Style, base: Face) -> Face:
 
 def _hex(colour: Color | None, default: str) -> str:
     return default if colour is None or colour.is_default else colour.get_truecolor().hex
-
-
-def _mixed(one: str, other: str, share: float) -> str:
-    """Return a colour ``share`` of the way from ``one`` to ``other``."""
-    pairs = ((int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5))
-    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
 
 
 # --- braille dots, blocks, box lines and glyphs as shapes: fonts lack them, or leave gaps ---------

@@ -476,17 +476,13 @@ class Canvas(Sheet):
     # --- axes -------------------------------------------------------------------------------
 
     def _draw_axes(self, picture: Picture) -> None:
-        rows = value_axis(picture, self.scale, self._line_of, self.lines)
+        rows = value_axis(picture, self.scale, self._brush.line_of, self.lines)
         for line, row in enumerate(rows):
             for x, cell in enumerate((c, ink) for text, ink in row for c in text):
                 self.put(x, line + 1, cell)
         self.show_row(self.height - 1, time_axis(picture, self.columns))
-        self._ticks = frozenset(map(self._line_of, self.scale.ticks()))
+        self._ticks = frozenset(map(self._brush.line_of, self.scale.ticks()))
         self.rewrite()
-
-    def _line_of(self, value: float) -> int:
-        """Return the line of the area, from the top, that contains a value."""
-        return self._brush.line_of(value)
 
     # --- the area ---------------------------------------------------------------------------
 
@@ -546,7 +542,7 @@ class Canvas(Sheet):
                 level = next(value for value in reversed(stroke.levels[here]) if value is not None)
                 if level <= self.scale.top:
                     column.sign(
-                        self._line_of(level),
+                        self._brush.line_of(level),
                         pen.glyph,
                         pen.ink if pen.quiet else f"bold {pen.ink}",
                     )
@@ -570,7 +566,7 @@ class Canvas(Sheet):
             for line in range(lines)
         ]
         if picture.region is not None:
-            low, high = map(self._line_of, picture.region)
+            low, high = map(self._brush.line_of, picture.region)
             for line in range(max(high, 0), min(low + 1, lines)):
                 edge = line in (low, high) and low != high
                 cells[line] = (glyphs.horizontal if edge else glyphs.shade, inks.mark)

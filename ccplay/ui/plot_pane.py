@@ -86,19 +86,12 @@ def lack(view: View) -> str:
     cc = view.state.cc_at(flow, view.t)
     if cc.startswith("bbr"):
         return f"Flow {flow.name} runs BBR, which follows neither W(t) nor Reno's line."
-    if view.theory is None or not _is_seen(view, view.theory):
+    if view.theory is None or not _in_window(view, view.theory.reno):
         switches = sum(t <= view.t for t, _ in flow.cc_changes) - 1
         since = f"since it switched to {cc}" if switches > 0 else "yet"
         reduced = f"cwnd of flow {flow.name} has not been reduced {since}"
         return f"{reduced}; theory starts at its first reduction."
     return ""
-
-
-def _is_seen(view: View, theory: Theory) -> bool:
-    """Return whether the window contains any part of the theory."""
-    timeline, head = theory.reno.timeline, view.shown.playhead
-    ticks = (timeline.at_or_after(t) for t in (head.left, head.until))
-    return theory.reno.extremes(*ticks) is not None
 
 
 def _lines(view: View) -> list[tuple[str, Series, str]]:
@@ -180,7 +173,7 @@ class Pane(msgspec.Struct, frozen=True):
             ghost_marks=plot_ghosts.marks(view),
             cursor=None if head.running else head.t,
             pointer=view.shown.pointer.t if view.shown.pointer else None,
-            region=_region(view, self.name),
+            region=view.region[1:] if view.region and view.region[0] == self.name else None,
             hint=() if traces else self._hint(view),
             least=self.plot.least,
             unit=self._short_unit(view),
@@ -321,13 +314,6 @@ class Pane(msgspec.Struct, frozen=True):
         return (f"no {what} at this time",)
 
 
-def _region(view: View, name: str) -> tuple[float, float] | None:
-    """Return the region that a lesson asks for on this plot."""
-    if view.region is None or view.region[0] != name:
-        return None
-    return view.region[1:]
-
-
 def _inks(view: View) -> Inks:
     """Return the colours of axes and marks."""
     return Inks(
@@ -391,15 +377,11 @@ def silence(view: View) -> str:
 
 def _series(view: View, name: str) -> list[Series]:
     """Return the variable's series with a value in the window, the ghost's last."""
-    flows = [flow.own[name] for flow in view.state.flows.values() if _has_value(view, flow, name)]
+    own = [flow.own[name] for flow in view.state.flows.values() if name in flow.own]
+    flows = [each for each in own if _in_window(view, each)]
     queues = [queue.own[name] for queue in link_queues(view) if name in queue.own]
     shown = [each for each in queues if _in_window(view, each)]
     return flows + shown + plot_ghosts.variables(view).get(name, [])
-
-
-def _has_value(view: View, flow: Flow, name: str) -> bool:
-    series = flow.own.get(name)
-    return series is not None and _in_window(view, series)
 
 
 def _in_window(view: View, series: Series) -> bool:

@@ -238,7 +238,8 @@ def _class(queue: Queue) -> str:
 
 def _queue_traces(view: View, line: Line, factor: float) -> list[Trace]:
     variable = line.variable
-    if classes := _stacked_classes(view, line):
+    stacks = view.shown.listing.stacked and line.adds_up
+    if stacks and (classes := _classes(view)):
         return _class_traces(view, classes, variable, factor)
     traces: list[Trace] = []
     for place, queue in enumerate(queues(view, variable)):
@@ -269,11 +270,6 @@ def adds_up(view: View, line: Line) -> bool:
 
 def _classes(view: View) -> list[Queue]:
     return [each for each in link_queues(view) if _class(each)]
-
-
-def _stacked_classes(view: View, line: Line) -> list[Queue]:
-    """Return the classes of the shown link to stack; none if stacking is off."""
-    return _classes(view) if view.shown.listing.stacked and line.adds_up else []
 
 
 def _class_traces(
@@ -357,18 +353,15 @@ def _other_ghosts(view: View, variable: Variable, factor: float) -> list[Shifted
 # --- what algorithms and disciplines report -----------------------------------------------------
 
 
-def _reported_traces(view: View, line: Line, factor: float) -> list[Trace]:
-    return [*traces(view, line, factor), *_queue_traces(view, line, factor)]
-
-
-def _reported_runs(view: View, variable: Variable, factor: float) -> list[Run]:
-    return [*runs(view, variable, factor), *_queue_runs(view, variable, factor)]
-
-
 _DRAWERS: Mapping[Subject | None, Drawer] = {
     "flow": Drawer(traces, runs, ghosts, ghost_values),
     "queue": Drawer(_queue_traces, _queue_runs, _queue_ghosts, _queue_ghost_values),
-    None: Drawer(_reported_traces, _reported_runs, ghosts, ghost_values),
+    None: Drawer(
+        lambda *of: [*traces(*of), *_queue_traces(*of)],
+        lambda *of: [*runs(*of), *_queue_runs(*of)],
+        ghosts,
+        ghost_values,
+    ),
 }
 """Drawers by subject; None stands for any subject that reports a variable of its own."""
 _OTHERS = Drawer(_other_traces, _other_runs, _other_ghosts, lambda *_: [])

@@ -56,7 +56,8 @@ def load(looks: Collection[str]) -> Preferences:
     """Read the user's preferences; ``looks`` are the available themes."""
     where = path()
     try:
-        text = _text(where)
+        with as_caller():
+            text = _read(where)
     except FileNotFoundError:
         return Preferences()
     except (OSError, UnicodeDecodeError) as error:
@@ -117,11 +118,6 @@ def keep(changed: Mapping[str, object]) -> None:
     except (OSError, UnicodeDecodeError, TOMLKitError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CcplayError(f"can't keep your choices in {where}: {reason}") from None
-
-
-def _text(where: Path) -> str:
-    with as_caller():
-        return _read(where)
 
 
 def _read(where: Path) -> str:

@@ -105,11 +105,14 @@ class Ribbon:
         known = self._known.setdefault(tuple(flow.name for flow in row.flows), [])
         # The last column was not complete when it was drawn.
         del known[-1:]
-        [flow, *_] = row.flows
+        [flow, *_], inks = row.flows, view.look.ca_states
         if long:
             known += _long(view, row.flows, columns, len(known))
         else:
-            known += [_worst(view, state) for state in states(view, flow, columns, len(known))]
+            known += [
+                (" ", "") if state is None else (view.glyphs.ribbon[state], inks[state])
+                for state in states(view, flow, columns, len(known))
+            ]
         label = f"{view.flow_glyph(flow.name)}{word}"
         head = fit(label, GUTTER - 1, view.glyphs.ellipsis)
         return [(f"{head} ", f"bold {view.flow_ink(flow.name)}"), *known]
@@ -133,10 +136,6 @@ def _listed(view: View) -> Iterator[_Listed]:
         return
     for group in lineup.groups(view, flows):
         yield _Listed(group.cc, group.flows, places[group.first], group.chosen(view) == selected)
-
-
-def _worst(view: View, state: int | None) -> Run:
-    return (" ", "") if state is None else (view.glyphs.ribbon[state], view.look.ca_states[state])
 
 
 def _shares(view: View, every: Sequence[Series], start: int, end: int) -> Run:

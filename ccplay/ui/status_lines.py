@@ -39,7 +39,8 @@ def header(view: View, width: int) -> list[Row]:
         left.append((f" {view.session.title} ", f"bold {view.ink('text')}"))
     left += plot_ghosts.legend(view, width)
     now = [*_clock(view), ("  ", ""), *_health(view), (" ", "")]
-    right = [*_audience(view), *_captures(view), *now]
+    audience = [(view.audience, f"bold {view.ink('text')}"), ("  ", "")] if view.audience else []
+    right = [*audience, *_captures(view), *now]
     if width >= 100:
         room = width - length(left) - length(right) - 3
         left.append((f" {_setup(view, room)}".rstrip(), view.ink("muted")))
@@ -82,12 +83,6 @@ def _clock(view: View) -> list[Run]:
         word = f"{glyphs.replay} replay {head.speed:g}×"
         return [(glyphs.translate(word), f"bold {view.ink('good')}"), clock]
     return [(f"{glyphs.live} live", f"bold {view.ink('good')}"), clock]
-
-
-def _audience(view: View) -> list[Run]:
-    if not view.audience:
-        return []
-    return [(view.audience, f"bold {view.ink('text')}"), ("  ", "")]
 
 
 def _captures(view: View) -> list[Run]:

@@ -234,7 +234,9 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     first, last = in_sight(len(lines), room, chosen)
     body = [line() for line in lines[first:last]]
     if last - first < len(lines):
-        body.append([(f"   {_hidden(view, first, len(lines) - last)}", view.ink("muted"))])
+        counts = ((first, "↑"), (len(lines) - last, "↓"))
+        hidden = "  ".join(f"{count} more {arrow}" for count, arrow in counts if count)
+        body.append([(view.glyphs.translate(f"   {hidden}"), view.ink("muted"))])
     return [*top, *body]
 
 
@@ -263,12 +265,6 @@ def in_sight(count: int, room: int, chosen: int) -> tuple[int, int]:
     # The line below the chosen one is shown too, if there is room.
     first = min(max(chosen - max(room - 2, 0), 0), count - room)
     return first, first + room
-
-
-def _hidden(view: View, above: int, below: int) -> str:
-    """Return the numbers of lines hidden above and below, as text."""
-    found = [f"{above} more ↑" if above else "", f"{below} more ↓" if below else ""]
-    return view.glyphs.translate("  ".join(filter(None, found)))
 
 
 def _filter(view: View, width: int) -> list[Row]:
@@ -362,10 +358,12 @@ def _flow(view: View, flow: Flow, cells: Columns) -> list[Run]:
     bold = "bold " if chosen else ""
     own = view.flow_ink(flow.name)
     bad = view.ink("bad") if flow.wrong_at(view.t) else ""
+    is_traced = flow.trace is not None and flow.trace.covers(view.t)
+    traced = view.glyphs.traced if is_traced else " "
     row: list[Run] = [
         (view.glyphs.chosen if chosen else " ", f"bold {view.ink('cursor')}"),
         (view.flow_glyph(flow.name), f"bold {own}"),
-        (WRONG if bad else _traced(view, flow), f"bold {bad or own}"),
+        (WRONG if bad else traced, f"bold {bad or own}"),
         (cells.named(flow.name, ellipsis), f"{bold}{own}"),
     ]
     if flow.kind == "download":
@@ -386,11 +384,6 @@ def _account(flow: Flow, width: int) -> str:
         return flow.error
     sent, late = format_size(flow.bytes), one_way(flow.monitored)
     return first_fitting(width, f"ended, {sent}{late}", f"{sent}{late}", f"ended, {sent}")
-
-
-def _traced(view: View, flow: Flow) -> str:
-    """Return the sign of a flow that is traced at the moment shown; a blank if it is not."""
-    return view.glyphs.traced if flow.trace is not None and flow.trace.covers(view.t) else " "
 
 
 def _wrong(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:

@@ -494,8 +494,7 @@ class LookActions(Actions):
         """Show the event log in full, with the texts of toasts."""
         from ccplay.ui.help import EventsScreen  # noqa: PLC0415 - after first paint
 
-        look, glyphs = self.appearance.look, self.appearance.glyphs
-        self.app.push_screen(EventsScreen(self._all_lines, look, glyphs))
+        self.app.push_screen(EventsScreen(self._all_lines))
 
     def _all_lines(self) -> list[Entry]:
         """Return the log up to the moment shown, with toasts that it lacks, in order of time."""
@@ -517,7 +516,7 @@ class LookActions(Actions):
             return
         flow = view.state.flows[self.shown.selected or ""]
         title = f"Flow {flow.name}, {view.state.cc_at(flow, view.t)}, at {format_clock(view.t)}"
-        self.app.push_screen(ExplainScreen(title, sentences, self.appearance.glyphs))
+        self.app.push_screen(ExplainScreen(title, sentences))
 
     def action_help(self) -> None:
         """Show all keys, and how to read the screen."""

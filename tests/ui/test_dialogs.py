@@ -693,6 +693,6 @@ async def test_a_list_of_events_that_opens_while_the_app_ends_shows_nothing() ->
     app = Stage(lab(full=True, flows=2))
     async with app.run_test() as pilot:
         entry = Entry(t=1.0, kind="info", text="a line")
-        await app.push_screen(Bare(lambda: [entry], app.appearance.looks["dark"], UNICODE))
+        await app.push_screen(Bare(lambda: [entry]))
         await pilot.press("escape")
         assert app.screen is app.backdrop
