@@ -149,10 +149,15 @@ class Traffic(msgspec.Struct, kw_only=True):
     def lines(self, t: float) -> tuple[str, ...]:
         """Return what the screen's table shows at ``t``, in several lengths, longest first.
 
-        Connections have none: they have columns of their own.
+        Connections have none while they run: they have columns of their own.
         """
         del t
         return ("",)
+
+    @property
+    def goal(self) -> int | None:
+        """Number of bytes after which it ends by itself, of which the table shows the share."""
+        return None
 
     def identity(self) -> dict[str, Any]:
         """Return the fields that every result has."""

@@ -12,13 +12,12 @@ from ccplay.model.wording import one_way
 from ccplay.traffic import KINDS
 from ccplay.traffic.base import Traffic
 from ccplay.traffic.connections import Flow
-from ccplay.traffic.download import Download
 from ccplay.ui import lineup, plot_ghosts
-from ccplay.ui.cells import Row, Run, abbreviated, first_fitting, fit, whole_items
+from ccplay.ui.cells import Row, Run, abbreviated, first_fitting, fit
 from ccplay.ui.lineup import Group, selection
 from ccplay.ui.plot_traces import short
 from ccplay.ui.view import View, goodput
-from ccplay.units import format_rate, format_size
+from ccplay.units import format_size
 
 # --- widths of the columns in the table of traffic: whole names take precedence -------------------
 
@@ -366,8 +365,9 @@ def _flow(view: View, flow: Flow, cells: Columns) -> list[Run]:
         (WRONG if bad else traced, f"bold {bad or own}"),
         (cells.named(flow.name, ellipsis), f"{bold}{own}"),
     ]
-    if flow.kind == "download":
-        return [*row, *_download(view, flow, cells.rest, ink)]
+    whole = view.state.find_of(flow.kind, flow.name)
+    if whole is not None and whole.goal is not None:
+        return [*row, *_progress(view, flow, whole, cells.rest, ink)]
     cc = fit(view.state.cc_at(flow, view.t), cells.cc - 1, ellipsis)
     row.append((f"{cc} ", f"{bold}{bad or ink}"))
     if over:
@@ -444,28 +444,22 @@ def _written(cells: Columns, *values: float | None) -> str:
     )
 
 
-def _download(view: View, flow: Flow, width: int, ink: str) -> list[Run]:
-    ellipsis = view.glyphs.ellipsis
-    download = view.state.find(Download, flow.name)
-    if download is None:
-        return [("", ink)]
-    if download.ended is not None and download.ended <= view.t:
-        if download.error:
-            return [(fit(download.error, width, ellipsis), view.ink("bad"))]
-        seconds = download.duration_s or 0.0
-        items = [f"{format_size(download.total)} in {seconds:.2f} s"]
-        if seconds:
-            items.append(format_rate(download.bytes * 8 / seconds))
-        return [(fit(whole_items(items, ", ", width), width), ink)]
-    acked = flow.series["bytes_acked"].at(view.tick) or 0.0
-    share = min(acked / download.total, 1.0) if download.total else 0.0
+def _progress(view: View, flow: Flow, whole: Traffic, width: int, ink: str) -> list[Run]:
+    """Return the share that has arrived of what traffic of one connection fetches, or its end."""
+    if whole.ended is not None and whole.ended <= view.t:
+        lines = whole.lines(view.t)
+        text = next((each for each in lines if len(each) <= width), lines[-1])
+        bad = view.ink("bad") if whole.error else ink
+        return [(fit(text, width, view.glyphs.ellipsis), bad)]
+    acked, goal = flow.series["bytes_acked"].at(view.tick) or 0.0, whole.goal or 0
+    share = min(acked / goal, 1.0) if goal else 0.0
     bar = max(width - 24, 6)
     full = view.glyphs.queue_steps[-1] * round(share * bar)
     return [
         ("wget ", ink),
         (full, view.flow_ink(flow.name)),
         (view.glyphs.horizontal * (bar - len(full)), view.ink("grid")),
-        (f"{share:>5.0%} of {format_size(download.total)}", ink),
+        (f"{share:>5.0%} of {format_size(goal)}", ink),
     ]
 
 

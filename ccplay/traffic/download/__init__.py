@@ -22,7 +22,7 @@ from ccplay.model.variables import Variable, columns
 from ccplay.traffic.base import Form, Samples, Tool, Traffic, TrafficKind, TrafficResult
 from ccplay.traffic.connections import Connections
 from ccplay.traffic.routes import ROUTES, Route, routes
-from ccplay.units import format_size
+from ccplay.units import format_rate, format_size
 
 _NAME = Field(NAME, "The name of the download")
 _BYTES = Variable("bytes", "arrived", "bytes", "download", named="bytes")
@@ -94,6 +94,22 @@ class Download(Traffic, kw_only=True):
         """Return a download of which nothing has arrived."""
         name, src, dst = event.download, event.src, event.dst
         return cls(name=name, src=src, dst=dst, started=event.t, total=event.bytes)
+
+    @property
+    def goal(self) -> int:
+        """Number of bytes requested."""
+        return self.total
+
+    def lines(self, t: float) -> tuple[str, ...]:
+        """Return how it ended, with the rate over wget's own seconds if there is room."""
+        if self.ended is None or self.ended > t:
+            return ("",)
+        if self.error:
+            return (self.error,)
+        seconds = self.duration_s or 0.0
+        text = f"{format_size(self.total)} in {seconds:.2f} s"
+        rates = (f"{text}, {format_rate(self.bytes * 8 / seconds)}",) if seconds else ()
+        return (*rates, text)
 
     def measure(self, event: DownloadProgress) -> None:
         """Apply the progress."""
