@@ -4,10 +4,10 @@ _ccplay() {
   local command=${COMP_WORDS[1]} options="" words=""
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ] && [[ $current != -* ]]; then
-    COMPREPLY=($(compgen -W "play replay watch run compare report export lesson new check list doctor evaluate config completion guest cluster" -- "$current") $(compgen -f -X '!*.toml' -- "$current"))
+    COMPREPLY=($(compgen -W "play replay watch run compare report export lesson new check list doctor evaluate trace config completion guest cluster" -- "$current") $(compgen -f -X '!*.toml' -- "$current"))
     return
   fi
-  case " play replay watch run compare report export lesson new check list doctor evaluate config completion guest cluster " in *" $command "*) ;; *) command=play ;; esac
+  case " play replay watch run compare report export lesson new check list doctor evaluate trace config completion guest cluster " in *" $command "*) ;; *) command=play ;; esac
   case $command:$before in
     play:--topology) COMPREPLY=($(compgen -f -- "$current")); return ;;
     play:--topo) COMPREPLY=($(compgen -f -- "$current")); return ;;
@@ -102,10 +102,10 @@ _ccplay() {
     cluster:--jobs) COMPREPLY=($(compgen -f -- "$current")); return ;;
   esac
   case $command in
-    play) options="--help --topology --topo --custom --case --set --record --capture --captures --host --guest --kernel --algorithm --discipline --hz --theme --ascii --ghost --share --share-group --web --no-record"; words="aqm bufferbloat dctcp eight fabric home incast l4s mptcp parking-lot playground race-long race-queues race references rrul short-flows udp-vs-tcp variants written" ;;
+    play) options="--help --topology --topo --custom --case --set --record --capture --captures --host --guest --kernel --algorithm --discipline --hz --theme --ascii --ghost --share --share-group --web --no-record"; words="aqm bufferbloat dctcp eight fabric home incast l4s moving mptcp parking-lot playground race-long race-queues race references rrul short-flows udp-vs-tcp variants written" ;;
     replay) options="--help --speed --at --window --theme --ascii --ghost --share --share-group --web --picture --out --cast --from --to --size"; words="" ;;
     watch) options="--help --web --list --from-now --restricted --window --theme --ascii"; words="" ;;
-    run) options="--help --topology --topo --custom --case --set --record --capture --captures --host --guest --kernel --algorithm --discipline --hz --out --jobs --cluster --certificate --mixed-kernels --detach --attach --cancel --repeats --until-ci --metric --max-repeats --receiver --report --share --share-group --web --json"; words="aqm bufferbloat dctcp eight fabric home incast l4s mptcp parking-lot playground race-long race-queues race references rrul short-flows udp-vs-tcp variants written" ;;
+    run) options="--help --topology --topo --custom --case --set --record --capture --captures --host --guest --kernel --algorithm --discipline --hz --out --jobs --cluster --certificate --mixed-kernels --detach --attach --cancel --repeats --until-ci --metric --max-repeats --receiver --report --share --share-group --web --json"; words="aqm bufferbloat dctcp eight fabric home incast l4s moving mptcp parking-lot playground race-long race-queues race references rrul short-flows udp-vs-tcp variants written" ;;
     compare) options="--help --table --all --json --speed --theme --ascii"; words="" ;;
     report) options="--help --out --to --all --plot"; words="" ;;
     export) options="--help --to --out --format --table --interval --until --title"; words="" ;;
@@ -115,6 +115,7 @@ _ccplay() {
     list) options="--help --json --delete --clear"; words="scenarios lessons sessions algorithms disciplines" ;;
     doctor) options="--help --all --json --host --guest"; words="" ;;
     evaluate) options="--help --discipline --against --only --quick --references --list --out --baseline --jobs --repeats --until-ci --cluster --certificate --mixed-kernels --host --guest --json"; words="" ;;
+    trace) options="--help"; words="" ;;
     config) options="--help"; words="preferences schema" ;;
     completion) options="--help"; words="bash zsh fish" ;;
     guest) options="--help"; words="" ;;

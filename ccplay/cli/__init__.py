@@ -206,6 +206,7 @@ GROUPS = {
 
 MORE = {
     "evaluate": "judge a congestion control or a queue discipline by the criteria of RFCs",
+    "trace": "draw, make and import traces, which move links: cellular, satellite, Wi-Fi",
     "config": "print your preferences, or the JSON Schema of scenario files",
     "completion": "print the completion of commands and options for your shell",
     "guest": "install a full kernel for --guest: needs QEMU, fetches some 100 MB",
@@ -238,6 +239,7 @@ _MODULES = {
     "evaluate": ("evaluate",),
     "results": ("report", "export", "compare", "script"),
     "own": ("new", "check", "algorithm", "discipline"),
+    "trace": ("trace",),
     "machine": ("list", "sessions", "schema", "config", "doctor", "guest", "lab"),
     "manual": ("completion",),
     "cluster": ("cluster",),

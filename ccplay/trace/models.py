@@ -166,6 +166,21 @@ def compute(trace: Trace) -> Content:
 assert _COMPUTED.keys() == MODELS.keys()  # noqa: S101 - a model is both described and computed
 
 
+_RATE_EVERY_MS = 20
+
+
+def rates(content: Content) -> Content:
+    """Return the opportunities of a content as a rate in steps of 20 ms, for our own format."""
+    length_ms = content.period_ms
+    carried = [0] * math.ceil(length_ms / _RATE_EVERY_MS)
+    for each in content.opportunities:
+        carried[min(len(carried) - 1, each // _RATE_EVERY_MS)] += 1
+    found = [each * OPPORTUNITY * 8e3 / _RATE_EVERY_MS for each in carried]
+    moments = range(0, len(found) * _RATE_EVERY_MS * 1000, _RATE_EVERY_MS * 1000)
+    stepped = steps(moments, found, len(found) * _RATE_EVERY_MS * 1000)
+    return Content(rates=stepped, delays=content.delays, losses=content.losses)
+
+
 def opportunities(rates: Steps) -> Content:
     """Return the opportunities that carry what a rate with steps carries, for mahimahi's format."""
     times, bits = array("I"), 0.0
