@@ -170,13 +170,16 @@ def capacity(
 ) -> Callable[[float, float], float]:
     """Return a function from two moments to the mean capacity between them in bits per second.
 
-    ``after`` is the link's own rate, which it has where the content says nothing.
+    ``after`` is the link's own rate, which it has where the content says nothing. An opportunity
+    counts as the frame of a full packet, which fills it, because queues count frames.
     """
+    scale = 1.0
     if len(content.opportunities):
         bits = Opportunities(content, start, loop=loop).bits
+        scale = (OPPORTUNITY - _TUN_HEADER + _ETHERNET_HEADER) / OPPORTUNITY
     elif len(content.rates):
         bits = RateSteps(content, start, loop=loop, after=after).bits
     else:
         fixed = content.policer[0] or after
         return lambda _begin, _end: fixed
-    return lambda begin, end: (bits(end) - bits(begin)) / (end - begin)
+    return lambda begin, end: scale * (bits(end) - bits(begin)) / (end - begin)
