@@ -284,7 +284,7 @@ async def ending_delay(engine: str) -> dict[str, Any]:
         (changed, _) = await made.both(delay_us=0)
         output, _ = await ping.communicate()
         sequence = [int(each) for each in re.findall(r"icmp_seq=(\d+)", output.decode())]
-        rules = await made.run(made.there.dst, "iptables-legacy", "-t", "raw", "-S")
+        rules = await made.run(made.there.dst, "iptables-legacy", "-w", "-t", "raw", "-S")
         return {
             "received": len(sequence),
             "in_order": sequence == sorted(sequence),
@@ -392,8 +392,8 @@ async def kernels(made: Bench) -> str:
         for argv in (
             ("tc", "qdisc", "show"),
             ("ip", "route"),
-            ("iptables-legacy", "-t", "raw", "-S"),
-            ("iptables-legacy", "-t", "mangle", "-S"),
+            ("iptables-legacy", "-w", "-t", "raw", "-S"),
+            ("iptables-legacy", "-w", "-t", "mangle", "-S"),
         )
         if node.name != made.receiver
     ]
