@@ -10,8 +10,9 @@ import pytest
 
 from ccplay.lab.disciplines import table
 from ccplay.lab.disciplines.base import CE, ECT_0, Discipline, FirstInFirstOut, Packet
+from ccplay.lab.header_queue import HeaderQueue
 from ccplay.lab.packet_loop import Lateness
-from ccplay.lab.software_queue import MARKED, PACED, PATIENCE_S, HeaderQueue, ServedQueue
+from ccplay.lab.software_queue import MARKED, PACED, PATIENCE_S, ServedQueue
 from ccplay.lab.software_shared import SharedCounters
 from ccplay.lab.traces import Course
 from ccplay.trace.content import Content, pack, steps
