@@ -445,13 +445,15 @@ def metrics() -> str:
 
 def _fields(kind: type[msgspec.Struct]) -> str:
     about = meanings(kind)
-    rows = [(code(name), prose(about.get(name, ""))) for name in kind.__struct_fields__]
+    keys = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
+    rows = [(code(key), prose(about.get(name, ""))) for key, name in keys]
     return table(("key", "meaning"), rows)
 
 
 def result() -> str:
     """Return the page of the JSON result."""
     from ccplay.analysis import results
+    from ccplay.scenario.values import Published
 
     lines = [
         "# JSON result",
@@ -460,7 +462,7 @@ def result() -> str:
         "values are `null`. `ccplay run` prints with [these exit codes](exit-codes.md).",
     ]
     kinds = [results.Result, results.Machine, results.CaseResult, results.Checkpoint]
-    kinds += [results.Check, results.CaseStatistics, results.PublishedResult]
+    kinds += [results.Check, results.CaseStatistics, Published]
     for kind in kinds:
         lines += [f"## {kind.__name__}", summary(kind), _fields(kind)]
     lines.append(

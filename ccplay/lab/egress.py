@@ -274,16 +274,14 @@ class Egress:
     def _unshare(self) -> None:
         """Replace the classes by one queue."""
         there = htb.read_rates(self._routes, self.index).keys() - {htb.CLASS, PASSAGE}
-        gone = [htb.filter_removal(self.index, each) for each in self._filters_there()]
+        filters = htb.filter_priorities(self._routes, self.index)
+        gone = [htb.filter_removal(self.index, each) for each in filters]
         self._routes.request([*gone, *htb.class_removals(self.index, there)], "remove classes")
         self.classes = []
         self._priorities = {}
         own = self._leaf.asked
         self._leaf = self._new_leaf(htb.CLASS)
         self._leaf.put(own or _DEFAULT_QDISC)
-
-    def _filters_there(self) -> set[int]:
-        return htb.filter_priorities(self._routes, self.index)
 
     def admit(self, packets: Selection) -> None:
         """Direct traffic into its class, if there are classes."""

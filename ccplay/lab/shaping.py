@@ -135,7 +135,7 @@ class Shaper:
     async def count(self) -> InterfaceCounters:
         """Return the counters of every interface. Raises ``LabError`` or ``OSError``."""
         rows, sojourn_us = [], dict[str, list[float]]()
-        now = self._carried()
+        now = _count_carried(self._built)
         every = self._interfaces.values()
         # Ask in parallel only about links with loss; a task for every link would take long.
         asked = [each for each in every if each.path.loses]
@@ -159,9 +159,6 @@ class Shaper:
         names = InterfaceCounters.COLUMNS
         columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         return InterfaceCounters(t=self._clock(), sojourn_us=sojourn_us, **columns)
-
-    def _carried(self) -> dict[str, Carried]:
-        return {name: carried(each) for name, each in self._built.namespaces.items()}
 
     def stats(self) -> tuple[float, float] | None:
         """Return the lateness of released packets: median and 99th percentile, in microseconds.
@@ -187,7 +184,7 @@ class Shaper:
                 index = namespace.interface_index(link.interface)
                 self._interfaces[link.name] = Egress(link, namespace, arrival, routes, index)
             self._switch_offloads(on=False)
-            self._before = self._carried()
+            self._before = _count_carried(self._built)
         except BaseException:
             self._stack.close()
             raise
@@ -249,7 +246,7 @@ class Shaper:
         steps = []
         for link in links:
             at = self._interfaces[link.name]
-            leaf, wanted = at.queue_of_class(name), self._of_class(link, qdisc)
+            leaf, wanted = at.queue_of_class(name), _choose_class_queue(self._software, link, qdisc)
             steps.append(
                 _Step(at, partial(put, at, leaf, wanted), partial(put, at, leaf, leaf.asked))
             )
@@ -313,7 +310,7 @@ class Shaper:
             moving = interface.moving
             interface.path = await self._engine.set(interface.arrival, wanted, moving)
         if setting.mtu is not None:
-            self._set_mtu(interface, setting.mtu)
+            _set_mtu(self._built, self._interfaces, interface.link, setting.mtu)
         if setting.mark is not None:
             namespace = self._built.namespace(interface.link.src)
             interface.set_mark(setting.mark, image, namespace)
@@ -388,26 +385,13 @@ class Shaper:
             tried = [
                 each
                 if each.qdisc is None
-                else msgspec.structs.replace(each, qdisc=self._of_class(link, each.qdisc))
+                else msgspec.structs.replace(
+                    each, qdisc=_choose_class_queue(self._software, link, each.qdisc)
+                )
                 for each in setting.classes
             ]
             setting = msgspec.structs.replace(setting, classes=tried)
         return setting
-
-    def _of_class(self, link: Link, qdisc: Qdisc) -> Qdisc:
-        """Return the queue of a class, which is always the kernel's. Raises ``CommandError``."""
-        found = choose_qdisc(qdisc, software=self._software is not None)
-        if is_software(found.kind):
-            raise CommandError(f"link {link.name}: {found.kind} {NOT_OF_CLASS}")
-        return found
-
-    def _set_mtu(self, interface: Egress, mtu: int) -> None:
-        """Set the MTU at both ends, because the receiving end drops packets that are too long."""
-        ends = (interface.link, self._built.network.opposite(interface.link))
-        for end in ends:
-            set_mtu(self._built.namespace(end.src), end.interface, mtu)
-            self._interfaces[end.name].mtu = mtu
-            self._interfaces[end.name].set_mark(None, None, self._built.namespace(end.src))
 
     def _set_down(self, interface: Egress, *, down: bool) -> list[Egress]:
         """Take the cable down or bring it up, and return the end that sends the other way."""
@@ -537,3 +521,24 @@ def _check_own(link: str, own: Qdisc, setting: LinkSetting) -> None:
     if setting.qdisc is not None or without is not None:
         who = "" if without is None else f" (class {without} has none of its own)"
         raise CommandError(f"link {link}: {own.kind} {NOT_OF_CLASS}{who}")
+
+
+def _choose_class_queue(software: Software | None, link: Link, qdisc: Qdisc) -> Qdisc:
+    """Return the queue of a class, which is always the kernel's. Raises ``CommandError``."""
+    found = choose_qdisc(qdisc, software=software is not None)
+    if is_software(found.kind):
+        raise CommandError(f"link {link.name}: {found.kind} {NOT_OF_CLASS}")
+    return found
+
+
+def _set_mtu(built: BuiltNetwork, interfaces: Mapping[str, Egress], link: Link, mtu: int) -> None:
+    """Set the MTU at both ends, because the receiving end drops packets that are too long."""
+    for end in (link, built.network.opposite(link)):
+        set_mtu(built.namespace(end.src), end.interface, mtu)
+        interfaces[end.name].mtu = mtu
+        interfaces[end.name].set_mark(None, None, built.namespace(end.src))
+
+
+def _count_carried(built: BuiltNetwork) -> dict[str, Carried]:
+    """Return what the interfaces of each node have carried."""
+    return {name: carried(each) for name, each in built.namespaces.items()}
