@@ -253,10 +253,11 @@ def _listed(
     return Measure(what, lambda h: len(found(h)), bound, found if shown else None)
 
 
+# Files and lines were raised once, by 20 and 3,700: evaluations, and links that move.
 MEASURES = (
-    Measure("Python files", lambda h: len(h.package), 280),
-    Measure("lines", lambda h: sum(each.lines for each in h.package), 78_600),
-    Measure("lines of tests", lambda h: h.lines_of_tests, 53_300),
+    Measure("Python files", lambda h: len(h.package), 299),
+    Measure("lines", lambda h: sum(each.lines for each in h.package), 82_300),
+    Measure("lines of tests", lambda h: h.lines_of_tests, 55_300),
     _listed(
         f"modules below {SHORT} lines, without __init__",
         lambda h: [
@@ -271,27 +272,27 @@ MEASURES = (
     Measure(
         "modules at the root", lambda h: sum(e.path.parent.name == "ccplay" for e in h.package), 9
     ),
-    _kind("udp", r"(?<![a-z])udp", 15),
-    _kind("short_flows", r"short.?flow", 6),
-    _kind("download", r"download", 20),
-    _kind("ping", r"(?<![a-z])pings?(?![a-z])", 19),
-    _command("SetLink", 7),
-    _command("SetQdisc", 9),
-    _command("SetCongestionControl", 10),
+    _kind("udp", r"(?<![a-z])udp", 3),
+    _kind("short_flows", r"short.?flow", 1),
+    _kind("download", r"download", 2),
+    _kind("ping", r"(?<![a-z])pings?(?![a-z])", 4),
+    _command("SetLink", 6),
+    _command("SetQdisc", 7),
+    _command("SetCongestionControl", 6),
     _listed(
         f"pairs of structs that share {SHARED} fields",
         lambda h: [f"{one} {other}" for one, other in h.mirrored()],
-        63,
+        46,
     ),
-    Measure("modules that share their name", House.files_of_one_name, 35),
+    Measure("modules that share their name", House.files_of_one_name, 34),
     _listed(
         "names of public classes in several modules",
         lambda h: [f"{name}: {count}" for name, count in h.classes_of_one_name().items()],
-        55,
+        27,
     ),
-    _listed(f"functions of up to {FEW} lines that one place calls", House.called_once, 196),
-    _listed("functions that only pass on", House.passed_on, 20),
-    _listed("protocols and abstract classes", House.interfaces, 30),
+    _listed(f"functions of up to {FEW} lines that one place calls", House.called_once, 122),
+    _listed("functions that only pass on", House.passed_on, 12),
+    _listed("protocols and abstract classes", House.interfaces, 9),
 )
 """What is measured, in the order of the table."""
 
