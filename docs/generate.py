@@ -200,6 +200,10 @@ and others with `ccplay report RUN --plot NAME`.
 {table(("name", "title", "what it shows", "in every report"), rows)}"""
 
 
+_OWNERS = {"udp": "UDP cross traffic", "short-flows": "short flows", "call": "a video call"}
+"""What has variables, where its name is not its word."""
+
+
 def variables() -> str:
     """Return the page of variables."""
     from ccplay.traffic import VARIABLES
@@ -212,7 +216,7 @@ def variables() -> str:
     ]
     for subject, known in VARIABLES.items():
         rows = [(code(n), each.words, each.unit, each.combined) for n, each in known.items()]
-        lines.append(f"## Of a {subject}")
+        lines.append(f"## Of {_OWNERS.get(subject, f'a {subject}')}")
         lines.append(table(("name", "meaning", "unit", "several are combined by"), rows))
     return "\n\n".join(lines) + "\n"
 
@@ -270,9 +274,9 @@ def disciplines() -> str:
     ]
     for kind, each in DISCIPLINES.items():
         own = folder / f"{kind}.py"
-        where = "kernel" if each.in_kernel else ""
-        where += (" and " if where else "") + "ccplay" if own.exists() else ""
-        lines += [f"## {kind}", f"{each.summary[0].upper()}{each.summary[1:]}. Of the {where}."]
+        makers = ["the kernel"] * each.in_kernel + ["ccplay"] * own.exists()
+        where = f"Available from {' and from '.join(makers)}"
+        lines += [f"## {kind}", f"{each.summary[0].upper()}{each.summary[1:]}. {where}."]
         if own.exists():
             doc = ast.get_docstring(ast.parse(own.read_text(encoding="utf-8"))) or ""
             lines.append(f"*Source: {prose(doc.split(chr(10) * 2)[0]).replace(chr(10), ' ')}*")
@@ -445,9 +449,124 @@ def metrics() -> str:
 
 def _fields(kind: type[msgspec.Struct]) -> str:
     about = meanings(kind)
-    keys = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
-    rows = [(code(key), prose(about.get(name, ""))) for key, name in keys]
+    names = zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
+    if "checks" in kind.__struct_fields__:
+        about = _LISTS | about
+    rows = [(code(key), prose(about.get(name) or _usual(name, about))) for name, key in names]
     return table(("key", "meaning"), rows)
+
+
+_SIZES = {
+    "small_": "of transfers below 100 kB",
+    "medium_": "of transfers from 100 kB to below 1 MB",
+    "large_": "of transfers from 1 MB",
+}
+_STATISTICS = {"p50": "median", "mean": "mean", "min": "smallest value", "max": "greatest value"}
+_STATISTIC = re.compile(r"(?:(.+)_)?(p50|p95|p99|mean|min|max)(?:_(ms|us))?")
+
+
+_LISTS = {
+    "flows": "Results of the flows.",
+    "pings": "Results of the pings.",
+    "downloads": "Results of the downloads.",
+    "udp": "Results of UDP cross traffic.",
+    "short_flows": "Results of short flows.",
+    "calls": "Results of the video calls.",
+    "queues": "Results of the observed queues.",
+}
+"""Meanings of the lists in a run's result."""
+
+
+def _usual(name: str, about: Mapping[str, str]) -> str:
+    """Return the meaning of a field whose struct gives none, as many have the same names."""
+    for size, words in _SIZES.items():
+        if name.startswith(size):
+            rest = name.removeprefix(size)
+            return f"{(about.get(rest) or _usual(rest, about)).rstrip('.')}; {words}."
+    if name in _USUAL:
+        return f"{_USUAL[name]}."
+    if found := _STATISTIC.fullmatch(name):
+        stem, statistic, unit = found.groups()
+        words = _STATISTICS.get(statistic, f"{statistic[1:]}th percentile").capitalize()
+        of = f" of `{stem}`" if stem else " of the RTT"
+        return words + of + (f", in {unit.replace('us', 'µs')}" if unit else "") + "."
+    return ""
+
+
+_USUAL = {
+    "t": "Seconds since the stream began",
+    "src": "Name of the host that sends",
+    "dst": "Name of the host that receives",
+    "flow": "Name of the flow",
+    "subflow": "Name of the subflow",
+    "download": "Name of the download",
+    "ping": "Name of the ping",
+    "udp": "Name of the cross traffic",
+    "short_flows": "Name of the short flows",
+    "call": "Name of the call",
+    "capture": "Name of the capture",
+    "cc": "Congestion control",
+    "host": "Name of the host",
+    "node": "Name of the host or router",
+    "link": "Name of the directed link",
+    "interface": "Names of the interfaces",
+    "duration_s": "Duration in seconds",
+    "interval_s": "Seconds between two requests",
+    "rate_bps": "Rate of payload in bits per second",
+    "packet_bytes": "Payload of each packet in bytes",
+    "bytes": "Payload in bytes",
+    "packets": "Number of packets",
+    "sent": "Number of requests sent",
+    "lost": "Number of requests without a reply",
+    "seq": "Number of the request",
+    "rtt_us": "RTT in µs; null without a reply",
+    "monitored": "Counts of the packets",
+    "received": "Packets received",
+    "sent_bytes": "Bytes sent",
+    "received_bytes": "Bytes received, Ethernet headers included",
+    "sample_hz": "Samples a second",
+    "capabilities": "What this kernel and this machine support",
+    "network": "Nodes, links and roles",
+    "step": "Step that is under way",
+    "done": "Number of steps done",
+    "total": "Number of all steps",
+    "setting": "Settings as read back from the kernel",
+    "path": "Path of the file",
+    "cwnd": "cwnd in segments",
+    "ssthresh": "ssthresh in segments",
+    "srtt_us": "Smoothed RTT in µs",
+    "tcp": "Samples of connections",
+    "qdisc": "Samples of queues",
+    "own": "Values of the algorithms' own variables",
+    "queue_own": "Values of the disciplines' own variables",
+    "command": "The command, with all names filled in",
+    "message": "Reason and remedy",
+    "level": "`info`, `warning` or `error`",
+    "text": "The message",
+    "reason": "Why the lab ended",
+    "format": "Version of the format",
+    "title": "Title of the scenario",
+    "kernel": "Release of the kernel",
+    "cpus": "Number of cores",
+    "python": "Version of Python",
+    "ccplay": "Version of ccplay",
+    "privilege": "Privilege that the lab ran with",
+    "name": "Name of the case",
+    "parameters": "Point of the matrix, by axis",
+    "repeat": "Number of the repeat",
+    "interrupted": "Whether the run was interrupted",
+    "checks": "The expectations, each with whether it held",
+    "health": "Health of the lab",
+    "published": "Values measured by others",
+    "metric": "Path of the metric",
+    "why": "Reason for the expectation",
+    "ok": "Whether it held",
+    "switches": "Later changes of the algorithm",
+    "streams": "Number of parallel connections",
+    "kinds": "All disciplines that were used",
+    "finished": "Number of transfers that finished",
+}
+"""Meanings of names that say the same in every struct and have no docstring there."""
 
 
 def result() -> str:

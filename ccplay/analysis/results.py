@@ -231,7 +231,7 @@ class CaseResult(TrafficResults, frozen=True, kw_only=True):
 
     queues: list[QueueResult]
     interfaces: list[InterfaceResult] = msgspec.field(default_factory=list)
-    """Health of the lab; empty if it died."""
+    """Counters of the interfaces; empty if the lab died."""
     directions: list[DirectionResult] = msgspec.field(default_factory=list)
     """Traffic by source and destination; empty if all flows have the same."""
     checkpoint: Checkpoint | None = None

@@ -127,7 +127,7 @@ def add_check(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _CHECK
-    parser.add_argument("file", type=Path, metavar="FILE")
+    parser.add_argument("file", type=Path, metavar="FILE", help="the file to check")
     parser.set_defaults(run=run_check)
 
 
@@ -176,7 +176,7 @@ def _add_actions(parser: argparse.ArgumentParser, kind: str) -> argparse.Argumen
     new.add_argument("name", metavar="NAME", help="up to 15 characters of a-z, 0-9 and '_'")
     new.set_defaults(run=run_new, kind=kind)
     check = actions.add_parser("check", help="check FILE, and report mistakes by line")
-    check.add_argument("file", type=Path, metavar="FILE")
+    check.add_argument("file", type=Path, metavar="FILE", help="the file to check")
     check.set_defaults(run=_check_algorithm if kind == "algorithm" else _check_discipline)
     listing = actions.add_parser("list", help="list those that ccplay knows, and their sources")
     run = list_algorithms if kind == "algorithm" else list_disciplines

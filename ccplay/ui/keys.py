@@ -18,7 +18,9 @@ from ccplay.traffic import TRAFFIC
 # The keys of the app and of its main screen: what they do, and the names for remapping them.
 
 _VALUES = "Variables of algorithms in place of RTT (V backwards)"
+_VALUES_BACK = "Variables of algorithms, backwards"
 _LOGARITHM = "Logarithmic value axes, or linear ones"
+_LESSON_UP = "Lesson: scroll the page up"
 _PATH = "Move the selected traffic to its next path"
 _EXPLAIN = "What the selected flow is doing, and why"
 _FAIR = "Put CAKE (or FQ-CoDel) on both directions of the line, or take it off"
@@ -81,7 +83,7 @@ MAIN: list[BindingType] = [
     Binding("ctrl+n", "new_network", "New network…", id="network"),
     Binding("N", "map", "Network drawn large, or plots", id="map"),
     Binding("v", "variable(1)", "Variables of algorithms", id="variable", tooltip=_VALUES),
-    Binding("V", "variable(-1)", id="variable-before"),
+    Binding("V", "variable(-1)", id="variable-before", tooltip=_VALUES_BACK),
     Binding("L", "logarithm", "Logarithmic value axes", id="logarithm", tooltip=_LOGARITHM),
     Binding("H", "hold", "Hold the value axes", id="hold", tooltip=_HOLD),
     *(
@@ -112,7 +114,7 @@ MAIN: list[BindingType] = [
     Binding("backspace", "lesson_back", "Lesson: the page before", id="lesson-back"),
     Binding("R", "lesson_again", "Lesson: this page again", id="lesson-again"),
     Binding("pagedown", "lesson_scroll(1)", "Lesson: scroll the page", id="lesson-down"),
-    Binding("pageup", "lesson_scroll(-1)", id="lesson-up"),
+    Binding("pageup", "lesson_scroll(-1)", id="lesson-up", tooltip=_LESSON_UP),
     Binding("s", "picture", "Save a picture (SVG, PNG)", id="picture"),
     Binding("S", "save_scenario", "Save as scenario", id="scenario"),
     Binding("question_mark", "help", "Help", id="help"),

@@ -141,6 +141,7 @@ def test_the_reference_leaves_nothing_out(generate: ModuleType) -> None:
     for name, items in expected.items():
         page = generate.PAGES[name]()
         assert [each for each in items if each not in page] == [], name
+        assert re.findall(r"(?m)^(\| [^|]+) \|  \|", page) == [], "each row has a meaning"
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:
