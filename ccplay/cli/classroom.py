@@ -147,7 +147,7 @@ def _hand_in(opened: Opened, name: str) -> int:
 
     course = library.load_progress(opened)
     if all(turn.verdict is None for turn in course.turns):
-        raise UsageError(f"nothing to hand in yet: first take ccplay lesson {opened.name}")
+        raise UsageError(f"there is nothing to hand in yet: first take ccplay lesson {opened.name}")
     name = printable(name.strip())
     page = render(opened, course, name, read(opened.scenario.path))
     stem = f"{slug(opened.name)}-{slug(name)}" if name else slug(opened.name)

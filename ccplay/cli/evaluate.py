@@ -154,7 +154,7 @@ def _run_references(arguments: argparse.Namespace) -> int:
     from ccplay.scenario.reading import load
 
     if arguments.target or arguments.discipline:
-        raise UsageError("--references runs published experiments as they are: name no subject")
+        raise UsageError("--references runs published experiments as they are: name no algorithm")
     out = arguments.out or Path("references")
     arguments.discipline = []
     wanted = RunOptions(
@@ -181,7 +181,7 @@ def _wanted(arguments: argparse.Namespace, kind: str) -> Wanted:
 
     given = arguments.target if arguments.discipline is None else arguments.discipline
     if given is None or (arguments.target and arguments.discipline):
-        raise UsageError("name an algorithm, or a discipline with --discipline, and not both")
+        raise UsageError("name either an algorithm, or a discipline with --discipline")
     default = (_QUICKLY if arguments.quick else _AGAINST)[kind]
     against = arguments.against or _names(default)
     files = [Path(each) for each in (given, *against) if each.endswith((_SOURCE, ".py"))]

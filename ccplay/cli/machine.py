@@ -107,7 +107,7 @@ def run_lab(arguments: argparse.Namespace) -> int:
     if (refusal := launch.refusal()) is not None:
         raise LabError(f"a lab can't start here, because it needs its own namespaces: {refusal}")
     if arguments.topo is None and arguments.custom is not None:
-        raise UsageError("--custom needs --topo NAME[,ARGS]: which of the file's topos")
+        raise UsageError("--custom needs --topo NAME[,ARGS], which names one of the file's topos")
     custom = [*arguments.algorithm, *arguments.discipline]
     argv = launch.inner_argv(arguments.captures, arguments.machine, custom)
     if arguments.topo is not None:

@@ -118,7 +118,7 @@ def chosen(arguments: argparse.Namespace) -> str | None:
     Returns None if it names none. Raises ``CcplayError``.
     """
     if arguments.custom is not None and arguments.topo is None:
-        raise UsageError("--custom needs --topo NAME[,ARGS]: which of the file's topos")
+        raise UsageError("--custom needs --topo NAME[,ARGS], which names one of the file's topos")
     if arguments.topo is None:
         topology: str | None = arguments.topology
         return topology
@@ -187,9 +187,9 @@ def _mininet(host: str | None, file: Path | None, topo: str) -> dict[str, Any]:
     try:
         answer = json.loads(printable_json(done.stdout[: LARGEST_FILE + 1]))
     except ValueError:
-        raise CcplayError(f"{what} ended without a network (exit code {done.returncode})") from None
+        raise CcplayError(f"{what} wrote no network (exit code {done.returncode})") from None
     if not isinstance(answer, dict):
-        raise CcplayError(f"{what}: the answer is not a network")
+        raise CcplayError(f"{what}: what it wrote is not a network")
     if "error" in answer:
         raise ScenarioError(str(answer["error"]))
     return answer
@@ -321,7 +321,7 @@ def choose_kernel(arguments: argparse.Namespace, scenario: Scenario) -> None:
     if wanted != "host" and arguments.host is not None:
         from ccplay.errors import UsageError
 
-        raise UsageError(f"--kernel {wanted} is for this machine, not for --host")
+        raise UsageError(f"--kernel {wanted} can't be combined with --host")
     if wanted == "guest":
         arguments.guest = True
     if wanted != "auto":

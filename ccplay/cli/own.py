@@ -68,7 +68,7 @@ def run_new(arguments: argparse.Namespace) -> int:
     if kind == "discipline":
         origin = arguments.origin
     elif getattr(arguments, "origin", None) is not None:
-        raise UsageError("--from is for disciplines")
+        raise UsageError("--from needs a discipline: ccplay new discipline NAME --from KIND")
     if kind == "algorithm":
         path, text = _algorithm(name)
     elif kind == "discipline":

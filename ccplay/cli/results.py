@@ -237,7 +237,7 @@ def run_export(arguments: argparse.Namespace) -> int:
     if kind == "scenario" or (to is not None and to.suffix == ".toml" and not to.is_dir()):
         return _export_scenario(arguments)
     if arguments.until is not None or arguments.title is not None:
-        raise UsageError("--until and --title are for scenarios: --to FILE.toml")
+        raise UsageError("--until and --title need a scenario as output: --to FILE.toml")
     if arguments.interval is not None and table is None:
         table = "intervals"
     interval_s = arguments.interval or 1.0
@@ -356,11 +356,11 @@ def _export_scenario(arguments: argparse.Namespace) -> int:
     """Write the only recording named as a scenario. Raises ``UsageError`` for something else."""
     (arguments.recording, *more) = arguments.runs
     if more or arguments.recording.is_dir():
-        raise UsageError("a scenario is made from one recording")
+        raise UsageError("a scenario is made from one recording: name one only")
     if arguments.format not in (None, "scenario"):
         raise UsageError(f"{arguments.to} does not end in .{arguments.format}")
     if arguments.table is not None or arguments.interval is not None:
-        raise UsageError("--table and --interval are for tables, not for a scenario")
+        raise UsageError("--table and --interval can't be combined with a scenario as output")
     return run_script(arguments)
 
 

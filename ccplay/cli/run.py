@@ -192,7 +192,7 @@ def _run_options(arguments: argparse.Namespace) -> RunOptions:
 
     given = {name: getattr(arguments, name, None) for name in ("until_ci", "metric", "max_repeats")}
     if given["until_ci"] is None and (given["metric"] or given["max_repeats"]):
-        raise UsageError("--metric and --max-repeats need --until-ci")
+        raise UsageError("--metric and --max-repeats go with --until-ci, such as --until-ci 5%")
     out = getattr(arguments, "out", None)
     if out is None and getattr(arguments, "report", False):
         raise UsageError("--report needs a run directory: name one with --out DIR")

@@ -57,7 +57,7 @@ def _content(text: str, delay: Path | None = None) -> Content:
         content = formats.read(Path(text))
     else:
         known = ", ".join(dict.fromkeys((*SHIPPED, *MODELS)))
-        raise UsageError(f"no file and no trace {text!r}; there are: {known}")
+        raise UsageError(f"there is no file or trace {text!r}; the traces are: {known}")
     return content if delay is None else formats.with_delays(content, formats.read_delays(delay))
 
 
@@ -73,7 +73,7 @@ def _make(arguments: argparse.Namespace) -> int:
 
     if arguments.model not in SHIPPED and arguments.model.split()[:1] not in [[m] for m in MODELS]:
         known = ", ".join(dict.fromkeys((*MODELS, *SHIPPED)))
-        raise UsageError(f"no model {arguments.model!r}; there are: {known}")
+        raise UsageError(f"there is no model {arguments.model!r}; the models are: {known}")
     content = _content(arguments.model)
     remarks = [f"{arguments.model}, a model of ccplay: see ccplay/trace/models.py for its source"]
     sys.stdout.writelines(_lines(content, remarks, mahimahi=arguments.mahimahi))
@@ -94,10 +94,10 @@ def _lines(content: Content, remarks: list[str], *, mahimahi: bool) -> Iterator[
 
     if mahimahi and not len(content.opportunities):
         if not len(content.rates):
-            raise UsageError("this model has no rate of its own, so no opportunities")
+            raise UsageError("this model sets no rate, so it can't be written with --mahimahi")
         content = models.opportunities(content.rates)
     if not mahimahi and len(content.opportunities):
         content = models.rates(content)
     if not mahimahi and content.policer[0]:
-        raise UsageError("a policer is no trace: name it as a model of the link")
+        raise UsageError("a policer can't be written as a trace: name it as a model of the link")
     return formats.write_mahimahi(content) if mahimahi else formats.write_csv(content, remarks)

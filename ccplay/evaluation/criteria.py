@@ -77,7 +77,7 @@ def find_criteria(kind: str, only: Sequence[str] = ()) -> dict[str, Path]:
     }
     for name in only:
         if name not in found:
-            raise UsageError(f"no criterion {quote(name)}{did_you_mean(name, found)}")
+            raise UsageError(f"there is no criterion {quote(name)}{did_you_mean(name, found)}")
     return {name: path for name, path in found.items() if not only or name in only}
 
 
@@ -98,7 +98,7 @@ def load_criterion(
     plain = load(path)
     criterion = plain.criterion
     if criterion is None:
-        raise UsageError(f"{path} evaluates no criterion: it has no table [evaluation]")
+        raise UsageError(f"{path} is not a criterion: it has no table [evaluation]")
     settings = [f"{key}={toml(each)}" for key, each in criterion.quick.items()] if quick else []
     axis = f"matrix.{criterion.subject}"
     settings.append(f"{axis}.values={toml([each.value for each in subjects])}")

@@ -75,7 +75,7 @@ class Folder:
         try:
             fcntl.flock(self._directory.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UsageError(f"{self.path}: in use by another ccplay") from None
+            raise UsageError(f"{self.path} is in use by another ccplay") from None
 
     def names(self) -> list[str]:
         """Return the names in the directory."""

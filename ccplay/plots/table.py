@@ -189,5 +189,5 @@ def reported(names: Collection[str] = ()) -> list[Plot]:
     """
     if unknown := [name for name in names if name not in PLOTS]:
         offered = ", ".join(plot.name for plot in PLOTS.values() if not plot.reported)
-        raise UsageError(f"no plot {', '.join(unknown)}; a report draws on request: {offered}")
+        raise UsageError(f"there is no plot {', '.join(unknown)}; a report can draw {offered}")
     return [plot for plot in PLOTS.values() if plot.reported or plot.name in names]

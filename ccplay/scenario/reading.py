@@ -316,7 +316,7 @@ def read(path: Path) -> str:
     if content.startswith(_RECORDING) or path.suffix in (".c", ".py"):
         raise ScenarioError(f"{path} is not a scenario{_meant(path)}")
     if len(content) > LARGEST_FILE:
-        raise ScenarioError(f"{path}: larger than {LARGEST_FILE:,} bytes, so not a scenario")
+        raise ScenarioError(f"{path}: a scenario may have {LARGEST_FILE:,} bytes at most")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -357,7 +357,7 @@ def _toml(text: str, path: Path, mistakes: Mistakes) -> dict[str, object]:
         mistakes.raise_any()
         raise
     except document.TooMuchError as error:
-        raise ScenarioError(f"{path.name}: {error}: too much for a scenario") from None
+        raise ScenarioError(f"{path.name}: {error}, which is too much for a scenario") from None
     except ValueError as error:
         message = str(error)
         if match := _LINE_AND_COLUMN.search(message):

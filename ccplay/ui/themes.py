@@ -142,7 +142,7 @@ def read_look(path: Path) -> Look:
             content = document.loads(file.read(document.LARGEST_FILE).decode())
         return _look(path.stem, content)
     except (OSError, ValueError) as error:
-        raise UsageError(f"theme {path}: {error}; it is ignored") from None
+        raise UsageError(f"theme {path} is ignored: {error}") from None
 
 
 def _look(name: str, content: dict[str, Any]) -> Look:

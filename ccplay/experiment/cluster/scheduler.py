@@ -114,7 +114,7 @@ def read_hosts(path: Path) -> list[str]:
         if host and not _HOST.fullmatch(host):
             raise UsageError(f"{path}, line {number}: {host[:60]!r} is not a host for ssh(1)")
     if not any(hosts):
-        raise UsageError(f"{path}: it contains no hosts: write one per line")
+        raise UsageError(f"{path} names no hosts: write one on each line")
     return [host for host in hosts if host]
 
 

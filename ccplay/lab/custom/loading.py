@@ -136,7 +136,7 @@ def read_bytes(path: Path) -> bytes:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     if len(data) > _MOST_BYTES:
-        raise UsageError(f"{path}: more than {_MOST_BYTES // 1024} KiB can't be a discipline")
+        raise UsageError(f"{path}: a discipline may have {_MOST_BYTES // 1024} KiB at most")
     return data
 
 
