@@ -132,6 +132,11 @@ def starts(kind: TrafficKind) -> Opens:
     return dialog
 
 
+def written(value: object) -> str:
+    """Return a function's or class's name, else the value as text: alike in all workers."""
+    return getattr(value, "__name__", None) or str(value)
+
+
 class Stage(OrderlyApp[None]):
     """An app that shows a dialog, the palette or the help over the backdrop."""
 

@@ -58,7 +58,7 @@ from ccplay.ui.palette import Palette
 from ccplay.ui.themes import load_looks
 from ccplay.ui.view import View
 from tests.ui.hand_made import REASON, REMEDY, lab
-from tests.ui.stage import Opens, Stage, starts
+from tests.ui.stage import Opens, Stage, starts, written
 from tests.ui.synthetic import SyntheticSource, stream
 
 STARTING = [starts(kind) for kind in TRAFFIC]
@@ -164,7 +164,7 @@ def pfifo(limit: int) -> SetQdisc:
         (MarkDialog, "enter", None),
         (FlowDialog, "b escape", None),
     ],
-    ids=str,
+    ids=written,
 )
 async def test_keys_make_a_command(dialog: Opens, keys: str, expected: Command | None) -> None:
     app = Stage(lab(), dialog)
@@ -182,7 +182,7 @@ async def test_keys_make_a_command(dialog: Opens, keys: str, expected: Command |
         (FlowDialog, "down down down tab right enter", StartFlow(src="d1", dst="s1", cc="bbr")),
         (CongestionDialog, "right tab down enter", SetCongestionControl(cc="cubic", host="s1")),
     ],
-    ids=str,
+    ids=written,
 )
 async def test_every_key_counts_where_it_was_pressed(
     dialog: Opens, keys: str, expected: Command
