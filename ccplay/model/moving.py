@@ -122,6 +122,11 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     digest: Annotated[str, msgspec.Meta(max_length=64)] = ""
     """SHA-256 of what the files contain; empty without files."""
 
+    @property
+    def has_rate(self) -> bool:
+        """Whether it gives the rate; otherwise only the delay."""
+        return bool(self.name or self.model or self.rate)
+
     def __bool__(self) -> bool:
         """Return whether anything moves the link."""
         return bool(self.name or self.rate or self.delay or self.model)

@@ -7,8 +7,12 @@ import struct
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ccplay.cli import main
+from ccplay.model.moving import Trace, parse_trace
+from ccplay.model.values import LinkSetting
+from ccplay.model.wording import describe_link
 from ccplay.trace import formats
 from ccplay.trace.content import TraceError
 from ccplay.trace.importing import read_measurement
@@ -71,3 +75,10 @@ def test_what_is_no_measurement_is_refused(tmp_path: Path, content: bytes) -> No
     path.write_bytes(content)
     with pytest.raises(TraceError, match=r"^x: "):
         read_measurement(path)
+
+
+def test_the_rate_that_a_trace_replaces_is_not_shown() -> None:
+    link = LinkSetting(rate=20_000_000, delay_us=20_000)
+    assert describe_link(replace(link, trace=parse_trace("train"))) == "20 ms, trace train"
+    only_delay = replace(link, trace=Trace(delay="path.owd"))
+    assert describe_link(only_delay) == "20 Mbit/s, 20 ms, trace path.owd"
