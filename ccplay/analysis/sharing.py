@@ -262,21 +262,23 @@ def _harm(
 def _starved(state: LabState, flows: Sequence[list[Flow]]) -> dict[str, float]:
     """Return the share of seconds in which each flow starved; flows that never met are left out.
 
-    A second counts if all of it belongs to two flows or more.
+    A second counts if all of it belongs to two flows or more, and if it has samples; in a run of
+    days it is longer than a second, so that the work is bounded.
     """
-    start = min((streams[0].started for streams in flows), default=0.0)
-    end = max((_end(state, streams) for streams in flows), default=0.0)
+    spans = [(streams, streams[0].started, _end(state, streams)) for streams in flows]
+    start = min((begun for _, begun, _ in spans), default=0.0)
+    end = max((ended for _, _, ended in spans), default=0.0)
+    width = max(_BIN_S, (end - start) * len(flows) / _MOST_SHARES)
     met: dict[str, list[bool]] = {}
-    for second in range(math.floor((end - start) / _BIN_S)):
-        since, until = start + second * _BIN_S, start + (second + 1) * _BIN_S
-        running = [
-            streams
-            for streams in flows
-            if streams[0].started <= since and _end(state, streams) >= until
-        ]
+    for second in range(math.floor((end - start) / width)):
+        since, until = start + second * width, start + (second + 1) * width
+        ticks = _ticks(state, since, until)
+        if ticks[0] == ticks[1]:
+            continue
+        running = [each for each, begun, ended in spans if begun <= since and ended >= until]
         if len(running) < 2:
             continue
-        acked = _acked_between(running, *_ticks(state, since, until))
+        acked = _acked_between(running, *ticks)
         fair = math.fsum(acked) / len(acked)
         for streams, each in zip(running, acked, strict=True):
             met.setdefault(streams[0].parent, []).append(each < STARVED * fair)
