@@ -61,7 +61,7 @@ async def test_a_key_shows_the_link_and_browsers_are_counted() -> None:
     async with presenting(session, shares=False) as (app, keys):
         await keys.press("ctrl+b")
         await until(keys, lambda: isinstance(app.screen, BrowserLink))
-        shown = app.screen.query_one("#link Static")
+        shown = app.screen.query_one("#page Static")
         await until(keys, lambda: "http://127.0.0.1:" in str(shown.render()))
         assert "0 browsers now" in str(shown.render())
         link = str(shown.render()).split()[0]
