@@ -128,6 +128,9 @@ _RTT_SLACK_US = 2_000.0
 _RECOVERED = 0.5
 """Share of its goodput before a silence with which a flow counts as recovered."""
 _BIN_S = 1.0
+_MOST_MOMENTS = 20_000
+"""Largest number of moments at which all flows are looked at: enough for half an hour at tenths of
+a second, and a bound on the work of a stranger's recording."""
 
 
 class Reaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,6 +172,7 @@ def reactions(state: LabState) -> list[Reaction]:
     flows = _flows(state)
     changed, silences = _changes(state), _silences(state)
     starved, joined = _starved(state, flows), _joined(state)
+    most = max(1, _MOST_MOMENTS // max(len(flows), 1))
     found = []
     for streams in flows:
         first = streams[0]
@@ -177,8 +181,8 @@ def reactions(state: LabState) -> list[Reaction]:
                 id=first.parent,
                 cc=first.cc,
                 starved=starved.get(first.parent),
-                settling_s=_settling_s(state, streams, changed),
-                recovery_s=_recovery_s(state, streams, silences),
+                settling_s=_settling_s(state, streams, changed, most),
+                recovery_s=_recovery_s(state, streams, silences, most),
                 silent_retransmits=_silent_retransmits(state, streams, silences),
                 **_harm(state, streams, joined.get(first.parent)),
             )
@@ -311,26 +315,29 @@ def _silences(state: LabState) -> list[tuple[float, float]]:
     return sorted(set(found))
 
 
-def _window_s(state: LabState, streams: Sequence[Flow]) -> float:
+def _window_s(streams: Sequence[Flow]) -> float:
     """Return the seconds over which goodput is averaged: half a second, or two round trips."""
-    del state
     least = max((flow.series["min_rtt_us"].last or 0.0 for flow in streams), default=0.0)
     return max(0.5, 2e-6 * least)
 
 
-def _settling_s(state: LabState, streams: Sequence[Flow], changed: Sequence[float]) -> float | None:
-    """Return the longest time until a flow settled after a change; None without a change."""
+def _settling_s(
+    state: LabState, streams: Sequence[Flow], changed: Sequence[float], most: int
+) -> float | None:
+    """Return the longest time until a flow settled after a change; None without a change.
+
+    ``most`` is the number of moments that are looked at in all.
+    """
     start, end = streams[0].started, _end(state, streams)
     inside = [t for t in changed if start < t < end]
-    window = _window_s(state, streams)
+    window = _window_s(streams)
+    spans = [each for each in pairwise([*inside, end]) if each[1] - each[0] >= 4 * window][:most]
     worst: float | None = None
-    for since, until in pairwise([*inside, end]):
-        if until - since < 4 * window:
-            continue
+    for since, until in spans:
         quarter = until - (until - since) / 4
         rate = _SETTLED * _goodput(state, streams, quarter, until)
         rtt = _srtt_us(state, streams, quarter, until) or math.inf
-        for at in _steps(since, until - window):
+        for at in _steps(since, until - window, most // len(spans)):
             srtt = _srtt_us(state, streams, at, at + window)
             fast = _goodput(state, streams, at, at + window) >= rate
             if fast and srtt is not None and srtt <= _SETTLED_RTT * rtt + _RTT_SLACK_US:
@@ -341,24 +348,26 @@ def _settling_s(state: LabState, streams: Sequence[Flow], changed: Sequence[floa
     return None if worst is None else round(worst, 2)
 
 
-def _steps(start: float, end: float) -> Iterator[float]:
-    """Yield moments at most a tenth of a second apart, of which there are at most a thousand."""
-    step = max(_STEP_S, (end - start) / 1000)
+def _steps(start: float, end: float, most: int) -> Iterator[float]:
+    """Yield moments a tenth of a second apart, or further if there would be more than ``most``."""
+    step = max(_STEP_S, (end - start) / most)
     return (start + n * step for n in range(math.floor((end - start) / step) + 1))
 
 
 def _recovery_s(
-    state: LabState, streams: Sequence[Flow], silences: Sequence[tuple[float, float]]
+    state: LabState, streams: Sequence[Flow], silences: Sequence[tuple[float, float]], most: int
 ) -> float | None:
-    """Return the longest time until a flow recovered; None if it never did, or without silence."""
+    """Return the longest time until a flow recovered; None if it never did, or without silence.
+
+    ``most`` is the number of moments that are looked at in all.
+    """
     start, end = streams[0].started, _end(state, streams)
-    window = _window_s(state, streams)
+    window = _window_s(streams)
+    inside = [each for each in silences if start + window < each[0] < each[1] < end - window]
     worst: float | None = None
-    for since, until in silences:
-        if not start + window < since < until < end - window:
-            continue
+    for since, until in inside[:most]:
         before = _RECOVERED * _goodput(state, streams, max(start, since - 4 * window), since)
-        steps = _steps(until, end - window)
+        steps = _steps(until, end - window, max(1, most // len(inside)))
         took = (at - until for at in steps if _goodput(state, streams, at, at + window) >= before)
         if (first := next(took, None)) is None:
             return None
