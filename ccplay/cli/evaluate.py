@@ -86,13 +86,8 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="run N labs in parallel (default 1; with --quick one for each core, at most 2)",
     )
-    often = parser.add_mutually_exclusive_group()
-    often.add_argument("--repeats", type=options.count, metavar="N", help="run every case N times")
-    often.add_argument(
-        "--until-ci",
-        type=options.share,
-        metavar="SHARE",
-        help="repeat until the half width of the first measure's interval is at most this share",
+    options.add_repeats(
+        parser, "repeat until the half width of the first measure's interval is at most this share"
     )
     cluster.add_where(parser)
     options.add_place(parser)

@@ -300,6 +300,13 @@ def add_lab(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_repeats(parser: argparse.ArgumentParser, until_ci: str) -> None:
+    """Add ``--repeats`` and ``--until-ci``, of which ``until_ci`` is the help."""
+    often = parser.add_mutually_exclusive_group()
+    often.add_argument("--repeats", type=count, metavar="N", help="run every case N times")
+    often.add_argument("--until-ci", type=share, metavar="SHARE", help=until_ci)
+
+
 def add_place(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
     """Add the options for a lab that does not run on this machine's kernel."""
     place = parser.add_mutually_exclusive_group()

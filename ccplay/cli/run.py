@@ -53,13 +53,9 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     )
     cluster.add_where(parser)
     cluster.add_away(parser)
-    often = parser.add_mutually_exclusive_group()
-    often.add_argument("--repeats", type=options.count, metavar="N", help="run every case N times")
-    often.add_argument(
-        "--until-ci",
-        type=options.share,
-        metavar="SHARE",
-        help="repeat until the half width of the 95%% confidence interval is at most this share of "
+    options.add_repeats(
+        parser,
+        "repeat until the half width of the 95%% confidence interval is at most this share of "
         "the mean, such as 5%%",
     )
     parser.add_argument(

@@ -6,7 +6,7 @@ import csv
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -59,10 +59,14 @@ class LeftOut(Asked, frozen=True, kw_only=True):
 
     def as_result(self) -> CriterionResult:
         """Return it as a criterion that was not evaluated."""
-        asked = {name: getattr(self, name) for name in Asked.__struct_fields__}
         return CriterionResult(
-            **asked, name="", title="", sentence="", verdict="not evaluated", why=self.why
+            **_asked(self), name="", title="", sentence="", verdict="not evaluated", why=self.why
         )
+
+
+def _asked(of: Asked) -> dict[str, Any]:
+    """Return what an RFC asks for, by the names of the fields."""
+    return {name: getattr(of, name) for name in Asked.__struct_fields__}
 
 
 def find_criteria(kind: str, only: Sequence[str] = ()) -> dict[str, Path]:
@@ -461,10 +465,7 @@ def criterion_result(
     return CriterionResult(
         name=name,
         title=scenario.title,
-        rfc=criterion.rfc,
-        section=criterion.section,
-        level=criterion.level,
-        question=criterion.question,
+        **_asked(criterion),
         sentence=criterion.sentence,
         remark=criterion.remark,
         verdict=ours.verdict if ours else "not evaluated",

@@ -32,7 +32,7 @@ from ccplay.errors import CommandError
 from ccplay.lab import child
 from ccplay.lab.netns import Namespace
 from ccplay.lab.packet_loop import Lateness, PacketLoop, PacketQueue, run_as
-from ccplay.lab.traces import Course, Moving
+from ccplay.lab.traces import MappedTrace, Moving
 from ccplay.model import algorithms
 from ccplay.model.algorithms import UNIFORM
 from ccplay.model.values import LinkSetting
@@ -159,7 +159,7 @@ class DelayRequest(child.Request, frozen=True, omit_defaults=True):
     """
 
     path: Impairment = Impairment()
-    course: Course | None = None
+    course: MappedTrace | None = None
     """What moves delay and loss; None if nothing does."""
 
 

@@ -45,7 +45,7 @@ from ccplay.lab.software_shared import (
     SharedCounters,
     Slot,
 )
-from ccplay.lab.traces import Course
+from ccplay.lab.traces import MappedTrace
 from ccplay.model.base import Option
 from ccplay.trace.content import OPPORTUNITY
 from ccplay.trace.schedule import NEVER, Bucket, Opportunities, RateSteps, charged
@@ -102,7 +102,7 @@ class ServedQueue:
         self._since = 0.0
         self._ask_at = 0.0
         self._link_s = self._seconds_per_byte = 0.0
-        self._course: Course | None = None
+        self._course: MappedTrace | None = None
         self._opportunities: Opportunities | None = None
         self._steps: RateSteps | None = None
         self._bucket: Bucket | None = None
@@ -142,7 +142,7 @@ class ServedQueue:
         self._stuck_since = 0.0
         self._replace(discipline, now)
 
-    def move(self, course: Course | None, rate: int, now: float) -> None:
+    def move(self, course: MappedTrace | None, rate: int, now: float) -> None:
         """Send packets by what moves the link; None is the fixed rate. Raises ``OSError``."""
         if course is None and self._course is None:
             return

@@ -12,7 +12,7 @@ import msgspec
 
 from ccplay.lab import child
 from ccplay.lab.qdisc_counters import Counts
-from ccplay.lab.traces import Course
+from ccplay.lab.traces import MappedTrace
 from ccplay.model.base import Event, Option
 from ccplay.model.events import SojournTimes
 
@@ -257,7 +257,7 @@ class DisciplineRequest(child.Request, frozen=True, omit_defaults=True):
     """Number of the discipline that is opened or changed to, assigned by the lab."""
     rate: int = 0
     """Rate of the link in bits per second."""
-    course: Course | None = None
+    course: MappedTrace | None = None
     """What moves the link; None if its rate is fixed."""
     busy_s: float = 0.0
     """Seconds for which the link is still busy with packets in the kernel."""

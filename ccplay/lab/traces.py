@@ -17,7 +17,7 @@ import msgspec
 
 from ccplay.errors import CommandError
 from ccplay.model.commands import TraceData
-from ccplay.model.moving import Trace, check_trace, settled, show_trace
+from ccplay.model.moving import Trace, check_trace, show_trace, with_defaults
 from ccplay.trace import schedule
 from ccplay.trace.content import MOST_BYTES, Content, TraceError, digest_of, pack, unpack
 from ccplay.trace.models import compute
@@ -26,7 +26,7 @@ _MEAN_S = 0.1
 """Seconds over which the reported capacity is a mean."""
 
 
-class Course(msgspec.Struct, frozen=True, omit_defaults=True):
+class MappedTrace(msgspec.Struct, frozen=True, omit_defaults=True):
     """What moves a link, as the lab tells it to a process that holds packets."""
 
     path: str
@@ -56,7 +56,7 @@ class Moving:
 
     def restart(self, start: float) -> None:
         """Begin anew at a moment of the monotonic clock."""
-        self.course = Course(self._path, start, self.trace.loop)
+        self.course = MappedTrace(self._path, start, self.trace.loop)
         if len(self.content.delays):
             self._delay = schedule.Course(self.content.delays, start, loop=self.trace.loop)
         self._capacity: Callable[[float, float], float] | None = None
@@ -145,7 +145,7 @@ class Traces:
             check_trace(trace)
         except ValueError as error:
             raise CommandError(str(error)) from None
-        key = trace.digest or show_trace(settled(trace))
+        key = trace.digest or show_trace(with_defaults(trace))
         if key not in self._ready:
             content, image = self._received.content(trace)
             descriptor = os.memfd_create("trace")

@@ -250,7 +250,7 @@ def check_trace(trace: Trace) -> Trace:
     return trace
 
 
-def settled(trace: Trace) -> Trace:
+def with_defaults(trace: Trace) -> Trace:
     """Return a model with all its parameters; of a shipped trace, the model behind it."""
     trace = SHIPPED.get(trace.name, trace)
     if not trace.model:

@@ -10,7 +10,7 @@ import random
 from array import array
 from collections.abc import Callable, Mapping
 
-from ccplay.model.moving import MODELS, Trace, settled
+from ccplay.model.moving import MODELS, Trace, with_defaults
 from ccplay.trace.content import OPPORTUNITY, Content, Steps, steps
 
 LENGTH_S = 300
@@ -158,7 +158,7 @@ _COMPUTED: dict[str, Callable[[Options, Chance], Content]] = {
 
 def compute(trace: Trace) -> Content:
     """Return the content of a model, or of a trace that comes with ccplay."""
-    model = settled(trace)
+    model = with_defaults(trace)
     seed = model.options.get("seed", 1)
     return _COMPUTED[model.model](model.options, Chance(f"{model.model}/{seed}"))
 

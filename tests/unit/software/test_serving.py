@@ -14,7 +14,7 @@ from ccplay.lab.header_queue import HeaderQueue
 from ccplay.lab.packet_loop import Lateness
 from ccplay.lab.software_queue import MARKED, PACED, PATIENCE_S, ServedQueue
 from ccplay.lab.software_shared import SharedCounters
-from ccplay.lab.traces import Course
+from ccplay.lab.traces import MappedTrace
 from ccplay.trace.content import Content, pack, steps
 
 RATE = 12_112_000
@@ -210,7 +210,7 @@ class MovingLink(Link):
         super().__init__("pfifo", limit=1000)
         path = folder / "trace"
         path.write_bytes(pack(content))
-        self.course = Course(str(path), 0.0, loop)
+        self.course = MappedTrace(str(path), 0.0, loop)
         self.served.move(self.course, RATE, 0.0)
         self.served.begin(0.0)
 

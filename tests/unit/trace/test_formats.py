@@ -15,8 +15,8 @@ from ccplay.model.moving import (
     Trace,
     parse_trace,
     read_trace,
-    settled,
     show_trace,
+    with_defaults,
     write_trace,
 )
 from ccplay.trace import delivery, formats, models
@@ -303,7 +303,7 @@ def test_starlink_changes_every_15_seconds() -> None:
 def test_the_mean_of_a_cell_holds_and_it_has_outages() -> None:
     trace = Trace(name="lte-driving")
     content = models.compute(trace)
-    assert content.mean_bps == pytest.approx(settled(trace).options["rate"], rel=0.35)
+    assert content.mean_bps == pytest.approx(with_defaults(trace).options["rate"], rel=0.35)
     gaps = [b - a for a, b in zip(content.opportunities, content.opportunities[1:], strict=False)]
     assert max(gaps) > 200
 
