@@ -15,6 +15,8 @@ from ccplay.errors import UsageError
 from ccplay.visible import notify
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from ccplay.evaluation.criteria import Subject
     from ccplay.evaluation.evaluating import Wanted
 
@@ -188,6 +190,8 @@ def _wanted(arguments: argparse.Namespace, kind: str) -> Wanted:
         try_algorithms(arguments)
         try_disciplines(arguments)
     subject, *others = (_subject(each, kind) for each in (given, *against))
+    for each in (subject, *others):
+        _check_name(each.name, kind, {**own, **own_queues})
     if arguments.jobs is None:
         arguments.jobs = min(2, os.cpu_count() or 1) if arguments.quick else 1
     repeat = [word for each in files for word in (_option(each), str(each))]
@@ -221,3 +225,20 @@ def _subject(given: str, kind: str) -> Subject:
         # The names of the algorithms that come with ccplay end so.
         name = given
     return subject_of(name, kind)
+
+
+def _check_name(name: str, kind: str, own: Container[str]) -> None:
+    """Raise ``UsageError`` for the name of no algorithm, or of no discipline."""
+    from ccplay.model.disciplines import kinds
+    from ccplay.model.quantities import did_you_mean, quote
+    from ccplay.model.texts import CONGESTION_CONTROLS
+
+    word, known, suffix = (
+        ("congestion control", CONGESTION_CONTROLS, _SOURCE)
+        if kind == "algorithm"
+        else ("queue discipline", tuple(kinds()), ".py")
+    )
+    if name not in known and name not in own:
+        meant = did_you_mean(name, known)
+        remedy = "" if meant.endswith("?") else f"; name your own by its file: {name}{suffix}"
+        raise UsageError(f"unknown {word} {quote(name)}{meant}{remedy}")

@@ -46,6 +46,7 @@ def add_trace(parser: argparse.ArgumentParser) -> None:
 
 def _content(text: str, delay: Path | None = None) -> Content:
     from ccplay.model.moving import MODELS, SHIPPED, parse_trace
+    from ccplay.model.quantities import did_you_mean, quote
     from ccplay.trace import formats, models
 
     if text in SHIPPED or (text.split()[:1] and text.split(maxsplit=1)[0] in MODELS):
@@ -56,8 +57,8 @@ def _content(text: str, delay: Path | None = None) -> Content:
     elif Path(text).suffix or Path(text).exists():
         content = formats.read(Path(text))
     else:
-        known = ", ".join(dict.fromkeys((*SHIPPED, *MODELS)))
-        raise UsageError(f"there is no file or trace {text!r}; the traces are: {known}")
+        meant = did_you_mean(text, dict.fromkeys((*SHIPPED, *MODELS)))
+        raise UsageError(f"there is no file or trace {quote(text)}{meant}")
     return content if delay is None else formats.with_delays(content, formats.read_delays(delay))
 
 
@@ -70,10 +71,11 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _make(arguments: argparse.Namespace) -> int:
     from ccplay.model.moving import MODELS, SHIPPED
+    from ccplay.model.quantities import did_you_mean, quote
 
     if arguments.model not in SHIPPED and arguments.model.split()[:1] not in [[m] for m in MODELS]:
-        known = ", ".join(dict.fromkeys((*MODELS, *SHIPPED)))
-        raise UsageError(f"there is no model {arguments.model!r}; the models are: {known}")
+        meant = did_you_mean(arguments.model, dict.fromkeys((*MODELS, *SHIPPED)))
+        raise UsageError(f"there is no model {quote(arguments.model)}{meant}")
     content = _content(arguments.model)
     remarks = [f"{arguments.model}, a model of ccplay: see ccplay/trace/models.py for its source"]
     sys.stdout.writelines(_lines(content, remarks, mahimahi=arguments.mahimahi))

@@ -10,6 +10,7 @@ import pytest
 from ccplay.analysis.metrics import check_metrics
 from ccplay.analysis.results import CaseResult, Result
 from ccplay.analysis.summary import summarise
+from ccplay.cli import main
 from ccplay.errors import ScenarioError, UsageError
 from ccplay.evaluation.criteria import (
     CriterionResult,
@@ -315,3 +316,19 @@ def test_the_page_maps_harm_of_each_pair(tmp_path: Path) -> None:
     assert "reno → cubic" in page
     assert "cubic → cubic" in page
     assert page.count(">0.40<") == 2, "one cell a buffer"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["cubik"], 'unknown congestion control "cubik"; did you mean "cubic"?\n'),
+        (["bbr", "--against", "zzz"], "name your own by its file: zzz.bpf.c\n"),
+        (["--discipline", "codl"], 'unknown queue discipline "codl"; did you mean "codel"?\n'),
+    ],
+    ids=str,
+)
+def test_an_unknown_name_is_refused_in_the_words_that_were_typed(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", *words]) == 2
+    assert capsys.readouterr().err.endswith(said)
