@@ -175,7 +175,7 @@ KIND = TrafficKind(
     form=Form(
         key="C",
         title="Video call",
-        about="video both ways, at a rate that adapts to the path",
+        about="video both ways; its rate adapts to the path",
         asks=("rate_bps", "src", "dst", "duration_s", "bidir"),
     ),
     plural="calls",
