@@ -14,7 +14,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.events import DescendantFocus, Key, Resize
+from textual.events import Click, DescendantFocus, Key, Resize
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -65,7 +65,16 @@ def feature_items(features: Iterable[Feature], kernel: str = "") -> list[Item]:
     return items
 
 
-class Menu(OptionList):
+class ClickedList(OptionList):
+    """A list that survives a click on a line which has been removed since it was drawn."""
+
+    def on_click(self, event: Click) -> None:
+        """Ignore a click on a line that is gone; Textual would raise ``IndexError``."""
+        if event.style.meta.get("option", -1) >= self.option_count:
+            event.prevent_default()
+
+
+class Menu(ClickedList):
     """A list from which one line is chosen; unavailable lines can be read, but not chosen."""
 
     DEFAULT_CSS = """

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 from textual import events
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.app import ComposeResult
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.css.query import NoMatches
 from textual.markup import escape
@@ -33,6 +34,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.traffic import KINDS, TRAFFIC
 from ccplay.traffic.flow import StartFlow, StopFlow
 from ccplay.ui import lab_actions
+from ccplay.ui.dialog_form import ClickedList
 from ccplay.ui.dialogs_links import capture_choices
 from ccplay.ui.dialogs_traffic import next_sender, running_flows
 from ccplay.ui.help import Modal
@@ -218,6 +220,10 @@ _Offer: TypeAlias = tuple[str, str, Callable[[], object]]
 """Text, meaning and function of an entry."""
 
 
+class Results(CommandList, ClickedList):
+    """The palette's list, which each letter typed replaces."""
+
+
 class Palette(CommandPalette, Modal[None]):
     """Textual's palette with ccplay's entries only, and without its emoji."""
 
@@ -230,6 +236,11 @@ class Palette(CommandPalette, Modal[None]):
         hint = "type a command, such as queue pfifo 37, rate 7 Mbit/s, mark hello"
         super().__init__([LabProvider], placeholder=hint)
         self._parts: list[Widget] = []
+
+    def compose(self) -> ComposeResult:
+        """Compose Textual's palette with a list of our own."""
+        for each in super().compose():
+            yield Results() if isinstance(each, CommandList) else each
 
     def on_mount(self) -> None:
         """Keep references to the widgets, for ``query_one`` after their removal."""
@@ -245,7 +256,7 @@ class Palette(CommandPalette, Modal[None]):
             return super().query_one(selector, expect_type)
         except NoMatches:
             for each in self._parts:
-                if selector in (type(each), f"#{each.id}"):
+                if selector == f"#{each.id}" or selector in type(each).__mro__:
                     return each
             raise
 

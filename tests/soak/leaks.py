@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import psutil
@@ -45,7 +46,8 @@ class Traces:
     def end(self) -> None:
         """Kill the processes that are left, so that they do not disturb the next session."""
         for each in [*marked(self._marker), *filter(lives, self._theirs)]:
-            each.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
 
     def _now(self) -> list[str]:
         left = [f"process {each.pid}" for each in marked(self._marker)]

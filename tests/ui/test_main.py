@@ -65,7 +65,7 @@ async def playing(
         yield app, pilot
 
 
-async def until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
+async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
     """Wait until a condition holds. Fails after ``DEADLINE_S``."""
     async with asyncio.timeout(DEADLINE_S):
         while not condition():

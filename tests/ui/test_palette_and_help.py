@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from rich.style import Style
 from textual.command import CommandList
-from textual.events import Key
+from textual.events import Click, Key
 from textual.pilot import Pilot
 
 from ccplay.model.base import Command
@@ -22,7 +23,7 @@ from ccplay.ui.keys import GROUPS, MOST_ESSENTIALS, bindings_of, group_of, wordi
 from ccplay.ui.palette import Palette, entries, typed
 from tests.ui.hand_made import lab
 from tests.ui.stage import Stage
-from tests.ui.test_main import DEADLINE_S
+from tests.ui.test_main import DEADLINE_S, until
 
 
 def commands(state: LabState) -> dict[str, Command]:
@@ -333,3 +334,18 @@ async def test_the_help_is_composed_before_it_is_on_the_stack() -> None:
         shown = helping._keys_below()
         await pilot.press("escape")
         assert helping._keys_below() == shown
+
+
+async def test_a_click_on_a_line_that_is_gone_chooses_nothing() -> None:
+    """A letter empties the list; a click may arrive before the screen is drawn again."""
+    app = Stage(lab())
+    async with app.run_test() as pilot:
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: app.screen.query_one(CommandList).option_count > 2)
+        entries = app.screen.query_one(CommandList)
+        click = Click(entries, 1, 2, 0, 0, 1, shift=False, meta=False, ctrl=False)
+        click.style = Style(meta={"option": 2})
+        entries.clear_options()
+        entries.post_message(click)
+        await pilot.pause()
+        assert isinstance(app.screen, Palette)
