@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.soak.terminal import Terminal
@@ -30,12 +31,22 @@ class Patience:
         """The seconds in which some process or kernel thread waited for a CPU."""
         return _lacked_s() - self._lacked_s
 
-    def code(self, terminal: Terminal, within_s: float) -> int | None:
+    def code(
+        self, terminal: Terminal, within_s: float, end: Callable[[Terminal], None]
+    ) -> int | None:
         """Wait ``within_s`` plus ``lacked_s`` seconds for the end; return the exit code or None.
 
-        It waits no longer than ``_AT_MOST`` times ``within_s``.
+        It waits no longer than ``_AT_MOST`` times ``within_s``. If an earlier Ctrl-Z has suspended
+        the program meanwhile, it is resumed and ended once more.
         """
+        resumed = False
         while (code := terminal.code(_LOOK_S)) is None:
+            if terminal.suspended:
+                terminal.resume()
+                resumed = True
+            elif resumed and terminal.takes_keys:
+                end(terminal)
+                resumed = False
             if self.took_s > min(within_s + self.lacked_s, _AT_MOST * within_s):
                 return None
         return code

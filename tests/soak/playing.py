@@ -54,6 +54,9 @@ class Hands:
 
     def _do_something(self) -> None:
         chance = self._chance
+        if self._terminal.suspended:
+            # A busy machine reads Ctrl-Z late.
+            self._resume()
         deeds = (self._press, self._hammer, self._resize, self._stall, self._kill, self._suspend)
         chance.choices(deeds, (60, 10, 6, 1, 2, 1))[0]()
         self._terminal.code(chance.choice((0.0, 0.01, 0.1, 0.5)))
@@ -91,6 +94,10 @@ class Hands:
             return
         self._counts["suspended"] += 1
         time.sleep(self._chance.uniform(0.1, 2.0))
+        self._resume()
+
+    def _resume(self) -> None:
+        """Type ``fg``."""
         self._terminal.resume()
         # Until the program reads keys again, Ctrl-C is a signal that ends it.
         if not self._soon(lambda: self._terminal.takes_keys) and self._terminal.code() is None:

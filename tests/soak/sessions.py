@@ -162,7 +162,7 @@ class Session:
         early = terminal.code()
         patience = Patience()
         how.do(terminal)
-        code = patience.code(terminal, within_s)
+        code = patience.code(terminal, within_s, how.do)
         self.tally.ends_s[how.name].append(patience.took_s)
         left = traces.left() if code is not None else []
         terminal.read_on()
