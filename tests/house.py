@@ -253,11 +253,12 @@ def _listed(
     return Measure(what, lambda h: len(found(h)), bound, found if shown else None)
 
 
-# Files and lines were raised once, by 20 and 3,700: evaluations, and links that move.
+# Files and lines were raised once, by 20 and 3,700: evaluations, and links that move. Then by 1 and
+# 500, lines of tests by 300: the table of an evaluation on the screen is an app of its own.
 MEASURES = (
-    Measure("Python files", lambda h: len(h.package), 299),
-    Measure("lines", lambda h: sum(each.lines for each in h.package), 82_300),
-    Measure("lines of tests", lambda h: h.lines_of_tests, 55_300),
+    Measure("Python files", lambda h: len(h.package), 300),
+    Measure("lines", lambda h: sum(each.lines for each in h.package), 82_800),
+    Measure("lines of tests", lambda h: h.lines_of_tests, 55_600),
     _listed(
         f"modules below {SHORT} lines, without __init__",
         lambda h: [

@@ -94,6 +94,12 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     cluster.add_where(parser)
     options.add_place(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--lines",
+        action="store_true",
+        help="print a line for each criterion; without it a terminal shows a table that fills, "
+        "whose rows Enter replays",
+    )
     parser.set_defaults(run=run_evaluate, kernel="host", algorithm=[])
 
 
@@ -107,7 +113,7 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
 
     from rich.console import Console
 
-    from ccplay.cli import results
+    from ccplay.cli import results, screen
     from ccplay.evaluation import evaluating
 
     kind = "algorithm" if arguments.discipline is None else "discipline"
@@ -120,11 +126,17 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
     wanted = _wanted(arguments, kind)
     workers = cluster.of_run(arguments) if arguments.cluster else None
     opener = cluster.no_lab if workers else options.lab_opener(arguments)
-    evaluation, code = asyncio.run(
-        evaluating.evaluate(
-            wanted, opener, workers, lambda found: evaluating.write_result(found, wanted.out)
+
+    def finish(found: evaluating.Evaluation) -> None:
+        evaluating.write_result(found, wanted.out)
+
+    if arguments.lines or arguments.json or not screen.has_terminal():
+        making = evaluating.evaluate(wanted, opener, workers, finish)
+    else:
+        making = evaluating.evaluate_on_screen(
+            wanted, opener, workers, finish, ascii=not screen.can_draw(sys.stdout)
         )
-    )
+    evaluation, code = asyncio.run(making)
     if not evaluation.criteria:
         return code
     if arguments.json:

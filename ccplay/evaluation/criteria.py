@@ -28,9 +28,12 @@ from ccplay.scenario.writing import toml
 
 # --- the criteria of a subject --------------------------------------------------------------------
 
-Verdict: TypeAlias = Literal["pass", "unclear", "fail", "not evaluated"]
-_WORST: tuple[Verdict, ...] = ("not evaluated", "pass", "unclear", "fail")
-"""Verdicts, the worst last."""
+Verdict: TypeAlias = Literal["pass", "unclear", "not judged", "fail", "not evaluated"]
+_WORST: tuple[Verdict, ...] = ("not evaluated", "pass", "unclear", "not judged", "fail")
+"""Verdicts, the worst last; ``not judged`` rests on runs that can't be trusted."""
+VERDICTS: tuple[Verdict, ...] = ("pass", "fail", "unclear", "not judged", "not evaluated")
+"""Verdicts in the order in which they are counted."""
+_REMEDY = "delete its directory and run the same command on a machine that does nothing else"
 
 LEFT_OUT = "left-out.csv"
 """File beside the criteria with what an RFC asks for and no scenario measures."""
@@ -55,6 +58,8 @@ def subject_of(name: str, kind: str) -> Subject:
 class LeftOut(Asked, frozen=True, kw_only=True):
     """What an RFC asks for and no scenario measures."""
 
+    subject: str = "algorithm"
+    """``algorithm`` or ``discipline``."""
     why: str
 
     def as_result(self) -> CriterionResult:
@@ -85,11 +90,12 @@ def find_criteria(kind: str, only: Sequence[str] = ()) -> dict[str, Path]:
     return {name: path for name, path in found.items() if not only or name in only}
 
 
-def left_out() -> list[LeftOut]:
-    """Return what is asked for and not measured, with the reasons."""
+def left_out(kind: str) -> list[LeftOut]:
+    """Return what is asked of algorithms or disciplines and not measured, with the reasons."""
     file = assets("scenarios") / "evaluation" / LEFT_OUT
     text = read_regular(file, _MOST_LEFT_OUT).decode()
-    return [msgspec.convert(row, LeftOut) for row in csv.DictReader(text.splitlines())]
+    rows = [msgspec.convert(row, LeftOut) for row in csv.DictReader(text.splitlines())]
+    return [each for each in rows if each.subject == kind]
 
 
 def load_criterion(
@@ -204,10 +210,12 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     before: Verdict
     now: Verdict
+    metric: str = ""
+    """Metric that changed; that of the first measure if none did."""
     value_before: float | None
     value: float | None
     change: Literal["better", "worse", "not clear"]
-    """Direction of a change that the intervals allow to state."""
+    """Direction of a change that the intervals allow to state; of several, the worse one."""
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
@@ -328,7 +336,12 @@ def _figure(
         errors = [error for run in point.runs for error in run.errors]
         return _unclear(point, errors[0] if errors else "no run was finished")
     values = [metric_of(run, measure.metric) for run in counted]
-    doubtful = sum(not run.health.trustworthy for run in counted)
+    beside = [run for run in reference.runs if counts_in_means(run)] if reference else []
+    busy = [run for run in (*counted, *beside) if not run.health.trustworthy]
+    doubt = ""
+    if busy:
+        reason = next(iter(busy[0].health.reasons), "the machine was busy")
+        doubt = f"{len(busy)} of its runs can't be trusted, since {reason}: {_REMEDY}"
     half: float | None
     if known is not None:
         value, half = known, 0.0
@@ -338,17 +351,15 @@ def _figure(
             at=point.at,
             value=None,
             runs=len(counted),
-            untrustworthy=doubtful,
-            verdict="unclear" if doubtful else "fail",
-            why=why,
+            untrustworthy=len(busy),
+            verdict="not judged" if busy else "fail",
+            why=doubt or why,
         )
     else:
         found = statistic([each for each in values if each is not None])
         value, half = found.mean, found.half_width
     known_values = [each for each in values if each is not None]
     if reference is not None:
-        beside = [run for run in reference.runs if counts_in_means(run)]
-        doubtful += sum(not run.health.trustworthy for run in beside)
         others = [e for run in beside if (e := metric_of(run, measure.metric)) is not None]
         if not others or (measure.over and not statistic(others).mean):
             return _unclear(point, "what it is compared with was not measured")
@@ -356,8 +367,8 @@ def _figure(
         value, half = _relative(measure, (value, half), (theirs.mean, theirs.half_width))
     low, high = (None, None) if half is None else (value - half, value + half)
     verdict, why = _verdict(measure, value, low, high), ""
-    if doubtful and verdict != "unclear":
-        verdict, why = "unclear", f"{doubtful} of its runs can't be trusted"
+    if busy:
+        verdict, why = "not judged", doubt
     elif verdict == "unclear":
         why = "the interval includes the bound: more repeats decide"
     return Figure(
@@ -367,7 +378,7 @@ def _figure(
         high=_short(high),
         alone=_short(statistic(known_values).mean) if known_values else None,
         runs=len(counted),
-        untrustworthy=doubtful,
+        untrustworthy=len(busy),
         verdict=verdict,
         why=why,
         recording=counted[0].recording,
@@ -496,35 +507,42 @@ def section_of(found: CriterionResult) -> tuple[list[int], str]:
 def compare(before: Evaluation, now: Evaluation) -> Iterator[Change]:
     """Yield the criteria that both evaluations have, with what became better or worse.
 
-    A figure changed if the intervals do not overlap; with single runs only a verdict that changed
-    between pass and fail counts.
+    A figure changed if the intervals do not overlap. If both are of single runs, it changed if its
+    verdict did so between pass and fail. A figure that was not judged never did.
     """
     known = {each.name: each for each in before.criteria}
     for each in now.criteria:
         earlier = known.get(each.name)
-        if earlier is None or "not evaluated" in (earlier.verdict, each.verdict):
+        if earlier is None or not (earlier.judged and each.judged):
             continue
-        yield Change(
-            name=each.name,
-            before=earlier.verdict,
-            now=each.verdict,
-            value_before=earlier.value,
-            value=each.value,
-            change=_change(earlier, each),
-        )
+        old = {one.metric: one for one in earlier.judged[0].measures}
+        pairs = [(old[one.metric], one) for one in each.judged[0].measures if one.metric in old]
+        changes = [(_change(*pair), pair) for pair in pairs]
+        changes.sort(key=lambda found: ("worse", "better", "not clear").index(found[0]))
+        for change, (was, is_now) in changes[:1]:
+            yield Change(
+                name=each.name,
+                before=earlier.verdict,
+                now=each.verdict,
+                metric=is_now.metric,
+                value_before=was.worst.value,
+                value=is_now.worst.value,
+                change=change,
+            )
 
 
-def _change(
-    before: CriterionResult, now: CriterionResult
-) -> Literal["better", "worse", "not clear"]:
-    if before.low is not None and before.high is not None:
-        if now.low is None or now.high is None:
-            return "not clear"
-        more = now.low > before.high
-        if not more and now.high >= before.low:
-            return "not clear"
-        is_good_high = now.judged[0].measures[0].bound.startswith("at least")
-        return "better" if more == is_good_high else "worse"
-    if {before.verdict, now.verdict} == {"pass", "fail"}:
-        return "better" if now.verdict == "pass" else "worse"
-    return "not clear"
+def _change(was: Measured, now: Measured) -> Literal["better", "worse", "not clear"]:
+    before, after = was.worst, now.worst
+    if "not judged" in (before.verdict, after.verdict):
+        return "not clear"
+    intervals = (before.low, before.high, after.low, after.high)
+    if all(each is None for each in intervals):
+        if {before.verdict, after.verdict} == {"pass", "fail"}:
+            return "better" if after.verdict == "pass" else "worse"
+        return "not clear"
+    if before.low is None or before.high is None or after.low is None or after.high is None:
+        return "not clear"
+    more = after.low > before.high
+    if not more and after.high >= before.low:
+        return "not clear"
+    return "better" if more == now.bound.startswith("at least") else "worse"

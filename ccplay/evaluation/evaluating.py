@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, cast
+from signal import SIGINT
+from typing import IO, TYPE_CHECKING, cast
 
 import msgspec
 from rich.console import Console
@@ -19,6 +21,7 @@ from rich.text import Text
 from ccplay.analysis.results import Machine, Result
 from ccplay.errors import RecordingError, UnsupportedError
 from ccplay.evaluation.criteria import (
+    VERDICTS,
     CriterionResult,
     Evaluation,
     Judged,
@@ -51,7 +54,7 @@ from ccplay.files import writing
 from ccplay.files.reading import read_regular
 from ccplay.model.commands import Build
 from ccplay.model.quantities import quote
-from ccplay.report.terminal.progress_display import Printer, ProgressDisplay
+from ccplay.report.terminal.progress_display import Printer, ProgressDisplay, roughly
 from ccplay.scenario.library import criteria
 from ccplay.scenario.reading import load
 from ccplay.scenario.rules import driven
@@ -59,13 +62,19 @@ from ccplay.scenario.values import Scenario
 from ccplay.stream.sources import Source
 from ccplay.visible import notify, printable
 
+if TYPE_CHECKING:
+    from ccplay.ui.evaluation_table import CriterionRow, EvaluationBoard
+
 RESULT = "evaluation.json"
 """File of an evaluation in its directory; beside it each criterion has a run directory."""
 _MOST = 1 << 26
+_AROUND_S = 2.0
+"""Seconds to assume for the start and the end of a run's lab."""
 _STYLES: dict[Verdict, str] = {
     "pass": "green",
     "fail": "red",
     "unclear": "yellow",
+    "not judged": "magenta",
     "not evaluated": "dim",
 }
 
@@ -129,6 +138,21 @@ def read_evaluation(path: Path) -> Evaluation:
 # --- the runs -------------------------------------------------------------------------------------
 
 
+class _Going(msgspec.Struct):
+    """An evaluation while it is made."""
+
+    wanted: Wanted
+    planned: list[Planned]
+    stop: asyncio.Event
+    found: list[CriterionResult] = []
+    machine: Machine | None = None
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """The verdicts so far."""
+        return _evaluation(self.wanted, self.found, self.machine)
+
+
 async def evaluate(
     wanted: Wanted,
     open_source: Callable[[Build], Source],
@@ -140,42 +164,64 @@ async def evaluate(
     Rows of the table go to stderr as criteria finish. ``finish`` receives the evaluation so far
     after each. Raises ``CcplayError`` if the subject can't be evaluated at all.
     """
-    planned = plan_criteria(wanted)
-    stop = asyncio.Event()
-    found: list[CriterionResult] = []
-    machine: Machine | None = None
+    going = _Going(wanted, plan_criteria(wanted), asyncio.Event())
     with contextlib.ExitStack() as stack:
         printer = stack.enter_context(Printer(2, sys.stderr.encoding, patience_s()))
         console = Console(file=cast("IO[str]", printer))
-        runs = sum(len(each.scenario.cases) for each in planned)
+        runs = sum(len(each.scenario.cases) for each in going.planned)
         display = stack.enter_context(ProgressDisplay(console, runs, story=False))
-        signals = stack.enter_context(ending_signals(stop, partial(suspend, display, printer)))
-        for number, each in enumerate(planned, 1):
-            display.print(f"{number} of {len(planned)}: {each.scenario.title}", "bold")
-            judged: list[Judged] = []
-            why = ""
-            try:
-                result = await _measure(
-                    wanted, each, open_source, elsewhere, stop=stop, display=display
-                )
-            except UnsupportedError as error:
-                why = error.lines[0]
-                if not found and quote(wanted.subject.name) in str(error):
-                    raise
+        signals = stack.enter_context(
+            ending_signals(going.stop, partial(suspend, display, printer))
+        )
+        number = 0
+        async for each, row in _criteria(going, open_source, elsewhere, display, finish):
+            if row is None:
+                number += 1
+                title = f"{number} of {len(going.planned)}: {each.scenario.title}"
+                display.print(title, "bold")
             else:
-                machine = machine or result.machine
-                judged = judge(each.scenario, result, each.subjects, folder=each.name)
-            if stop.is_set():
-                break
-            row = criterion_result(each.name, each.scenario, judged, _command(wanted, each), why)
-            found.append(row)
-            display.show(_line(row))
-            finish(_evaluation(wanted, found, machine))
-    evaluation = _evaluation(wanted, found, machine)
-    if signals:
-        notify(f"finished runs are kept in {wanted.out}; the same command runs the rest")
-        return evaluation, KILLED + signals[0]
-    return evaluation, 1 if evaluation.failed_musts else 0
+                display.show(_line(row))
+    return going.evaluation, _code(going, signals[0] if signals else 0)
+
+
+def _code(going: _Going, signal: int) -> int:
+    """Return the exit code, and say what is kept if a signal or a key ended the evaluation."""
+    if signal:
+        notify(f"finished runs are kept in {going.wanted.out}; the same command runs the rest")
+        return KILLED + signal
+    return 1 if going.evaluation.failed_musts else 0
+
+
+async def _criteria(
+    going: _Going,
+    open_source: Callable[[Build], Source],
+    elsewhere: OpenWorkers | None,
+    display: ProgressDisplay,
+    finish: Callable[[Evaluation], None],
+) -> AsyncIterator[tuple[Planned, CriterionResult | None]]:
+    """Yield each criterion before its runs, without a result, and after them with it."""
+    wanted = going.wanted
+    for each in going.planned:
+        yield each, None
+        judged: list[Judged] = []
+        why = ""
+        try:
+            result = await _measure(
+                wanted, each, open_source, elsewhere, stop=going.stop, display=display
+            )
+        except UnsupportedError as error:
+            why = error.lines[0]
+            if not going.found and quote(wanted.subject.name) in str(error):
+                raise
+        else:
+            going.machine = going.machine or result.machine
+            judged = judge(each.scenario, result, each.subjects, folder=each.name)
+        if going.stop.is_set():
+            return
+        row = criterion_result(each.name, each.scenario, judged, command_of(wanted, each), why)
+        going.found.append(row)
+        finish(going.evaluation)
+        yield each, row
 
 
 async def _measure(
@@ -218,7 +264,7 @@ def _evaluation(
         quick=wanted.quick,
         machine=machine,
         criteria=list(found),
-        left_out=left_out() if wanted.kind == "algorithm" and not wanted.only else [],
+        left_out=[] if wanted.only else left_out(wanted.kind),
     )
     if wanted.baseline is None:
         return evaluation
@@ -226,7 +272,7 @@ def _evaluation(
     return msgspec.structs.replace(evaluation, changes=changes)
 
 
-def _command(wanted: Wanted, planned: Planned) -> str:
+def command_of(wanted: Wanted, planned: Planned) -> str:
     """Return the command that repeats the runs of a criterion."""
     words = ["ccplay", "run", f"evaluation/{planned.name}"]
     for each in planned.scenario.settings:
@@ -241,6 +287,128 @@ def write_result(evaluation: Evaluation, out: Path) -> None:
     text = msgspec.json.format(msgspec.json.encode(evaluation), indent=1).decode() + "\n"
     with writing.explained(out / RESULT, RecordingError):
         writing.write(out / RESULT, text, replace=True)
+
+
+# --- the table on the screen ----------------------------------------------------------------------
+
+
+class _OnScreen(ProgressDisplay):
+    """Progress for the table on the screen: what would be printed is its newest message."""
+
+    def __init__(self, board: EvaluationBoard, runs: int, coming: Callable[[], float]) -> None:
+        super().__init__(Console(file=io.StringIO()), runs, story=False)
+        self._board = board
+        self._coming = coming
+        self.name = ""
+
+    @property
+    def live(self) -> bool:
+        """Whether lines need not say how much time is left."""
+        return True
+
+    def show(self, line: Text) -> None:
+        """Show a message."""
+        self._board.said, self._board.changed = line, True
+
+    def overall(self, done: int, total: int, left: str) -> None:  # noqa: ARG002
+        """Show the runs of the present criterion, and the time that all will take."""
+        self._board.rows[self.name].runs = (done, total)
+        self._board.left, self._board.changed = roughly(self._coming()), True
+
+
+async def evaluate_on_screen(
+    wanted: Wanted,
+    open_source: Callable[[Build], Source],
+    elsewhere: OpenWorkers | None = None,
+    finish: Callable[[Evaluation], None] = lambda _: None,
+    *,
+    ascii: bool = False,  # noqa: A002
+) -> tuple[Evaluation, int]:
+    """Do as ``evaluate``, with the table on the whole screen until the user leaves it."""
+    from ccplay.ui import preferences  # noqa: PLC0415 - Textual is imported only for a screen
+    from ccplay.ui.evaluation_table import EvaluationBoard, EvaluationTable  # noqa: PLC0415
+    from ccplay.ui.themes import load_looks  # noqa: PLC0415
+
+    going = _Going(wanted, plan_criteria(wanted), asyncio.Event())
+    rows = {each.name: waiting_row(each) for each in going.planned}
+    board = EvaluationBoard(title=f"Evaluation of {wanted.subject.name}", rows=rows)
+    looks = load_looks()
+    table = EvaluationTable(
+        board,
+        lambda path: (sys.executable, "-P", "-m", "ccplay", "replay", str(path)),
+        looks=looks,
+        preferences=preferences.load(looks),
+        ascii=ascii,
+    )
+    runs = sum(done_of[1] for done_of in (row.runs for row in rows.values()))
+    display = _OnScreen(board, runs, lambda: _seconds_left(going, rows))
+
+    async def make() -> None:
+        try:
+            async for each, row in _criteria(going, open_source, elsewhere, display, finish):
+                display.name = each.name
+                rows[each.name].verdict = "running" if row is None else row.verdict
+                if row is not None:
+                    fill_row(rows[each.name], row, wanted.out)
+                board.changed = True
+        except BaseException:
+            table.exit()
+            raise
+        board.over, board.changed = True, True
+        board.left, board.said = "", Text("all runs are done", "dim")
+
+    making = asyncio.create_task(make())
+    try:
+        code = await table.run_async() or 0
+    finally:
+        stopped = not making.done()
+        going.stop.set()
+    await making
+    # A key ends it as Ctrl-C would.
+    signal = (code - KILLED if code > KILLED else int(SIGINT)) if stopped else 0
+    return going.evaluation, _code(going, signal)
+
+
+def waiting_row(planned: Planned) -> CriterionRow:
+    """Return the row of a criterion before its runs."""
+    from ccplay.ui.evaluation_table import CriterionRow  # noqa: PLC0415 - see above
+
+    criterion = planned.scenario.criterion
+    assert criterion is not None  # noqa: S101 - ``load_criterion`` has looked
+    return CriterionRow(
+        section=criterion.section,
+        level=criterion.level,
+        question=criterion.question,
+        runs=(0, sum(case.repeats for case in planned.scenario.cases)),
+        details=[f"RFC {criterion.rfc}, {criterion.section}: {criterion.sentence}"],
+    )
+
+
+def fill_row(row: CriterionRow, found: CriterionResult, out: Path) -> None:
+    """Put the verdict on a criterion into its row."""
+    row.runs = (row.runs[1], row.runs[1])
+    lines = [found.why] if found.why else []
+    if found.judged:
+        ours = found.judged[0]
+        row.figure, row.bound = write_figure(ours.deciding), ours.deciding.bound
+        for number, measured in enumerate(ours.measures):
+            others = [f"{e.subject} {write_figure(e.measures[number])}" for e in found.judged[1:]]
+            figures = "; ".join([write_figure(measured), *others])
+            lines.append(f"{measured.text}: {figures}. Holds if {measured.bound}.")
+        if ours.deciding.worst.recording is not None:
+            row.recording = out / ours.deciding.worst.recording
+    row.details = [*lines, *row.details]
+
+
+def _seconds_left(going: _Going, rows: Mapping[str, CriterionRow]) -> float:
+    """Return the seconds that the runs of all criteria will still take."""
+    left = 0.0
+    for each in going.planned:
+        done, total = rows[each.name].runs
+        cases = each.scenario.cases
+        mean = sum(case.duration_s + _AROUND_S for case in cases) / len(cases)
+        left += mean * (total - done)
+    return left / max(going.wanted.options.jobs, 1)
 
 
 # --- the table ------------------------------------------------------------------------------------
@@ -296,17 +464,18 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
 
 def closing_lines(evaluation: Evaluation) -> Iterator[str]:
     """Yield the summary, what is not clear and why, and what changed."""
-    verdicts: tuple[Verdict, ...] = ("pass", "fail", "unclear", "not evaluated")
-    counts = ((each, evaluation.count(each)) for each in verdicts)
+    counts = ((each, evaluation.count(each)) for each in VERDICTS)
     yield ", ".join(f"{count} {name}" for name, count in counts if count)
     if evaluation.failed_musts:
         yield f"failed with MUST: {', '.join(evaluation.failed_musts)}"
     for row in evaluation.criteria:
-        if row.why and row.verdict in ("unclear", "fail"):
+        if row.why and row.judged:
             yield f"{row.name}: {printable(row.why)}"
     for each in evaluation.changes:
         if each.change != "not clear" or each.before != each.now:
-            yield f"{each.name}: {each.change}, {each.before} before, {each.now} now"
+            yield (
+                f"{each.name}: {each.change} by {each.metric}, {each.before} before, {each.now} now"
+            )
     if evaluation.quick:
         yield "quick: one run a point, so figures have no intervals"
 
@@ -322,7 +491,7 @@ def list_criteria(kind: str, console: Console) -> None:
     )
     for row in rows:
         table.add_row(row.name, row.rfc, row.section, row.level, row.question)
-    for each in left_out() if kind == "algorithm" else ():
+    for each in left_out(kind):
         why = Text(f"{each.question} Not evaluated: {each.why}", "dim")
         table.add_row("", each.rfc, each.section, each.level, why)
     console.print(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from markupsafe import Markup, escape
 from ccplay import __version__
 from ccplay.errors import CcplayError, RecordingError
 from ccplay.evaluation.criteria import (
+    VERDICTS,
     CriterionResult,
     Evaluation,
     Figure,
@@ -41,6 +43,7 @@ _STYLES: dict[Verdict, str] = {
     "pass": "v-pass",
     "fail": "v-fail",
     "unclear": "v-unclear",
+    "not judged": "v-judged",
     "not evaluated": "v-not",
 }
 
@@ -80,6 +83,8 @@ class _Row(msgspec.Struct, frozen=True):
     lines: list[_Line]
     tables: list[_Grid]
     panels: list[_Panel]
+    case: str
+    """Option of the command that repeats the point that decided alone."""
 
 
 class _Cell(msgspec.Struct, frozen=True):
@@ -115,11 +120,10 @@ def write_page(evaluation: Evaluation, out: Path) -> Path:
 def render(evaluation: Evaluation, out: Path) -> str:
     """Return the page; recordings are read from the directory ``out``."""
     others = [each for each in evaluation.against if each != evaluation.subject]
-    rows = [_row(each, others, out) for each in in_order(evaluation.criteria)]
-    rows += [_row(each.as_result(), others, out) for each in evaluation.left_out]
+    rows = [_row(each, others, out, evaluation.kind) for each in in_order(evaluation.criteria)]
+    rows += [_row(each.as_result(), others, out, evaluation.kind) for each in evaluation.left_out]
     rows.sort(key=lambda row: section_of(row.found))
-    verdicts: tuple[Verdict, ...] = ("pass", "fail", "unclear", "not evaluated")
-    counts = [(evaluation.count(each), each) for each in verdicts]
+    counts = [(evaluation.count(each), each) for each in VERDICTS]
     found = evaluation.machine
     machine = (
         []
@@ -156,14 +160,22 @@ def render(evaluation: Evaluation, out: Path) -> str:
 # --- rows and tables ------------------------------------------------------------------------------
 
 
-def _row(found: CriterionResult, others: Sequence[str], out: Path) -> _Row:
+def _row(found: CriterionResult, others: Sequence[str], out: Path, kind: str) -> _Row:
     return _Row(
         found,
         _STYLES[found.verdict],
         list(_lines(found.judged, others)),
         list(_grids(found.judged)),
         list(_panels(found.judged[0], out)) if found.judged else [],
+        _case(found.judged[0], kind) if found.judged else "",
     )
+
+
+def _case(judged: Judged, kind: str) -> str:
+    """Return the option that chooses the runs of a subject at the point that decided."""
+    at = _at(judged.deciding.worst)
+    name = ", ".join(filter(None, [f"{kind} {judged.subject}", at]))
+    return f"--case {shlex.quote(name)}"
 
 
 def _lines(judged: Sequence[Judged], others: Sequence[str]) -> Iterator[_Line]:
@@ -223,6 +235,7 @@ def _heats(found: CriterionResult) -> Iterator[_Heat]:
         if not all(beside in each.at for each in first.figures) or len(first.figures) < 2:
             continue
         heads = list(dict.fromkeys(_without(each, beside) for each in first.figures))
+        relative = any(each.alone != each.value for each in first.figures)
         rows = []
         for judged in found.judged:
             figures = judged.measures[number].figures
@@ -231,7 +244,8 @@ def _heats(found: CriterionResult) -> Iterator[_Heat]:
                 cells = [_cell(first.metric, own.get(head)) for head in heads]
                 rows.append((f"{judged.subject} → {other}", cells))
         yield _Heat(
-            title=words(first.metric).quantity.capitalize(),
+            # A relative measure is drawn as it is alone, under the name of its metric.
+            title=words(first.metric).quantity.capitalize() if relative else first.text,
             about=f"{found.title}: {first.metric}",
             corner="who → whom",
             heads=heads,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from html import unescape
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -25,8 +28,11 @@ from ccplay.evaluation.criteria import (
     judge,
     left_out,
     load_criterion,
+    subject_of,
 )
+from ccplay.evaluation.evaluating import Wanted, command_of, plan_criteria
 from ccplay.evaluation.evaluation_page import render
+from ccplay.experiment.plan import RunOptions
 from ccplay.scenario.library import criteria, find
 from ccplay.scenario.reading import load, parse
 from ccplay.scenario.values import Scenario
@@ -91,7 +97,24 @@ def summarise_nothing(name: str) -> CaseResult:
     return summarise(LabState(), name)
 
 
+def busy_run(run: CaseResult) -> CaseResult:
+    doubt = ["the machine was 99% busy"]
+    health = msgspec.structs.replace(HEALTH, trustworthy=False, reasons=doubt)
+    return msgspec.structs.replace(run, health=health)
+
+
+def whole(values: list[float | None], *, busy: bool = False, level: str = "MUST") -> Evaluation:
+    """Return an evaluation whose only criterion has these values at each of its points."""
+    of = scenario(ABSOLUTE)
+    runs = result(of, {"": values})
+    cases = [busy_run(each) if busy else each for each in runs.cases]
+    found = judge(of, msgspec.structs.replace(runs, cases=cases), [RENO])
+    row = criterion_result("fair", of, found, "ccplay run evaluation/fair")
+    return evaluation(msgspec.structs.replace(row, level=level))
+
+
 RENO = Subject("reno", "reno")
+LEFT_OUT = left_out("algorithm")
 
 
 def judged(of: Scenario, values: dict[str, list[float | None]], field: str = "jain") -> Judged:
@@ -134,8 +157,9 @@ def test_a_criterion_that_there_is_not_is_refused() -> None:
         find_criteria("algorithm", ["bufferblaot"])
 
 
-def test_what_is_not_measured_has_its_reason() -> None:
-    found = left_out()
+@pytest.mark.parametrize("kind", ["algorithm", "discipline"])
+def test_what_is_not_measured_has_its_reason(kind: str) -> None:
+    found = left_out(kind)
     assert found
     assert all(each.why and each.section and each.level in ("MUST", "SHOULD") for each in found)
 
@@ -232,14 +256,23 @@ def test_errors_of_both_add_up_in_a_ratio() -> None:
     assert (worst.high - worst.low) / 2 == pytest.approx(0.5 * 0.497 * 2**0.5, rel=0.01)
 
 
-def test_a_run_that_cannot_be_trusted_gives_no_verdict() -> None:
-    of = scenario(ABSOLUTE)
-    runs = result(of, {"": [0.5]})
-    doubt = msgspec.structs.replace(HEALTH, trustworthy=False, reasons=["the machine was busy"])
-    doubtful = [msgspec.structs.replace(each, health=doubt) for each in runs.cases]
-    found = judge(of, msgspec.structs.replace(runs, cases=doubtful), [RENO])[0]
-    assert found.verdict == "unclear"
-    assert "can't be trusted" in found.measures[0].worst.why
+@pytest.mark.parametrize("values", [[0.5], [0.9], [0.5, 0.51, 0.52], [None]], ids=str)
+def test_a_run_that_cannot_be_trusted_gives_no_verdict(values: list[float | None]) -> None:
+    """Neither pass nor fail, however clear the figure is; and the row names the remedy."""
+    row = whole(values, busy=True).criteria[0]
+    assert row.verdict == "not judged"
+    assert "the machine was 99% busy" in row.why
+    assert row.why.endswith("on a machine that does nothing else")
+    assert whole(values, busy=True, level="MUST").failed_musts == []
+
+
+def test_a_reference_that_cannot_be_trusted_gives_no_verdict() -> None:
+    of = scenario(RELATIVE)
+    values: dict[str, list[float | None]] = {"algorithm reno": [9e6], "algorithm cubic": [9e6]}
+    runs = result(of, values, "goodput_bps")
+    cases = [busy_run(each) if "algorithm cubic" in each.name else each for each in runs.cases]
+    found = judge(of, msgspec.structs.replace(runs, cases=cases), [RENO, CUBIC])
+    assert found[0].verdict == "not judged"
 
 
 def test_without_runs_nothing_is_clear() -> None:
@@ -278,33 +311,88 @@ def test_sections_are_in_the_order_of_the_rfc() -> None:
 @pytest.mark.parametrize(
     ("before", "now", "change"),
     [
-        ({"low": 0.7, "high": 0.8}, {"low": 0.85, "high": 0.9}, "better"),
-        ({"low": 0.7, "high": 0.8}, {"low": 0.5, "high": 0.6}, "worse"),
-        ({"low": 0.7, "high": 0.8}, {"low": 0.75, "high": 0.9}, "not clear"),
-        ({"low": 0.7, "high": 0.8}, {"low": None, "high": None}, "not clear"),
+        ([0.70, 0.71, 0.72], [0.90, 0.91, 0.92], "better"),
+        ([0.90, 0.91, 0.92], [0.70, 0.71, 0.72], "worse"),
+        ([0.90, 0.91, 0.92], [0.91, 0.92, 0.93], "not clear"),
+        ([0.60, 0.80, 1.00], [0.90, 0.91, 0.92], "not clear"),
+        ([0.70], [0.90], "better"),
+        ([0.90], [0.70], "worse"),
+        ([0.90], [0.95], "not clear"),
+        ([0.70], [0.90, 0.91, 0.92], "not clear"),
+        ([0.70, 0.71, 0.72], [0.90], "not clear"),
     ],
+    ids=str,
 )
 def test_a_change_is_stated_if_the_intervals_allow_it(
-    before: dict[str, object], now: dict[str, object], change: str
+    before: list[float | None], now: list[float | None], change: str
 ) -> None:
-    rows = evaluation(criterion("a", "pass", **before)), evaluation(criterion("a", "pass", **now))
-    assert [each.change for each in compare(*rows)] == [change]
+    """A single run has no interval: it changed only if the verdict on it did, as one of another."""
+    assert [each.change for each in compare(whole(before), whole(now))] == [change]
 
 
-def test_single_runs_changed_if_the_verdict_did() -> None:
-    single = {"low": None, "high": None}
-    before, now = (evaluation(criterion("a", each, **single)) for each in ("pass", "fail"))
-    assert [each.change for each in compare(before, now)] == ["worse"]
-    assert [each.change for each in compare(now, before)] == ["better"]
+def test_a_figure_of_a_busy_machine_never_changed() -> None:
+    """Neither with intervals that are far apart, nor with a verdict that would be another."""
+    for before, now in (([0.9, 0.91, 0.92], [0.5, 0.51, 0.52]), ([0.9], [0.5])):
+        found = list(compare(whole(before), whole(now, busy=True)))
+        assert [(each.now, each.change) for each in found] == [("not judged", "not clear")]
+        assert whole(now, busy=True).failed_musts == []
+
+
+def test_any_measure_that_became_worse_is_named() -> None:
+    of = scenario(ABSOLUTE, '{ metric = "loss_synchronisation", at_most = 0.5, why = "half" }')
+
+    def found(jain: float, synchronisation: float) -> Evaluation:
+        runs = result(of, {"": [jain]})
+        cases = [
+            msgspec.structs.replace(each, loss_synchronisation=synchronisation)
+            for each in runs.cases
+        ]
+        judged = judge(of, msgspec.structs.replace(runs, cases=cases), [RENO])
+        return evaluation(criterion_result("fair", of, judged, ""))
+
+    (change,) = compare(found(0.7, 0.2), found(0.9, 0.8))
+    assert (change.change, change.metric) == ("worse", "loss_synchronisation")
+    assert (change.value_before, change.value) == (0.2, 0.8)
+
+
+@pytest.mark.parametrize("kind", ["algorithm", "discipline"])
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_commands_on_the_page_repeat_the_same_runs(
+    kind: str, quick: bool, tmp_path: Path
+) -> None:
+    """Whole as it is pasted, and with the option that chooses the worst point."""
+    names = ["reno", "cubic"] if kind == "algorithm" else ["codel", "pfifo"]
+    subject, other = (subject_of(each, kind) for each in names)
+    wanted = Wanted(
+        kind=kind,
+        subject=subject,
+        against=(other,),
+        quick=quick,
+        out=tmp_path,
+        options=RunOptions(),
+        repeat="",
+    )
+    for planned in plan_criteria(wanted):
+        _, _, name, *words = shlex.split(command_of(wanted, planned))
+        settings = [word for before, word in pairwise(words) if before == "--set"]
+        cases = load(find(name), settings).cases
+        assert [each.name for each in cases] == [each.name for each in planned.scenario.cases]
+        runs = result(planned.scenario, {"": [0.5]})
+        found = judge(planned.scenario, runs, planned.subjects)
+        row = criterion_result(planned.name, planned.scenario, found, "ccplay run x")
+        page = render(msgspec.structs.replace(evaluation(row), kind=kind), tmp_path)
+        option = unescape(page.split("add <code>")[1].split("</code>")[0])
+        (chosen,) = shlex.split(option)[1:]
+        assert sum(chosen in each.name for each in cases) == 1
 
 
 def test_the_page_escapes_names_and_has_every_row(tmp_path: Path) -> None:
     rows = (criterion("a", "pass"), criterion("b", "not evaluated", judged=[], why=HOSTILE))
     found = evaluation(*rows, subject=HOSTILE)
-    page = render(msgspec.structs.replace(found, left_out=left_out()), tmp_path)
+    page = render(msgspec.structs.replace(found, left_out=LEFT_OUT), tmp_path)
     assert HOSTILE not in page
     assert "Is it fair?" in page
-    assert all(each.section in page for each in left_out())
+    assert all(each.section in page for each in LEFT_OUT)
     assert "not evaluated here, because" in page
 
 
