@@ -161,21 +161,20 @@ def render(evaluation: Evaluation, out: Path) -> str:
 
 
 def _row(found: CriterionResult, others: Sequence[str], out: Path, kind: str) -> _Row:
+    case = ""
+    if found.judged:
+        ours = found.judged[0]
+        at = _at(ours.deciding.worst)
+        name = ", ".join(filter(None, [f"{kind} {ours.subject}", at]))
+        case = f"--case {shlex.quote(name)}"
     return _Row(
         found,
         _STYLES[found.verdict],
         list(_lines(found.judged, others)),
         list(_grids(found.judged)),
         list(_panels(found.judged[0], out)) if found.judged else [],
-        _case(found.judged[0], kind) if found.judged else "",
+        case,
     )
-
-
-def _case(judged: Judged, kind: str) -> str:
-    """Return the option that chooses the runs of a subject at the point that decided."""
-    at = _at(judged.deciding.worst)
-    name = ", ".join(filter(None, [f"{kind} {judged.subject}", at]))
-    return f"--case {shlex.quote(name)}"
 
 
 def _lines(judged: Sequence[Judged], others: Sequence[str]) -> Iterator[_Line]:
