@@ -114,7 +114,7 @@ _ccplay() {
     check) options="--help"; words="" ;;
     list) options="--help --json --delete --clear"; words="scenarios lessons sessions algorithms disciplines" ;;
     doctor) options="--help --all --json --host --guest"; words="" ;;
-    evaluate) options="--help --discipline --against --only --quick --references --list --out --baseline --jobs --repeats --until-ci --cluster --certificate --mixed-kernels --host --guest --json"; words="" ;;
+    evaluate) options="--help --discipline --against --only --quick --references --list --out --baseline --jobs --repeats --until-ci --cluster --certificate --mixed-kernels --host --guest --json --lines"; words="" ;;
     trace) options="--help"; words="" ;;
     config) options="--help"; words="preferences schema" ;;
     completion) options="--help"; words="bash zsh fish" ;;

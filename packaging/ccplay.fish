@@ -151,6 +151,7 @@ complete -c ccplay -n '__fish_seen_subcommand_from evaluate' -l mixed-kernels -d
 complete -c ccplay -n '__fish_seen_subcommand_from evaluate' -l host -r -d 'run the lab on another machine, over ssh'
 complete -c ccplay -n '__fish_seen_subcommand_from evaluate' -l guest -d 'run the lab under a full kernel in a virtual machine (see ccplay guest)'
 complete -c ccplay -n '__fish_seen_subcommand_from evaluate' -l json -d 'print one JSON object'
+complete -c ccplay -n '__fish_seen_subcommand_from evaluate' -l lines -d 'print a line for each criterion; without it a terminal shows a table that fills, whose rows Enter replays'
 complete -c ccplay -n __fish_use_subcommand -a trace -d 'draw, make and import traces, which move links: cellular, satellite, Wi-Fi'
 complete -c ccplay -n __fish_use_subcommand -a config -d 'print your preferences, or the JSON Schema of scenario files'
 complete -c ccplay -n '__fish_seen_subcommand_from config' -a 'preferences schema'
