@@ -17,7 +17,7 @@ from ccplay.visible import notify
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from ccplay.evaluation.criteria import Subject
+    from ccplay.evaluation.criteria import Evaluation, Subject
     from ccplay.evaluation.evaluating import Wanted
 
 _ABOUT = """\
@@ -127,7 +127,7 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
     workers = cluster.of_run(arguments) if arguments.cluster else None
     opener = cluster.no_lab if workers else options.lab_opener(arguments)
 
-    def finish(found: evaluating.Evaluation) -> None:
+    def finish(found: Evaluation) -> None:
         evaluating.write_result(found, wanted.out)
 
     if arguments.lines or arguments.json or not screen.has_terminal():

@@ -159,9 +159,9 @@ class EvaluationTable(OrderlyApp[int]):
             self._widths, at = widths, table.cursor_row
             table.clear(columns=True)
             heads = ("RFC", "criterion", "verdict", "figure", "bound (ours)", "runs")
-            for head, width in zip(heads, widths, strict=True):
+            for name, width in zip(heads, widths, strict=True):
                 if width:
-                    table.add_column(head, width=width, key=head)
+                    table.add_column(name, width=width, key=name)
             for key in board.rows:
                 table.add_row(*("" for each in widths if each), key=key)
             table.move_cursor(row=at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -32,7 +33,7 @@ SIZES = [(80, 24), (120, 40)]
 CUBIC, RENO = Subject("cubic", "cubic"), Subject("reno", "reno")
 
 
-async def until(pilot: Pilot[int], holds: Callable[[], bool]) -> None:
+async def until(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
     """Wait until the table, which looks at its board now and then, has drawn what is asked for."""
     async with asyncio.timeout(DEADLINE_S):
         while not holds():
@@ -160,7 +161,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, leave: Callable[[EvaluationBoard], 
         return result(each.scenario, {"": [0.5]}, metric)
 
     async def headless(table: EvaluationTable) -> int | None:
-        async def press(pilot: Pilot[int]) -> None:
+        async def press(pilot: Pilot[object]) -> None:
             await until(pilot, lambda: leave(table.board))
             await pilot.press("q")
 

@@ -332,7 +332,11 @@ def test_a_change_is_stated_if_the_intervals_allow_it(
 
 def test_a_figure_of_a_busy_machine_never_changed() -> None:
     """Neither with intervals that are far apart, nor with a verdict that would be another."""
-    for before, now in (([0.9, 0.91, 0.92], [0.5, 0.51, 0.52]), ([0.9], [0.5])):
+    pairs: list[tuple[list[float | None], list[float | None]]] = [
+        ([0.9, 0.91, 0.92], [0.5, 0.51, 0.52]),
+        ([0.9], [0.5]),
+    ]
+    for before, now in pairs:
         found = list(compare(whole(before), whole(now, busy=True)))
         assert [(each.now, each.change) for each in found] == [("not judged", "not clear")]
         assert whole(now, busy=True).failed_musts == []
