@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ccplay.model.network import Network
 from ccplay.model.series import Series
-from ccplay.state.lab_state import LabState, base_rtt
+from ccplay.state.lab_state import LabState, base_rtt, capacity_at, drain_at, mean_capacity
 from ccplay.traffic import KINDS
 from ccplay.traffic.base import Traffic
 from ccplay.traffic.connections import Flow
@@ -67,7 +67,9 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     link: str
     packets: float
     delay_us: float | None
-    """Microseconds until the queue is sent; None if the link has no rate."""
+    """Microseconds until the queue is sent; None if the link has no rate, or no capacity now."""
+    moves: bool = False
+    """Whether the link's rate is not its own: a trace or a model gives it."""
     in_flight: tuple[tuple[str, float], ...] = ()
     """Unacknowledged segments of each running flow on that link, most first."""
 
@@ -98,7 +100,11 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     cut: Cut | None = None
     waiting: Waiting | None = None
     rate_bps: float | None = None
-    """Lowest rate on the flow's path in bits per second."""
+    """Lowest rate on the flow's path in bits per second, or mean capacity of the last second."""
+    moves: bool = False
+    """Whether the link with that rate moves."""
+    unsteady: bool = False
+    """Whether a link moves that its packets or their ACKs cross."""
     sharing: int = 0
     """Other flows over the link with that rate."""
     beside: tuple[str, ...] = ()
@@ -120,7 +126,8 @@ def gather(state: LabState, name: str, t: float) -> Evidence | None:
     gain = flow.own["bbr_pacing_gain"].latest(tick) if "bbr_pacing_gain" in flow.own else None
     cc = state.cc_at(flow, t)
     narrow = min(
-        ((rate, link) for link in links if (rate := _rate(state, link, t))), default=(None, "")
+        ((rate, link) for link in links if (rate := _rate(state, link, t)) is not None),
+        default=(None, ""),
     )
     others = [each for each in _running(state, t) if each is not flow]
     return Evidence(
@@ -142,6 +149,12 @@ def gather(state: LabState, name: str, t: float) -> Evidence | None:
         cut=_last_cut(state, flow, links, tick),
         waiting=_waiting(state, network, links, t),
         rate_bps=narrow[0],
+        moves=_moves(state, narrow[1], t),
+        unsteady=any(
+            bool(change.setting.trace)
+            for link in [*links, *_back(network, flow)]
+            if (change := state.link_at(link, t)) is not None
+        ),
         sharing=sum(narrow[1] in _path(network, each) for each in others) if narrow[1] else 0,
         beside=tuple(_beside(state, network, narrow[1], t)),
     )
@@ -175,9 +188,21 @@ def _path(network: Network, flow: Traffic) -> list[str]:
         return []
 
 
-def _rate(state: LabState, link: str, t: float) -> int | None:
+def _back(network: Network, flow: Traffic) -> list[str]:
+    """Return the links that its ACKs may take."""
+    return [link.name for path in network.paths(flow.dst, flow.src) for link in path]
+
+
+def _rate(state: LabState, link: str, t: float) -> float | None:
+    """Return the rate of a link, or while it moves its mean capacity over the last second."""
+    if _moves(state, link, t):
+        return mean_capacity(state, link, max(0.0, t - _OVER_S), t)
+    return capacity_at(state, link, t)
+
+
+def _moves(state: LabState, link: str, t: float) -> bool:
     change = state.link_at(link, t)
-    return (change.setting.rate or None) if change else None
+    return change is not None and change.setting.is_paced
 
 
 def _base_us(state: LabState, network: Network, flow: Flow, t: float) -> float | None:
@@ -260,7 +285,8 @@ def _with_causes(state: LabState, flow: Flow, links: Iterable[str], cut: Cut, st
     dropped, marked, lossy = [], [], []
     for link in links:
         change = state.link_at(link, cut.t)
-        if change is not None and change.setting.loss:
+        # What moves a link may have a loss of its own.
+        if change is not None and change.setting.loss and not change.setting.trace:
             lossy.append((link, change.setting.loss))
         if (queue := state.queues.get(link)) is not None:
             if count := _grown(queue.series["drops"], since, at):
@@ -292,7 +318,7 @@ def _waiting(state: LabState, network: Network, links: Iterable[str], t: float) 
             fullest, most = queue, held
     if fullest is None:
         return None
-    rate = _rate(state, fullest.link, t)
+    rate = drain_at(state, fullest.link, t)
     in_flight = [
         (each.name, count)
         for each in _running(state, t)
@@ -303,6 +329,7 @@ def _waiting(state: LabState, network: Network, links: Iterable[str], t: float) 
         link=fullest.link,
         packets=fullest.series["qlen"].latest(tick) or 0.0,
         delay_us=most * 8e6 / rate if rate else None,
+        moves=_moves(state, fullest.link, t),
         in_flight=tuple(sorted(in_flight, key=lambda each: -each[1])),
     )
 
@@ -462,9 +489,15 @@ def delayed(e: Evidence) -> str:
         return ""
     rtt, base = format_time_us(e.srtt_us), format_time_us(least)
     extra = e.srtt_us - least
+    if e.unsteady and extra < -0.05 * least:
+        # The mean of its RTTs follows a step of the delay by some round trips.
+        return ""
     if extra < 0.05 * least:
         return f"Its RTT is {rtt}, hardly more than without queueing: {whose} {base}."
     share = extra / e.srtt_us
+    if e.unsteady and e.base_rtt_us is not None:
+        # With an empty queue, a packet may still wait for such a link.
+        return f"Its RTT is {rtt}, {share:.0%} of it waiting: the links' delays are {base}."
     return f"Its RTT is {rtt}, {share:.0%} of it queueing: {whose} {base}."
 
 
@@ -475,7 +508,10 @@ def held(e: Evidence) -> str:
         return "No packet waits in the queues on its path." if waiting is None else ""
     text = f"Queue {waiting.link} holds {_count(round(waiting.packets), 'packet')}"
     if waiting.delay_us is not None:
-        text += f", {format_time_us(waiting.delay_us)} at its rate"
+        now = "the capacity of this moment" if waiting.moves else "its rate"
+        text += f", {format_time_us(waiting.delay_us)} at {now}"
+    elif waiting.moves:
+        text += ", and its link lets nothing pass at this moment"
     total = sum(count for _, count in waiting.in_flight)
     if len(waiting.in_flight) > 1 and total:
         name, count = waiting.in_flight[0]
@@ -486,9 +522,13 @@ def held(e: Evidence) -> str:
 
 def gets(e: Evidence) -> str:
     """Describe the flow's share of the lowest rate on its path."""
-    if e.goodput_bps is None or not e.rate_bps:
+    if e.goodput_bps is None or e.rate_bps is None:
         return ""
-    share = f"{e.goodput_bps / e.rate_bps:.0%} of {format_rate(e.rate_bps)}"
+    if not e.rate_bps:
+        return "Over the last second a link on its path let nothing pass."
+    whole = format_rate(e.rate_bps)
+    whole = f"the {whole} that could pass" if e.moves else whole
+    share = f"{e.goodput_bps / e.rate_bps:.0%} of {whole}"
     others = {0: "alone on that link", 1: "with one other flow"}.get(
         e.sharing, f"with {e.sharing} other flows"
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import inf
 
 import msgspec
@@ -29,7 +30,7 @@ from ccplay.analysis.trust import judge
 from ccplay.model.columns import mean, percentile, percentiles_ms
 from ccplay.model.events import Hello
 from ccplay.model.variables import CAPACITY
-from ccplay.state.lab_state import LabState
+from ccplay.state.lab_state import LabState, drain_at, mean_capacity
 from ccplay.state.samples import Queue
 from ccplay.traffic import KINDS, results
 from ccplay.traffic.base import Traffic
@@ -62,21 +63,34 @@ def occupancy(state: LabState, queue: Queue, name: str) -> list[float]:
 def queueing_delays_us(state: LabState, queue: Queue) -> list[float]:
     """Return the queueing delay, backlog over rate, in each sweep while traffic ran.
 
-    Empty if the link has no rate, and so no queue.
+    While a link moves it is the time until its capacity had carried the backlog; what still waited
+    at the end is left out. Empty if the link has no rate, and so no queue.
     """
-    backlog = queue.series["backlog"]
+    backlog, link = queue.series["backlog"], queue.link
     start, end = while_traffic_ran(state)
+    first, last = state.sweeps.at_or_after(start), state.sweeps.before_or_at(end)
+    moments = [state.sweeps.time(tick) for tick in range(first, last + 1)]
+    rates = [drain_at(state, link, t) for t in moments]
+    spans = zip(pairwise(moments), rates[1:], strict=False)
+    carried = list(accumulate(((t - s) * (rate or 0.0) for (s, t), rate in spans), initial=0.0))
     delays = []
-    for tick in range(state.sweeps.at_or_after(start), state.sweeps.before_or_at(end) + 1):
-        waiting = backlog.at(tick)
-        rate = _rate_at(state, queue, tick)
-        if waiting is not None and rate:
+    for at, (t, rate) in enumerate(zip(moments, rates, strict=True)):
+        waiting, change = backlog.at(first + at), state.link_at(link, t)
+        if waiting is None or rate is None:
+            continue
+        if change is None or not change.setting.is_paced:
             delays.append(waiting * 8e6 / rate)
+            continue
+        target = carried[at] + waiting * 8
+        left = bisect_left(carried, target, at)
+        if left < len(carried):
+            over = (carried[left] - target) / (rates[left] or inf)
+            delays.append((moments[left] - over - t) * 1e6)
     return delays
 
 
 def utilisation(state: LabState, queue: Queue) -> float | None:
-    """Return the share of its rate that a link carried while traffic ran.
+    """Return the share of its rate, or of its capacity, that a link carried while traffic ran.
 
     It is the bytes that left the queue over those that could have left; both count Ethernet
     headers. None without a rate or without traffic.
@@ -87,54 +101,15 @@ def utilisation(state: LabState, queue: Queue) -> float | None:
     since, until = carried.latest(first), carried.latest(last)
     if not filling(state) or since is None or until is None or last <= first:
         return None
-    could = _capacity(state, queue.link, state.sweeps.time(first), state.sweeps.time(last))
-    return round(8 * (until - since) / could, 4) if could else None
+    begin, stop = state.sweeps.time(first), state.sweeps.time(last)
+    could = mean_capacity(state, queue.link, begin, stop)
+    return round(8 * (until - since) / could / (stop - begin), 4) if could else None
 
 
 def loss(queue: Queue) -> float | None:
     """Return the share of arriving packets that a queue dropped; None if none arrived."""
     drops, left = queue.series["drops"].last or 0.0, queue.series["packets"].last or 0.0
     return round(drops / (drops + left), 6) if drops + left else None
-
-
-def _rate(state: LabState, link: str, t: float) -> int | None:
-    then = state.link_at(link, t)
-    return None if then is None else then.setting.rate
-
-
-def _rate_at(state: LabState, queue: Queue, tick: int) -> float | None:
-    """Return the rate of a link, or its capacity while it moves."""
-    then = state.link_at(queue.link, state.sweeps.time(tick))
-    if then is None:
-        return None
-    if then.setting.trace and (capacity := queue.own.get(CAPACITY.name)) is not None:
-        return capacity.at(tick)
-    return then.setting.rate
-
-
-def _moved_rate(state: LabState, link: str, start: float, end: float) -> float | None:
-    """Return the mean capacity of a link that moves, in bits per second; None if it does not."""
-    then, queue = state.link_at(link, start), state.queues.get(link)
-    if then is None or not then.setting.trace or queue is None or CAPACITY.name not in queue.own:
-        return None
-    ticks = state.sweeps.at_or_after(start), state.sweeps.before_or_at(end) + 1
-    return mean(queue.own[CAPACITY.name].values(*ticks))
-
-
-def _capacity(state: LabState, link: str, start: float, end: float) -> float | None:
-    """Return the bits that a link could carry between two moments; None without a rate.
-
-    Of a link that moves it is the capacity that the lab reported in each sweep.
-    """
-    changes = sorted(change.t for change in state.links.get(link, ()))
-    moments = [start, *(t for t in changes if start < t < end), end]
-    total = 0.0
-    for since, until in pairwise(moments):
-        rate = _moved_rate(state, link, since, until) or _rate(state, link, since)
-        if not rate:
-            return None
-        total += rate * (until - since)
-    return total
 
 
 # --- computes a result from the state: the metrics of all traffic, queues and interfaces ----------

@@ -27,7 +27,7 @@ from ccplay.scenario import lesson
 from ccplay.scenario.values import Lesson, Measure, Page, PageQuestion, Step, Take
 from ccplay.session.steps import DueStep, Script
 from ccplay.share.frames import Board
-from ccplay.state.lab_state import LabState
+from ccplay.state.lab_state import LabState, mean_capacity
 from ccplay.traffic import KINDS, TRAFFIC, started_by, stopped_by
 
 # --- judges answers to a page's question by the measurements of its run ---------------------------
@@ -174,10 +174,12 @@ def _taken(
     if queue is None:
         return None
     change = state.link_at(member, between[0])
-    rate = change.setting.rate if change is not None else None
     if name == lesson.UTILISATION:
-        return _scaled(_rate(queue.series["bytes"], between), 8 / rate) if rate else None
+        could = mean_capacity(state, member, *between)
+        return _scaled(_rate(queue.series["bytes"], between), 8 / could) if could else None
     if name == lesson.DELAY:
+        # While a link moves, a queue has no delay of its own: it depends on what comes.
+        rate = None if change is None or change.setting.is_paced else change.setting.rate
         return _scaled(_of(queue.series["backlog"], take, between), 8e3 / rate) if rate else None
     return _sampled({**queue.series, **queue.own}, name, take, between)
 

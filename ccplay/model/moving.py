@@ -34,6 +34,9 @@ Number: TypeAlias = int | float
 OFF = "none"
 """Word that stops a trace and restores the fixed rate."""
 
+POLICER = "policer"
+"""Model that drops what exceeds its rate and lets nothing wait."""
+
 _FILE = re.compile(r"[\w ()+,=@-][\w .()+,=@-]{0,99}(/[\w ()+,=@-][\w .()+,=@-]{0,99}){0,4}")
 """Pattern of a file beside a scenario, or in a folder beside it."""
 
@@ -92,7 +95,7 @@ MODELS = {
             },
         ),
         Kind(
-            "policer",
+            POLICER,
             "a token bucket that drops what exceeds it; the link keeps its own rate",
             {
                 "rate": Field(RATE, "Rate of the tokens", 8_000, 100_000_000, default=5_000_000),
@@ -124,8 +127,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def has_rate(self) -> bool:
-        """Whether it gives the rate; otherwise only the delay."""
-        return bool(self.name or self.model or self.rate)
+        """Whether it takes the place of the link's rate; a delay and a policer leave it."""
+        return bool(self.name or self.rate or (self.model and self.model != POLICER))
 
     def __bool__(self) -> bool:
         """Return whether anything moves the link."""

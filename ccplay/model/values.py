@@ -72,6 +72,11 @@ class LinkFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     trace: Annotated[Trace | None, settings.TRACE] = None
     """What moves rate, delay and loss over time. Packets then wait in ccplay's own discipline."""
 
+    @property
+    def is_paced(self) -> bool:
+        """Whether what moves the link gives its rate; the link's own then waits for its end."""
+        return self.trace is not None and self.trace.has_rate
+
     def changes(self) -> dict[str, Any]:
         """Return the settings that are not None by field."""
         found = ((name, getattr(self, name)) for name in LINK_FIELDS)

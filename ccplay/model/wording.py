@@ -53,9 +53,7 @@ def describe_link(setting: LinkFields, *, zeros: bool = False) -> str:
     ``zeros`` includes what is off, for a command that turns it off.
     """
     words = []
-    # While a trace gives the rate, the link's own waits for its end.
-    moves = setting.trace is not None and setting.trace.has_rate
-    if setting.rate is not None and not moves:
+    if setting.rate is not None and not setting.is_paced:
         words.append(format_rate(setting.rate) if setting.rate else "rate unlimited")
     if setting.delay_us is not None:
         words.append(format_time_us(setting.delay_us))

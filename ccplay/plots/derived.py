@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from ccplay.analysis import sharing
 from ccplay.model.series import Series
-from ccplay.model.variables import CAPACITY, Variable
+from ccplay.model.variables import Variable
 from ccplay.plots.levels import Scope
+from ccplay.state.lab_state import mean_capacity
 
 _BITS = 8
 
@@ -70,15 +71,8 @@ def jain(scope: Scope) -> float | None:
 
 
 def utilisation(scope: Scope, over_s: float = 1.0) -> float | None:
-    """Return the share of a link's rate that left its queue in ``over_s`` seconds."""
-    queue, change = scope.state.queues.get(scope.link), scope.state.link_at(scope.link, scope.t)
-    if queue is None or change is None or not change.setting.rate:
-        return None
-    bytes_s = growth(queue.series["bytes"], scope.t, over_s)
-    rate: float = change.setting.rate
-    if change.setting.trace and (capacity := queue.own.get(CAPACITY.name)) is not None:
-        timeline = capacity.timeline
-        ticks = timeline.at_or_after(scope.t - over_s), timeline.before_or_at(scope.t) + 1
-        if (values := capacity.values(*ticks)) and any(values):
-            rate = sum(values) / len(values)
-    return None if bytes_s is None else bytes_s * _BITS / rate
+    """Return the share of what could leave on a link that left in ``over_s`` seconds."""
+    queue = scope.state.queues.get(scope.link)
+    could = mean_capacity(scope.state, scope.link, scope.t - over_s, scope.t)
+    bytes_s = None if queue is None else growth(queue.series["bytes"], scope.t, over_s)
+    return None if bytes_s is None or not could else bytes_s * _BITS / could

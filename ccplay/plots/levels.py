@@ -68,9 +68,12 @@ def thresholds(scope: Scope) -> Changes:
 
 
 def rates(scope: Scope) -> Changes:
-    """Return a link's rate at each change, in bits per second."""
+    """Return a link's rate at each change, in bits per second; None while a trace gives it."""
     changes = scope.state.links.get(scope.link.partition(" ")[0], ())
-    return tuple((each.t, each.setting.rate and float(each.setting.rate)) for each in changes)
+    return tuple(
+        (each.t, None if each.setting.is_paced else each.setting.rate and float(each.setting.rate))
+        for each in changes
+    )
 
 
 def base_rtts(scope: Scope) -> Changes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ccplay.plots.levels import counts_bytes
-from ccplay.state.lab_state import LabState
+from ccplay.state.lab_state import LabState, mean_capacity
 
 IDLE, BUSY = 0.02, 0.8
 """Shares of a link's rate below which a link counts as idle, and at or above which as busy."""
@@ -13,13 +13,12 @@ BUILDING = 0.1
 
 
 def utilisation(state: LabState, link: str, start: float, end: float) -> float | None:
-    """Return the traffic that left on a link between two moments as a share of its rate.
+    """Return the traffic that left on a link between two moments as a share of what could leave.
 
-    Return None if the link is not observed, or has no rate.
+    Return None if the link is not observed, has no rate, or let nothing pass.
     """
-    queue, setting = state.queues.get(link), state.link_at(link, end)
-    rate = setting.setting.rate if setting is not None else None
-    if queue is None or not rate:
+    queue = state.queues.get(link)
+    if queue is None:
         return None
     carried = queue.series["bytes"]
     first = max(state.sweeps.before_or_at(start), carried.first)
@@ -27,10 +26,11 @@ def utilisation(state: LabState, link: str, start: float, end: float) -> float |
     if last <= first:
         return None
     before, after = carried.at(first), carried.at(last)
-    took = state.sweeps.time(last) - state.sweeps.time(first)
-    if before is None or after is None or took <= 0:
+    since, until = state.sweeps.time(first), state.sweeps.time(last)
+    could = mean_capacity(state, link, since, until)
+    if before is None or after is None or not could:
         return None
-    return max(after - before, 0.0) * 8 / took / rate
+    return max(after - before, 0.0) * 8 / (until - since) / could
 
 
 def fill(state: LabState, link: str, start: int, end: int) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 from ccplay.model.base import Event, StopTraffic
@@ -35,7 +36,7 @@ from ccplay.model.network import Network
 from ccplay.model.samples import Sweep
 from ccplay.model.series import Series
 from ccplay.model.values import LinkSetting
-from ccplay.model.variables import MOVED_DELAY
+from ccplay.model.variables import CAPACITY, MOVED_DELAY
 from ccplay.state import race, samples
 from ccplay.state.samples import Sampled
 from ccplay.state.sojourns import SojournCounts
@@ -205,6 +206,62 @@ _HANDLERS = _together(
     dict.fromkeys(_OF_NETWORK, _apply_to_network),
     dict.fromkeys(_OF_LOG, _apply_to_log),
 )
+
+
+# --- capacity over time: the rate of a link, or what a trace or a model makes of it ---------------
+
+
+def capacity_at(state: LabState, link: str, t: float) -> float | None:
+    """Return what could leave on a link at ``t``, in bits per second.
+
+    It is the link's rate, or its capacity while it moves; None without a bound, and before the
+    first sweep of a link that moves.
+    """
+    change = state.link_at(link, t)
+    if change is None or not change.setting.trace:
+        return None if change is None else change.setting.rate or None
+    tick, series = state.sweeps.before_or_at(t), _capacities(state, link)
+    if state.sweeps.at_or_after(change.t) > tick:
+        return None
+    now = None if series is None else series.at(tick)
+    # What gives the link no capacity moves only its delay or loss.
+    return change.setting.rate if now is None else now
+
+
+def drain_at(state: LabState, link: str, t: float) -> float | None:
+    """Return the rate at which a link's queue drains at ``t``, in bits per second.
+
+    What only delays or drops packets leaves the link its own rate.
+    """
+    change = state.link_at(link, t)
+    if change is not None and not change.setting.is_paced:
+        return change.setting.rate or None
+    return capacity_at(state, link, t)
+
+
+def mean_capacity(state: LabState, link: str, start: float, end: float) -> float | None:
+    """Return the mean of what could leave on a link between two moments, in bits per second.
+
+    None if it had no bound for some of that time.
+    """
+    changes = sorted(change.t for change in state.links.get(link, ()))
+    moments, bits = [start, *(t for t in changes if start < t < end), end], 0.0
+    for since, until in pairwise(moments):
+        change, series = state.link_at(link, since), _capacities(state, link)
+        found: float | None = None if change is None else change.setting.rate or None
+        if change is not None and change.setting.trace and series is not None:
+            ticks = state.sweeps.at_or_after(since), state.sweeps.before_or_at(until) + 1
+            if values := series.values(*ticks):
+                found = sum(values) / len(values)
+        if found is None:
+            return None
+        bits += found * (until - since)
+    return bits / (end - start) if end > start else None
+
+
+def _capacities(state: LabState, link: str) -> Series | None:
+    queue = state.queues.get(link)
+    return None if queue is None else queue.own.get(CAPACITY.name)
 
 
 # --- base RTTs over time: the sums of the delays set for a path's links, there and back -----------

@@ -79,8 +79,9 @@ def cell(options: Options, chance: Chance) -> Content:
     The model of Sprout (Winstein, Sivaraman and Balakrishnan, "Stochastic Forecasts Achieve High
     Throughput and Low Delay over Cellular Networks", NSDI 2013, section 3.1): the rate is in
     Brownian motion, in steps of 20 ms, and an outage is sticky, left at random with a mean length.
-    Ours: the motion is pulled towards the mean with a time constant of 5 s, so that the mean holds,
-    and the rate is reflected at three times the mean.
+    Ours: the motion is pulled towards the mean with a time constant of 5 s, and the rate is
+    reflected at three times the mean. It never falls below 0, so that strong fading without long
+    outages makes the mean up to a fifth higher than asked.
     """
     mean = options["rate"] / (OPPORTUNITY * 8e3)
     step_ms, rate = 20, mean

@@ -180,6 +180,6 @@ def capacity(
     elif len(content.rates):
         bits = RateSteps(content, start, loop=loop, after=after).bits
     else:
-        fixed = content.policer[0] or after
+        fixed = min(filter(None, (content.policer[0], after)), default=0.0)
         return lambda _begin, _end: fixed
     return lambda begin, end: scale * (bits(end) - bits(begin)) / (end - begin)

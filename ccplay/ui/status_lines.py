@@ -9,6 +9,7 @@ from textwrap import wrap
 from ccplay.analysis.results import Checkpoint
 from ccplay.analysis.summary import Receiver, Second
 from ccplay.model.events import Health, LinkChanged
+from ccplay.model.moving import show_trace
 from ccplay.model.topologies import describe_topology
 from ccplay.model.wording import describe_qdisc
 from ccplay.traffic.base import Entry
@@ -60,7 +61,9 @@ def describe_setting(change: LinkChanged) -> list[str]:
     """Return a link's rate, delay and queue as short texts, without those that are not set."""
     setting = change.setting
     words = []
-    if setting.rate:
+    if setting.trace:
+        words.append(show_trace(setting.trace))
+    if setting.rate and not setting.is_paced:
         words.append(format_rate(setting.rate))
     if setting.delay_us:
         words.append(format_time_us(setting.delay_us))

@@ -537,7 +537,10 @@ def _network(state: LabState) -> Facts:
 
 
 def _links(state: LabState) -> dict[str, list[list[Any]]]:
-    """Return each observed link's settings: start, text, rate, limit, whether that is in bytes."""
+    """Return each observed link's settings: start, text, rate, limit, whether that is in bytes.
+
+    The rate is None while something else gives it.
+    """
     network = state.hello.network if state.hello else None
     found: dict[str, list[list[Any]]] = {}
     for link in network.observed[:MOST_QUEUES] if network else []:
@@ -546,7 +549,7 @@ def _links(state: LabState) -> dict[str, list[list[Any]]]:
             [
                 each.t,
                 describe_link(each.setting),
-                each.setting.rate,
+                None if each.setting.is_paced else each.setting.rate,
                 _limit(each.setting.qdisc.options.get("limit") if each.setting.qdisc else None),
                 counts_bytes(each.setting.qdisc),
             ]
