@@ -121,7 +121,10 @@ def of_run(arguments: argparse.Namespace) -> OpenWorkers:
             raise UsageError(
                 f"{option} can't be combined with --cluster, whose labs run on its workers"
             )
+    from ccplay.trace import delivery
+
     files = {path.name: _content(path) for path in options.own_files(arguments)}
+    files |= delivery.packed_files()
 
     @contextlib.asynccontextmanager
     async def open_workers(wanted: ExperimentInfo) -> AsyncIterator[RemoteWorkers]:

@@ -70,6 +70,34 @@ def data_of(digest: str) -> Iterator[TraceData]:
         )
 
 
+# --- contents for a process that has not read the files: a worker of a cluster --------------------
+
+SUFFIX = ".trace"
+"""Suffix of the name of a content among the files that go with a run; before it is its digest."""
+
+
+def packed_files() -> dict[str, bytes]:
+    """Return all contents of files that this process has read, compressed, by name."""
+    return {f"{digest}{SUFFIX}": zlib.compress(image, 1) for digest, image in files.items()}
+
+
+def accept(name: str, packed: bytes) -> None:
+    """Keep a content that came with a run. Raises ``TraceError`` if it is not what it is named."""
+    digest = name.removesuffix(SUFFIX)
+    if digest in files:
+        return
+    room = MOST_BYTES - sum(map(len, files.values()))
+    try:
+        image = zlib.decompressobj().decompress(packed, room + 1)
+    except zlib.error as error:
+        raise TraceError(f"a trace can't be unpacked: {error}") from None
+    if len(image) > room:
+        raise TraceError("the traces take more than 512 MiB")
+    if digest_of(image) != digest:
+        raise TraceError("a trace differs from its digest")
+    files[digest] = image
+
+
 def digests_of(command: Command) -> set[str]:
     """Return the digests of the contents that a lab needs for a command."""
     moved = {

@@ -159,6 +159,29 @@ async def test_two_workers_make_the_runs_that_this_machine_makes(tmp_path: Path)
     assert not list((tmp_path / "cache").glob("*/ccplay/bench/*-*"))
 
 
+MOVES = """
+duration = "3 s"
+topology.kind = "linear"
+links.bottleneck = { rate = "9 Mbit/s", trace = "paths/even.up", queue.kind = "pfifo" }
+timeline = [{ at = "0 s", do = "start-flow", cc = "reno" }]
+"""
+
+
+async def test_a_worker_has_the_traces_that_lie_beside_the_scenario(tmp_path: Path) -> None:
+    """Every 4 ms a packet may leave, so the capacity is 3 Mbit/s: less than the link's own rate."""
+    (tmp_path / "mine" / "paths").mkdir(parents=True)
+    (tmp_path / "mine" / "paths" / "even.up").write_text("4\n8\n12\n")
+    (path := tmp_path / "mine" / "moves.toml").write_text(MOVES)
+    async with clustered(tmp_path) as cluster:
+        await cluster.scheduler()
+        await cluster.worker("elsewhere")
+        result = await outcome(await cluster.run(str(path), "--json"))
+    (run,) = result["cases"]
+    assert run["machine"] == "elsewhere"
+    assert run["errors"] == []
+    assert 1e6 < run["flows"][0]["goodput_bps"] < 3.1e6
+
+
 async def _strangers_are_refused(cluster: Cluster, folder: Path) -> None:
     """A client with another certificate reaches no worker."""
     write_certificate(folder)

@@ -14,11 +14,14 @@ pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
 
 from ccplay.analysis.summary import summarise
 from ccplay.errors import LabError, RecordingError, UsageError
-from ccplay.experiment.cluster import scheduler
+from ccplay.experiment.cluster import scheduler, worker
 from ccplay.experiment.cluster.worker import Spool, key_of, pack, unpack
 from ccplay.experiment.plan import plan_runs
 from ccplay.experiment.trial import RunOrder, RunOutcome
+from ccplay.model.moving import Trace
 from ccplay.state.lab_state import LabState
+from ccplay.trace import delivery
+from ccplay.trace.content import TraceError
 from tests.unit.test_schedules import scenario
 
 EXPERIMENT = "0123456789abcdef"
@@ -50,6 +53,24 @@ def test_a_run_has_one_name_and_every_other_run_another() -> None:
         key_of(EXPERIMENT, order(), {"mine.bpf.c": b"int y;"}),
     ]
     assert len({first, *others}) == 6
+
+
+def test_a_trace_comes_with_the_run_and_is_what_its_name_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.up").write_text("4\n8\n")
+    monkeypatch.setattr(delivery, "files", {})
+    trace = delivery.load(Trace(rate="mine.up"), tmp_path, {})
+    sent = delivery.packed_files()
+    # On the worker nothing has been read.
+    monkeypatch.setattr(delivery, "files", {})
+    assert not [*delivery.data_of(trace.digest)]
+    worker.admit_files(sent)
+    assert [each.digest for each in delivery.data_of(trace.digest)] == [trace.digest]
+    ((_, content),) = sent.items()
+    for name, said in (("0" * 64, "differs"), ("1" * 64, "unpacked")):
+        with pytest.raises(TraceError, match=said):
+            worker.admit_files({f"{name}.trace": content if said == "differs" else b"xyz"})
 
 
 def test_a_packed_run_is_unpacked_with_its_recording(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ from ccplay.scenario.rules import admit
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import LabSource, Source
+from ccplay.trace import delivery
 from ccplay.visible import notify, printable_json
 
 # --- finished runs on a worker's disk -------------------------------------------------------------
@@ -176,7 +177,7 @@ _FRESH_S = 20.0
 _T = TypeVar("_T")
 
 Files = Mapping[str, bytes]
-"""The user's own files by name."""
+"""The user's own files, and the contents of traces, by name."""
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -354,7 +355,11 @@ class WorkerLabs:
 
     def _store_files(self, files: Files) -> list[Path]:
         """Return the user's own algorithms and disciplines as files of this machine."""
-        return [self._spool.place(name, content) for name, content in files.items()]
+        return [
+            self._spool.place(name, content)
+            for name, content in files.items()
+            if not name.endswith(delivery.SUFFIX)
+        ]
 
     async def _end_leases(self) -> None:
         """End the runs of experiments whose lease has expired."""
@@ -433,8 +438,14 @@ async def stop_coordinating(experiment: str) -> bytes:
 
 
 def admit_files(files: Files) -> None:
-    """Allow the names of the user's own files in orders that are read from now on."""
-    paths = [Path(name) for name in files]
+    """Allow the names of the user's own files in orders that are read from now on.
+
+    Contents of traces are kept for the labs. Raises ``TraceError`` for one that is not whole.
+    """
+    paths = [Path(name) for name in files if not name.endswith(delivery.SUFFIX)]
+    for name, content in files.items():
+        if name.endswith(delivery.SUFFIX):
+            delivery.accept(name, content)
     admit(
         custom_algorithms(path for path in paths if path.suffix != SUFFIX),
         custom_disciplines(path for path in paths if path.suffix == SUFFIX),
