@@ -263,7 +263,7 @@ class Shaper:
             names = ", ".join(link.name for link in links)
             text = f"link {names}: a trace needs netfilter queues: see ccplay doctor"
             raise UnsupportedError(text)
-        return await asyncio.to_thread(self._traces.open, setting.trace, time.monotonic())
+        return await asyncio.to_thread(self._traces.open, setting.trace)
 
     async def start_traces(self) -> None:
         """Let everything that moves a link begin now: the network is ready. Raises ``LabError``."""

@@ -136,8 +136,8 @@ class Traces:
         """Add a piece of a content. Raises ``TraceError``."""
         self._received.add(data)
 
-    def open(self, trace: Trace, start: float) -> Moving:
-        """Return what moves a link by a trace that begins at ``start``; takes up to a second.
+    def open(self, trace: Trace) -> Moving:
+        """Return what moves a link by a trace that begins now; takes up to a second before.
 
         Raises ``CommandError`` or ``TraceError``.
         """
@@ -153,4 +153,4 @@ class Traces:
             with mmap.mmap(descriptor, len(image)) as memory:
                 memory[:] = image
             self._ready[key] = content, descriptor
-        return Moving(trace, *self._ready[key], start)
+        return Moving(trace, *self._ready[key], time.monotonic())
