@@ -20,11 +20,14 @@ from pathlib import Path
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from ccplay.assets import find_tool
 from ccplay.lab.delay_line import NAME
 from ccplay.model.commands import Build
+from ccplay.model.moving import Trace
 from ccplay.model.network import Topology
+from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.session.launch import WarmLabs
 from ccplay.stream import wire
@@ -37,6 +40,11 @@ from tests.terminals import pausing
 
 MARKER = "CCPLAY_TEST_MARKER"
 ROUNDS = 50
+HOLDERS = (NAME.decode(), "software queue")
+"""Names of the processes that hold packets, and map what moves a link."""
+BUSY = Build(topology=Topology(kind="dumbbell", pairs=2))
+MOVES = LinkSetting(rate=20_000_000, delay_us=5_000, trace=Trace(name="starlink"))
+"""A link whose rate, delay and loss a trace gives, so that both processes follow it."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +159,7 @@ async def nothing_left(look: Callable[[], object], within_s: float = 60.0) -> ob
 
 
 def victims(marker: str, part: str) -> list[psutil.Process]:
-    """Return the process to kill: the lab's first process, its unshare, or its delay line."""
+    """Return the process to kill: the lab's first, its unshare, or one that holds packets."""
     found = []
     for process in marked(marker):
         with contextlib.suppress(psutil.Error):
@@ -164,8 +172,8 @@ def part_of(name: str, argv: list[str]) -> str | None:
     """Return the part that a process is, by its name and command line; a dying one is none."""
     if argv and Path(argv[0]).name == "unshare":
         return "unshare"
-    if name == NAME.decode():
-        return "delay line"
+    if name in HOLDERS:
+        return name
     return "lab" if "ccplay.lab" in argv else None
 
 
@@ -199,14 +207,14 @@ class Busy:
             kill(self.marker, part)
             return
         found = self.processes()
-        chosen = {"unshare": found[:1], "lab": found[1:2], "delay line": found[2:]}[part]
+        chosen = {"unshare": found[:1], "lab": found[1:2]}.get(part, found[2:])
         for each in chosen:
             with contextlib.suppress(psutil.NoSuchProcess):
-                if part != "delay line" or each.name() == NAME.decode():
+                if part not in HOLDERS or each.name() == part:
                     each.kill()
 
 
-async def start(marker: str, warm: WarmLabs | None) -> Busy:
+async def start(marker: str, warm: WarmLabs | None, build: Build = BUSY) -> Busy:
     """Start a busy lab: a program that carries ``marker``, or a fork of a warm process."""
     argv = launch.lab_argv()
     if warm is not None and (words := launch.words_of(argv)) is not None:
@@ -216,7 +224,7 @@ async def start(marker: str, warm: WarmLabs | None) -> Busy:
             patch.setenv(MARKER, marker)
             lab = Busy(await spawn(argv), marker, is_fork=False)
     for command in (
-        Build(topology=Topology(kind="dumbbell", pairs=2)),
+        build,
         StartFlow(flow="1"),
         StartPing(ping="p1"),
         StartDownload(download="w1", bytes=10**7),
@@ -281,6 +289,63 @@ async def test_a_killed_lab_leaves_nothing(round_: int, warm: WarmLabs) -> None:
         await check_nothing_is_left(marker, theirs, before)
         # Nor what was started since.
         assert not await nothing_left(lambda: [str(each) for each in filter(lives, dwellers(made))])
+
+
+def traces_of(processes: Iterable[psutil.Process]) -> set[int]:
+    """Return the inodes of the traces in memory that processes have open or mapped."""
+    found = set()
+    for process in processes:
+        folder = Path(f"/proc/{process.pid}")
+        with contextlib.suppress(OSError):
+            maps = (folder / "maps").read_text().splitlines()
+            found |= {int(each.split()[4]) for each in maps if "/memfd:trace" in each}
+            for each in (folder / "fd").iterdir():
+                if "/memfd:trace" in str(each.readlink()):
+                    found.add(each.stat().st_ino)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("part", "forks"),
+    [("lab", False), ("unshare", True), *((each, False) for each in HOLDERS), ("pipe", True)],
+)
+async def test_a_lab_killed_while_a_trace_moves_a_link_leaves_nothing(
+    part: str, forks: bool, warm: WarmLabs
+) -> None:
+    """SIGKILL while both processes that hold packets follow it: its memory is gone, too."""
+    chance = random.Random(part)
+    before = Host.now()
+    marker = f"ccplay-{uuid.uuid4()}"
+    build = replace(BUSY, links={"r1->r2": MOVES})
+    lab = await start(marker, warm if forks else None, build)
+    program = lab.program
+    with contextlib.ExitStack() as until_checked:
+        try:
+            # Its monitor, the last to start, has been compiled then.
+            await read_until(program.stdout, b"udp-started")
+            async for line in program.stdout:
+                if b"trace_capacity_bps" in line and b"trace_delay_us" in line:
+                    break
+            reader = asyncio.create_task(drain(program.stdout))
+            await asyncio.wait([reader], timeout=chance.uniform(0, 0.3))
+            theirs = dwellers(made_for(lab.processes()))
+            mapped = [traces_of([each]) for each in theirs if each.name() in HOLDERS]
+            assert len(mapped) == 2
+            assert all(mapped)
+            traces = traces_of(theirs)
+            made = until_checked.enter_context(numbered(theirs))
+            if part != "pipe":
+                lab.kill(part)
+            program.stdin.close()
+            await asyncio.wait_for(program.wait(), 60)
+            reader.cancel()
+        finally:
+            program.kill()
+            program.close()
+            end_what_failed(marker)
+        await check_nothing_is_left(marker, theirs, before)
+        assert not await nothing_left(lambda: [str(each) for each in filter(lives, dwellers(made))])
+    assert not traces & traces_of(psutil.process_iter())
 
 
 @pytest.mark.parametrize("round_", [n for n in range(ROUNDS) if n % 5 == 4])
