@@ -29,7 +29,7 @@ from ccplay.visible import printable_json
 ORDER = (
     *("slow-start", "aimd", "bufferbloat", "bufferbloat-lab", "cubic-beside-reno"),
     *("loss-is-not-congestion", "delay-based", "aqm", "ecn-dctcp", "rtt-unfairness"),
-    "your-own-algorithm",
+    *("train", "your-own-algorithm"),
 )
 """Names of the shipped lessons, in the order in which they build on each other."""
 
