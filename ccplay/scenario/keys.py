@@ -266,7 +266,7 @@ class Moving(Part, frozen=True, kw_only=True, eq=False):
 MOVING = Moving()
 
 MOVES = {
-    "trace": replace(MOVING, meaning=settings.TRACE.meaning),
+    "trace": replace(MOVING, meaning=settings.TRACE.meaning, name="trace"),
     "model": replace(
         MOVING,
         meaning="The model that moves the link, as trace = { kind = … } does",
