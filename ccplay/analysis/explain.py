@@ -130,6 +130,7 @@ def gather(state: LabState, name: str, t: float) -> Evidence | None:
         default=(None, ""),
     )
     others = [each for each in _running(state, t) if each is not flow]
+    backs = [link.name for path in network.paths(flow.dst, flow.src) for link in path]
     return Evidence(
         flow=name,
         cc=cc,
@@ -152,7 +153,7 @@ def gather(state: LabState, name: str, t: float) -> Evidence | None:
         moves=_moves(state, narrow[1], t),
         unsteady=any(
             bool(change.setting.trace)
-            for link in [*links, *_back(network, flow)]
+            for link in [*links, *backs]
             if (change := state.link_at(link, t)) is not None
         ),
         sharing=sum(narrow[1] in _path(network, each) for each in others) if narrow[1] else 0,
@@ -186,11 +187,6 @@ def _path(network: Network, flow: Traffic) -> list[str]:
         return [link.name for link in network.path(flow.src, flow.dst)]
     except (KeyError, ValueError):
         return []
-
-
-def _back(network: Network, flow: Traffic) -> list[str]:
-    """Return the links that its ACKs may take."""
-    return [link.name for path in network.paths(flow.dst, flow.src) for link in path]
 
 
 def _rate(state: LabState, link: str, t: float) -> float | None:
