@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -26,18 +26,12 @@ from ccplay.experiment.plan import RunOptions
 from ccplay.scenario.library import criteria
 from ccplay.stream.sources import Source
 from ccplay.ui.evaluation_table import EvaluationBoard, EvaluationTable
+from tests.terminals import ENTERS, LEAVES, PATIENCE_S, on_terminal
+from tests.ui.test_main import until
 from tests.unit.test_evaluation import result
 
-DEADLINE_S = 20
 SIZES = [(80, 24), (120, 40)]
 CUBIC, RENO = Subject("cubic", "cubic"), Subject("reno", "reno")
-
-
-async def until(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
-    """Wait until the table, which looks at its board now and then, has drawn what is asked for."""
-    async with asyncio.timeout(DEADLINE_S):
-        while not holds():
-            await pilot.pause()
 
 
 def planned(name: str) -> Planned:
@@ -127,6 +121,30 @@ async def test_enter_replays_the_run_that_decided(monkeypatch: pytest.MonkeyPatc
         await pilot.press("down", "enter")
         await until(pilot, lambda: bool(app.query("Toast")))
         assert replayed == [row.recording], "there is nothing to replay yet"
+
+
+ALONE = """
+import sys
+from pathlib import Path
+from ccplay.ui.evaluation_table import CriterionRow, EvaluationBoard, EvaluationTable
+
+row = CriterionRow(section="6", level="SHOULD", question="Is it good?", recording=Path("x"))
+board = EvaluationBoard(title="Evaluation", rows={"a": row}, over=True)
+replay = [sys.executable, "-c", "input('replaying')"]
+EvaluationTable(board, lambda _: replay).run()
+"""
+
+
+def test_the_terminal_is_lent_to_the_replay_and_taken_back() -> None:
+    with on_terminal([sys.executable, "-c", ALONE]) as shown:
+        shown.read_until_shown("Is it good?")
+        shown.type(b"\r")
+        assert LEAVES in shown.read_until(b"replaying")
+        shown.type(b"\n")
+        shown.read_until(ENTERS, b"Is it good?")
+        shown.type(b"q")
+        code, rest = shown.ended(PATIENCE_S)
+    assert (code, LEAVES in rest) == (0, True)
 
 
 async def test_a_key_ends_it() -> None:
