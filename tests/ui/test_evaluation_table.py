@@ -22,13 +22,12 @@ from ccplay.evaluation.evaluating import (
     fill_row,
     waiting_row,
 )
-from ccplay.experiment.plan import RunOptions
 from ccplay.scenario.library import criteria
 from ccplay.stream.sources import Source
 from ccplay.ui.evaluation_table import EvaluationBoard, EvaluationTable
 from tests.terminals import ENTERS, LEAVES, PATIENCE_S, on_terminal
 from tests.ui.test_main import until
-from tests.unit.test_evaluation import result
+from tests.unit.test_evaluation import result, wanting
 
 SIZES = [(80, 24), (120, 40)]
 CUBIC, RENO = Subject("cubic", "cubic"), Subject("reno", "reno")
@@ -147,28 +146,14 @@ def test_the_terminal_is_lent_to_the_replay_and_taken_back() -> None:
     assert (code, LEAVES in rest) == (0, True)
 
 
-async def test_a_key_ends_it() -> None:
-    app = table(board("fairness"), [])
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("ctrl+c")
-        await until(pilot, lambda: not app.is_running)
-
-
 def wanted(out: Path) -> Wanted:
-    return Wanted(
-        kind="algorithm",
-        subject=RENO,
-        against=(CUBIC,),
-        only=("fairness", "harm"),
-        quick=True,
-        out=out,
-        options=RunOptions(),
-        repeat="",
-    )
+    return wanting("algorithm", out, quick=True, only=("fairness", "harm"))
 
 
-def planted(monkeypatch: pytest.MonkeyPatch, leave: Callable[[EvaluationBoard], bool]) -> None:
-    """Let criteria have planted runs, and a user press q once ``leave`` holds."""
+def planted(
+    monkeypatch: pytest.MonkeyPatch, leave: Callable[[EvaluationBoard], bool], key: str = "q"
+) -> None:
+    """Let criteria have planted runs, and a user press a key once ``leave`` holds."""
     show = EvaluationTable.run_async
 
     async def measure(of: Wanted, each: Planned, *_: object, **__: object) -> Result:
@@ -181,7 +166,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, leave: Callable[[EvaluationBoard], 
     async def headless(table: EvaluationTable) -> int | None:
         async def press(pilot: Pilot[object]) -> None:
             await until(pilot, lambda: leave(table.board))
-            await pilot.press("q")
+            await pilot.press(key)
 
         return await show(table, headless=True, size=(80, 24), auto_pilot=press)
 
@@ -209,7 +194,7 @@ async def test_an_evaluation_fills_the_table_and_stays_until_the_user_leaves(
 async def test_who_leaves_early_keeps_what_is_done(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    planted(monkeypatch, lambda _: True)
+    planted(monkeypatch, lambda _: True, "ctrl+c")
     never = asyncio.Event()
 
     async def measure(of: Wanted, *_: object, stop: asyncio.Event, **__: object) -> Result:

@@ -359,23 +359,28 @@ def test_any_measure_that_became_worse_is_named() -> None:
     assert (change.value_before, change.value) == (0.2, 0.8)
 
 
+def wanting(kind: str, out: Path, *, quick: bool, only: tuple[str, ...] = ()) -> Wanted:
+    names = ("reno", "cubic") if kind == "algorithm" else ("codel", "pfifo")
+    subject, *against = (subject_of(each, kind) for each in names)
+    return Wanted(
+        kind=kind,
+        subject=subject,
+        against=tuple(against),
+        only=only,
+        quick=quick,
+        out=out,
+        options=RunOptions(),
+        repeat="",
+    )
+
+
 @pytest.mark.parametrize("kind", ["algorithm", "discipline"])
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_commands_on_the_page_repeat_the_same_runs(
     kind: str, quick: bool, tmp_path: Path
 ) -> None:
     """Whole as it is pasted, and with the option that chooses the worst point."""
-    names = ["reno", "cubic"] if kind == "algorithm" else ["codel", "pfifo"]
-    subject, other = (subject_of(each, kind) for each in names)
-    wanted = Wanted(
-        kind=kind,
-        subject=subject,
-        against=(other,),
-        quick=quick,
-        out=tmp_path,
-        options=RunOptions(),
-        repeat="",
-    )
+    wanted = wanting(kind, tmp_path, quick=quick)
     for planned in plan_criteria(wanted):
         _, _, name, *words = shlex.split(command_of(wanted, planned))
         settings = [word for before, word in pairwise(words) if before == "--set"]
