@@ -55,12 +55,8 @@ def finish(shown: EvaluationBoard, name: str, value: float) -> None:
     shown.changed = True
 
 
-def table(shown: EvaluationBoard, replayed: list[Path]) -> EvaluationTable:
-    def replay(path: Path) -> list[str]:
-        replayed.append(path)
-        return ["true"]
-
-    return EvaluationTable(shown, replay)
+def table(shown: EvaluationBoard) -> EvaluationTable:
+    return EvaluationTable(shown, lambda path: ["replay", path.name])
 
 
 def text(app: EvaluationTable, name: str) -> str:
@@ -75,7 +71,7 @@ def cells(app: EvaluationTable, row: str) -> list[str]:
 @pytest.mark.parametrize("size", SIZES, ids=str)
 async def test_the_table_fills_while_runs_finish(size: tuple[int, int]) -> None:
     shown = board("fairness", "late-comer")
-    app = table(shown, [])
+    app = table(shown)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: "0 of" in text(app, "head"))
         assert cells(app, "fairness")[2] == ""
@@ -91,7 +87,7 @@ async def test_the_table_fills_while_runs_finish(size: tuple[int, int]) -> None:
 async def test_what_is_known_of_the_selected_row_is_below() -> None:
     shown = board("fairness", "late-comer")
     finish(shown, "fairness", 0.5)
-    app = table(shown, [])
+    app = table(shown)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "Do flows of it share a link fairly?" in text(app, "details"))
         assert "Holds if at least 0.8." in text(app, "details")
@@ -107,19 +103,17 @@ async def test_what_is_known_of_the_selected_row_is_below() -> None:
 async def test_enter_replays_the_run_that_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     lent: list[list[str]] = []
     monkeypatch.setattr(EvaluationTable, "_lend", lambda _, argv: lent.append(argv))
-    shown, replayed = board("fairness", "late-comer"), list[Path]()
+    shown = board("fairness", "late-comer")
     finish(shown, "fairness", 0.5)
-    row = shown.rows["fairness"]
-    row.recording = Path("/out/fairness/runs/1.ccplay")
-    app = table(shown, replayed)
+    shown.rows["fairness"].recording = Path("/out/fairness/runs/1.ccplay")
+    app = table(shown)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await until(pilot, lambda: cells(app, "fairness")[2] == "fail")
         await pilot.press("enter")
-        await until(pilot, lambda: lent == [["true"]])
-        assert replayed == [row.recording]
+        await until(pilot, lambda: lent == [["replay", "1.ccplay"]])
         await pilot.press("down", "enter")
         await until(pilot, lambda: bool(app.query("Toast")))
-        assert replayed == [row.recording], "there is nothing to replay yet"
+        assert len(lent) == 1, "there is nothing to replay yet"
 
 
 ALONE = """
