@@ -44,6 +44,16 @@ class Module:
         """Its syntax tree."""
         return ast.parse(self.text)
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of its tree; each measure looks at them again."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The names and strings of its code, without docstrings."""
+        return frozenset(words(self.nodes))
+
     @property
     def lines(self) -> int:
         """Its number of lines."""
@@ -71,7 +81,7 @@ class House:
         return [
             f"{each.path.relative_to(self.root)}:{node.name}"
             for each in self.package
-            for node in ast.walk(each.tree)
+            for node in each.nodes
             if isinstance(node, ast.ClassDef)
             and sum(isinstance(one, _FUNCTIONS) for one in node.body) > most
         ]
@@ -86,7 +96,7 @@ class House:
             name
             for each in self.package
             if not (name := str(each.path.relative_to(self.root / "ccplay"))).startswith(outside)
-            if any(pattern.search(one) for one in words(each.tree))
+            if any(pattern.search(one) for one in each.words)
         ]
 
     def structs(self) -> dict[str, set[str]]:
@@ -94,7 +104,7 @@ class House:
         return {
             f"{each.path.relative_to(self.root)}:{node.name}": fields
             for each in self.package
-            for node in ast.walk(each.tree)
+            for node in each.nodes
             if isinstance(node, ast.ClassDef)
             and (
                 fields := {
@@ -142,9 +152,7 @@ class House:
         found = []
         for each, node in self.functions():
             if node.name.startswith("_") and _length(node) <= FEW and not node.decorator_list:
-                uses = sum(
-                    isinstance(one, ast.Name) and one.id == node.name for one in ast.walk(each.tree)
-                )
+                uses = sum(isinstance(one, ast.Name) and one.id == node.name for one in each.nodes)
                 if uses == 1:
                     found.append(f"{each.path.relative_to(self.root)}:{node.name}")
         return found
@@ -153,7 +161,7 @@ class House:
         """Return the functions that only call another one with their own arguments, in order."""
         found = []
         for each in self.package:
-            for node in ast.walk(each.tree):
+            for node in each.nodes:
                 if not isinstance(node, _FUNCTIONS) or node.decorator_list:
                     continue
                 body = _body(node)
@@ -179,20 +187,20 @@ class House:
         return [
             f"{each.path.relative_to(self.root)}:{node.name}"
             for each in self.package
-            for node in ast.walk(each.tree)
+            for node in each.nodes
             if isinstance(node, ast.ClassDef)
             and any(ast.unparse(base).split("[")[0] in ("Protocol", "ABC") for base in node.bases)
         ]
 
 
-def words(tree: ast.Module) -> Iterator[str]:
+def words(nodes: list[ast.AST]) -> Iterator[str]:
     """Yield the names and strings of code, without docstrings."""
     prose = {
         id(node.value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Name(id=word) | ast.Attribute(attr=word) | ast.arg(arg=word):
                 yield word
