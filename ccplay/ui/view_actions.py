@@ -310,6 +310,10 @@ class ListingActions(Actions):
 # --- actions that save a picture of the screen, or the session as a scenario ----------------------
 
 
+_MOST_PICTURES = 3
+"""Pictures drawn at a time: a key that is held asks for thirty a second."""
+
+
 class SavingActions(Actions):
     """The actions that write files."""
 
@@ -317,6 +321,10 @@ class SavingActions(Actions):
         """Save the screen as an SVG and a PNG picture in the current folder."""
         from ccplay.ui.pictures import frame_of, stem  # noqa: PLC0415 - after first paint
 
+        drawn = sum(each.group == "pictures" and not each.is_finished for each in self.app.workers)
+        if drawn >= _MOST_PICTURES:
+            self.app.notify(f"{drawn} pictures are still being saved.", severity="warning")
+            return
         self._write_picture(frame_of(self.app), stem(self.shown.playhead.t))
 
     @work(group="pictures")

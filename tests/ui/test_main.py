@@ -255,7 +255,12 @@ async def test_the_screen_does_not_wait_for_a_picture(
         assert not files_in(tmp_path)
         go_on.set()
         await until(pilot, lambda: len(app._notifications) == 1)
-    assert len(files_in(tmp_path)) == 1
+        assert len(files_in(tmp_path)) == 1
+        go_on.clear()
+        await pilot.press(*["s"] * 30)
+        go_on.set()
+        await until(pilot, lambda: "pictures" not in {each.group for each in app.workers})
+    assert len(files_in(tmp_path)) == 4, "a key that is held saves three at a time"
 
 
 async def test_a_picture_asked_for_as_the_app_ends_leaves_no_warning(
