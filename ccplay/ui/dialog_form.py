@@ -110,6 +110,7 @@ class Menu(ClickedList):
         self.glyphs = glyphs
         self.current = current
         self._pointed = self._row(pointed or current or "")
+        self._typed = ""
         super().__init__(*(Option(self._line(row)) for row in range(len(self.items))))
 
     @property
@@ -150,7 +151,7 @@ class Menu(ClickedList):
         self.post_message(self.Chosen(self, self.item))
 
     def on_key(self, event: events.Key) -> None:
-        """Jump to the item with a typed number, or the next with an initial, available ones first.
+        """Jump to the item with a typed number, or the next that begins as typed, available first.
 
         Up and down are handled here too, because a binding would act on whichever control has the
         focus by then.
@@ -159,20 +160,24 @@ class Menu(ClickedList):
             event.stop()
             event.prevent_default()
             (self.action_cursor_up if event.key == "up" else self.action_cursor_down)()
+            self._typed = ""
         if event.character is None or not event.character.isalnum():
             return
-        row = self._row_of(event.character.lower())
-        if row is not None:
-            self.highlighted = row
-            event.stop()
+        # A name may be typed whole; what continues none begins anew.
+        for typed in (self._typed + event.character.lower(), event.character.lower()):
+            if (row := self._row_of(typed)) is not None:
+                self._typed, self.highlighted = typed, row
+                event.stop()
+                return
 
-    def _row_of(self, character: str) -> int | None:
-        if character.isdigit():
-            row = int(character) - 1
-            return row if 0 <= row < len(self.items) else None
-        count = len(self.items)
-        rows = ((self._pointed + step) % count for step in range(1, count + 1))
-        found = [row for row in rows if self.items[row].label.lower().startswith(character)]
+    def _row_of(self, typed: str) -> int | None:
+        if typed.isdigit():
+            row = int(typed) - 1
+            return row if 0 <= row < min(len(self.items), 9) else None
+        count, first = len(self.items), int(len(typed) == 1)
+        rows = ((self._pointed + step) % count for step in range(first, count + 1))
+        names = ["".join(filter(str.isalnum, each.label.lower())) for each in self.items]
+        found = [row for row in rows if names[row].startswith(typed)]
         return min(found, key=lambda row: bool(self.items[row].missing), default=None)
 
     def _row(self, key: str) -> int:

@@ -102,6 +102,7 @@ def pfifo(limit: int) -> SetQdisc:
         ),
         (CongestionDialog, "down enter", SetCongestionControl(cc="bbr", flow="1")),
         (CongestionDialog, "r enter", SetCongestionControl(cc="reno", flow="1")),
+        (CongestionDialog, "b b r enter", SetCongestionControl(cc="bbr", flow="1")),
         (CongestionDialog, "right 3 enter", SetCongestionControl(cc="bbr", host="s1")),
         (QueueDialog, "enter", pfifo(100)),
         (QueueDialog, "tab 2 0 enter", pfifo(20)),
