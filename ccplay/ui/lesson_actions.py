@@ -58,6 +58,11 @@ class LessonActions(LookActions):
         board = self.lesson.board if self.lesson is not None else None
         return _PAGES_RUN if board is not None and board.phase in _BEFORE_RUN else ""
 
+    @property
+    def guided(self) -> bool:
+        """Whether the lesson takes the Enter key."""
+        return self.offers_lesson("lesson_next")
+
     def beside_lesson(self, width: int, height: int) -> tuple[int, int]:
         """Place the lesson's panel; return the columns and lines left for the rest."""
         return (width, height) if self._panel is None else self._panel.place(width, height)

@@ -322,12 +322,15 @@ def _needed_now(view: View) -> list[tuple[str, str]]:
         view.shown.selected or ""
     )
     freeze = [("freeze", "freeze")]
-    if selected is None or not is_running(selected, view.t):
+    idle = selected is None or not is_running(selected, view.t)
+    word = "start traffic" if idle else "start"
+    start = [] if view.guided else [("start-traffic", word)]
+    if idle:
         undo = [("undo", "undo")] if view.session.undoable else []
-        return [("start-traffic", "start traffic"), *change, *freeze, *undo, ("quit", "quit")]
+        return [*start, *change, *freeze, *undo, ("quit", "quit")]
     of_flow = [("congestion", "congestion")] if isinstance(selected, Flow) else []
     last = [("undo", "undo")] if view.session.undoable else [("explain", "explain")]
-    return [("start-traffic", "start"), ("stop", "stop"), *of_flow, *change, *freeze, *last]
+    return [*start, ("stop", "stop"), *of_flow, *change, *freeze, *last]
 
 
 def _item(view: View, names: str, word: str) -> list[Run]:

@@ -242,6 +242,8 @@ class View(msgspec.Struct):
     """Region that a lesson asks to predict: name of the plot, and both ends on its value axis."""
     awaits: str = ""
     """Reason why traffic will start without a key; usually empty."""
+    guided: bool = False
+    """Whether a lesson takes the Enter key, which otherwise starts traffic."""
     known: Known = msgspec.field(default_factory=Known)
     """Values derived from the state at this moment; views may share them."""
 

@@ -175,6 +175,7 @@ class Actions(Screen[None]):
             catching_up=self.audience.reading,
             region=self.predicted,
             awaits=self.awaits,
+            guided=self.guided,
             known=self._known,
         )
 
@@ -187,6 +188,11 @@ class Actions(Screen[None]):
     def awaits(self) -> str:
         """Reason why traffic will start without a key; empty if none will."""
         return ""
+
+    @property
+    def guided(self) -> bool:
+        """Whether a lesson takes the Enter key."""
+        return False
 
     def lay_out(self, width: int, height: int) -> None:
         """Place every part on a terminal of ``width`` by ``height`` cells."""

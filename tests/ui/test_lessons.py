@@ -27,6 +27,7 @@ from ccplay.ui.plot_canvas import Canvas
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import until
 from tests.ui.test_watching import watching
+from tests.ui.view import text_of
 from tests.unit.lesson.test_reading import HEAD, PAGES
 
 THIRD = """
@@ -354,6 +355,7 @@ async def test_a_spectator_follows_the_drawing_of_the_network() -> None:
 async def test_before_a_run_the_plots_offer_no_other_way_to_start_traffic() -> None:
     async with taking() as (app, _, leader):
         assert app.main.view.awaits == "this page's run starts traffic"
+        assert "start" not in text_of(app, "footer"), "Enter is the lesson's"
         leader.course.turn.verdict = Judgement({})
         assert not app.main.view.awaits, "from here on the keys are what starts some"
 
